@@ -1,15 +1,15 @@
 """``python -m bench``: compare a real Kafka 4.3.1 and barnabas on this machine.
 
 ``--only authorizer`` compares the authorizers, called directly and over the wire, and writes their page; ``--only
-wire`` measures anew only the second part of it. ``--only admin`` compares the requests of an operator's tools, times
+wire`` measures only its second part again. ``--only admin`` compares the requests of an operator's tools, times
 the plan of a large cluster, and writes their page. ``--only quorum`` compares quorums of controllers: their start,
 failover, forwarding and snapshots; ``--only replication`` compares three brokers with replicas; ``--only connect``
 compares workers of Connect, also with plain PySpark; ``--only turns`` measures how long our controller holds the event
-loop, without Kafka. Any of these but the last with ``--quick`` is small, which shows that it
-works and is no comparison.
+loop, without Kafka. Any of these but the last with ``--quick`` is small: a check that it
+works, not a comparison.
 
-Rounds alternate, so that a machine that changes its speed changes it for both. Everything stays on loopback and
-stops by itself; the folders are removed at the end.
+Rounds alternate, so that a change of the machine's speed affects both. Everything stays on loopback and
+stops automatically; the folders are removed at the end.
 """
 
 from __future__ import annotations

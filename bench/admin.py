@@ -170,7 +170,7 @@ def version_of(request: Request[Message]) -> int:
 
 
 def check_answer(request: Request[Message], frame: bytes) -> None:
-    """Raises AssertionError unless everything was done, and told in full."""
+    """Raise AssertionError unless everything was done and returned completely."""
     key, version = ApiKey(request.API_KEY), version_of(request)
     _, position = ResponseHeader.read(frame, 0, response_header_version(key, version))
     if isinstance(request, DescribeConfigsRequest):

@@ -1,14 +1,14 @@
-"""``python -m bench.admin_plan RULES tenant|mixed|broad [everyone]``: plans a change of rules, in a process by itself.
+"""``python -m bench.admin_plan RULES tenant|mixed|broad [everyone]``: plans a change of rules, in a separate process.
 
 - ``tenant``: the rules of a cluster of teams, as the authorizers are compared on.
-- ``mixed``: names and prefixes of other teams that lie within each other, rules for everybody, and hosts.
-- ``broad``: 3,000 principals on 50,000 topics, and new are rules for everybody: on every topic, and on 300 prefixes. So
-  nearly every rule that is there has to be looked at.
+- ``mixed``: names and prefixes of other teams that contain each other, rules for all users, and hosts.
+- ``broad``: 3,000 principals on 50,000 topics, and new rules for all users: on every topic, and on 300 prefixes. So
+  nearly every existing rule must be examined.
 
 In the first two 300 rules change.
 
-With ``everyone`` the cluster allows what no rule is about (``allow.everyone.if.no.acl.found``). Peak memory is that of
-the process, with the interpreter and both sets of rules.
+With ``everyone`` the cluster allows access to resources without rules (``allow.everyone.if.no.acl.found``). Peak
+memory is that of the process, with the interpreter and both sets of rules.
 """
 
 from __future__ import annotations

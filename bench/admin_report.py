@@ -43,13 +43,13 @@ def _page(latencies: Latencies, plans: Plans, rounds: int) -> str:
         "median of the repeats counts, after a warm-up. Absolute times depend on the machine; the ratio is what "
         "counts: above 1, barnabas is better. A topic has one partition, and "
         f"{SETTINGS_OF_A_TOPIC} settings, two of them its own in every other topic. "
-        "Kafka keeps a single change back for up to `controller.quorum.append.linger.ms`, 25 ms, in case more "
-        "come. How it is measured: [bench/admin.py](../../bench/admin.py).",
+        "Kafka delays a single change for up to `controller.quorum.append.linger.ms`, 25 ms, in case more "
+        "arrive. How it is measured: [bench/admin.py](../../bench/admin.py).",
         "",
         "![times](admin.png)",
         "",
-        *_latency_table("Until the answer is there", latencies, with_cpu=False),
-        *_latency_table("CPU of the node, until it is at rest again", latencies, with_cpu=True),
+        *_latency_table("Time to the answer", latencies, with_cpu=False),
+        *_latency_table("CPU of the node, until it is idle again", latencies, with_cpu=True),
         *_plan_table(plans),
         "## Bars",
         "",
@@ -73,8 +73,8 @@ def _plan_table(plans: Plans) -> list[str]:
     lines = [
         f"## Plan of {CHANGED_RULES} changed rules among {PLANNED_RULES:,}",
         "",
-        "With the proof of every access that the change opens and closes; barnabas alone, Kafka has nothing like it. "
-        "What the rules look like: [bench/admin_plan.py](../../bench/admin_plan.py).",
+        "With the proof of every access that the change opens and closes. Only for barnabas: Kafka has no such "
+        "command. The rules: [bench/admin_plan.py](../../bench/admin_plan.py).",
         "",
         "| rules | s | CPU, s | peak memory, MiB | accesses changed |",
         "|---|---:|---:|---:|---:|",
@@ -129,7 +129,7 @@ def _plot(path: Path, latencies: Latencies) -> None:
     axes.set_yticks([index + 0.2 for index in range(len(names))], [name.removesuffix(", ms") for name in names])
     axes.invert_yaxis()
     axes.set_xscale("log")
-    axes.set_xlabel("milliseconds until the answer is there (log scale)")
+    axes.set_xlabel("milliseconds until the answer (log scale)")
     axes.margins(x=0.12)
     axes.legend(fontsize=8)
     figure.savefig(path, dpi=130)

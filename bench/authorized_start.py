@@ -1,7 +1,7 @@
-"""Start with a million ACLs in the metadata log: how long until a user who is no super user gets an answer.
+"""Start with a million ACLs in the metadata log: the time until a user without super user rights gets an answer.
 
-The log is written once and started by both sides, ours first: it has Kafka's format. Before it has read all of them a
-node may not answer, for the last rule could be a denial.
+The log is written once and started by both sides, ours first: it has Kafka's format. A node must not answer before it
+has read all of them, because the last rule could be a denial.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _started(node: KafkaNode | BarnabasNode) -> dict[str, float]:
 
 
 def _is_answered(port: int) -> bool:
-    """Whether the caller is told about a topic that it may read, and that does not exist."""
+    """Return whether the answer names a missing topic that the caller may read."""
     try:
         client = log_in(port, CALLER, timeout_s=_LIMIT_S)
         topics = [MetadataRequestTopic(name=TOPIC)]

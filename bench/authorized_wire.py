@@ -1,7 +1,7 @@
-"""What access control costs over the wire: 504 topics, a caller who is no super user, 3 and then 7,000 ACLs.
+"""What access control costs over the wire: 504 topics, a caller without super user rights, 3 and then 7,000 ACLs.
 
-All rules stand on one prefix, one for each of as many principals: the shape of a production outage. Asked are Metadata
-of all topics, the same with authorized operations, and DescribeTopicPartitions, which always tells them.
+All rules are on one prefix, each for another principal: the shape of a production outage. The requests are Metadata
+of all topics, the same with authorized operations, and DescribeTopicPartitions, which always returns them.
 """
 
 from __future__ import annotations

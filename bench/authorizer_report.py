@@ -61,10 +61,10 @@ def _page(shapes: Shapes, wire: Wire) -> str:
         "# Authorization: barnabas and Apache Kafka 4.3.1 on the same rules",
         "",
         f"Written by `python -m bench --only authorizer` ({machine()['cores']} cores, Python {machine()['python']}). "
-        "Both sides read the same rules and answer the same questions, and their answers were compared: all are equal. "
-        "Times are CPU time of the thread that asks; what else the machine does still costs it its caches. "
-        "Kafka's is its own `StandardAuthorizer`, called directly; ours is the index that a node asks. "
-        "What the rules look like: [bench/authorizer_shapes.py](../../bench/authorizer_shapes.py).",
+        "Both sides read the same rules and decide the same requests, and their answers were compared: all are equal. "
+        "Times are CPU time of the calling thread; other work on the machine still affects its caches. "
+        "For Kafka `StandardAuthorizer` is called directly, for barnabas the index that a node uses. "
+        "The rules: [bench/authorizer_shapes.py](../../bench/authorizer_shapes.py).",
         "",
         "![cost by number of rules](authorizer.png)",
         "",

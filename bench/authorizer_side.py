@@ -1,6 +1,6 @@
-"""Our authorizer on a set of ACLs, as ``java/AuthorizerBench`` does it with Kafka's: same files, same questions.
+"""Our authorizer on a set of ACLs, as ``java/AuthorizerBench`` runs Kafka's: same files, same requests.
 
-Run as a process of its own, so that what it takes in memory can be told.
+It runs in a process of its own, so that its memory can be measured.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a worker of ours takes to move records, against Kafka's own worker and against plain PySpark, on one broker.
+"""The cost of moving records with our worker, Kafka's own worker and plain PySpark, on one broker.
 
-- topic to Parquet: ``TopicToFiles`` and a query written by hand. Kafka's worker has nothing of the kind.
+- topic to Parquet: ``TopicToFiles`` and a query written by hand. Kafka's worker has no such connector.
 - topic to file: ``FileStreamSink`` of both workers, with Kafka's settings.
 - file to topic: ``FileStreamSource`` of both workers, and a query written by hand with one writer, which keeps the
   lines' order as the connectors do.
@@ -8,11 +8,11 @@
 Queries by hand come in two kinds: with Spark's own settings, and with those of a worker.
 
 The clock starts when the status says that the task runs, or the query that is written by hand has started; its worker
-or Spark has moved a few records before. Each is done twice: for the first million Java compiles what moves them, which
-is a good part of it. The clock ends when what came out is complete as somebody else sees it: the size of the file, the
-end of the topic, the committed offsets of the group (Parquet; the query written by hand says it itself). CPU is that of
-the process and its children in that time. What came out is counted afterwards: fewer or more records than there were
-are an error.
+or Spark has moved a few records before. Each runs twice: during the first million records Java compiles the code, which
+takes much of the time. The clock ends when the output is complete for an outside observer: the size of the file, the
+end of the topic, the committed offsets of the group (Parquet; the query written by hand reports it itself). CPU is that
+of the process and its children in that time. The output is counted afterwards: missing or additional records are an
+error.
 
 How soon work moves to another worker, and REST: ``connect_group``.
 """
@@ -55,7 +55,7 @@ _WARM_UP_RECORDS = 5_000
 _START_S = 180
 _MOVE_S = 1_200
 _LOOK_S = 0.1
-"""How often it is seen whether all is there. Each look takes CPU from who works."""
+"""How often to check for completion. Each check takes CPU time from the worker."""
 _FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 _FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 _BUFFERED_BYTES = 64 << 10
@@ -126,7 +126,7 @@ def _told(side: str, figures: Figures) -> Figures:
 
 
 class _Stage:
-    """The topics and files that everybody reads, and what can be seen of those that they write."""
+    """The topics and files that all sides read, and the visible state of those that they write."""
 
     def __init__(self, folder: Path, bootstrap: str, sizes: ConnectSizes) -> None:
         self.bootstrap = bootstrap

@@ -78,8 +78,8 @@ def _wait_until_shared(workers: Sequence[Worker], names: Sequence[str]) -> None:
 
 
 def _rest(worker: Worker, connector: str, requests: int, creations: int) -> Figures:
-    """Of the leader, by one client, one after another. What is created is stopped from the beginning: its task is no
-    part of it."""
+    """Measure the leader with one client, one request after another. Created connectors are initially stopped, so
+    that their tasks are not included."""
     connection = http.client.HTTPConnection("127.0.0.1", worker.port, timeout=60)
     try:
         for _ in range(20):

@@ -1,7 +1,7 @@
-"""``python -m bench.connect_plain FOLDER HEAP SIDE``: what somebody would write by hand on PySpark, without Connect.
+"""``python -m bench.connect_plain FOLDER HEAP SIDE``: a query written by hand on PySpark, without Connect.
 
-Of the side ``spark`` Spark's settings are its defaults, but for what keeps it on loopback and quiet, and those of
-Kafka's clients are, too. Of ``tuned`` all of them are a worker's, and values become text as there.
+The side ``spark`` has the defaults of Spark and of Kafka's clients, except settings that keep it on loopback and quiet.
+The side ``tuned`` has all settings of a worker, and values become text as there.
 
 Reads jobs from standard input, a JSON object a line, and answers each with a line when its query has started and with
 another when it has done all that was there: so Spark is warm for the second job, as it is in a worker.

@@ -18,7 +18,7 @@ _LEAVE_MAX_S = 3.0
 _LEAVES = "a worker leaves, until all runs, s"
 
 _LABELS = {"kafka": "Kafka Connect", "spark": "plain PySpark", "tuned": "PySpark as in a worker"}
-"""Of those who are compared with ours."""
+"""The workers that are compared with ours."""
 
 Medians = Mapping[str, Mapping[str, float]]
 
@@ -88,24 +88,24 @@ def _bars(medians: Medians) -> list[str]:
 def _explanation(sizes: ConnectSizes) -> list[str]:
     return [
         f"- Moving records: {sizes.records:,} of 1 KB, from a topic with four partitions or a file with as many lines, "
-        "by one task. The clock starts when the status says that the task runs, and ends when what came out is "
-        "complete as somebody else sees it; what came out is counted. Everybody has moved some records before; "
-        "'again' is the same once more in the same process, without most of what Java takes to compile it. Kafka's "
+        "by one task. The clock starts when the status says that the task runs, and ends when another process sees "
+        "the complete output; the output is counted. Each side has moved some records before; "
+        "'again' repeats the same in the same process, without most of Java's compilation time. Kafka's "
         "worker has no connector to Parquet. The queries on plain PySpark are written by hand "
         "([bench/connect_plain.py](../../bench/connect_plain.py)), with the default settings of Spark and Kafka's "
         "clients, and from a topic the same number of records in a batch; those 'as in a worker' have a worker's "
-        "settings ([tasks](../connect/tasks.md)), and make text of bytes as it does. They keep positions in Spark's "
-        "checkpoint alone and don't force files to the disk. A worker also commits positions to Kafka, forces files to "
-        "the disk, and tells statuses, metrics and topics in use. CPU is that of the process and its children, the "
-        "worker's own included.",
-        f"- A group of two workers with {sizes.connectors} connectors: one gets SIGTERM, and another time SIGKILL, "
-        "until the status says that everything runs on the other one. Whoever is killed is missed after 10 s on both "
-        "sides; `scheduled.rebalance.max.delay.ms` is 10 s, because with its default of five minutes Kafka's workers "
-        "wait for so long, also for one that has left.",
+        "settings ([tasks](../connect/tasks.md)), and convert bytes to text as it does. They keep positions only in "
+        "Spark's checkpoint and don't sync files to the disk. A worker also commits positions to Kafka, syncs files to "
+        "the disk, and reports statuses, metrics and topics in use. CPU is that of the process and its children, "
+        "including the worker's own.",
+        f"- A group of two workers with {sizes.connectors} connectors: one receives SIGTERM, and another time SIGKILL; "
+        "the time until the status says that everything runs on the other one. A killed worker is noticed after 10 s "
+        "on both sides; `scheduled.rebalance.max.delay.ms` is 10 s, because with its default of five minutes Kafka's "
+        "workers wait for that long, also for a worker that has left.",
         f"- REST: {sizes.requests:,} times the status of a connector, {sizes.creations:,} connectors created STOPPED, "
         "by one client, one after another.",
         "",
-        "One broker of Kafka's serves all; it and the workers share the cores. Each JVM that moves records has a heap "
+        "One Kafka broker serves all; it and the workers share the cores. Each JVM that moves records has a heap "
         "of 2 GiB, Kafka's worker the options of its own start script. How it is measured: "
         "[bench/connect.py](../../bench/connect.py), [bench/connect_group.py](../../bench/connect_group.py).",
     ]

@@ -119,8 +119,8 @@ def wait_for(condition: Callable[[], bool], what: str, *, timeout_s: float, paus
 
 
 def cpu_of_tree(pid: int) -> float:
-    """CPU seconds of a process and all that it has started: a worker of ours has a JVM. What has ended meanwhile counts
-    with who had started it."""
+    """Return the CPU seconds of a process and its descendants: our worker has a JVM. An ended process counts with
+    its parent."""
     return sum(_cpu_ticks(each) for each in _tree(pid)) / os.sysconf("SC_CLK_TCK")
 
 

@@ -90,7 +90,7 @@ def _produce(node: AnyNode, records: int, properties: tuple[str, ...]) -> float:
 
 
 def _consume(node: AnyNode, records: int) -> float:
-    """Without the time that the group needs to form, as the tool itself tells apart."""
+    """The time without forming the group, which the tool reports separately."""
     done = run_class(
         "consumer-perf",
         "--topic", "perf",

@@ -1,4 +1,4 @@
-"""``python -m bench.partition_log``: what a partition log costs by itself, without network or clients.
+"""``python -m bench.partition_log``: the cost of a partition log alone, without network or clients.
 
 Appends of several sizes (and how much of that is validation and the write), fetches, opening after a kill, and the
 compaction of a million keys next to a thread that appends all the time, with the latency that those appends see.

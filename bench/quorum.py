@@ -1,11 +1,11 @@
-"""What a quorum of controllers takes: to start, to fail over, to answer what a broker forwards, to load a snapshot.
+"""The times of a quorum of controllers: start, failover, forwarded requests, loading a snapshot.
 
-The same requests go to both sides. A controller counts as active when it has committed a change that it was asked for.
+The same requests go to both sides. A controller counts as active when it has committed a requested change.
 
 - start: three formatted voters are launched at once, with nothing in the log.
-- forwarding: through a broker that is no controller, by one client and by 16 at once, each one request after another.
-- failover: SIGKILL to the active one of three, and a change is asked of a broker at once, and again until it succeeds.
-- failover of a filled quorum: the same of three voters with partitions in their logs, and the new one is asked itself.
+- forwarding: through a broker-only node, by one client and by 16 concurrent ones, each one request after another.
+- failover: SIGKILL to the active one of three, and a broker receives a change immediately, and again until it succeeds.
+- failover of a filled quorum: the same for three voters with partitions in their logs, requesting the new active one.
 - snapshot: one voter, killed and started again, with ACLs and partitions in a snapshot and next to nothing in the log;
   and the same voter with nothing. Its brokers don't run, so that it is alone on the machine.
 """
@@ -57,7 +57,7 @@ _TOPIC = "forwarded-settings"
 _ANY = 1
 _SET = 0
 _FILLED = {"broker.session.timeout.ms": "600000"}
-"""So that the broker that holds the partitions is still taken for alive when it is gone."""
+"""Keeps the broker of the partitions registered as alive after it has stopped."""
 _SNAPSHOTS = "metadata.log.max.record.bytes.between.snapshots"
 _SNAPSHOT_BYTES_PER_ACL = 40
 """Less than an ACL takes in a snapshot: a smaller file is not the one that is waited for."""
@@ -212,7 +212,7 @@ def _run_clients(
 
 
 def _exchange_all(port: int, requests: list[Request[Message]]) -> list[float]:
-    """Seconds of each. Raises AssertionError unless everything was done; answers are decoded when all are there."""
+    """Return the seconds of each. Raise AssertionError unless everything was done; decode after all answers arrived."""
     times, frames = [], []
     client = RawClient(port, timeout_s=_ANSWER_S)
     try:
@@ -291,7 +291,7 @@ def _restarts(quorum: Quorum, count: int, principal: str) -> float:
 
 
 def _fill(side: str, folder: Path, quorum: Quorum, sizes: QuorumSizes) -> None:
-    """ACLs and partitions. The broker that the partitions are for is gone by then, and makes no files of them."""
+    """Create ACLs and partitions. The broker of the partitions has stopped by then, and creates no files for them."""
     (controller,) = quorum.controllers
     _start_and_kill_broker(side, folder, quorum)
     _exchange_all(
@@ -352,7 +352,7 @@ def _has_snapshot(controller: ControllerNode, acls: int) -> bool:
 
 
 def _check_acls(port: int, expected: int) -> None:
-    """What was loaded is all there, at once or, with Kafka, some time after the controller is active."""
+    """Check that all loaded data exists, immediately or, with Kafka, some time after the controller is active."""
     client = RawClient(port, timeout_s=_ANSWER_S)
     request = DescribeAclsRequest(
         resource_type_filter=_ANY,

@@ -1,6 +1,6 @@
-"""Controllers and brokers of either side in processes of their own, and how they are asked.
+"""Controllers and brokers of either side in processes of their own, and requests to them.
 
-Everybody is a super user, on nodes that decide by ACLs. Kafka's nodes have the options of its own start script, with a
+All users are super users, on nodes that decide by ACLs. Kafka's nodes have the options of its own start script, with a
 heap of at most 1 GiB, as there.
 """
 

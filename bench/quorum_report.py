@@ -58,20 +58,20 @@ def quorum_page(rounds: Rounds, sizes: QuorumSizes) -> str:
 
 def _explanation(sizes: QuorumSizes) -> list[str]:
     return [
-        f"- Start: three formatted voters are launched at once, until one has committed a change ({sizes.starts} "
-        "times).",
-        "- Forwarding: a broker that is no controller sends each request on to the active one of three. One client "
-        f"sends {sizes.requests_of_one} of a kind, one after another, and 16 clients {sizes.requests_of_each} each, "
-        "after a warm-up. Kafka's broker has one request under way at the controller, ours up to 16; Kafka's "
-        "controller keeps a single change back for up to `controller.quorum.append.linger.ms`, 25 ms, in case more "
-        "come.",
-        "- Failover: SIGKILL to the active controller, until a broker has answered a change that was asked for after "
-        f"it ({sizes.kills} times). The sockets of a killed process are closed at once: how long it takes until a "
-        "machine that fell silent is missed, is not in this.",
-        f"- The same with {sizes.failover_partitions:,} partitions in the log, until one of the two that are left has "
-        f"committed a change ({sizes.failover_kills} times). No broker runs.",
-        "- Restart: one voter is killed and started, until it has committed a change "
-        f"({sizes.restarts} times each): with nothing, and with all that in one snapshot.",
+        "- Start: three formatted voters are launched together; the time until one has committed a change "
+        f"({sizes.starts} times).",
+        "- Forwarding: a broker without the controller role forwards each request to the active one of three "
+        f"controllers. One client sends {sizes.requests_of_one} of a kind, one after another, and 16 clients "
+        f"{sizes.requests_of_each} each, after a warm-up. Kafka's broker has one request in progress at the "
+        "controller, barnabas up to 16. Kafka's controller delays a single change for up to "
+        "`controller.quorum.append.linger.ms`, 25 ms, in case more arrive.",
+        "- Failover: SIGKILL to the active controller; the time until a broker has answered a change that was "
+        f"requested after it ({sizes.kills} times). The sockets of a killed process are closed immediately: the time "
+        "until a silent machine is noticed is not included.",
+        f"- The same with {sizes.failover_partitions:,} partitions in the log; the time until one of the two remaining "
+        f"controllers has committed a change ({sizes.failover_kills} times). No broker runs.",
+        "- Restart: one voter is killed and started; the time until it has committed a change "
+        f"({sizes.restarts} times each): without data, and with all of this in one snapshot.",
         "",
         "Kafka's nodes have the options of Kafka's own start script, with a heap of up to 1 GiB. All processes share "
         "the cores, client included. How it is measured: [bench/quorum.py](../../bench/quorum.py).",

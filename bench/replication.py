@@ -1,9 +1,10 @@
-"""What replication costs, and how long it takes to go on when a leader is gone: three brokers of each side.
+"""The cost of replication, and the time to continue after a leader has stopped: three brokers of each side.
 
-- following: another broker leads 1,000 partitions with a record in each; what a follower has more in memory, its CPU.
-- leaders move: the broker that leads 1,000 partitions is stopped, and later killed; until each has taken a record
-  with acks=all from another leader. Who is killed is missed after ``broker.session.timeout.ms``, 3 s on both sides.
-- producing: Kafka's own tool with acks=all to six partitions with three replicas, as fast as it goes, and 1,000
+- following: another broker leads 1,000 partitions with a record in each; a follower's additional memory, its CPU.
+- leaders move: the broker that leads 1,000 partitions is stopped, and later killed; the time until each accepts a
+  record with acks=all from another leader. A killed broker is detected after
+  ``broker.session.timeout.ms``, 3 s on both sides.
+- producing: Kafka's own tool with acks=all to six partitions with three replicas, at full speed, and at 1,000
   records a second.
 - moving: partitions of one replica are reassigned to other brokers.
 """

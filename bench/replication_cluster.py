@@ -75,7 +75,7 @@ class ReplicatedCluster:
             client.close()
 
     def partitions(self, name: str, asked: int) -> list[Any]:
-        """As a broker's Metadata tells of them."""
+        """Return them as in a broker's Metadata."""
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)])
         (topic,) = self.ask(asked, request, _METADATA_VERSION).topics
         return list(topic.partitions)
@@ -101,7 +101,7 @@ class ReplicatedCluster:
     def write_to_all(self, name: str, asked: int, *, without: int = _NOBODY) -> None:
         """A record to each partition with acks=all, again and again to those that refuse it, until all have one.
 
-        ``without``: the broker that is going away; it is not written to.
+        ``without``: the broker that will stop; it receives no records.
         """
         waiting = {each.partition_index for each in self.partitions(name, asked)}
         while waiting:

@@ -50,11 +50,11 @@ def replication_page(rounds: Rounds, sizes: ReplicationSizes) -> str:
 
 def _explanation(sizes: ReplicationSizes) -> list[str]:
     return [
-        f"- Following: one broker leads {sizes.partitions:,} partitions with a record in each; what a follower has "
-        f"more in memory for each, and its CPU in {sizes.idle_s:g} s.",
-        "- Leaders move: that broker gets SIGTERM, and another time SIGKILL; until each of the partitions has taken a "
-        "record with `acks=all` from another leader. Who is killed is missed after `broker.session.timeout.ms`, 3 s "
-        "for both sides.",
+        f"- Following: one broker leads {sizes.partitions:,} partitions with a record in each; the additional "
+        f"memory of a follower for each of them, and its CPU in {sizes.idle_s:g} s.",
+        "- Leaders move: that broker receives SIGTERM, and another time SIGKILL; the time until each of the partitions "
+        "has accepted a record with `acks=all` from another leader. A killed broker is noticed after "
+        "`broker.session.timeout.ms`, 3 s for both sides.",
         f"- Producing: Kafka's `kafka-producer-perf-test` with `acks=all`, {sizes.records:,} records of 1 KB to six "
         f"partitions with three replicas; then {sizes.slow_rate:,} a second.",
         f"- Moving: four partitions with {sizes.moved_mb:,} MB in all are reassigned from one broker to two others.",

@@ -29,16 +29,16 @@ def write_turns_report(folder: Path, figures: Figures) -> Path:
 
 def _page(figures: Figures) -> str:
     lines = [
-        "# How long the controller holds the event loop",
+        "# How long the controller blocks the event loop",
         "",
         f"Written by `python -m bench --only turns` ({machine()['cores']} cores, Python {machine()['python']}). "
         "A controller with 200,000 partitions, a broker's image, rules and replicas, a standby that reads the encoded "
-        "batches, and a log in memory run in one process. A turn is what a node does between two looks at its sockets: "
-        "a decision or a step of it, its append to the log, a step of what follows a commit on the broker (commit) or "
-        "on the standby, a later turn of a long decision (tick), a step of encoding the answer; "
-        "of a snapshot that is written on a thread, a call that nothing interrupts (thread). "
+        "batches, and a log in memory run in one process. A turn is the work of a node between two polls of its "
+        "sockets: a decision or a step of it, its append to the log, a step of the work after a commit on the broker "
+        "(commit) or on the standby, a later turn of a long decision (tick), a step of encoding the answer. "
+        "For a snapshot, which is written on a thread, it is an uninterruptible call (thread). "
         "Times are CPU time of the thread, with the garbage collector off. "
-        f"The bar is {_BAR_MS:g} ms for the longest turn; what exceeds it is printed in bold. How it is measured: "
+        f"The bound is {_BAR_MS:g} ms for the longest turn; longer ones are printed in bold. How it is measured: "
         "[bench/turns.py](../../bench/turns.py), [bench/turns_stage.py](../../bench/turns_stage.py). "
         "A running node reports the same as "
         "`barnabas_event_loop_longest_turn_seconds` and `barnabas_controller_longest_decision_seconds` "

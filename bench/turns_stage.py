@@ -1,6 +1,6 @@
-"""A controller, a broker's metadata and a standby in one process, of which each piece of work is timed by itself.
+"""A controller, a broker's metadata and a standby in one process. Each piece of work is timed separately.
 
-The active controller appends to a log in memory. ``CommitDelivery`` hands on what is committed, as in a node: to the
+The active controller appends to a log in memory. ``CommitDelivery`` delivers committed records, as in a node: to the
 broker's publishers (image, rules, replicas) and to the controller, and from the encoded bytes to a standby. Times are
 CPU time of the thread, because other work may run on the machine.
 """

@@ -1,7 +1,7 @@
-"""What all tests share: hypothesis profiles, how they are spread over workers, and the real Kafka as fixtures.
+"""Shared by all tests: hypothesis profiles, the distribution over workers, and fixtures for the real Kafka.
 
-With several workers (``make test``) the tests of a module stay on one worker, because they share nodes, and those of
-``tests/spark`` all on the same one, because they share a Spark session.
+With several workers (``make test``) the tests of a module stay on one worker, because they share nodes. Those of
+``tests/spark`` all stay on the same worker, because they share a Spark session.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ settings.load_profile("default")
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """None: the one that ``--dist`` names."""
+    """None: the distribution that ``--dist`` names."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -45,13 +45,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
     if not os.environ.get("BARNABAS_LONG_TESTS"):
         items[:] = [item for item in items if item.get_closest_marker("long") is None]
     as_written = {item: index for index, item in enumerate(items)}
-    yield  # Here the order is shuffled.
+    yield  # The order is shuffled here.
     _restore_order(items, as_written)
     items.sort(key=_when_to_begin)
 
 
 def _restore_order(items: list[pytest.Item], as_written: dict[pytest.Item, int]) -> None:
-    """Tests of a module that change a node they share run as they are written, and all on one node before the next."""
+    """Tests of a module that change a shared node run in file order, all tests of one node before the next."""
     places: dict[Path, list[int]] = {}
     for place, item in enumerate(items):
         if item.get_closest_marker("interop") is not None:
@@ -67,14 +67,15 @@ def _restore_order(items: list[pytest.Item], as_written: dict[pytest.Item, int])
 
 
 def _when_to_begin(item: pytest.Item) -> int:
-    """What takes longest first: the many short tests at the end keep every worker busy until the others have ended."""
+    """Return the rank of a test. The longest run first: the many short ones keep every worker busy until the others
+    end."""
     if item.get_closest_marker("spark") is not None:
         return 0
     return 1 if item.get_closest_marker("interop") is not None else 2
 
 
 def _shared_parameters(item: pytest.Item) -> tuple[tuple[str, object], ...]:
-    """Those of fixtures that outlive the test: another value ends the node and starts another."""
+    """Return the parameters of fixtures that outlive the test: a new value ends the node and starts another."""
     callspec = getattr(item, "callspec", None)
     if callspec is None:
         return ()
@@ -88,8 +89,8 @@ def pytest_report_header() -> str:
 
 
 @pytest.fixture(autouse=True)
-def _no_file_stays_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Logs that a test leaves open, as a crash does, are closed: Spark's client can't use a descriptor above 1023."""
+def _close_files_left_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Close logs that a test leaves open, as a crash does: Spark's client can't use a descriptor above 1023."""
     pools: list[FilePool] = []
     make = FilePool.__init__
 
@@ -105,19 +106,19 @@ def _no_file_stays_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def java() -> None:
-    """For a test that needs Java."""
+    """Skip the test without Java."""
     require_java()
 
 
 @pytest.fixture(scope="session")
 def maven() -> None:
-    """For a test that needs Maven."""
+    """Skip the test without Maven."""
     require_maven()
 
 
 @pytest.fixture(scope="session")
 def kafka_peer() -> Path:
-    """For a test that runs Kafka's own classes; the folder of its jars."""
+    """Return the folder of Kafka's jars, for a test that runs Kafka's own classes."""
     return require_peer()
 
 
@@ -130,6 +131,6 @@ def real_kafka(kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 @pytest.fixture(scope="session")
 def barnabas_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    """Our node for all tests that only use it as a cluster: name topics so that they don't collide."""
+    """One node of ours for all tests that only use it as a cluster: name topics so that they don't collide."""
     with running_barnabas(tmp_path_factory.mktemp("barnabas")) as node:
         yield node

@@ -1,4 +1,4 @@
-"""Who imports whom in ``barnabas`` at run time: imports inside functions count, those for type checkers don't."""
+"""The import graph of ``barnabas`` at run time: imports inside functions count, those for type checkers don't."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Import(NamedTuple):
     importer: str
     line: int
     target: str
-    """A module of ours, or the dotted name of somebody else's."""
+    """A module of ours, or the dotted name of a foreign module."""
     name: str
-    """What is imported from the module; empty where it is the module itself."""
+    """The name imported from the module; empty if the module itself is imported."""
     function: str
-    """The function that the statement stands in; empty at the top level."""
+    """The function that contains the statement; empty at the top level."""
 
 
 @cache
@@ -44,7 +44,7 @@ def imports() -> tuple[Import, ...]:
 
 @cache
 def run_time_graph() -> Mapping[str, frozenset[str]]:
-    """Each module with those of ours that it imports, at once or later."""
+    """Return each module with our modules that it imports, at load time or later."""
     return graph_of(imports())
 
 
@@ -57,7 +57,7 @@ def graph_of(statements: Iterable[Import]) -> Mapping[str, frozenset[str]]:
 
 
 def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """The strongly connected components of more than one module (Tarjan's algorithm)."""
+    """Return the strongly connected components of more than one module (Tarjan's algorithm)."""
     sys.setrecursionlimit(max(sys.getrecursionlimit(), 10_000))
     index: dict[str, int] = {}
     low: dict[str, int] = {}
@@ -124,7 +124,7 @@ class _Statements(ast.NodeVisitor):
 
 
 def closure(graph: Mapping[str, Iterable[str]], roots: Iterable[str]) -> frozenset[str]:
-    """The roots, what they import, what that imports, and the packages of all of them."""
+    """Return the roots, all their transitive imports, and the packages of all of them."""
     seen: set[str] = set()
     left = list(roots)
     while left:

@@ -1,4 +1,4 @@
-"""What a node advertises, the reference explains."""
+"""The reference explains every API that a node advertises."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BROKER, CONTROLLER = (PROJECT / "docs/reference/apis.md").read_text().split("## 
 
 
 def rows(section: str) -> dict[str, list[str]]:
-    """The cells behind the name of each API."""
+    """Return the cells behind the name of each API."""
     found = re.findall(r"^\| \d+ \| (\w+) \|(.*)\|$", section, re.MULTILINE)
     return {name: [cell.strip() for cell in cells.split("|")] for name, cells in found}
 
@@ -27,6 +27,6 @@ def test_an_api_of_the_broker_has_versions_and_an_explanation(key: ApiKey) -> No
     assert len(explanation.split()) > 2
 
 
-def test_exactly_the_apis_that_are_served_are_listed() -> None:
+def test_the_page_lists_exactly_the_served_apis() -> None:
     assert rows(BROKER).keys() == {API_TABLE[key].name for key in SERVED_BY_BROKER}
     assert rows(CONTROLLER).keys() == {API_TABLE[key].name for key in SERVED_BY_CONTROLLER}

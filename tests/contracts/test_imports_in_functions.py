@@ -1,4 +1,4 @@
-"""An import stands inside a function only for a reason of decision 5, docs/decisions/0005-start-up-is-a-feature.md."""
+"""An import is inside a function only for a reason of decision 5, docs/decisions/0005-start-up-is-a-feature.md."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from barnabas.cli.main import COMMANDS
 from tests.contracts.import_graph import Import, closure, graph_of, imports, run_time_graph
 
 NODE = ("barnabas.cli.main", "barnabas.cli.node", "barnabas.server.node")
-"""What a node loads at once; what it loads later is imported by functions of these, or of what they import."""
+"""The modules that a node loads at start; it imports later ones in functions of these, or of their imports."""
 
 OPTIONAL = frozenset(
     {"confluent_kafka", "google", "grpc", "httpx", "jinja2", "matplotlib", "pandas", "py4j", "pyarrow", "pyspark"}
     | {"starlette", "uvicorn", "uvloop"}
 )
-"""Libraries of the extras in ``pyproject.toml``: a user may not have them."""
+"""Libraries of the extras in ``pyproject.toml``, which a user may lack."""
 
 NEEDED_RARELY = {
-    "rich": "bars appear on a terminal only",
-    "barnabas.security.sasl.scram": "only a change of passwords salts one",
-    "barnabas.security.scram_credentials": "only a change of passwords salts one",
+    "rich": "progress bars appear only on a terminal",
+    "barnabas.security.sasl.scram": "only a password change needs a salt",
+    "barnabas.security.scram_credentials": "only a password change needs a salt",
 }
-"""What most runs of a command don't need, and costs them a tenth of their time."""
+"""Imports that most runs of a command don't need, and that take a tenth of their time."""
 
 
 @cache
 def loaded_by_a_node() -> frozenset[str]:
-    """All modules, ours and others', that a node has loaded before it does anything."""
+    """Return all modules, ours and foreign, that a node has loaded before it starts its work."""
     program = f"import sys, {', '.join(NODE)}\nprint(*sys.modules)"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     return frozenset(run.stdout.split())
@@ -44,7 +44,7 @@ def at_once() -> Mapping[str, frozenset[str]]:
 
 @cache
 def loaded_with(module: str) -> frozenset[str]:
-    """What importing the module loads at once: modules of ours, and the libraries that these name."""
+    """Return what importing the module loads immediately: our modules, and the libraries that these name."""
     ours = closure(at_once(), [module])
     return ours | {target for loaded in ours for target in _libraries().get(loaded, ())}
 
@@ -60,7 +60,7 @@ def _libraries() -> Mapping[str, frozenset[str]]:
 
 @cache
 def on_the_way_to_ready() -> frozenset[str]:
-    """Modules that a node may load before it is ready, depending on its settings."""
+    """Return the modules that a node may load before it is ready, depending on its settings."""
     graph = {
         module: [target for target in targets if not target.startswith("barnabas.cli.") or target in NODE]
         for module, targets in run_time_graph().items()
@@ -80,7 +80,7 @@ def spares_the_node(statement: Import) -> bool:
 
 
 def spares_a_help_text(statement: Import) -> bool:
-    """Help, completion and mistakes of usage load a command, and not what carries it out."""
+    """Help, completion and usage errors load a command, but not its implementation."""
     commands = [loaded_with(module) for module, _ in COMMANDS.values()]
     return any(statement.importer in loaded and statement.target not in loaded for loaded in commands)
 
@@ -107,8 +107,8 @@ def test_an_import_inside_a_function_has_a_reason() -> None:
     assert without == []
 
 
-def test_the_modules_on_the_way_to_ready_are_those_that_a_node_loads() -> None:
-    """The static graph, from which the check reasons, and the interpreter say the same."""
+def test_the_modules_before_ready_are_those_that_a_node_loads() -> None:
+    """The static graph, on which the check relies, agrees with the interpreter."""
     ours = {module for module in loaded_by_a_node() if module.partition(".")[0] == "barnabas"}
     assert ours == closure(at_once(), NODE)
 
@@ -127,5 +127,5 @@ def test_the_modules_on_the_way_to_ready_are_those_that_a_node_loads() -> None:
         ("barnabas.cli.bench.progress", "asyncio", False),
     ],
 )
-def test_the_four_reasons(importer: str, target: str, has_one: bool) -> None:
+def test_each_of_the_four_reasons_excuses_an_import(importer: str, target: str, has_one: bool) -> None:
     assert has_a_reason(Import(importer, 1, target, "", "run")) is has_one

@@ -12,7 +12,7 @@ from tests.docs.tracked import PROJECT, tracked_files
 CONTRACTS = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
 
 
-def test_every_package_has_a_place_in_the_layers() -> None:
+def test_every_package_belongs_to_a_layer() -> None:
     contract = CONTRACTS[0]
     placed = {name.strip(" ()") for layer in contract["layers"] for name in layer.split("|")}
     packages = {path.relative_to(PROJECT).parts[2] for path in tracked_files() if path.match("src/barnabas/*/**/*.py")}
@@ -23,7 +23,7 @@ def test_every_package_has_a_place_in_the_layers() -> None:
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract["name"])
-def test_a_contract_names_no_single_module(contract: dict[str, list[str]]) -> None:
+def test_contracts_name_packages_not_modules(contract: dict[str, list[str]]) -> None:
     named = [
         *contract.get("source_modules", ()),
         *contract.get("forbidden_modules", ()),
@@ -34,5 +34,5 @@ def test_a_contract_names_no_single_module(contract: dict[str, list[str]]) -> No
 
 
 @pytest.mark.parametrize("contract", CONTRACTS, ids=lambda contract: contract["name"])
-def test_a_contract_has_no_exception(contract: dict[str, list[str]]) -> None:
+def test_contracts_have_no_exceptions(contract: dict[str, list[str]]) -> None:
     assert contract.get("ignore_imports", []) == []

@@ -1,8 +1,8 @@
 """The product uses every public name that its tests use: a helper for tests alone belongs under ``tests/``.
 
-The test compares names, not the objects behind them, so it can miss a case (two functions share a name) but hardly
-invents one. A string counts as a use too, because getattr, entry points and route tables spell names. Not looked at:
-names with an underscore, attributes of a class, definitions that a decorator registers somewhere, the methods that
+The test compares names, not the objects behind them, so it can miss a case (two functions share a name) but rarely
+reports a wrong one. A string counts as a use too, because getattr, entry points and route tables spell names. It
+ignores names with an underscore, attributes of a class, definitions that a decorator registers, the methods that
 asyncio calls, and the declarations of Kafka's messages and records, which are complete on purpose.
 """
 
@@ -19,9 +19,9 @@ from tests.contracts.import_graph import module_files
 TESTS = Path(__file__).resolve().parents[1]
 
 AUTHORS_USE = "users and authors of plugins call it"
-TESTS_OBSERVE = "the state that simulations and models watch"
+TESTS_OBSERVE = "simulations and models observe this state"
 PAGES_COME_FROM_IT = "`python -m tests.docs.reference` writes a page of it"
-ORACLE = "a family of Kafka's recorded answers is about it"
+ORACLE = "a family of Kafka's recorded answers covers it"
 TRANSACTIONS = "transactions, which are not built yet, need it"
 
 STAYS = {
@@ -34,7 +34,7 @@ STAYS = {
     "barnabas.clients.admin.errors:InvalidUpdateVersion": AUTHORS_USE,
     "barnabas.clients.admin.partitions:OffsetSpec.earliest_local": AUTHORS_USE,
     "barnabas.common.config_validators:ListSize": ORACLE,
-    "barnabas.common.settings.setting:attributes_of": "the contracts of settings ask it what a table promises",
+    "barnabas.common.settings.setting:attributes_of": "the contracts of settings read the promises of a table from it",
     "barnabas.connect.decide.validation.connector_config_reference:connector_reference_page": PAGES_COME_FROM_IT,
     "barnabas.connect.plugins.testing:ConnectorKit": AUTHORS_USE,
     "barnabas.connect.rest.internal_client:InternalClient.put_fence": TRANSACTIONS,
@@ -47,7 +47,7 @@ STAYS = {
     "barnabas.security.sasl.scram:credential_from_text": ORACLE,
     "barnabas.security.sasl.scram:credential_to_text": ORACLE,
     "barnabas.server.settings.reference_page:reference_page": PAGES_COME_FROM_IT,
-    "barnabas.storage.partition_log:PartitionLog.append_as_leader": "an append whole; a broker takes its two steps",
+    "barnabas.storage.partition_log:PartitionLog.append_as_leader": "a complete append; a broker calls its two steps",
     "barnabas.storage.producer_state:ProducerState.ongoing_transactions": TRANSACTIONS,
 }
 
@@ -60,13 +60,13 @@ _DECLARATIONS = ("barnabas.protocol.messages.", "barnabas.protocol.records.")
 _CALLED_BY_ASYNCIO = {*dir(asyncio.Protocol), *dir(asyncio.BufferedProtocol)}
 _WORD = re.compile(r"\w+")
 _PROSE_LENGTH = 200
-"""Longer strings are texts for people, in which a word is not a name."""
+"""Longer strings are texts for people; their words are not names."""
 
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def used_by_tests_alone(sources: dict[str, str], tests: str) -> set[str]:
-    """The definitions, as ``module:Class.method``, that ``tests`` names and no source does outside of them."""
+    """Return the definitions, as ``module:Class.method``, that ``tests`` names and no other source does."""
     trees = {module: ast.parse(source) for module, source in sources.items()}
     used = {name for tree in trees.values() for name in _used_names(tree)}
     words = set(_WORD.findall(tests)) - _CALLED_BY_ASYNCIO
@@ -104,14 +104,15 @@ def _name_of(decorator: ast.expr) -> str:
 
 
 def _used_names(tree: ast.Module) -> Iterator[str]:
-    """Also those in strings. A definition is not used by itself, by one of the same name, nor by being exported."""
+    """Yield the used names, also those in strings. Uses by the definition itself, by one of the same name, or by an
+    export do not count."""
     waiting: list[tuple[ast.AST, tuple[str, ...]]] = [(tree, ())]
     while waiting:
         node, enclosing = waiting.pop()
         match node:
             case (
                 ast.Assign(targets=[ast.Name(id="__all__")]) | ast.Expr(value=ast.Constant())
-            ):  # The latter: docstrings.
+            ):  # The latter are docstrings.
                 continue
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 enclosing += (node.name,)
@@ -123,13 +124,13 @@ def _used_names(tree: ast.Module) -> Iterator[str]:
         waiting.extend((child, enclosing) for child in ast.iter_child_nodes(node))
 
 
-def test_a_helper_for_tests_alone_is_not_in_the_product() -> None:
+def test_the_product_has_no_helpers_for_tests_alone() -> None:
     sources = {module: path.read_text() for module, path in module_files().items()}
     here = Path(__file__)
     tests = "\n".join(path.read_text() for path in sorted(TESTS.rglob("*.py")) if path != here)
     found = used_by_tests_alone(sources, tests)
     assert found - STAYS.keys() == set(), "move these under tests/, or say in STAYS why the product has them"
-    assert STAYS.keys() - found == set(), "the product uses these, or they are gone: take them out of STAYS"
+    assert STAYS.keys() - found == set(), "the product uses these, or they were deleted: remove them from STAYS"
 
 
 SOURCE = """
@@ -151,7 +152,7 @@ def registered(): getattr(called(), "spelled")
 """
 
 
-def test_the_check_finds_what_the_product_never_uses() -> None:
+def test_the_check_finds_names_that_the_product_never_uses() -> None:
     tests = "by_tests() by_itself() called() registered() spelled() Box().opened Box().of_tests LIMIT_OF_TESTS"
     assert used_by_tests_alone({"m": SOURCE}, tests) == {
         "m:by_tests",

@@ -1,4 +1,4 @@
-"""A comment or docstring points only to what a reader has: files, modules and pages of this repository."""
+"""A comment or docstring refers only to files, modules and pages of this repository."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MODULE = re.compile(r"``(barnabas(?:\.[a-z_0-9]+)+|[a-z_]+(?:\.[a-z_0-9]+)+)``"
 _DOTTED = re.compile(r"(?<!`)\"([a-z_]+(?:\.[a-z_0-9]+)+)\.?\"")
 _SETTING = re.compile(r"`([a-z_]+(?:\.[a-z_0-9]+)+)`")
 _RULE = re.compile(r"\b[ACFO]-\d{1,2}\b")
-"""As the notes call them that the product was built from. A reader has the KIP, or needs the rule itself."""
+"""The names of notes from which the product was built. A reader has the KIP, or needs the rule itself."""
 
 
 @cache
 def _paths() -> frozenset[str]:
-    """Every path of the repository, and all its endings: ``server/node.py`` is enough."""
+    """Return every path of the repository and all its suffixes: ``server/node.py`` is enough."""
     found = set()
     for path, _ in text_files():
         parts = path.parts
@@ -40,14 +40,14 @@ def _packages() -> frozenset[str]:
 
 @cache
 def _other_names() -> frozenset[str]:
-    """The settings that the reference lists, and dotted names that the code has as strings."""
+    """Return the settings that the reference lists, and dotted names that the code contains as strings."""
     pages = "".join(text for path, text in text_files() if path.match("docs/reference/*.md"))
     strings = (name for path in module_files().values() for name in _DOTTED.findall(path.read_text()))
     return frozenset([*strings, *_SETTING.findall(pages)])
 
 
 def texts(source: str) -> Iterator[tuple[int, str]]:
-    """Comments, and strings that stand alone: docstrings of modules, classes, functions and attributes."""
+    """Yield comments and standalone strings: docstrings of modules, classes, functions and attributes."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield token.start[0], token.string
@@ -63,14 +63,15 @@ def dangling(text: str) -> list[str]:
 
 
 def _is_file(name: str) -> bool:
-    """A module may be named by the end of its path. A page is named in full: several folders have one of that name."""
+    """A module may be named by the end of its path. A page needs its full path: several folders have pages of one
+    name."""
     if name.endswith(".md"):
         return (PROJECT / name).is_file()
     return name in _paths()
 
 
 def _is_missing(name: str) -> bool:
-    """Whether a name looks like a module of ours, and no module has it, nor the module before its last dot."""
+    """Return whether a name looks like a module of ours that does not exist, nor the module before its last dot."""
     if name in _other_names():  # A setting, ``controller.quorum.voters``.
         return False
     if not name.startswith("barnabas."):
@@ -84,7 +85,7 @@ def python_files() -> list[tuple[Path, str]]:
     return [(path, text) for path, text in text_files() if path.suffix == ".py"]
 
 
-def test_no_comment_points_to_what_is_not_in_the_repository() -> None:
+def test_comments_refer_only_to_files_and_names_of_the_repository() -> None:
     found = [
         f"{path}:{line}: {name}"
         for path, source in python_files()
@@ -103,7 +104,7 @@ def test_no_comment_points_to_what_is_not_in_the_repository() -> None:
         ("UTF-8, SHA-256 and ``server/node.py`` are known.", []),
     ],
 )
-def test_what_is_not_there_is_found(text: str, names: list[str]) -> None:
+def test_a_dangling_reference_is_found(text: str, names: list[str]) -> None:
     assert dangling(text) == names
 
 

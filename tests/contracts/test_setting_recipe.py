@@ -1,6 +1,5 @@
-"""CONTRIBUTING's recipe "Add a setting", followed: one row, and everything that a setting has comes from it.
-
-Each test adds a row to the settings of a node, a topic or a worker, and takes it away again.
+"""Follow CONTRIBUTING's recipe "Add a setting": everything about a setting is derived from one row. Each test adds a
+row to the settings of a node, a topic or a worker, and removes it again.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import pytest
 from barnabas.cli.configs.command import main as configs_main
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_doc
 from barnabas.common.config_def import ConfigDef
+from barnabas.common.settings.problem import InvalidSettings
 from barnabas.common.settings.setting import (
     CLUSTER_WIDE,
     INT,
@@ -29,7 +29,7 @@ from barnabas.connect.settings.worker_config import InvalidWorkerConfig, WorkerC
 from barnabas.connect.settings.worker_config_reference import worker_reference_page
 from barnabas.connect.settings.worker_settings import WORKER_CONFIG_DEF
 from barnabas.server.settings.node_config import FILELESS_SETTINGS, NodeConfig, node_config_of
-from barnabas.server.settings.problem import Given, InvalidSettings
+from barnabas.server.settings.problem import Given
 from barnabas.server.settings.reference_page import describe_setting, reference_page
 
 NAME = "barnabas.harvest.max.baskets"
@@ -37,15 +37,15 @@ TEXT = "How many baskets a harvest may fill."
 
 
 class Harvest(SettingTable):
-    """The rows that the recipe asks for."""
+    """The rows that the recipe requires."""
 
     barnabas_harvest_max_baskets: int = setting(INT, "12", "1..", LOW, READ_ONLY, TEXT)
-    barnabas_harvest_moon = no_effect("The moon is not asked.", INT, "0", "", LOW, READ_ONLY, "Its phase.")
+    barnabas_harvest_moon = no_effect("The moon is ignored.", INT, "0", "", LOW, READ_ONLY, "Its phase.")
     barnabas_harvest_frost = refused("Frost is not supported.", INT, "0", "", LOW, READ_ONLY, "How much of it.")
 
 
 def add_to(monkeypatch: pytest.MonkeyPatch, settings: type[SettingTable], definitions: ConfigDef) -> None:
-    """What the import does with a row that stands in the table."""
+    """Add a row as the import of the table does."""
     for row in rows_of(Harvest):
         monkeypatch.setattr(settings, row.name.replace(".", "_"), row, raising=False)
         monkeypatch.setitem(definitions._rows, row.name, row)
@@ -86,7 +86,7 @@ class TestNodeSetting:
     def test_is_refused_when_it_is_malformed(self, text: str, what: str) -> None:
         assert refusal(barnabas_harvest_max_baskets=text) == f"{NAME}={text} (server.properties line 1): {what}"
 
-    def test_is_what_a_misspelt_name_most_likely_meant(self) -> None:
+    def test_is_suggested_for_a_misspelt_name(self) -> None:
         assert f"did you mean {NAME}?" in refusal(barnabas_harvest_max_basket="7")
 
     def test_is_documented(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -96,11 +96,11 @@ class TestNodeSetting:
         assert configs_main(["show", NAME]) == 0
         assert TEXT in capsys.readouterr().out
 
-    def test_without_effect_is_taken_with_a_warning(self) -> None:
-        assert any("The moon is not asked." in warning for warning in node_config(barnabas_harvest_moon="1").warnings)
-        assert "The moon is not asked." in reference_page()
+    def test_without_effect_is_accepted_with_a_warning(self) -> None:
+        assert any("The moon is ignored." in warning for warning in node_config(barnabas_harvest_moon="1").warnings)
+        assert "The moon is ignored." in reference_page()
 
-    def test_that_is_refused_takes_its_default_alone(self) -> None:
+    def test_that_is_refused_accepts_only_its_default(self) -> None:
         node_config(barnabas_harvest_frost="0")
         assert "Frost is not supported. -> remove it; allowed is its default (0)" in refusal(barnabas_harvest_frost="1")
 

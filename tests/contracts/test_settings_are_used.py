@@ -16,9 +16,9 @@ from barnabas.connect.settings.worker_settings import WORKER_CONFIG_DEF, WorkerS
 from barnabas.server.settings.support import support_of
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "barnabas"
-# These make the values, they don't use them.
+# These create the values and don't use them.
 MAKERS = {"node_config.py", "node_config_rules.py", "listener_rules.py", "topic_config.py", "config_resolution.py"}
-# A topic's values that are asked for under another name.
+# Topic values that are read under another name.
 READ_AS = {
     "cleanup_policy": "compact",
     "internal_segment_bytes": "segment_size",
@@ -32,26 +32,26 @@ def _code() -> str:
 
 
 @pytest.mark.parametrize("name", attributes_of(NodeSettings))
-def test_a_node_setting_that_works_is_read(name: str) -> None:
+def test_code_reads_every_effective_node_setting(name: str) -> None:
     is_read = bool(re.search(rf"config\.{name.replace('.', '_')}\b", _code()))
-    assert is_read, f"nothing reads {name}"
+    assert is_read, f"no code reads {name}"
 
 
 @pytest.mark.parametrize("name", TOPIC_CONFIG_DEF)
-def test_a_topic_setting_is_read_or_said_to_have_no_effect(name: str) -> None:
+def test_a_topic_setting_is_read_or_documented_as_without_effect(name: str) -> None:
     attribute = name.replace(".", "_")
     is_read = bool(re.search(rf"config\.{READ_AS.get(attribute, attribute)}\b", _code()))
-    if attribute != "remote_storage_enable":  # Refused by validation, whatever it is read by.
+    if attribute != "remote_storage_enable":  # Validation refuses it, whatever code reads it.
         assert is_read == (TOPIC_CONFIG_DEF[name].support.state is SupportState.WORKS)
 
 
-def test_every_setting_has_a_state_and_what_does_not_work_a_reason() -> None:
+def test_every_setting_has_a_state_and_every_ineffective_one_a_reason() -> None:
     for name in BROKER_CONFIG_DEF:
         support = support_of(name)
         assert (name, bool(support.reason)) == (name, support.state is not SupportState.WORKS)
 
 
-# Settings of a worker that are read by their name, and whose name is put together from one of these.
+# Worker settings that are read by name, where the name is composed from one of these.
 WORKER_FAMILIES = (
     *(
         "ssl.",
@@ -77,10 +77,10 @@ def _worker_code() -> str:
 
 @pytest.mark.parametrize("name", attributes_of(WorkerSettings))
 def test_a_worker_setting_that_is_an_attribute_is_read(name: str) -> None:
-    assert re.search(rf"\.{name.replace('.', '_')}\b", _worker_code()), f"nothing reads {name}"
+    assert re.search(rf"\.{name.replace('.', '_')}\b", _worker_code()), f"no code reads {name}"
 
 
-def test_a_worker_setting_that_works_without_an_attribute_is_read_by_its_name() -> None:
+def test_a_worker_setting_without_an_attribute_is_read_by_name() -> None:
     by_name = [
         name
         for name in WORKER_CONFIG_DEF

@@ -1,6 +1,6 @@
 """Write the pages of docs/reference from the tables that the node itself uses: ``make docs``.
 
-A test compares the pages with what would be written, so that they can't say what the code no longer does.
+A test compares the pages with the output, so that they can't describe behaviour that the code no longer has.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NOTICE = "<!-- Written by `make docs` from the code; change the code, not this p
 
 
 def first_sentence(text: str | None) -> str:
-    """What a module's docstring says first, without its own name in front."""
+    """Return the first sentence of a module's docstring, without the module's name in front."""
     line = " ".join((text or "").strip().split("\n\n")[0].split())
     _, _, said = line.partition(": ")
     sentence, _, _ = (said or line).partition(". ")
@@ -43,7 +43,7 @@ def first_sentence(text: str | None) -> str:
 
 
 def apis_page() -> str:
-    """Every API that a broker advertises, with the rights that a caller needs."""
+    """Return the page of every API that a broker advertises, with the rights that a caller needs."""
     table = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
     lines = [
         "# APIs",
@@ -89,14 +89,14 @@ def apis_page() -> str:
 
 
 def cli_page() -> str:
-    """The commands of the console script, with every option of those that are made of an ``App``."""
+    """Return the page of the console script's commands, with every option of those built from an ``App``."""
     lines = ["# Commands", "", "`barnabas <command> --help` describes a command.", "", "| Command | |", "|---|---|"]
     lines += [f"| `barnabas {name}` | {what} |" for name, (_, what) in COMMANDS.items()]
     lines += ["", "All commands use the same exit statuses:", "", "| Status | |", "|---:|---|"]
     lines += [f"| {status} | {what} |" for status, what in TABLE.items()]
     lines += ["| 130, 141 | interrupted (130); broken pipe of the output (141) |"]
-    for command, told in (("node", HELP), ("shell", SHELL_HELP)):
-        lines += ["", f"## barnabas {command}", "", "```text", told.rstrip(), "```"]
+    for command, text in (("node", HELP), ("shell", SHELL_HELP)):
+        lines += ["", f"## barnabas {command}", "", "```text", text.rstrip(), "```"]
     lines.append("")
     for name, (module, _) in COMMANDS.items():
         app = getattr(import_module(module), "app", None)
@@ -106,8 +106,8 @@ def cli_page() -> str:
 
 
 def command_section(app: App, name: str) -> str:
-    """What ``--help`` says, for all verbs of a command."""
-    argv, sys.argv = sys.argv, ["barnabas"]  # Usage lines are made of it.
+    """Return the ``--help`` text for all verbs of a command."""
+    argv, sys.argv = sys.argv, ["barnabas"]  # Usage lines contain it.
     try:
         written = re.sub(
             rf"^barnabas {name} {name}(?= |$)",
@@ -122,7 +122,7 @@ def command_section(app: App, name: str) -> str:
 
 
 def metrics_page() -> str:
-    """Every metric of the Prometheus endpoint."""
+    """Return the page of every metric of the Prometheus endpoint."""
     lines = [
         "# Metrics",
         "",

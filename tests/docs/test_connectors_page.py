@@ -1,4 +1,4 @@
-"""The page of the connectors that come along: every setting is there, and the examples are good settings."""
+"""The page of the bundled connectors lists every setting, and its examples are valid settings."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ EXAMPLES = [json.loads(each) for each in re.findall(r"```json\n(.*?)```", PAGE, 
 
 
 def section_of(name: str) -> str:
-    return next(each for each in SECTIONS if f"`{name}`" in each.splitlines()[0])
+    return next(section for section in SECTIONS if f"`{name}`" in section.splitlines()[0])
 
 
 @pytest.mark.parametrize("name", CONNECTORS)
@@ -37,6 +37,6 @@ def test_every_setting_of_a_connector_is_in_its_section(name: str) -> None:
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[each["connector.class"] for each in EXAMPLES])
-def test_the_settings_of_an_example_are_good(example: dict[str, str]) -> None:
+def test_the_settings_of_an_example_are_valid(example: dict[str, str]) -> None:
     kit = ConnectorKit(CONNECTORS[example["connector.class"]], example)
     assert kit.errors == {}

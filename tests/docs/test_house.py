@@ -1,4 +1,4 @@
-"""Makefile, licence, pins and settings say the same as the documents."""
+"""Makefile, licence, pins and settings agree with the documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text())
 MAKEFILE = (PROJECT / "Makefile").read_text()
 LOCKS = sorted((PROJECT / "requirements").glob("*.lock.txt"))
 
-# Written in pieces, so that this file does not contain what it looks for.
+# The pattern is split, so that this file does not contain what it searches for.
 ADDRESSES = [
     "py" + "pi.org",
     "python" + "hosted",
@@ -53,7 +53,7 @@ def test_no_registry_address_is_committed() -> None:
     assert found == []
 
 
-def test_no_path_of_somebodys_machine_is_committed() -> None:
+def test_no_path_of_a_developer_machine_is_committed() -> None:
     found = []
     for path, text in text_files():
         found += [f"{path}: {text[m.start() : m.start() + 60]!r}" for m in MACHINE_PATH.finditer(text)]
@@ -74,7 +74,7 @@ def pins(name: str) -> dict[str, str]:
     return dict(re.findall(r"^([a-z0-9._-]+)==([^ \n]+)", text, re.MULTILINE))
 
 
-def test_what_runs_is_tested_in_the_same_version() -> None:
+def test_runtime_packages_are_tested_in_the_same_version() -> None:
     run, dev = pins("run.lock.txt"), pins("dev.lock.txt")
     assert {name: dev.get(name) for name in run} == run
 
@@ -105,12 +105,12 @@ def test_the_changelog_has_an_open_section_and_the_released_version() -> None:
     assert not released or released[0] == barnabas.__version__
 
 
-def test_every_marker_in_use_is_explained() -> None:
+def test_every_marker_is_declared() -> None:
     declared = {entry.split(":")[0] for entry in PYPROJECT["tool"]["pytest"]["ini_options"]["markers"]}
     assert {"interop", "spark", "simulation", "roundtrip", "oracle"} <= declared
 
 
-def test_archives_are_unpacked_in_the_one_way_that_every_python_has() -> None:
-    """``filter=`` came with 3.11.4; the system Python of many machines is 3.11.2."""
+def test_archives_are_unpacked_in_a_way_that_every_supported_python_has() -> None:
+    """``filter=`` exists since 3.11.4; the system Python of many machines is 3.11.2."""
     users = {str(path) for path, text in text_files() if path.suffix == ".py" and ".extract" + "all(" in text}
     assert users == {"tests/oracles/archives.py"}

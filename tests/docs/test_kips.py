@@ -1,4 +1,4 @@
-"""Each claim of docs/kips names the test that fails when it stops being true, and that test exists."""
+"""Each claim of docs/kips names the test that fails when the claim becomes false, and that test exists."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ ROWS = [row for page in PAGES for row in rows_of(page)]
 
 
 def files_of(name: str) -> list[str]:
-    """The texts of the tests that are meant; a page may leave out the folder."""
+    """Return the source texts of the named tests; a page may omit the folder."""
     if name.startswith("tests/"):
         path = PROJECT / name
         return [path.read_text()] if path.exists() else []
@@ -63,7 +63,7 @@ def test_a_page_has_rows(page: str) -> None:
 def test_a_claim_names_tests_that_exist(row: Row) -> None:
     for name, function in row.named:
         texts = files_of(name)
-        assert texts, f"{name} is not there"
+        assert texts, f"{name} does not exist"
         assert not function or any(re.search(rf"def {function}\(", text) for text in texts), f"{name}::{function}"
     if not _NEEDS_NO_TEST.search(row.state):
         assert row.named or _SHOWN_OTHERWISE.search(row.tests), "a claim without a test"
@@ -85,7 +85,7 @@ def sasl_exchanges() -> int:
     return len(json.loads((PROJECT / "tests" / "vectors" / "sasl_exchanges.json").read_text()))
 
 
-def test_figures_are_those_of_the_recordings() -> None:
+def test_figures_match_the_recordings() -> None:
     found = {
         ("kip-801.md", f"{acl_cases():,} requests"),
         ("kip-590.md", f"{lines_of('forwarding/envelope-answers-4.3.1.jsonl.gz')} envelopes"),

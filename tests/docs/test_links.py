@@ -1,4 +1,4 @@
-"""Nothing in the documents points to what is not there."""
+"""Every link and file name in the documents resolves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ OUR_PATH = re.compile(r"`((?:src/barnabas|tests|docs|bench|requirements|examples
 
 
 def anchors_of(text: str) -> set[str]:
-    """The anchors that a reader's browser makes of the headings."""
+    """Return the anchors that a browser derives from the headings."""
     headings = re.findall(r"^#+ +(.*)$", CODE_BLOCK.sub("", text), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 

@@ -1,4 +1,4 @@
-"""The authorizer in the tutorial does what is said there."""
+"""The authorizer in the tutorial behaves as the tutorial says."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def team_authorizer() -> Any:
     return namespace["TeamAuthorizer"]
 
 
-def test_the_tutorials_authorizer_decides_as_it_says(team_authorizer: Any) -> None:
+def test_the_authorizer_of_the_tutorial_decides_as_documented(team_authorizer: Any) -> None:
     authorizer = team_authorizer()
     authorizer.configure({})
     principal = Principal("User", "billing-api")

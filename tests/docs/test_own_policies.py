@@ -1,4 +1,4 @@
-"""The policies in the tutorial do what is said there."""
+"""The policies in the tutorial behave as the tutorial says."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def rules() -> dict[str, Any]:
     return namespace
 
 
-def test_the_tutorials_policy_of_topics_decides_as_it_says(rules: dict[str, Any]) -> None:
+def test_the_topic_policy_of_the_tutorial_decides_as_documented(rules: dict[str, Any]) -> None:
     policy = rules["NamedAfterATeam"]()
     policy.configure({"num.partitions": "2"})
     policy.validate(NewTopic("billing.orders", 24, 1, None, {}))
@@ -33,7 +33,7 @@ def test_the_tutorials_policy_of_topics_decides_as_it_says(rules: dict[str, Any]
         policy.validate(NewTopic("billing.orders", 25, 1, None, {}))
 
 
-def test_the_tutorials_policy_of_configs_decides_as_it_says(rules: dict[str, Any]) -> None:
+def test_the_config_policy_of_the_tutorial_decides_as_documented(rules: dict[str, Any]) -> None:
     policy = rules["KeptForAWeek"]()
     topic = PolicyResource("TOPIC", "orders")
     policy.validate(topic, {"retention.ms": "604800000"}, existing_configs={}, principal="User:alice")

@@ -1,4 +1,4 @@
-"""The reference pages say what the code does."""
+"""The reference pages match the code."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ from tests.docs.reference import NOTICE, PAGES, REFERENCE
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_a_reference_page_is_as_make_docs_would_write_it(name: str) -> None:
+def test_a_reference_page_equals_what_make_docs_writes(name: str) -> None:
     assert (REFERENCE / name).read_text() == NOTICE + PAGES[name]()

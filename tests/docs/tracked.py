@@ -14,7 +14,8 @@ MADE = {".git", ".venv", ".cache", ".mypy_cache", ".ruff_cache", ".pytest_cache"
 
 @cache
 def tracked_files() -> tuple[Path, ...]:
-    """Everything that is committed or not ignored; without git, everything that does not look made or fetched."""
+    """Return every file that is committed or not ignored; without git, every file that does not look generated or
+    downloaded."""
     command = ["git", "-c", "safe.directory=*", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         listed = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=True).stdout
@@ -26,7 +27,7 @@ def tracked_files() -> tuple[Path, ...]:
 
 @cache
 def text_files() -> tuple[tuple[Path, str], ...]:
-    """Path and text of each file that is text."""
+    """Yield the path and text of each text file."""
     found = []
     for path in tracked_files():
         raw = path.read_bytes()

@@ -1,1 +1,1 @@
-"""Histories of clients that live through faults of real processes, and what they prove."""
+"""Record histories of clients during faults of real processes, and check them against the guarantees."""

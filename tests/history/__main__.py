@@ -1,4 +1,5 @@
-"""``python -m tests.history --seconds 60 --seed 1 --kind ours``: a cluster under faults, and what its histories prove.
+"""``python -m tests.history --seconds 60 --seed 1 --kind ours``: run a cluster under faults and check the histories of
+its clients.
 
 Kinds: ours, kafka, mixed (both among brokers and among controllers), our-brokers, our-controllers.
 """
@@ -20,15 +21,15 @@ _SHOWN = 20
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.history", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=60.0, help="how long faults go on")
-    parser.add_argument("--seed", type=int, default=None, help="of the plan of faults; without it another each time")
+    parser.add_argument("--seconds", type=float, default=60.0, help="how long faults continue")
+    parser.add_argument("--seed", type=int, default=None, help="seed of the plan of faults; random by default")
     parser.add_argument("--kind", choices=KINDS, default="ours")
-    parser.add_argument("--rate", type=int, default=200, help="records a second of each of the two producers")
-    parser.add_argument("--data", type=Path, default=None, help="a new folder, which is kept")
+    parser.add_argument("--rate", type=int, default=200, help="records a second from each of the two producers")
+    parser.add_argument("--data", type=Path, default=None, help="a new folder for logs and data, which is kept")
     parser.add_argument("--no-disks", action="store_true", help="disks don't fill up")
     parser.add_argument("--no-clocks", action="store_true", help="clocks don't jump")
     given = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The nodes are ended then, as by Ctrl-C.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The nodes are then stopped, as by Ctrl-C.
     seed = given.seed if given.seed is not None else int(time.time())
     options = Options(seed, given.seconds, given.kind, given.rate, not given.no_disks, not given.no_clocks)
     folder = given.data or Path(tempfile.mkdtemp(prefix="barnabas-history-"))
@@ -44,7 +45,7 @@ def main() -> int:
 
 def _show(report: Report) -> None:
     if report.violations:
-        print("\n".join(["", "What was done:", *report.told]))
+        print("\n".join(["", "Faults and observations:", *report.log]))
     print("\n".join(f"{count:9} {what}" for what, count in sorted(report.counts.items())))
     for violation in report.violations[:_SHOWN]:
         print(violation)

@@ -1,4 +1,4 @@
-"""Topics made and deleted and a config changed through all faults; in the end each is as was acknowledged last."""
+"""Create and delete topics and change a config during all faults; the final state must be the last acknowledged one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class HistoryAdmin(Client):
             kind = self._rng.random()
             if kind < 0.4:
                 name = f"{_PREFIX}{len(self._topics)}"
-                self._topics[name] = RegisterCheck(f"whether {name} is there", initial=_ABSENT)
+                self._topics[name] = RegisterCheck(f"existence of {name}", initial=_ABSENT)
                 self._note(self._topics[name], _PRESENT, partial(self._create, name))
                 living.append(name)
             elif kind < 0.7 and living:
@@ -59,7 +59,7 @@ class HistoryAdmin(Client):
                 self._note(self._config, self._value, self._alter)
 
     def _note(self, register: RegisterCheck, value: int, call: Callable[[], Any]) -> None:
-        """A call that fails may have been done, and may yet be done."""
+        """A failed call may have taken effect, or may still take effect."""
         number = register.wrote(Write(value, time.monotonic()))
         try:
             call()
@@ -82,7 +82,7 @@ class HistoryAdmin(Client):
         self._client.incremental_alter_configs([change], request_timeout=_TIMEOUT_S)[change].result()
 
     def read_in_the_end(self) -> list[Violation]:
-        """When every broker follows the controller again."""
+        """Read the final state when every broker follows the controller again."""
         began = time.monotonic()
         names = set(self._client.list_topics(timeout=_TIMEOUT_S).topics)
         configs = self._client.describe_configs([self._resource])[self._resource].result(_TIMEOUT_S)
@@ -90,4 +90,4 @@ class HistoryAdmin(Client):
         self._config.read(Read(int(configs[_CONFIG].value), began, ended, "the final read"))
         for name, register in self._topics.items():
             register.read(Read(_PRESENT if name in names else _ABSENT, began, ended, "the final read"))
-        return [each for register in (self._config, *self._topics.values()) for each in register.violations()]
+        return [violation for register in (self._config, *self._topics.values()) for violation in register.violations()]

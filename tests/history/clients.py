@@ -1,4 +1,4 @@
-"""Producers and readers that go on through every fault, and tell a ``RecordsCheck`` what they saw."""
+"""Producers and readers that continue through every fault, and report what they saw to a ``RecordsCheck``."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ CLIENT_SETTINGS: dict[str, str | int | float | bool] = {
     "reconnect.backoff.max.ms": 500,
     "socket.timeout.ms": 6000,
     "topic.metadata.refresh.interval.ms": 5000,
-    # Who was told of dead brokers only, and forgot the others, asks the first ones again; by itself after five minutes.
+    # A client whose metadata lists only dead brokers contacts the bootstrap servers again; the default is five minutes.
     "metadata.recovery.rebootstrap.trigger.ms": 5000,
     "log_level": 0,
 }
 _SIZES = (64, 200, 1000, 4000)
 RECORD_BYTES = sum(_SIZES) // len(_SIZES)
-"""Of a value, on average."""
+"""Average size of a value."""
 _DELIVERY_TIMEOUT_MS = 300_000
-"""Longer than any trouble lasts: a client that gives a record up may send those behind it twice."""
+"""Longer than any fault lasts: a client that gives a record up may send the records behind it twice."""
 _FLUSH_TIMEOUT_S = 60.0
 _RECORDS_BACK = 3000
 _LOST_PLACE = {KafkaError._AUTO_OFFSET_RESET, KafkaError._LOG_TRUNCATION, KafkaError.OFFSET_OUT_OF_RANGE}
@@ -43,13 +43,14 @@ _OUT_OF_RANGE = re.compile(r"Offset out of range \(broker (\d+)\)")
 
 
 def broker_whose_log_ends_before(error: KafkaError) -> int | None:
-    """Who answered OFFSET_OUT_OF_RANGE; None if the error is another one. The library says it in its text alone."""
+    """Return the broker that answered OFFSET_OUT_OF_RANGE, or None for another error. Only the library's text names
+    it."""
     found = _OUT_OF_RANGE.search(error.str())
     return int(found[1]) if found else None
 
 
 class Client(ABC):
-    """A thread that works until it is told to stop. ``counts`` is what it lived through."""
+    """A thread that works until ``ask_to_stop``. ``counts`` holds what it experienced."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -65,7 +66,7 @@ class Client(ABC):
         self._ends.set()
 
     def stop(self, *, timeout_s: float = 90) -> None:
-        """Raises what ended it before its time."""
+        """Stop the thread. Raise the error that ended it early, if one did."""
         self.ask_to_stop()
         self._thread.join(timeout_s)
         if self._thread.is_alive():
@@ -86,7 +87,7 @@ class Client(ABC):
 
 
 class HistoryProducer(Client):
-    """Idempotent, acks=all. When its session with the brokers is lost for good it goes on under another name."""
+    """Idempotent, acks=all. When its session with the brokers is permanently lost, it continues under another name."""
 
     def __init__(
         self,
@@ -100,8 +101,8 @@ class HistoryProducer(Client):
         seed: int,
         in_flight: int = 5,
     ) -> None:
-        """``in_flight``: requests that may be under way on a connection. With more than one this client may write a
-        record twice by itself: see ``sequences_check``."""
+        """``in_flight``: the maximum number of requests in flight on a connection. With more than one, the client
+        itself may write a record twice: see ``sequences_check``."""
         super().__init__(name)
         self._bootstrap, self._topic, self._partitions, self._check = bootstrap, topic, partitions, check
         self._in_flight = in_flight
@@ -145,7 +146,7 @@ class HistoryProducer(Client):
             producer.poll(0)
         self.counts["lives"] += 1
         if producer.flush(_FLUSH_TIMEOUT_S) and not is_fatal:
-            raise AssertionError(f"{name} did not tell the end of all of its records")
+            raise AssertionError(f"{name} did not report the outcome of all of its records")
 
     def _send(self, producer: Producer, record: RecordId) -> None:
         partition = self._rng.randrange(self._partitions)
@@ -178,7 +179,7 @@ class HistoryProducer(Client):
 
 
 class HistoryReader(Client):
-    """Reads all partitions from the start, without a group; now and then again from somewhere."""
+    """Reads all partitions from the start, without a group; occasionally it restarts at a random offset."""
 
     def __init__(
         self, bootstrap: str, topic: str, partitions: int, check: RecordsCheck, *, name: str, seed: int, jumps: bool
@@ -226,17 +227,17 @@ class HistoryReader(Client):
         if error is not None:
             self.counts[f"error: {error.name()}"] += 1
             if error.code() in _LOST_PLACE:
-                told = f"{error}, {time.monotonic():.1f} s of the clock"
+                refusal = f"{error}, {time.monotonic():.1f} s of the clock"
                 broker = broker_whose_log_ends_before(error)
-                self._check.refused_offset(self.name, message.partition(), message.offset(), told, broker=broker)
+                self._check.refused_offset(self.name, message.partition(), message.offset(), refusal, broker=broker)
             return
         self.counts["read"] += 1
         partition, offset = message.partition(), message.offset()
         self._positions[partition] = max(self._positions[partition], offset + 1)
-        tell_what_was_seen(self._check, self.name, message)
+        report_records_seen(self._check, self.name, message)
 
 
-def tell_what_was_seen(check: RecordsCheck, reader: str, message: Any) -> None:
+def report_records_seen(check: RecordsCheck, reader: str, message: Any) -> None:
     try:
         record, _ = decode(message.value())
     except Spoilt as error:
@@ -249,7 +250,7 @@ def final_read(
     bootstrap: str, topic: str, partitions: Sequence[int], check: RecordsCheck,
     *, timeout_s: float, decoded: Callable[[bytes], tuple[RecordId, int]] = decode,
 ) -> int:  # fmt: skip
-    """Everything, once more, when nothing happens any more; how many records there are."""
+    """Read all partitions again after all activity has ended. Return the number of records."""
     consumer = Consumer(
         {
             **CLIENT_SETTINGS,

@@ -1,5 +1,5 @@
 // Shifts the wall clock of the process that it is preloaded into, by the nanoseconds in the file that
-// HISTORY_CLOCK_OFFSET names. The monotonic clock stays: a jump is seen as a jump.
+// HISTORY_CLOCK_OFFSET names. The monotonic clock is unchanged: the process sees a jump as a jump.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -1,6 +1,6 @@
-"""A wall clock for each process that can be set while it runs, without rights: a small library that is preloaded.
+"""A wall clock for each process that can be set while it runs, without privileges: a small preloaded library.
 
-It needs a C compiler; where there is none, ``ClockShim.build`` gives None and clocks don't jump.
+It needs a C compiler; without one, ``ClockShim.build`` returns None and clocks don't jump.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _SOURCE = Path(__file__).with_name("clock_shim.c")
 
 
 class Clock:
-    """That of one node; it keeps its offset when the node is started again."""
+    """The clock of one node. It keeps its offset when the node restarts."""
 
     def __init__(self, library: Path, offset_file: Path) -> None:
         self._offset_file = offset_file
@@ -24,7 +24,7 @@ class Clock:
         self.environment = {"LD_PRELOAD": str(library), "HISTORY_CLOCK_OFFSET": str(offset_file)}
 
     def set_offset(self, seconds: float) -> None:
-        """Beside the true time."""
+        """Set the offset from the true time."""
         with self._offset_file.open("r+b", buffering=0) as file:
             file.write(struct.pack("=q", int(seconds * 1e9)))
 

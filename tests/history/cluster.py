@@ -1,7 +1,7 @@
 """Three brokers and three controllers, each a process: ours, Kafka's, or both kinds in one cluster.
 
-Every address leads through a proxy that can hold up what one node sends to another. A broker may have a small disk of
-its own, and every node a clock of its own, where the machine allows it.
+Every address leads through a proxy that can delay the bytes from one node to another. Where the machine allows it, a
+broker may have its own small disk, and every node its own clock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["KINDS", "Cluster", "ClusterNode", "Kind", "Kinds", "TooLittleMemory"
 
 Kind = Literal["ours", "kafka"]
 Kinds = tuple[Sequence[Kind], Sequence[Kind]]
-"""Those of the brokers, and those of the controllers."""
+"""The kinds of the brokers and of the controllers."""
 KINDS: Mapping[str, Kinds] = {
     "ours": (("ours",) * 3, ("ours",) * 3),
     "kafka": (("kafka",) * 3, ("kafka",) * 3),
@@ -36,7 +36,7 @@ KINDS: Mapping[str, Kinds] = {
     "our-controllers": (("kafka",) * 3, ("ours",) * 3),
 }
 DISK_MEGABYTES = 192
-"""Of a broker that is written little to."""
+"""The heap of a broker that receives few writes."""
 READY = {"ours": " is ready in ", "kafka": "Kafka Server started"}
 SETTINGS = {
     "controller.listener.names": "CONTROLLER",
@@ -105,7 +105,7 @@ class ClusterNode(NodeProcess):
         return self._process is not None and self._process.poll() is None
 
     def format(self, cluster_id: str, *options: str) -> None:
-        """With our own tool, whose files are those of Kafka's."""
+        """Format the folder with our own tool, whose files equal those of Kafka's tool."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
         formats = ["storage", "format", "-t", cluster_id, "-c", str(self.properties), *options]
@@ -158,7 +158,7 @@ class ClusterNode(NodeProcess):
             self._proxy.node_is_down(self.name)
 
     def freeze(self) -> None:
-        """SIGSTOP: it keeps its connections, and says nothing."""
+        """SIGSTOP: the node keeps its connections and sends nothing."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -198,10 +198,10 @@ class Cluster:
         return ",".join(broker.address for broker in self.brokers)
 
     def node(self, name: str) -> ClusterNode:
-        return next(each for each in self.nodes if each.name == name)
+        return next(node for node in self.nodes if node.name == name)
 
     def give_clocks(self) -> bool:
-        """Before the first start. Whether this machine can."""
+        """Give every node its own clock. Call it before the first start. Return whether this machine can."""
         shim = ClockShim.build(self.folder)
         if shim is not None:
             for node in self.nodes:
@@ -209,8 +209,8 @@ class Cluster:
         return shim is not None
 
     def give_small_disks(self, written_megabytes: int) -> bool:
-        """To the brokers, before they are formatted, with room for what will be written to each. Whether this machine
-        can. They are in memory. Raises TooLittleMemory."""
+        """Give each broker a small disk in memory, with room for what will be written to it. Call it before the brokers
+        are formatted. Return whether this machine can. Raise TooLittleMemory."""
         megabytes = DISK_MEGABYTES + written_megabytes
         _ensure_memory(megabytes * len(self.brokers))
         for broker in self.brokers:
@@ -221,8 +221,10 @@ class Cluster:
         from barnabas.cli.storage.command import random_uuid
 
         cluster_id = str(random_uuid())
-        voters = ",".join(f"{each.node_id}@{each.address}:{random_uuid()}" for each in self.controllers)
-        servers = ",".join(each.address for each in self.controllers)
+        voters = ",".join(
+            f"{controller.node_id}@{controller.address}:{random_uuid()}" for controller in self.controllers
+        )
+        servers = ",".join(controller.address for controller in self.controllers)
         for node in self.nodes:
             node.change_settings({"controller.quorum.bootstrap.servers": servers})
             node.format(cluster_id, *(("--initial-controllers", voters) if node.role == "controller" else ()))
@@ -234,7 +236,7 @@ class Cluster:
             node.wait_until_ready(timeout_s=240)
 
     def end(self) -> None:
-        """Whatever state it is in."""
+        """End the node, in any state."""
         for node in self.nodes:
             node.thaw()
             node.kill()
@@ -262,7 +264,7 @@ def _barnabas() -> str:
 
 
 class TooLittleMemory(RuntimeError):
-    """For the disks of the brokers."""
+    """The memory is too small for the disks of the brokers."""
 
 
 def _ensure_memory(megabytes: int) -> None:

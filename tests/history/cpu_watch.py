@@ -1,6 +1,6 @@
-"""When a node of ours had no CPU: what the kernel says about how long its event loop waited for its turn to run.
+"""Detects when a node of ours lacked CPU time: the kernel counts how long its event loop waited for a CPU.
 
-On a machine with too much to do every promise that has a time in it is broken by the machine and not by the nodes.
+On an overloaded machine, the machine and not the nodes breaks every guarantee that contains a time.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __all__ = ["CpuWatch"]
 
 _EVERY_S = 0.5
 _SHARE_MAX = 0.4
-"""Of its time that a loop may have waited for the CPU."""
+"""The share of its time that a loop may wait for the CPU."""
 
 
 class CpuWatch:
-    """``with`` it running, ``starved`` holds (node, from, to) of the monotonic clock."""
+    """Collects in ``starved``, inside a ``with`` block, (node, from, to) by the monotonic clock."""
 
     def __init__(self, nodes: Sequence[ClusterNode]) -> None:
         self._nodes = [node for node in nodes if node.kind == "ours"]

@@ -1,4 +1,4 @@
-"""Does what a plan says to running processes, and undoes it."""
+"""Applies the faults of a plan to running processes, and reverts them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["FaultInjector"]
 
 
 class FaultInjector:
-    """One thread for each track. ``told`` is what was done, with the times at which it was."""
+    """Runs one thread for each track. ``log`` lists the faults that were injected, with their times."""
 
     def __init__(self, cluster: Cluster, topic: str, partitions: int, *, seed: int) -> None:
         self._cluster, self._topic, self._partitions = cluster, topic, partitions
@@ -32,16 +32,15 @@ class FaultInjector:
         self._began_s = time.monotonic()
         self._locks = {node.name: threading.RLock() for node in cluster.nodes}
         self.counts: Counter[str] = Counter()
-        self.told: list[str] = []
+        self.log: list[str] = []
         self.impairments: list[Impairment] = []
         self.latest_s = 0.0
-        """How long after its time a fault began, at most: those before it took longer than planned."""
+        """The largest delay of a fault after its planned time: the faults before it took longer than planned."""
         self.crash: BaseException | None = None
 
     def run(self, tracks: list[list[Fault]], lasts_s: float) -> None:
-        """Until all faults have ended, or those left would begin after ``lasts_s``.
-
-        Raises what stopped a track, such as a node that does not start any more.
+        """Run until all faults have ended, or the remaining ones would begin after ``lasts_s``. Raise the error that
+        stopped a track, such as a node that fails to start.
         """
         self._began_s = time.monotonic()
         threads = [threading.Thread(target=self._run_track, args=(track, lasts_s), daemon=True) for track in tracks]
@@ -53,7 +52,7 @@ class FaultInjector:
             raise self.crash
 
     def _run_track(self, track: list[Fault], lasts_s: float) -> None:
-        """A fault that takes longer than planned moves those after it, so that the cluster has the planned rest."""
+        """A fault that takes longer than planned delays those after it, so that the cluster has the planned rest."""
         late_s = 0.0
         try:
             for number, fault in enumerate(track):
@@ -75,10 +74,10 @@ class FaultInjector:
         return time.monotonic() - self._began_s
 
     def _do(self, fault: Fault) -> None:
-        """To the nodes that it names, or to the one that has the role it names at this moment."""
+        """Inject the fault into the nodes that it names, or into the node that now has the role that it names."""
         if fault.role is not None:
             fault = replace(fault, nodes=(self._holder(fault.role, fault.nodes[0]),))
-        self.told.append(f"{time.monotonic() - self._began_s:7.1f} s {fault} {' '.join(fault.nodes)}")
+        self.log.append(f"{time.monotonic() - self._began_s:7.1f} s {fault} {' '.join(fault.nodes)}")
         self.counts[fault.kind.name] += 1
         began_s, place = time.monotonic(), len(self.impairments)
         nodes = _disturbed(fault)
@@ -110,7 +109,7 @@ class FaultInjector:
                 self._reassign(fault)
 
     def _holder(self, role: Role, otherwise: str) -> str:
-        """Who has the role, as a broker that answers knows it; ``otherwise`` while none answers."""
+        """Return the node with the role, as reported by a broker that answers, or ``otherwise`` while none answers."""
         try:
             with SyncAdminClient(self._cluster.bootstrap) as admin:
                 if role is Role.CONTROLLER:
@@ -155,14 +154,15 @@ class FaultInjector:
                 self.bring_up(node)
 
     def _stop(self, node: ClusterNode) -> None:
-        """A node that nobody answers may take as long as it wants to leave; then it is killed, as people do."""
+        """Stop a node. A node that receives no answers may take arbitrarily long to leave; it is then killed, as an
+        operator would do."""
         try:
             node.stop(timeout_s=20)
         except AssertionError:
             self.counts["STOP ended with a kill"] += 1
 
     def bring_up(self, node: ClusterNode) -> None:
-        """It is waited for, and started again if it ended by itself, as it may with a full disk."""
+        """Wait for the node, and start it again if it exited, as it may with a full disk."""
         if not node.is_running:
             node.kill()
             node.launch()
@@ -198,7 +198,7 @@ class FaultInjector:
         return [(other, one) for other in others]
 
     def _fill_disk(self, fault: Fault) -> None:
-        """A log directory that failed stays so until its node is started again."""
+        """A failed log directory stays failed until its node restarts."""
         node = self._cluster.node(fault.nodes[0])
         assert node.disk is not None
         node.disk.fill()
@@ -222,7 +222,7 @@ class FaultInjector:
             admin.elect_leaders(ElectionType.PREFERRED, timeout_s=5)
 
     def _reassign(self, fault: Fault) -> None:
-        """To two brokers, or three in another order, and to three again in the end."""
+        """Move replicas to two brokers, or to three in another order, and finally to three again."""
         partition = TopicPartition(self._topic, self._rng.randrange(self._partitions))
         for count in (self._rng.choice([2, 3]), 3):
             brokers = [broker.node_id for broker in self._cluster.brokers]
@@ -235,7 +235,7 @@ class FaultInjector:
             time.sleep(fault.lasts_s / 2)
 
     def give_back_replicas(self) -> None:
-        """Every partition of the topic is on all brokers again, also where the way back was not answered."""
+        """Move every partition of the topic back to all brokers, even if the move back was not acknowledged."""
         brokers = [broker.node_id for broker in self._cluster.brokers]
         wanted = {TopicPartition(self._topic, number): brokers for number in range(self._partitions)}
         with suppress(AdminError, ClientError), SyncAdminClient(self._cluster.bootstrap) as admin:
@@ -243,7 +243,7 @@ class FaultInjector:
 
     @contextmanager
     def _alone(self, nodes: list[ClusterNode]) -> Iterator[None]:
-        """The tracks don't start, stop or freeze a node at the same time."""
+        """The tracks never start, stop or freeze a node concurrently."""
         with ExitStack() as held:
             for name in sorted(node.name for node in nodes):
                 held.enter_context(self._locks[name])
@@ -251,7 +251,7 @@ class FaultInjector:
 
 
 def _disturbed(fault: Fault) -> tuple[str, ...]:
-    """A jump of the wall clock is no excuse for anything; replicas that move are one more disturbance."""
+    """A jump of the wall clock excuses nothing; moving replicas count as one more disturbance."""
     if fault.kind is FaultKind.CLOCK:
         return ()
     return fault.nodes or ("replicas",)

@@ -1,8 +1,8 @@
-"""What is done to the processes of a cluster, and when: drawn from a seed before the run begins.
+"""The faults of a run and their times, drawn from a seed before the run begins.
 
-Two tracks run side by side, one of them mostly for brokers, the other mostly for controllers, so that faults overlap.
-On each a fault begins, lasts, and ends; then there is a pause, and after some faults a long one, in which everything
-may come together again. The real processes do the rest, so that a seed gives the same faults and not the same run.
+Two tracks run in parallel, one mostly for brokers and the other mostly for controllers, so that faults overlap. On each
+track a fault begins, lasts and ends. A pause follows, and after some faults a long one, in which the cluster can
+recover. A seed determines the faults but not the run, because the processes are real.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ class FaultKind(StrEnum):
     FREEZE = "SIGSTOP"
     HANG = "SIGSTOP of a node that leads or follows, for 5, 20 or 60 s"
     DROP = "packets of a node that leads or follows vanish, for 5, 20 or 60 s"
-    CUT = "what one sends to another is held up"
-    ISOLATE = "what one sends to all others is held up"
-    DEAFEN = "what all others send to one is held up"
+    CUT = "what one node sends to another is delayed"
+    ISOLATE = "what one node sends to all others is delayed"
+    DEAFEN = "what all others send to one node is delayed"
     FULL_DISK = "a full disk"
     CLOCK = "a wall clock that jumps"
     LEADERS = "preferred leaders are elected"
@@ -32,7 +32,7 @@ class FaultKind(StrEnum):
 
 
 class Role(StrEnum):
-    """Which node it is done to is looked up when the fault begins."""
+    """The node is looked up when the fault begins."""
 
     CONTROLLER = "the active controller"
     LEADER = "a partition's leader"
@@ -40,7 +40,7 @@ class Role(StrEnum):
 
 
 class Direction(StrEnum):
-    """Of the packets that vanish."""
+    """The direction of the packets that vanish."""
 
     BOTH = "both ways"
     SENT = "sent"
@@ -53,12 +53,12 @@ class Fault:
     lasts_s: float
     kind: FaultKind
     nodes: tuple[str, ...] = ()
-    """Those it is done to; for a cut the sender and the receiver."""
+    """The affected nodes; for a cut, the sender and the receiver."""
     resets: bool = False
-    """When what was held up is let go: connections are reset, instead of bytes that come late."""
+    """When the cut heals, connections are reset instead of delivering the delayed bytes."""
     jump_s: float = 0.0
     role: Role | None = None
-    """If it is known who has it; else it is done to ``nodes``."""
+    """The role that the fault is for, if a node with it is known; otherwise ``nodes`` are affected."""
     direction: Direction = Direction.BOTH
 
     def __str__(self) -> str:
@@ -69,7 +69,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Abilities:
-    """What can be done on this machine, and what this cluster knows."""
+    """The faults that this machine and this cluster support."""
 
     disks: bool = False
     clocks: bool = False
@@ -103,7 +103,7 @@ _FAULTS_UNTIL_REST = 5
 def plan(
     seed: int, seconds: float, brokers: Sequence[str], controllers: Sequence[str], abilities: Abilities
 ) -> list[list[Fault]]:
-    """For each track its faults in their order; all have ended when the seconds are over."""
+    """Return the faults of each track in order; all end within the given seconds."""
     tracks = []
     for number, (own, others) in enumerate([(brokers, controllers), (controllers, brokers)]):
         rng = random.Random(f"{seed} track {number}")

@@ -1,4 +1,5 @@
-"""Members that share a topic, commit what they were given, leave and come back; and one who asks what is committed."""
+"""Members that share a topic, commit what they received, leave and rejoin; and a client that reads committed
+offsets."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from tests.history.clients import CLIENT_SETTINGS, Client, tell_what_was_seen
+from tests.history.clients import CLIENT_SETTINGS, Client, report_records_seen
 from tests.history.groups_check import GroupsCheck
 from tests.history.records_check import RecordsCheck
 from tests.history.register_check import Read, Write
@@ -19,19 +20,19 @@ __all__ = ["CommittedOffsetsReader", "GroupMember", "committed_offsets"]
 
 _TIMEOUT_S = 10.0
 _GIVEN_UP_AFTER_S = 30.0
-"""Five times ``socket.timeout.ms``: whatever a node does or doesn't do, a client's request has failed by then."""
+"""Five times ``socket.timeout.ms``: whatever a node does, a client's request has failed by then."""
 
 
 class _Stuck(Exception):
-    """The client library neither has an answer for us nor an error."""
+    """The client library returned neither an answer nor an error."""
 
 
 class GroupMember(Client):
     """``protocol``: "classic" or "consumer" (KIP-848).
 
-    librdkafka can lose a commit: when all brokers that it knew are gone and it asks the first ones again, a member may
-    wait for its coordinator for ever, and sends nothing any more. Such a member is left behind and counted, and a new
-    one takes its place, so that the history goes on.
+    librdkafka can lose a commit: when all known brokers are unreachable and it contacts the bootstrap servers again, a
+    member may wait for its coordinator forever and stop sending. Such a member is abandoned and counted, and a new one
+    replaces it, so that the history continues.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class GroupMember(Client):
         self._rng = random.Random(f"{seed} {name}")
         self._positions: dict[int, int] = {}
         self._began: dict[int, float] = {}
-        # Commits without an answer, by what they say: the write's number of each partition.
+        # Unanswered commits by their content: the number of the write for each partition.
         self._under_way: dict[frozenset[tuple[int, int]], list[dict[int, int]]] = {}
 
     def _run(self) -> None:
@@ -69,12 +70,12 @@ class GroupMember(Client):
             try:
                 self._work(consumer)
             except _Stuck:
-                self.counts["left behind: a commit without an answer"] += 1
+                self.counts["abandoned: a commit without an answer"] += 1
             finally:
                 closing.start()
                 closing.join(_GIVEN_UP_AFTER_S)
                 if closing.is_alive():
-                    self.counts["left behind: did not close"] += 1
+                    self.counts["abandoned: did not close"] += 1
                 self._positions.clear()
                 self._began.clear()
                 self._under_way.clear()
@@ -111,10 +112,10 @@ class GroupMember(Client):
         self._groups.given(self._group, partition, offset)
         self._positions[partition] = offset + 1
         self.counts["read"] += 1
-        tell_what_was_seen(self._records, self.name, message)
+        report_records_seen(self._records, self.name, message)
 
     def _commit(self, consumer: Consumer) -> None:
-        """What the answer does not say was done may yet be done."""
+        """A commit that the answer does not confirm may still take effect."""
         if not self._positions:
             return
         offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in self._positions.items()]
@@ -149,22 +150,22 @@ class GroupMember(Client):
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.counts["assignments"] += 1
-        for each in partitions:
-            self._began[each.partition] = time.monotonic()
-            self._records.reader_begins(self.name, each.partition, None)
+        for partition in partitions:
+            self._began[partition.partition] = time.monotonic()
+            self._records.reader_begins(self.name, partition.partition, None)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self._commit(consumer)
         self._lost(consumer, partitions)
 
     def _lost(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
-        for each in partitions:
-            self._positions.pop(each.partition, None)
-            self._began.pop(each.partition, None)
+        for partition in partitions:
+            self._positions.pop(partition.partition, None)
+            self._began.pop(partition.partition, None)
 
 
 class CommittedOffsetsReader(Client):
-    """Asks again and again what each group has committed."""
+    """Repeatedly reads the committed offsets of each group."""
 
     def __init__(
         self, bootstrap: str, topic: str, partitions: int, groups: GroupsCheck, *, of: list[str], name: str
@@ -191,7 +192,8 @@ class CommittedOffsetsReader(Client):
 
 
 def committed_offsets(bootstrap: str, group: str, topic: str, partitions: int) -> dict[int, int]:
-    """0 where nothing is committed; a partition without an answer is left out."""
+    """Return the committed offset of each partition, 0 if none is committed. Partitions without an answer are
+    omitted."""
     consumer = Consumer({**CLIENT_SETTINGS, "bootstrap.servers": bootstrap, "group.id": group})
     try:
         asked = [TopicPartition(topic, partition) for partition in range(partitions)]

@@ -1,8 +1,8 @@
-"""What a group promises: committed offsets don't go back, and nothing below them was left out.
+"""The guarantees of a group: committed offsets don't go back, and no offset below them was skipped.
 
-For each partition the committed offset is a register: commits are writes; who asks for it, and a member that begins at
-it, are reads. A member commits only what it was given, so that every offset below the last committed one was given to
-some member.
+For each partition the committed offset is a register: commits are writes; offset fetches, and members that start at the
+offset, are reads. A member commits only what it received, so some member received every offset below the last committed
+one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["GroupsCheck"]
 
 
 class GroupsCheck:
-    """``partition`` numbers are those of one topic; offset 0 stands for "nothing is committed"."""
+    """``partition`` numbers are those of one topic; offset 0 means that nothing is committed."""
 
     def __init__(self) -> None:
         self._registers: dict[tuple[str, int], RegisterCheck] = {}
@@ -24,7 +24,7 @@ class GroupsCheck:
         self._last: dict[tuple[str, int], int] = {}
 
     def committed(self, group: str, partition: int, write: Write) -> int:
-        """Its number, for ``answered``."""
+        """Record a commit. Return its number, for ``answered``."""
         return self._register(group, partition).wrote(write)
 
     def answered(self, group: str, partition: int, number: int, ended: float) -> None:
@@ -37,20 +37,20 @@ class GroupsCheck:
         self._given[group, partition].add(offset)
 
     def final(self, group: str, partition: int, read: Read) -> None:
-        """Asked when all faults are over and no member is there any more."""
+        """Record the committed offset after all faults have ended and all members have left."""
         self.fetched(group, partition, read)
         self._last[group, partition] = read.value
 
     @property
     def count_commits(self) -> int:
-        return sum(each.count_writes for each in self._registers.values())
+        return sum(register.count_writes for register in self._registers.values())
 
     @property
     def count_reads(self) -> int:
-        return sum(each.count_reads for each in self._registers.values())
+        return sum(register.count_reads for register in self._registers.values())
 
     def violations(self) -> list[Violation]:
-        found = [each for register in self._registers.values() for each in register.violations()]
+        found = [violation for register in self._registers.values() for violation in register.violations()]
         for (group, partition), end in sorted(self._last.items()):
             given = self._given[group, partition]
             skipped = [offset for offset in range(end) if offset not in given]

@@ -1,14 +1,14 @@
-"""What a cluster promises about nodes that hang, die or are cut off: the others do not pay for it.
+"""The guarantees about nodes that hang, die or are cut off: other nodes are not affected.
 
-* A broker is fenced only if something was done to it, or to a connection of its own.
-* While something is done to one node alone, no partition is without an acknowledgement for longer than the session
-  time-out and a second.
-* Whatever is done, no partition is without an acknowledgement for minutes: the longest faults last a minute.
+* A broker is fenced only if a fault affected it or one of its connections.
+* While a fault affects only one node, no partition is without an acknowledgement for longer than the session timeout
+  plus a second.
+* Under any fault, no partition is without an acknowledgement for minutes: the longest faults last a minute.
 
-A run whose proxy stood still for long is no proof of any of this, and says so.
+A run with a long standstill of the proxy proves none of this, and reports that.
 
-The times are those of the process that does the faults. When that process did not run itself, because the machine had
-too much to do, nothing is held against the nodes.
+The times are those of the process that injects the faults. When that process itself did not run, because the machine
+was overloaded, the nodes are not blamed.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from tests.history.violations import Broken, Violation
 __all__ = ["EVERYTHING", "Impairment", "blindness", "endless_stalls", "unexplained_fencings", "unexplained_stalls"]
 
 _RESTART_S = 10.0
-"""A broker that comes back registers, catches up and takes over leaderships; until then it counts as impaired."""
+"""A returning broker registers, catches up and takes over leaderships; until then it counts as impaired."""
 _HEARD_S = 1.0
 """A fencing is on disk a moment after its session has ended."""
 _ENDLESS_S = 180.0
 """Longer than two of the longest faults one after the other, and a restart."""
 _BLIND_S = 30.0
-"""In all: longer than any node waits for an answer."""
+"""The limit for all standstills together: longer than any node waits for an answer."""
 
 EVERYTHING = "everything"
-"""The node of an impairment of the whole cluster: the machine had too much to do."""
+"""The node name for an impairment of the whole cluster: the machine was overloaded."""
 
 
 class Impairment(NamedTuple):
-    """Something was done to the nodes, or connections of theirs, during this time of the monotonic clock."""
+    """A fault of these nodes, or of their connections, during this time by the monotonic clock."""
 
     nodes: tuple[str, ...]
     from_s: float
@@ -55,7 +55,7 @@ def unexplained_fencings(
     for fencing in fencings:
         name = f"broker-{fencing.broker_id}"
         from_s = fencing.seen_s - session_s - _HEARD_S
-        touched = [each for each in impairments if each.touches(from_s, fencing.seen_s)]
+        touched = [impairment for impairment in impairments if impairment.touches(from_s, fencing.seen_s)]
         if name in counted and not any(name in each.nodes or EVERYTHING in each.nodes for each in touched):
             done = ", ".join(sorted({node for each in touched for node in each.nodes})) or "nothing"
             found.append(Violation(Broken.FENCED, f"{fencing}; at that time {done} was disturbed"))
@@ -65,9 +65,10 @@ def unexplained_fencings(
 def unexplained_stalls(
     stalls: Iterable[Stall], impairments: Sequence[Impairment], *, limit_s: float
 ) -> list[Violation]:
-    """Stalls beyond the limit, at whose time one node at most was disturbed. Time without CPU does not count."""
-    starved = [each for each in impairments if EVERYTHING in each.nodes]
-    others = [each for each in impairments if EVERYTHING not in each.nodes]
+    """Return the stalls beyond the limit during which at most one node was disturbed. Time without CPU does not
+    count."""
+    starved = [impairment for impairment in impairments if EVERYTHING in impairment.nodes]
+    others = [impairment for impairment in impairments if EVERYTHING not in impairment.nodes]
     found = []
     for stall in stalls:
         if stall.lasted_s - _time_within(starved, stall) <= limit_s:
@@ -81,22 +82,23 @@ def unexplained_stalls(
 
 
 def endless_stalls(stalls: Iterable[Stall]) -> list[Violation]:
-    """Nothing excuses these: if it was the harness, the run is worth nothing and says so here too."""
+    """Return the stalls that nothing excuses. If the harness caused them, the run proves nothing and reports that here
+    too."""
     return [Violation(Broken.ENDLESS, str(stall)) for stall in stalls if stall.lasted_s > _ENDLESS_S]
 
 
 def blindness(standstills: Iterable[tuple[float, float]]) -> list[Violation]:
-    """``standstills`` of the proxy, through which everything goes: while it stands still every node seems to hang."""
+    """``standstills`` of the proxy, which carries all traffic: while it stands still, every node seems to hang."""
     lasted_s = [to_s - from_s for from_s, to_s in standstills]
     if sum(lasted_s) <= _BLIND_S:
         return []
     what = f"the proxy stood still for {sum(lasted_s):.0f} s in all, {max(lasted_s):.0f} s at a time"
-    then = "no node is to blame for that: run it again on a machine with less to do"
+    then = "the nodes are not to blame; run it again on a machine with less load"
     return [Violation(Broken.BLIND, f"{what}; {then}")]
 
 
 def _time_within(impairments: Iterable[Impairment], stall: Stall) -> float:
-    """Seconds of the stall in which any of them went on."""
+    """Return the seconds of the stall that overlap any of the given times."""
     total_s, until_s = 0.0, stall.from_s
     for each in sorted(impairments, key=lambda impairment: impairment.from_s):
         from_s, to_s = max(each.from_s, until_s), min(each.to_s, stall.to_s)

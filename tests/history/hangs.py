@@ -1,12 +1,11 @@
 """A node hangs while clients write: SIGSTOP, or a network that drops what it sends, what it receives, or both.
 
-``python -m tests.history.hangs --seconds 20`` does every kind of hang once to the active controller, to a partition's
-leader and to a follower, and says what was broken of this:
+``python -m tests.history.hangs --seconds 20`` applies every kind of hang once to the active controller, to a
+partition's leader and to a follower. It reports violations of these guarantees:
 
 * No broker is fenced that did not hang itself.
-* No partition is without an acknowledgement for longer than the session time-out and one second. A broker that
-  hears nothing is still heard: the controller counts its session from the heartbeat that it sends next, so that the
-  heartbeat interval comes on top.
+* No partition is without an acknowledgement for longer than the session timeout plus one second. A broker that receives
+  nothing can still send: the controller counts its session from the next heartbeat, which adds the heartbeat interval.
 * No acknowledged record is lost, no record is doubled, all replicas end up equal.
 """
 
@@ -94,7 +93,7 @@ class Outcome:
     healthy_after_s: float = 0.0
 
     def broken(self, session_s: float) -> list[str]:
-        """The promises that did not hold."""
+        """The guarantees that were violated."""
         limit_s = session_s + STALL_SLACK_S
         if self.hang.way is Way.DROP_RECEIVED:
             limit_s += HEARTBEAT_S
@@ -111,14 +110,14 @@ class Outcome:
 
 
 def active_controller(cluster: Cluster) -> ClusterNode:
-    """As the brokers know it. Raises AdminError or ClientError while none is known."""
+    """Return the node with the role, as the brokers report it. Raise AdminError or ClientError while none is known."""
     with SyncAdminClient(cluster.bootstrap) as admin:
         return cluster.node(f"controller-{admin.describe_quorum().leader_id}")
 
 
 @contextmanager
 def hung(cluster: Cluster, node: ClusterNode, way: Way) -> Iterator[None]:
-    """For the length of the block ``node`` hangs in this way."""
+    """Make ``node`` hang in this way for the duration of the block."""
     if way is Way.STOP:
         node.freeze()
         try:
@@ -139,7 +138,7 @@ def hung(cluster: Cluster, node: ClusterNode, way: Way) -> Iterator[None]:
 
 
 class HangStory:
-    """Hangs, one after the other, in one cluster under load. ``outcomes`` says what each of them led to."""
+    """Runs hangs one after the other in one cluster under load. ``outcomes`` holds the result of each."""
 
     def __init__(self, cluster: Cluster, *, rate: int = 200, say: Callable[[str], None] = lambda text: None) -> None:
         self._cluster, self._say = cluster, say
@@ -166,7 +165,7 @@ class HangStory:
                 client.stop()
 
     def broken(self, session_s: float = SESSION_S) -> list[str]:
-        """Every promise that did not hold; the brokers are stopped to compare their logs."""
+        """Return every violated guarantee; the brokers are stopped to compare their logs."""
         final_read(self._cluster.bootstrap, TOPIC, range(len(ASSIGNMENTS)), self._records, timeout_s=30)
         found = [str(violation) for violation in self._records.violations()]
         check_equal_logs(self._cluster, [TOPIC])
@@ -194,7 +193,7 @@ class HangStory:
         )
 
     def _settle(self) -> None:
-        """Preferred leaders lead, every replica is in sync, and a while passes in which nothing happens."""
+        """Wait until preferred leaders lead and every replica is in sync, then for a quiet period."""
         wait_until(self._is_healthy, what="health", timeout_s=_HEALTHY_WITHIN_S)
 
         def elected() -> bool:
@@ -229,7 +228,7 @@ def main() -> int:
     parser.add_argument("--target", nargs="+", choices=[each.name for each in Target], default=None)
     parser.add_argument("--way", nargs="+", choices=[each.name for each in Way], default=None)
     parser.add_argument("--session", type=float, default=SESSION_S, help="broker.session.timeout.ms, in seconds")
-    parser.add_argument("--data", type=Path, default=None, help="a new folder, which is kept")
+    parser.add_argument("--data", type=Path, default=None, help="a new folder for logs and data, which is kept")
     given = parser.parse_args()
     folder = given.data or Path(tempfile.mkdtemp(prefix="barnabas-hangs-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -245,7 +244,7 @@ def main() -> int:
         story = HangStory(cluster, say=lambda text: print(text, flush=True))
         story.run(hangs)
         broken = story.broken(given.session)
-    print("\n".join([*broken, f"{len(broken)} promises broken"]))
+    print("\n".join([*broken, f"{len(broken)} guarantees violated"]))
     return 1 if broken else 0
 
 

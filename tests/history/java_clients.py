@@ -28,7 +28,7 @@ def decode_java(value: bytes) -> tuple[RecordId, int]:
 
 
 class _JavaClient(Client):
-    """A process that prints a line of JSON for each thing it did. ``errors`` are those that it was told."""
+    """A process that prints a line of JSON for each event. ``errors`` are those that it received."""
 
     def __init__(self, name: str, folder: Path, command: list[str]) -> None:
         super().__init__(name)
@@ -42,24 +42,24 @@ class _JavaClient(Client):
         self._process.terminate()
 
     def kill(self) -> None:
-        """If it is still there."""
+        """Stop the process if it still runs."""
         self._process.kill()
 
     def _run(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
             if line.startswith(b"{"):
-                self._told(json.loads(line))
+                self._handle_event(json.loads(line))
         self._process.wait()
         self._process.stdout.close()
         self._said.close()
 
-    def _told(self, event: dict[str, Any]) -> None:
+    def _handle_event(self, event: dict[str, Any]) -> None:
         raise NotImplementedError
 
 
 class JavaProducer(_JavaClient):
-    """Idempotent, acks=all, with as many tries as it needs: what Kafka's producer is without other settings."""
+    """Idempotent, acks=all, unlimited retries: the defaults of Kafka's producer."""
 
     def __init__(self, bootstrap: str, topic: str, check: RecordsCheck, folder: Path, *, rate: int) -> None:
         settings = folder / "producer.properties"
@@ -69,7 +69,7 @@ class JavaProducer(_JavaClient):
         super().__init__("java-producer", folder, kafka_command(_PRODUCER, *arguments))
         self._check = check
 
-    def _told(self, event: dict[str, Any]) -> None:
+    def _handle_event(self, event: dict[str, Any]) -> None:
         self.counts[event["name"]] += 1
         if event["name"] == "producer_send_success":
             record, _ = decode_java(event["value"].encode())
@@ -80,7 +80,7 @@ class JavaProducer(_JavaClient):
 
 
 class JavaConsumer(_JavaClient):
-    """A member of a group of either protocol, which commits what it was given."""
+    """A member of a group of either protocol, which commits what it received."""
 
     def __init__(
         self, bootstrap: str, topic: str, check: RecordsCheck, folder: Path, *, group: str, protocol: str
@@ -90,13 +90,13 @@ class JavaConsumer(_JavaClient):
         super().__init__(f"java-{group}", folder, kafka_command(_CONSUMER, *arguments))
         self._check = check
 
-    def _told(self, event: dict[str, Any]) -> None:
+    def _handle_event(self, event: dict[str, Any]) -> None:
         self.counts[event["name"]] += 1
         if event["name"] == "record_data":
             record, _ = decode_java(event["value"].encode())
             self._check.seen(self.name, event["partition"], event["offset"], record)
         elif event["name"] == "partitions_assigned":
-            for each in event["partitions"]:
-                self._check.reader_begins(self.name, each["partition"], None)
+            for partition in event["partitions"]:
+                self._check.reader_begins(self.name, partition["partition"], None)
         elif event["name"] == "offsets_committed" and not event["success"]:
             self.errors.append(str(event))

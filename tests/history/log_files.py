@@ -1,6 +1,6 @@
 """The logs of stopped brokers: every replica holds the same bytes, batch by batch.
 
-How a log is cut into segments is each broker's own affair, and so is how much of its head is deleted already.
+Each broker decides how it splits a log into segments and how much of the head it has already deleted.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _CONSUMER_OFFSETS = "__consumer_offsets"
 
 
 def read_batches(partition: Path) -> dict[int, bytes]:
-    """By base offset."""
+    """Return the batches of a partition by base offset."""
     return {
         batch.base_offset: bytes(batch.tobytes())
         for segment in sorted(partition.glob("*.log"))
@@ -26,7 +26,7 @@ def read_batches(partition: Path) -> dict[int, bytes]:
 
 
 def batch_at(partition: Path, offset: int) -> str:
-    """Who wrote the batch with this offset, as its header tells."""
+    """Describe the batch with this offset and its writer, from its header."""
     for data in read_batches(partition).values():
         batch = BatchView(data)
         if batch.base_offset <= offset <= batch.last_offset:
@@ -50,19 +50,19 @@ def compare_replicas(
             if offset < start or (end is not None and offset >= end):
                 continue
             if reference.get(offset) != batches.get(offset):
-                told = f"{first}: {_told(reference.get(offset))}; {name}: {_told(batches.get(offset))}"
-                found.append(Violation(Broken.UNEQUAL, f"{partition} at offset {offset}: {told}"))
+                difference = f"{first}: {_summary(reference.get(offset))}; {name}: {_summary(batches.get(offset))}"
+                found.append(Violation(Broken.UNEQUAL, f"{partition} at offset {offset}: {difference}"))
                 break  # What follows differs for the same reason.
     return found
 
 
 def compare_topics(folders: Mapping[str, Path], is_wanted: Callable[[str], bool]) -> tuple[int, list[Violation]]:
-    """How many batches of the wanted topics the brokers have in common, and where they differ."""
+    """Return the number of batches of the wanted topics that the brokers have in common, and the differences."""
     partitions = {
-        each.name
+        path.name
         for folder in folders.values()
-        for each in folder.iterdir()
-        if each.is_dir() and "-" in each.name and not each.name.endswith("-delete") and is_wanted(_topic(each.name))
+        for path in folder.iterdir()
+        if path.is_dir() and "-" in path.name and not path.name.endswith("-delete") and is_wanted(_topic(path.name))
     }
     count, found = 0, list[Violation]()
     for partition in sorted(partitions):
@@ -76,7 +76,7 @@ def _topic(partition: str) -> str:
     return partition.rpartition("-")[0]
 
 
-def _told(batch: bytes | None) -> str:
+def _summary(batch: bytes | None) -> str:
     return "nothing" if batch is None else f"{len(batch)} bytes, CRC {batch[17:21].hex()}, epoch {batch[12:16].hex()}"
 
 

@@ -1,8 +1,8 @@
-"""Follows the metadata logs of running controllers: which brokers the cluster fenced and unfenced, and when.
+"""Follows the metadata logs of running controllers: records which brokers the cluster fenced and unfenced, and when.
 
 A record counts from the moment at which the first controller has it on disk, by the clock of this process: the clocks
-of the nodes may jump. What a leader wrote that nobody followed any more was never committed: records at or behind the
-place where a later epoch begins are forgotten.
+of the nodes may jump. Records that a leader wrote after it lost its followers were never committed: records at or
+behind the start of a later epoch are dropped.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ class Fencing(NamedTuple):
     offset: int
     epoch: int
     seen_s: float
-    """Of the monotonic clock."""
+    """Time by the monotonic clock."""
 
     def __str__(self) -> str:
         return f"broker {self.broker_id} was fenced at {self.seen_s:.1f} s (offset {self.offset}, epoch {self.epoch})"
 
 
 class _Log:
-    """One controller's log file, as far as it was read."""
+    """One controller's log file, up to the position that was read."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -48,7 +48,8 @@ class _Log:
         """The last batch before ``_position``."""
 
     def new_batches(self) -> list[BatchView]:
-        """Whole batches that were appended since the last call; those of a segment again after it was cut."""
+        """Return the complete batches appended since the last call. After a truncation the segment's batches are
+        returned again."""
         batches: list[BatchView] = []
         for path in sorted(self._folder.glob("*.log")):
             if self._path is not None and path < self._path:
@@ -71,7 +72,7 @@ class _Log:
                 break
             try:
                 batches.append(BatchView(data, at))
-            except CorruptRecordError:  # It is being written.
+            except CorruptRecordError:  # The batch is being written.
                 break
             last = data[at : at + size]
             at += size
@@ -79,13 +80,14 @@ class _Log:
         return batches
 
     def _was_cut(self, file: BinaryIO) -> bool:
-        """Whether the batch that was read last is not there any more. The log may have grown beyond its place again."""
+        """Return whether the batch that was read last was truncated. The log may have grown beyond its position
+        again."""
         file.seek(self._position - len(self._last))
         return file.read(len(self._last)) != self._last
 
 
 class MetadataWatch:
-    """``with`` it running, ``fencings`` grows."""
+    """Collects ``fencings`` inside a ``with`` block."""
 
     def __init__(self, log_directories: Sequence[Path]) -> None:
         self._logs = [_Log(directory / "__cluster_metadata-0") for directory in log_directories]
@@ -93,7 +95,7 @@ class MetadataWatch:
         self._fencings: dict[tuple[int, int], list[Fencing]] = {}
         self._epoch_starts: dict[int, int] = {}
         self.starved_s: list[tuple[float, float]] = []
-        """When this thread did not run for a second: the machine had too much to do, for the nodes as well."""
+        """When this thread did not run for a second: the machine was overloaded, for the nodes as well."""
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name="metadata-watch", daemon=True)
 
@@ -106,7 +108,7 @@ class MetadataWatch:
         self._thread.join()
 
     def fencings(self) -> list[Fencing]:
-        """In order of the log, without those that lost their place to a later epoch."""
+        """Return the fencings in log order, without those that a later epoch replaced."""
         starts = sorted(self._epoch_starts.items())
         return [
             fencing

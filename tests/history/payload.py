@@ -1,4 +1,4 @@
-"""The values of records: each tells who sent it, as which of its records, and shows if a byte was changed."""
+"""The values of records: each names its producer and its record number, and a checksum detects changed bytes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SIZE_MIN = 64
 
 
 class Spoilt(ValueError):
-    """No value that ``encode`` made."""
+    """The value was not created by ``encode``."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -32,7 +32,7 @@ def encode(record: RecordId, partition: int, size: int = SIZE_MIN) -> bytes:
 
 
 def decode(value: bytes) -> tuple[RecordId, int]:
-    """The record and the partition that it was sent to. Raises Spoilt."""
+    """Return the record and the partition that it was sent to. Raise Spoilt."""
     try:
         producer, number, partition, size, _ = value.split(b" ", 4)
         record = RecordId(producer.decode(), int(number))

@@ -29,9 +29,9 @@ class _OneByOne(Client):
         self._check.sent(record, partition)
         return record, partition, encode(record, partition, 300)
 
-    def _done(self, record: RecordId, told: Any) -> None:
+    def _done(self, record: RecordId, metadata: Any) -> None:
         self.counts["acknowledged"] += 1
-        self._check.acknowledged(record, told.partition, told.offset)
+        self._check.acknowledged(record, metadata.partition, metadata.offset)
 
 
 class KafkaPythonProducer(_OneByOne):
@@ -45,7 +45,7 @@ class KafkaPythonProducer(_OneByOne):
                 self._done(record, producer.send(self._topic, value=value, partition=partition).get(_TIMEOUT_S))
         finally:
             producer.close()
-            with warnings.catch_warnings():  # It leaves sockets to the garbage collector.
+            with warnings.catch_warnings():  # The library leaves sockets to the garbage collector.
                 warnings.simplefilter("ignore", ResourceWarning)
                 del producer
                 gc.collect()

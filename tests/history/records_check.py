@@ -1,17 +1,17 @@
-"""What partitions promise to those who write and read them.
+"""The guarantees of partitions to clients that write and read them.
 
-Every acknowledgement and every record that a reader was given is a claim: at this offset is this record. Claims may
-come in any order; all claims about one place must agree, for ever. The final readers read everything once more from
-the start when all faults are over, and then every claim must be there.
+Every acknowledgement and every record that a reader received is a claim: this offset holds this record. Claims may
+arrive in any order; all claims about one offset must agree forever. After all faults have ended, the final readers read
+everything again from the start, and every claim must hold.
 
-* What was acknowledged with acks=all, or seen by anybody, is there in the end, where it was said to be.
-* What an idempotent producer sent is there once at most, and in the order in which it sent it to the partition. That
-  is not promised of a producer that gave a record up: its client begins a new epoch then, and sends the others again.
+* Every record that was acknowledged with acks=all, or read by any client, exists in the end, at the claimed offset.
+* A record of an idempotent producer exists at most once, and in the order in which it was sent to the partition. This
+  is not guaranteed for a producer that gave a record up: its client then begins a new epoch and sends the others again.
 * Offsets have no holes: topics are neither compacted nor written in transactions.
-* A reader gets offset after offset. Where it begins it says itself.
-* Nobody is told that a place is not there which is there. Kafka's brokers promise less: one that was frozen or cut off
-  and does not know yet that others lead answers from its own, shorter log (ours: NOT_LEADER_OR_FOLLOWER). So what
-  they say of a place that is there in the end is counted, and is no broken promise.
+* A reader receives consecutive offsets. It chooses where it begins.
+* No broker reports an existing offset as out of range. Kafka's brokers guarantee less: one that was frozen or cut off,
+  and does not yet know that others lead, answers from its own, shorter log (ours: NOT_LEADER_OR_FOLLOWER). So their
+  errors about offsets that exist in the end are counted, and are not violations.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class _Partition:
     sent: dict[RecordId, None] = field(default_factory=dict)
     """In the order in which each producer sent them."""
     acknowledged: dict[RecordId, int | None] = field(default_factory=dict)
-    """None: the producer was told that it is written, and not where."""
+    """None: the producer received an acknowledgement without an offset."""
     claims: dict[int, tuple[RecordId, str]] = field(default_factory=dict)
-    """By offset: the record, and who said so first."""
+    """By offset: the record, and the first client that claimed it."""
     final: dict[int, RecordId] = field(default_factory=dict)
     log_start: int = 0
     log_end: int | None = None
@@ -52,9 +52,9 @@ class _Refusal:
 
 
 class RecordsCheck:
-    """Told what happened, in the words of the clients; ``violations`` judges when the final read is over.
+    """Receives what the clients observed; ``violations`` judges after the final read.
 
-    ``kafka_brokers`` are the ids of those that are Kafka's own.
+    ``kafka_brokers`` are the ids of the brokers that are real Kafka brokers.
     """
 
     def __init__(self, kafka_brokers: Collection[int] = ()) -> None:
@@ -67,17 +67,17 @@ class RecordsCheck:
 
     @property
     def count_sent(self) -> int:
-        return sum(len(each.sent) for each in self._partitions.values())
+        return sum(len(partition.sent) for partition in self._partitions.values())
 
     @property
     def count_acknowledged(self) -> int:
-        return sum(len(each.acknowledged) for each in self._partitions.values())
+        return sum(len(partition.acknowledged) for partition in self._partitions.values())
 
     def sent(self, record: RecordId, partition: int) -> None:
         self._partitions[partition].sent[record] = None
 
     def not_sent(self, record: RecordId, partition: int) -> None:
-        """The client refused to take it."""
+        """The client refused to queue the record."""
         del self._partitions[partition].sent[record]
 
     def acknowledged(self, record: RecordId, partition: int, offset: int | None) -> None:
@@ -86,11 +86,11 @@ class RecordsCheck:
             self._claim(record, partition, offset, f"the acknowledgement of {record}")
 
     def gave_up(self, producer: str) -> None:
-        """It was told that a record failed."""
+        """The producer received an error for a record."""
         self._gave_up.add(producer)
 
     def reader_begins(self, reader: str, partition: int, offset: int | None) -> None:
-        """Also when it is given the partition again. None: where it begins is known from the first record it gets."""
+        """A reader begins, also after a new assignment of the partition. None: its first record defines the start."""
         if offset is None:
             self._next.pop((reader, partition), None)
         else:
@@ -111,12 +111,13 @@ class RecordsCheck:
     def refused_offset(
         self, reader: str, partition: int, offset: int, error: str, *, broker: int | None = None
     ) -> None:
-        """``broker`` is who said that the offset is beyond its log; None: something else was said, or nobody knows."""
+        """``broker`` is the one that reported the offset as beyond its log; None: another error, or the broker is
+        unknown."""
         self._refusals.append(_Refusal(reader, partition, offset, broker, error))
 
     def refused_by_stale_leaders(self) -> list[str]:
-        """What brokers of Kafka said of places that are there in the end."""
-        return [str(each) for each in self._refusals if self._is_of_a_stale_leader(each)]
+        """Return the out-of-range errors of Kafka's brokers about offsets that exist in the end."""
+        return [str(refusal) for refusal in self._refusals if self._is_of_a_stale_leader(refusal)]
 
     def _is_of_a_stale_leader(self, refusal: _Refusal) -> bool:
         if refusal.broker not in self._kafka_brokers:
@@ -125,7 +126,7 @@ class RecordsCheck:
         return partition.log_end is not None and partition.log_start <= refusal.offset <= partition.log_end
 
     def final_range(self, partition: int, log_start: int, log_end: int) -> None:
-        """What is there when all faults are over: from ``log_start`` up to, without, ``log_end``."""
+        """The offsets that exist after all faults: from ``log_start``, inclusive, to ``log_end``, exclusive."""
         self._partitions[partition].log_start = log_start
         self._partitions[partition].log_end = log_end
 
@@ -133,12 +134,12 @@ class RecordsCheck:
         self._partitions[partition].final[offset] = record
 
     def final_places(self) -> list[tuple[int, int]]:
-        """(partition, offset) of every record that is there in the end, in order."""
+        """Return (partition, offset) of every record that exists in the end, in order."""
         return sorted((number, offset) for number, each in self._partitions.items() for offset in each.final)
 
     def violations(self) -> list[Violation]:
         found = list(self._found)
-        stands = [each for each in self._refusals if not self._is_of_a_stale_leader(each)]
+        stands = [refusal for refusal in self._refusals if not self._is_of_a_stale_leader(refusal)]
         found += [Violation(Broken.NO_SUCH_OFFSET, str(each)) for each in stands]
         for number, partition in sorted(self._partitions.items()):
             found += _holes(number, partition)
@@ -150,7 +151,7 @@ class RecordsCheck:
     def _claim(self, record: RecordId, partition: int, offset: int, who: str) -> None:
         first, whose = self._partitions[partition].claims.setdefault(offset, (record, who))
         if first != record:
-            what = f"{_place(partition, offset)} holds {record} according to {who}, {first} according to {whose}"
+            what = f"{_place(partition, offset)} holds {record} according to {who}, and {first} according to {whose}"
             self._violated(Broken.CHANGED, what)
 
     def _violated(self, broken: Broken, what: str) -> None:
@@ -186,11 +187,12 @@ def _lost(number: int, partition: _Partition) -> list[Violation]:
     found: list[Violation] = []
     for record, offset in partition.acknowledged.items():
         if record not in where:
-            found.append(Violation(Broken.LOST, f"{record} of partition {number} was acknowledged"))
+            found.append(Violation(Broken.LOST, f"{record} of partition {number} was acknowledged and is missing"))
         elif offset is not None and where[record] != offset:
             found.append(
                 Violation(
-                    Broken.MOVED, f"{record}: {_place(number, offset)}, and is at {_place(number, where[record])}"
+                    Broken.MOVED,
+                    f"{record}: acknowledged at {_place(number, offset)}, stored at {_place(number, where[record])}",
                 )
             )
     return found

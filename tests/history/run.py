@@ -1,4 +1,4 @@
-"""One run: a cluster, clients that keep histories, faults by a plan, healing, and what the checks say."""
+"""One run: a cluster, clients that record histories, planned faults, recovery, and the results of the checks."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ TOPIC = "history"
 PARTITIONS = 4
 GROUPS = ("group-a", "group-b")
 NEW_PROTOCOL = ("kafka", "our-controllers")
-"""The kinds of clusters whose brokers all know of KIP-848: there the second group uses it."""
+"""The kinds of clusters whose brokers all support KIP-848: the second group uses it there."""
 SEVERAL, ONE = "several-in-flight", "one-in-flight"
 PRODUCERS = {SEVERAL: 5, ONE: 1}
-"""By name: how many requests may be under way at once."""
+"""The maximum number of requests in flight, by producer name."""
 _HEALTHY_WITHIN_S = 120.0
 _TOO_FEW = "too few replicas"
 STALL_SLACK_S = 1.0
-"""Beyond the session time-out, which the controller counts from the last heartbeat that it has received."""
+"""Beyond the session time-out, which the controller counts from the last heartbeat that it received."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Options:
 
     @property
     def written_megabytes(self) -> int:
-        """To each broker at the most: a producer may have drawn no compression."""
+        """The maximum for each broker: a producer may have drawn no compression."""
         return int(self.seconds * len(PRODUCERS) * self.rate * (RECORD_BYTES + 70) / 1_000_000)
 
 
@@ -71,8 +71,8 @@ class Options:
 class Report:
     violations: list[Violation] = field(default_factory=list)
     counts: Counter[str] = field(default_factory=Counter)
-    told: list[str] = field(default_factory=list)
-    """The faults, as they were done."""
+    log: list[str] = field(default_factory=list)
+    """The faults as they were injected."""
 
 
 class _Run:
@@ -86,7 +86,7 @@ class _Run:
         self.report = Report()
 
     def clients(self) -> tuple[list[HistoryProducer], list[Client], HistoryAdmin]:
-        """Producers, those who read, and the admin."""
+        """The producers, the readers and the admin client."""
         servers, seed, rate = self._cluster.bootstrap, self._options.seed, self._options.rate
         producers = [
             HistoryProducer(servers, TOPIC, PARTITIONS, self._records, name=f"{name}-{number}", rate=rate, seed=seed,
@@ -127,11 +127,11 @@ class _Run:
                 time.sleep(1)
                 injector.run(tracks, self._options.seconds)
         finally:
-            self.report.told = injector.told
+            self.report.log = injector.log
             self.report.counts.update({f"fault {name}": count for name, count in injector.counts.items()})
-            self.report.counts["seconds by which a fault came late, at most"] = round(injector.latest_s)
+            self.report.counts["largest delay of a fault, s"] = round(injector.latest_s)
         self._heal(injector)
-        time.sleep(3)  # Of records that nothing disturbs any more.
+        time.sleep(3)  # The stalls of records that no fault disturbs any longer.
         for client in (admin, *producers, *readers, self._probe):
             client.ask_to_stop()
         for client in (admin, *producers, *readers, self._probe):
@@ -174,7 +174,7 @@ class _Run:
             self.report.violations.append(Violation(Broken.STUCK, f"after {_HEALTHY_WITHIN_S:.0f} s: {sick}"))
 
     def _sick(self) -> str:
-        """What is not as it should be in the end; empty when all is well."""
+        """Return what is wrong in the end; empty if everything is healthy."""
         stopped = [node.name for node in self._cluster.nodes if not node.is_running]
         if stopped:
             return f"{', '.join(stopped)} not running"
@@ -204,7 +204,8 @@ class _Run:
                     self.report.counts[name] = max(both) if "longest" in what else sum(both)
 
     def _judge_hangs(self, done: list[Impairment]) -> None:
-        """Fencings of our brokers; stalls where all nodes are ours. Kafka's nodes promise less (docs/history.md)."""
+        """Judge fencings of our brokers, and stalls if all nodes are ours. Kafka's nodes guarantee less
+        (docs/history.md)."""
         starved = [Impairment((EVERYTHING,), from_s, to_s) for from_s, to_s in self._watch.starved_s]
         fencings, counts = self._watch.fencings(), self.report.counts
         counts["fencings"], counts["longest stall, ms"] = len(fencings), self._probe.counts["longest stall, ms"]
@@ -218,29 +219,29 @@ class _Run:
         if all(node.kind == "ours" for node in self._cluster.nodes):
             heartbeat_s = int(SETTINGS["broker.heartbeat.interval.ms"]) / 1000
             limit_s = session_s + heartbeat_s + STALL_SLACK_S
-            self.report.told += [str(stall) for stall in self._probe.stalls if stall.lasted_s > limit_s]
+            self.report.log += [str(stall) for stall in self._probe.stalls if stall.lasted_s > limit_s]
             found += unexplained_stalls(self._probe.stalls, impairments, limit_s=limit_s)
         self.report.violations += [*found, *endless_stalls(self._probe.stalls)]
 
     def _judge_the_proxy(self) -> list[tuple[float, float]]:
-        """When it stood still, which is held against nobody else."""
+        """Return when the proxy stood still; no node is blamed for these times."""
         standstills = self._cluster.proxy.standstills()
         lasted_ms = [int((to_s - from_s) * 1000) for from_s, to_s in standstills]
         self.report.counts["standstills of the proxy, ms in all"] = sum(lasted_ms)
         self.report.counts["longest standstill of the proxy, ms"] = max(lasted_ms, default=0)
-        self.report.told += [f"the proxy stood still from {from_s:.1f} to {to_s:.1f} s" for from_s, to_s in standstills]
+        self.report.log += [f"the proxy stood still from {from_s:.1f} to {to_s:.1f} s" for from_s, to_s in standstills]
         self.report.violations += blindness(standstills)
         return standstills
 
     def _judge(self, admin: HistoryAdmin) -> None:
-        self._say("reading everything once more")
+        self._say("reading everything again")
         found, counts = self.report.violations, self.report.counts
         servers, partitions = self._cluster.bootstrap, range(PARTITIONS)
         counts["records in the end"] = final_read(servers, TOPIC, partitions, self._records, timeout_s=30)
         found += self._records.violations()
         stale = self._records.refused_by_stale_leaders()
-        counts["readers: told by a stale leader of Kafka that a place is not there"] = len(stale)
-        self.report.told += stale
+        counts["readers: a stale Kafka leader reported an existing offset as out of range"] = len(stale)
+        self.report.log += stale
         for group in GROUPS:
             began = time.monotonic()
             for partition, offset in committed_offsets(servers, group, TOPIC, PARTITIONS).items():
@@ -253,12 +254,13 @@ class _Run:
             broker.stop()
         folders = {broker.name: broker.data for broker in self._cluster.brokers}
         [first, *_] = folders.values()
-        self.report.violations = self._told_by_the_logs(found, first)
+        self.report.violations = self._confirmed_by_the_logs(found, first)
         counts["batches compared"], unequal = compare_topics(folders, all_named([TOPIC]))
         self.report.violations += unequal
 
-    def _told_by_the_logs(self, found: list[Violation], folder: Path) -> list[Violation]:
-        """What of it stands, with who wrote the batches, and what the logs say besides of their producers."""
+    def _confirmed_by_the_logs(self, found: list[Violation], folder: Path) -> list[Violation]:
+        """Return the violations that the logs confirm, with the writers of the batches, and those that the logs add
+        about producers."""
         logs = {number: read_batches(folder / f"{TOPIC}-{number}") for number in range(PARTITIONS)}
         stands: list[Violation] = []
         for violation in found:
@@ -267,8 +269,8 @@ class _Run:
                 if is_another_epoch(logs[partition], first, second):
                     self.report.counts["records that their client wrote again in a new epoch"] += 1
                     continue
-            told = "; ".join(batch_at(folder / f"{TOPIC}-{partition}", at) for partition, at in violation.places)
-            stands.append(replace(violation, what=f"{violation.what} ({told})") if told else violation)
+            written = "; ".join(batch_at(folder / f"{TOPIC}-{partition}", at) for partition, at in violation.places)
+            stands.append(replace(violation, what=f"{violation.what} ({written})") if written else violation)
         for number, batches in logs.items():
             stands += check_sequences(f"{TOPIC}-{number}", batches)
         return stands
@@ -279,7 +281,7 @@ def _ids_of_kafka(cluster: Cluster) -> list[int]:
 
 
 def run_history(folder: Path, options: Options, say: Callable[[str], None] = lambda text: None) -> Report:
-    """``folder`` keeps what the nodes printed; ``say`` is told how far it is."""
+    """``folder`` keeps the output of the nodes; ``say`` receives progress messages."""
     cluster = Cluster(folder, KINDS[options.kind])
     try:
         clocks = options.clocks and cluster.give_clocks()

@@ -1,8 +1,8 @@
-"""What a partition's log says of idempotent producers, whatever their clients did: sequences without break or repeat.
+"""Check the sequences of idempotent producers in a partition's log: without gaps or repeats, whatever the clients did.
 
 A client may still write a record twice, in a new epoch: librdkafka begins one for all partitions when one of them says
 OUT_OF_ORDER_SEQUENCE_NUMBER, which is normal for the batches behind one that failed (its issue 4953, open). No broker
-can know such a record again. With one request in flight it has no reason to.
+can recognize such a record. With one request in flight it never does this.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SEQUENCES = 1 << 31
 
 
 def check_sequences(partition: str, batches: Mapping[int, bytes]) -> list[Violation]:
-    """``batches`` by base offset, of a log that begins with offset 0."""
+    """``batches`` are by base offset, from a log that begins with offset 0."""
     found: list[Violation] = []
     last: dict[int, tuple[int, int]] = {}
     for offset in sorted(batches):
@@ -29,16 +29,18 @@ def check_sequences(partition: str, batches: Mapping[int, bytes]) -> list[Violat
         if batch.producer_epoch > epoch:
             expected = 0
         if batch.producer_epoch < epoch or batch.base_sequence != expected:
-            told = f"producer {batch.producer_id} in epoch {batch.producer_epoch}, sequence {batch.base_sequence}"
+            found_sequence = (
+                f"producer {batch.producer_id} in epoch {batch.producer_epoch}, sequence {batch.base_sequence}"
+            )
             was = f"{expected} of epoch {epoch} was next"
-            found.append(Violation(Broken.REPEATED, f"{partition} at offset {offset}: {told}, where {was}"))
+            found.append(Violation(Broken.REPEATED, f"{partition} at offset {offset}: {found_sequence}, where {was}"))
         count = batch.last_offset - batch.base_offset + 1
         last[batch.producer_id] = batch.producer_epoch, (batch.base_sequence + count) % _SEQUENCES
     return found
 
 
 def is_another_epoch(batches: Mapping[int, bytes], first: int, second: int) -> bool:
-    """Whether the client wrote the batch with the second offset under another epoch or id than that with the first."""
+    """Return whether the client wrote the batches at the two offsets under different epochs or ids."""
     [one, two] = [_producer(batches, offset) for offset in (first, second)]
     return one is not None and two is not None and one != two
 

@@ -1,7 +1,7 @@
-"""A disk of a few megabytes for one node, that can be filled: a tmpfs in a mount namespace of its own.
+"""A disk of a few megabytes for one node, which can be filled: a tmpfs in its own mount namespace.
 
-A process that only sleeps holds the namespace, so that the disk outlives the node. Rights are not needed where the
-system lets users make namespaces; where it doesn't, ``SmallDisk.mount`` gives None and disks don't fill up.
+A process that only sleeps holds the namespace, so that the disk outlives the node. No privileges are needed where the
+system lets users create namespaces; elsewhere ``SmallDisk.mount`` returns None and disks don't fill up.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ class SmallDisk:
 
     @property
     def command_prefix(self) -> list[str]:
-        """The command becomes the process: its id is that of the node."""
+        """The prefix replaces itself with the command, so its process id is that of the node."""
         return ["nsenter", "--target", str(self._holder.pid), "--user", "--mount", "--preserve-credentials", "--"]
 
     @property
     def path(self) -> Path:
-        """The disk as this process sees it."""
+        """The path of the disk as this process sees it."""
         return self._seen_from_here
 
     def fill(self) -> None:

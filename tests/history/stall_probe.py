@@ -1,7 +1,7 @@
-"""Measures for how long a partition takes no records, without a client library's own time-outs in the figure.
+"""Measures how long a partition accepts no records, without the timeouts of a client library in the figure.
 
 One thread per partition produces one record after another with acks=all. An attempt is given up after
-``ATTEMPT_S``, and the leader is looked up again at whichever broker answers.
+``ATTEMPT_S``, and the leader is looked up again at any broker that answers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tests.history.records_check import RecordsCheck
 __all__ = ["Stall", "StallProbe"]
 
 ATTEMPT_S = 1.0
-"""Shorter than any promise that is measured, and longer than an answer takes on a busy machine."""
+"""Shorter than any measured guarantee, and longer than an answer takes on a busy machine."""
 _INTERVAL_S = 0.05
 _NOTED_FROM_S = 0.5
 
 
 class Stall(NamedTuple):
-    """No record was acknowledged between these two moments of the monotonic clock."""
+    """An interval of the monotonic clock without an acknowledged record."""
 
     partition: int
     from_s: float
@@ -43,7 +43,7 @@ class Stall(NamedTuple):
         return self.to_s - self.from_s
 
     def __str__(self) -> str:
-        return f"partition {self.partition} took no record for {self.lasted_s:.1f} s from {self.from_s:.1f} s on"
+        return f"partition {self.partition} accepted no record for {self.lasted_s:.1f} s, from {self.from_s:.1f} s on"
 
 
 class StallProbe(Client):
@@ -55,7 +55,7 @@ class StallProbe(Client):
         self.stalls: list[Stall] = []
         self.acknowledged_s = [time.monotonic()] * partitions
         """When each partition last acknowledged a record."""
-        check.gave_up(name)  # It sends no record twice, and does not learn what became of a lost attempt.
+        check.gave_up(name)  # It sends no record twice, and does not learn the outcome of a lost attempt.
 
     def _run(self) -> None:
         asyncio.run(self._probe())
@@ -119,7 +119,7 @@ class _LeaderLookup:
         self._metadata = None
 
     async def produce(self, partition: int, value: bytes) -> int | None:
-        """The offset; None if the leader refused, or no leader is known. Raises ClientError or AdminError."""
+        """Return the offset, or None if the leader refused or is unknown. Raise ClientError or AdminError."""
         metadata = self._metadata or await self._load()
         address = metadata.address_of(partition)
         if address is None or self._client is None:
@@ -137,7 +137,7 @@ class _LeaderLookup:
         return None if answer.error_code else int(answer.base_offset)
 
     async def _load(self) -> TopicMetadata:
-        """Over new connections: those of before may lead to a broker that hangs."""
+        """Look the leader up over new connections: the old ones may lead to a broker that hangs."""
         await self.close()
         server = self._servers[self._turn % len(self._servers)]
         self._turn += 1
@@ -159,5 +159,5 @@ _SETTINGS = {
 
 
 def longest(stalls: Sequence[Stall]) -> float:
-    """In seconds; 0 when there was none."""
+    """Return the longest stall in seconds, or 0 without stalls."""
     return max((stall.lasted_s for stall in stalls), default=0.0)

@@ -1,4 +1,4 @@
-"""What operators do to a cluster that serves: leaders die, nodes are restarted one by one, replicas move."""
+"""Operations on a serving cluster: leaders die, nodes restart one by one, replicas move."""
 
 from __future__ import annotations
 
@@ -25,10 +25,12 @@ _TIMEOUT_S = 60.0
 
 
 def create_replicated(cluster: Cluster, topic: str, assignments: Sequence[Sequence[int]]) -> None:
-    """Replicas of each partition, its preferred leader first; two must have what is acknowledged."""
+    """The replicas of each partition, its preferred leader first; two must have every acknowledged record."""
     with SyncAdminClient(cluster.bootstrap) as admin:
         wait_until(lambda: len(admin.describe_cluster().nodes) == len(cluster.brokers), what="all brokers")
-        new = NewTopic(topic, assignments=[list(each) for each in assignments], configs={"min.insync.replicas": "2"})
+        new = NewTopic(
+            topic, assignments=[list(assignment) for assignment in assignments], configs={"min.insync.replicas": "2"}
+        )
         admin.create_topics([new], wait=True).raise_for_errors()
 
 
@@ -39,18 +41,20 @@ def leader(cluster: Cluster, topic: str, partition: int = 0) -> ClusterNode:
 
 
 def wait_for_replicas(cluster: Cluster, topics: Sequence[str], *, timeout_s: float = _TIMEOUT_S) -> float:
-    """Until every replica is in sync; how long it took, in seconds."""
+    """Wait until every replica is in sync. Return the duration in seconds."""
     with SyncAdminClient(cluster.bootstrap) as admin:
 
         def are_in_sync() -> bool:
             described = admin.describe_topics(topics).values.values()
-            return all(len(each.isr) == len(each.replicas) for topic in described for each in topic.partitions)
+            return all(
+                len(partition.isr) == len(partition.replicas) for topic in described for partition in topic.partitions
+            )
 
         return wait_until(are_in_sync, what="replicas in sync", timeout_s=timeout_s)
 
 
 def kill_leader(cluster: Cluster, topic: str, partition: int = 0, *, away_s: float = 2.0) -> None:
-    """With SIGKILL; another leads before it is started again."""
+    """Kill the leader with SIGKILL; another broker leads before it restarts."""
     node = leader(cluster, topic, partition)
     node.kill()
     wait_until(lambda: leader(cluster, topic, partition) is not node, what="another leader", timeout_s=_TIMEOUT_S)
@@ -60,7 +64,7 @@ def kill_leader(cluster: Cluster, topic: str, partition: int = 0, *, away_s: flo
 
 
 def restart_one_by_one(cluster: Cluster, topics: Sequence[str]) -> None:
-    """As for a new version: each broker leaves in an orderly way, and the next waits for its return into the ISR."""
+    """Restart as for an upgrade: each broker leaves in an orderly way, and the next waits for its return to the ISR."""
     for broker in cluster.brokers:
         broker.stop()
         broker.start()
@@ -68,14 +72,14 @@ def restart_one_by_one(cluster: Cluster, topics: Sequence[str]) -> None:
 
 
 def move_replicas(cluster: Cluster, topic: str, assignments: Sequence[Sequence[int]]) -> None:
-    """Until the moves have come to their end."""
+    """Wait until the moves have ended."""
     with SyncAdminClient(cluster.bootstrap) as admin:
         wanted = {TopicPartition(topic, number): list(each) for number, each in enumerate(assignments)}
         admin.alter_partition_reassignments(wanted, wait=True, timeout_s=_TIMEOUT_S).raise_for_errors()
 
 
 def check_equal_logs(cluster: Cluster, topics: Sequence[str]) -> int:
-    """All brokers are stopped for it. How many batches every one of them has, byte by byte."""
+    """Stop all brokers and compare their logs byte by byte. Return the number of batches that every one of them has."""
     wait_for_replicas(cluster, topics)
     for broker in cluster.brokers:
         broker.stop()

@@ -1,4 +1,4 @@
-"""Plans of faults are drawn from the seed alone; replicas that differ are told of."""
+"""The seed alone determines a plan of faults; replicas that differ are reported."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONTROLLERS = ("controller-3001", "controller-3002", "controller-3003")
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_a_seed_gives_the_same_faults_and_all_end_in_time(seed: int) -> None:
+def test_a_seed_determines_the_faults_and_all_end_in_time(seed: int) -> None:
     abilities = Abilities(disks=True, clocks=True)
     tracks = plan(seed, 100, BROKERS, CONTROLLERS, abilities)
     assert tracks == plan(seed, 100, BROKERS, CONTROLLERS, abilities)
@@ -30,7 +30,7 @@ def test_a_seed_gives_the_same_faults_and_all_end_in_time(seed: int) -> None:
         assert ends <= 100
 
 
-def test_every_fault_comes_to_pass_and_only_what_the_machine_can() -> None:
+def test_a_plan_has_every_fault_that_the_machine_supports_and_no_other() -> None:
     def kinds(abilities: Abilities) -> set[FaultKind]:
         tracks = plan(1, 3600, BROKERS, CONTROLLERS, abilities)
         return {fault.kind for track in tracks for fault in track}
@@ -39,7 +39,7 @@ def test_every_fault_comes_to_pass_and_only_what_the_machine_can() -> None:
     assert kinds(Abilities()) == set(FaultKind) - {FaultKind.FULL_DISK, FaultKind.CLOCK}
 
 
-def test_faults_after_one_that_takes_longer_come_later_or_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faults_after_a_long_one_start_later_or_are_omitted(monkeypatch: pytest.MonkeyPatch) -> None:
     now_s, begun_s = [0.0], []
 
     class Clock:
@@ -62,7 +62,7 @@ def test_faults_after_one_that_takes_longer_come_later_or_are_left_out(monkeypat
     assert (injector.latest_s, injector.counts["left out for want of time"]) == (8.0, 2)
 
 
-def test_nobody_is_cut_off_from_itself() -> None:
+def test_no_node_is_cut_off_from_itself() -> None:
     cuts = [
         fault.nodes
         for seed in range(20)
@@ -85,23 +85,23 @@ EQUAL = {0: batch(b"a"), 3: batch(b"b"), 5: batch(b"c")}
     ("other", "is_equal"),
     [
         (dict(EQUAL), True),
-        ({3: EQUAL[3], 5: EQUAL[5]}, True),  # Its head is deleted already.
+        ({3: EQUAL[3], 5: EQUAL[5]}, True),  # Its head is already deleted.
         ({0: EQUAL[0], 3: EQUAL[3]}, False),
         ({**EQUAL, 7: batch(b"d")}, False),
         ({**EQUAL, 3: batch(b"x")}, False),
         ({0: EQUAL[0], 4: EQUAL[3], 5: EQUAL[5]}, False),
     ],
 )
-def test_logs_are_equal_or_not(other: dict[int, bytes], is_equal: bool) -> None:
+def test_replicas_are_compared_batch_by_batch(other: dict[int, bytes], is_equal: bool) -> None:
     assert (compare_replicas("t-0", {"1": EQUAL, "2": other}) == []) is is_equal
     assert (compare_replicas("t-0", {"1": other, "2": EQUAL}) == []) is is_equal
 
 
-def test_what_is_not_committed_yet_is_not_compared() -> None:
+def test_uncommitted_batches_are_not_compared() -> None:
     assert compare_replicas("t-0", {"1": EQUAL, "2": {0: EQUAL[0]}}, end=3) == []
 
 
-def test_a_replica_that_is_missing_on_a_broker_is_told_of(tmp_path: Path) -> None:
+def test_a_replica_that_a_broker_lacks_is_reported(tmp_path: Path) -> None:
     for broker in "12":
         (tmp_path / broker / "t-0").mkdir(parents=True)
     (tmp_path / "1" / "other-0").mkdir()
@@ -111,7 +111,7 @@ def test_a_replica_that_is_missing_on_a_broker_is_told_of(tmp_path: Path) -> Non
     assert (count, len(found)) == (1, 1)
 
 
-def test_who_wrote_a_batch_is_told(tmp_path: Path) -> None:
+def test_the_writer_of_a_batch_is_reported(tmp_path: Path) -> None:
     (tmp_path / f"{0:020}.log").write_bytes(_real_batch())
     assert batch_at(tmp_path, 0).startswith("0 in 0 to 0: producer -1, epoch -1, sequence -1, leader epoch ")
     assert batch_at(tmp_path, 1) == "1: nothing"

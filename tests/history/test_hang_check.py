@@ -1,4 +1,4 @@
-"""The check of fencings and stalls finds what nothing explains, and excuses what something does."""
+"""The check reports fencings and stalls that no fault explains, and excuses those that a fault explains."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def stalled(from_s: float, to_s: float, *impairments: Impairment) -> int:
         (Impairment(("controller-3001",), 90, 105), 1),
     ],
 )
-def test_a_broker_is_fenced_for_what_was_done_to_it_and_for_nothing_else(impairment: Impairment, count: int) -> None:
+def test_a_fencing_is_excused_only_by_a_fault_of_that_broker(impairment: Impairment, count: int) -> None:
     assert fenced(1, 103, impairment) == count
 
 
-def test_only_brokers_that_count_are_judged() -> None:
+def test_only_the_named_brokers_are_judged() -> None:
     assert fenced(3, 103) == 0
     assert fenced(2, 103) == 1
 
@@ -63,12 +63,12 @@ def test_a_long_stall_needs_two_disturbed_nodes() -> None:
     assert stalled(100, 110, one, Impairment(("broker-2",), 50, 60)) == 1
 
 
-def test_no_stall_may_last_for_minutes_whatever_was_done() -> None:
+def test_no_fault_excuses_a_stall_of_minutes() -> None:
     assert not endless_stalls([Stall(0, 100, 279)])
     assert len(endless_stalls([Stall(0, 100, 279), Stall(1, 100, 281)])) == 1
 
 
-def test_a_run_whose_proxy_stood_still_for_long_does_not_pass() -> None:
+def test_a_run_with_a_long_standstill_of_the_proxy_fails() -> None:
     assert not blindness([])
     assert not blindness([(100, 110), (120, 135)])
     [violation] = blindness([(100, 110), (120, 140.5)])

@@ -1,4 +1,4 @@
-"""The proxy between nodes: who connects is known, and one direction is cut while the other goes on."""
+"""The proxy between nodes identifies the connecting node, and cuts one direction while the other continues."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ for line in sys.stdin:
 
 
 class Answerer(threading.Thread):
-    """Sends back what it gets, and sets ``got`` when it got something."""
+    """Echoes what it receives, and sets ``got`` on the first bytes."""
 
     def __init__(self, port: int) -> None:
         super().__init__(daemon=True)
@@ -97,7 +97,7 @@ def network() -> Iterator[tuple[LinkProxy, Answerer, Asker]]:
     proxy.close()
 
 
-def test_what_goes_one_way_waits_until_it_may_pass(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+def test_bytes_of_a_cut_direction_wait_until_the_cut_heals(network: tuple[LinkProxy, Answerer, Asker]) -> None:
     proxy, answerer, asker = network
     proxy.cut("asker", "answerer")
     asker.send()
@@ -106,7 +106,7 @@ def test_what_goes_one_way_waits_until_it_may_pass(network: tuple[LinkProxy, Ans
     assert asker.answer() == "hello\n"
 
 
-def test_the_other_way_goes_on(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+def test_the_other_direction_continues(network: tuple[LinkProxy, Answerer, Asker]) -> None:
     proxy, answerer, asker = network
     proxy.cut("answerer", "asker")
     asker.send()
@@ -115,14 +115,14 @@ def test_the_other_way_goes_on(network: tuple[LinkProxy, Answerer, Asker]) -> No
     assert asker.answer() == "hello\n"
 
 
-def test_others_are_not_cut(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+def test_other_connections_are_not_cut(network: tuple[LinkProxy, Answerer, Asker]) -> None:
     proxy, _, asker = network
     proxy.cut(CLIENT, "answerer")
     asker.send()
     assert asker.answer() == "hello\n"
 
 
-def test_connections_are_reset_if_so_wanted(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+def test_a_heal_resets_held_connections_on_request(network: tuple[LinkProxy, Answerer, Asker]) -> None:
     proxy, answerer, asker = network
     proxy.cut("asker", "answerer")
     asker.send()
@@ -132,7 +132,7 @@ def test_connections_are_reset_if_so_wanted(network: tuple[LinkProxy, Answerer, 
     assert not answerer.got.is_set()
 
 
-def test_what_is_dropped_never_arrives_and_its_connection_stays_silent(
+def test_dropped_bytes_never_arrive_and_their_connection_stays_silent(
     network: tuple[LinkProxy, Answerer, Asker],
 ) -> None:
     proxy, answerer, asker = network
@@ -144,7 +144,7 @@ def test_what_is_dropped_never_arrives_and_its_connection_stays_silent(
     assert not answerer.got.wait(0.3), "a stream that lost bytes can't go on"
 
 
-def test_connections_that_lost_bytes_are_reset_if_so_wanted(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+def test_a_heal_resets_connections_that_lost_bytes_on_request(network: tuple[LinkProxy, Answerer, Asker]) -> None:
     proxy, answerer, asker = network
     proxy.drop("answerer", "asker")
     asker.send()
@@ -153,28 +153,28 @@ def test_connections_that_lost_bytes_are_reset_if_so_wanted(network: tuple[LinkP
     assert asker.answer() == "closed\n"
 
 
-def test_the_files_of_the_nodes_are_looked_through_once_for_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    look, searches = link_proxy._who_have_open, []
+def test_one_search_of_open_files_serves_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    look, searches = link_proxy._owners_by_inode, []
 
     def counted(pids: Mapping[str, int], inodes: set[str]) -> dict[str, str]:
         searches.append(len(inodes))
         return look(pids, inodes)
 
-    monkeypatch.setattr(link_proxy, "_who_have_open", counted)
+    monkeypatch.setattr(link_proxy, "_owners_by_inode", counted)
     assert asyncio.run(_owners_of(100)) == ["asker"] * 100
     assert sum(searches) == 100
     assert len(searches) <= 2
 
 
-def test_a_connection_that_was_closed_already_belongs_to_nobody_and_costs_no_search(
+def test_a_closed_connection_has_no_owner_and_costs_no_search(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(link_proxy, "_who_have_open", lambda pids, inodes: pytest.fail("a search"))
+    monkeypatch.setattr(link_proxy, "_owners_by_inode", lambda pids, inodes: pytest.fail("a search"))
     assert asyncio.run(_owners_of(10, are_closed=True)) == [None] * 10
 
 
 async def _owners_of(count: int, *, are_closed: bool = False) -> list[str | None]:
-    """Of ``count`` connections of this process, which is the node named asker."""
+    """Return the owners of ``count`` connections of this process, which is the node named asker."""
     accepted: asyncio.Queue[asyncio.StreamWriter] = asyncio.Queue()
     server = await asyncio.start_server(lambda _, writer: accepted.put_nowait(writer), "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
@@ -192,7 +192,7 @@ async def _owners_of(count: int, *, are_closed: bool = False) -> list[str | None
     return found
 
 
-def test_a_proxy_that_stood_still_says_when(network: tuple[LinkProxy, Answerer, Asker]) -> None:
+def test_the_proxy_reports_when_it_stood_still(network: tuple[LinkProxy, Answerer, Asker]) -> None:
     proxy, _, _ = network
     began_s = time.monotonic()
     os.kill(proxy.pid, signal.SIGSTOP)

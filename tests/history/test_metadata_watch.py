@@ -1,4 +1,4 @@
-"""The watch tells each fencing that was committed, once, whatever happened to the logs that it reads."""
+"""The watch reports each committed fencing once, whatever happens to the logs that it reads."""
 
 from __future__ import annotations
 
@@ -47,22 +47,22 @@ def fenced(watch: MetadataWatch) -> list[tuple[int, int]]:
     return [(fencing.broker_id, fencing.offset) for fencing in watch.fencings()]
 
 
-def test_what_all_logs_have_is_told_once(disks: list[Disk], watch: MetadataWatch) -> None:
+def test_a_fencing_in_all_logs_is_reported_once(disks: list[Disk], watch: MetadataWatch) -> None:
     for disk in disks:
         disk.write(batch(0, 1, 3), batch(1, 1, 4))
     assert fenced(watch) == [(3, 0), (4, 1)]
     assert fenced(watch) == [(3, 0), (4, 1)]
 
 
-def test_what_a_deposed_leader_wrote_for_itself_is_forgotten(disks: list[Disk], watch: MetadataWatch) -> None:
+def test_uncommitted_records_of_a_deposed_leader_are_forgotten(disks: list[Disk], watch: MetadataWatch) -> None:
     disks[0].write(batch(0, 1, 3), batch(1, 1, 4), batch(2, 1, 5))
     assert fenced(watch) == [(3, 0), (4, 1), (5, 2)]
     disks[1].write(batch(0, 1, 3), batch(1, 2, 6))
     assert fenced(watch) == [(3, 0), (6, 1)]
 
 
-def test_a_log_that_was_cut_and_has_grown_again_is_read_on(disks: list[Disk], watch: MetadataWatch) -> None:
-    """Also when it is longer than before, and its batches begin at other places."""
+def test_a_log_that_was_truncated_and_grew_again_is_read_on(disks: list[Disk], watch: MetadataWatch) -> None:
+    """The log is longer than before, and its batches begin at other offsets."""
     disks[0].write(batch(0, 1, 3), batch(1, 1, 4))
     assert fenced(watch) == [(3, 0), (4, 1)]
     other = RecordBatchBuilder(base_offset=1, leader_epoch=2)
@@ -72,7 +72,7 @@ def test_a_log_that_was_cut_and_has_grown_again_is_read_on(disks: list[Disk], wa
     assert fenced(watch) == [(3, 0), (5, 3)]
 
 
-def test_the_end_of_a_segment_is_read_when_the_next_one_exists(disks: list[Disk], watch: MetadataWatch) -> None:
+def test_the_end_of_a_segment_is_read_after_the_next_segment_exists(disks: list[Disk], watch: MetadataWatch) -> None:
     disks[0].write(batch(0, 1, 3))
     assert fenced(watch) == [(3, 0)]
     disks[0].write(batch(0, 1, 3), batch(1, 1, 4))
@@ -80,7 +80,7 @@ def test_the_end_of_a_segment_is_read_when_the_next_one_exists(disks: list[Disk]
     assert fenced(watch) == [(3, 0), (4, 1), (5, 2)]
 
 
-def test_half_a_batch_waits_for_the_rest(disks: list[Disk], watch: MetadataWatch) -> None:
+def test_a_partial_batch_waits_for_the_rest(disks: list[Disk], watch: MetadataWatch) -> None:
     whole = batch(1, 1, 4)
     disks[0].write(batch(0, 1, 3), whole[:70])
     assert fenced(watch) == [(3, 0)]

@@ -1,4 +1,4 @@
-"""The check of records finds every lie that is put into an honest history, and none in an honest one."""
+"""The check of records finds every defect that is inserted into a correct history, and none in a correct one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.history.violations import Broken
 
 @dataclass
 class History:
-    """One partition of an honest cluster: what its clients saw, to be changed by a lie."""
+    """The observations of the clients of one partition of a correct cluster. A defect changes them."""
 
     sent: list[RecordId] = field(default_factory=list)
     acknowledged: dict[RecordId, int | None] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class History:
         check.final_range(0, 0, len(self.final))
         for offset, record in enumerate(self.final):
             check.final(0, offset, record)
-        return {each.broken for each in check.violations()}
+        return {violation.broken for violation in check.violations()}
 
 
 def honest(seed: int) -> History:
@@ -62,7 +62,7 @@ def honest(seed: int) -> History:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_an_honest_history_has_nothing_against_it(seed: int) -> None:
+def test_a_correct_history_has_no_violations(seed: int) -> None:
     assert honest(seed).check() == set()
 
 
@@ -78,7 +78,7 @@ def lose_what_only_a_reader_saw(history: History) -> None:
 
 
 def lose_in_the_middle(history: History) -> None:
-    """All that follows moves up: the places tell."""
+    """All later records move up: the offsets show it."""
     history.acknowledged.setdefault(history.final[20], None)
     del history.final[20]
 
@@ -93,7 +93,7 @@ def acknowledge_elsewhere(history: History) -> None:
     history.acknowledged = {history.final[-1]: 3}
 
 
-def tell_two_readers_two_records(history: History) -> None:
+def give_two_readers_different_records(history: History) -> None:
     offset, _ = history.seen["gone"][-1]
     history.seen["gone"][-1] = (offset, history.final[0])
 
@@ -108,7 +108,7 @@ def write_twice_a_record_that_failed(history: History) -> None:
 
 
 def exchange_two(history: History) -> None:
-    """Nobody saw them, nobody was told their places: only the producer knows the order."""
+    """No reader saw them and no acknowledgement named their offsets: only the producer knows the order."""
     history.seen.clear()
     history.acknowledged = dict.fromkeys(history.acknowledged)
     first, second = [place for place, record in enumerate(history.final) if record.producer == "p"][4:6]
@@ -134,7 +134,7 @@ LIES: list[tuple[Callable[[History], None], Broken]] = [
     (lose_in_the_middle, Broken.MOVED),
     (replace, Broken.CHANGED),
     (acknowledge_elsewhere, Broken.MOVED),
-    (tell_two_readers_two_records, Broken.CHANGED),
+    (give_two_readers_different_records, Broken.CHANGED),
     (write_twice, Broken.DOUBLED),
     (write_twice_a_record_that_failed, Broken.DOUBLED),
     (exchange_two, Broken.REORDERED),
@@ -146,13 +146,13 @@ LIES: list[tuple[Callable[[History], None], Broken]] = [
 
 @pytest.mark.parametrize(("lie", "broken"), LIES, ids=[f"{lie.__name__}-{broken.name}" for lie, broken in LIES])
 @pytest.mark.parametrize("seed", range(5))
-def test_a_lie_is_found(lie: Callable[[History], None], broken: Broken, seed: int) -> None:
+def test_every_defect_of_a_history_is_found(lie: Callable[[History], None], broken: Broken, seed: int) -> None:
     history = honest(seed)
     lie(history)
     assert broken in history.check()
 
 
-def test_both_places_of_a_doubled_record_are_told() -> None:
+def test_both_places_of_a_doubled_record_are_reported() -> None:
     history = honest(1)
     write_twice(history)
     check = RecordsCheck()
@@ -160,11 +160,11 @@ def test_both_places_of_a_doubled_record_are_told() -> None:
         check.sent(record, 0)
     for offset, record in enumerate(history.final):
         check.final(0, offset, record)
-    [doubled] = [each for each in check.violations() if each.broken is Broken.DOUBLED]
+    [doubled] = [violation for violation in check.violations() if violation.broken is Broken.DOUBLED]
     assert doubled.places == ((0, 30), (0, len(history.final) - 1))
 
 
-def test_who_gave_a_record_up_may_have_sent_others_twice_and_nothing_else() -> None:
+def test_a_producer_that_gave_up_is_excused_only_for_duplicates() -> None:
     history, check = honest(1), RecordsCheck()
     write_twice(history)
     for record in history.sent:
@@ -174,41 +174,41 @@ def test_who_gave_a_record_up_may_have_sent_others_twice_and_nothing_else() -> N
         check.final(0, offset, record)
     check.acknowledged(history.final[3], 0, 4)
     check.final_range(0, 0, len(history.final))
-    assert {each.broken for each in check.violations()} == {Broken.CHANGED, Broken.MOVED}
+    assert {violation.broken for violation in check.violations()} == {Broken.CHANGED, Broken.MOVED}
 
 
-def test_a_hole_in_the_end_is_found_even_where_nobody_wrote() -> None:
+def test_a_final_gap_is_found_even_without_a_claim() -> None:
     check = RecordsCheck()
     check.final_range(0, 0, 2)
     check.sent(RecordId("p", 1), 0)
     check.final(0, 1, RecordId("p", 1))
-    assert [each.broken for each in check.violations()] == [Broken.GAP]
+    assert [violation.broken for violation in check.violations()] == [Broken.GAP]
 
 
-def test_a_partition_that_can_not_be_read_in_the_end_is_lost() -> None:
+def test_a_partition_that_cannot_be_read_in_the_end_is_lost() -> None:
     check = RecordsCheck()
     check.sent(RecordId("p", 1), 0)
-    assert [each.broken for each in check.violations()] == [Broken.LOST]
+    assert [violation.broken for violation in check.violations()] == [Broken.LOST]
 
 
-def test_a_reader_that_is_refused_its_place_or_given_other_bytes_is_told_of() -> None:
+def test_a_refused_offset_and_changed_bytes_are_violations() -> None:
     check = RecordsCheck()
     check.refused_offset("r", 3, 7, "OFFSET_OUT_OF_RANGE", broker=1)
     check.seen_spoilt("r", 3, 7, "b'x'")
-    assert {each.broken for each in check.violations()} == {Broken.NO_SUCH_OFFSET, Broken.SPOILT}
+    assert {violation.broken for violation in check.violations()} == {Broken.NO_SUCH_OFFSET, Broken.SPOILT}
 
 
 @pytest.mark.parametrize(
     ("offset", "broker", "is_excused"),
     [
-        pytest.param(1, 2, True, id="a place that is there, said by a Kafka"),
-        pytest.param(2, 2, True, id="the end, said by a Kafka"),
-        pytest.param(3, 2, False, id="a place that is lost, said by a Kafka"),
-        pytest.param(1, 1, False, id="a place that is there, said by ours"),
-        pytest.param(1, None, False, id="nobody knows who said it"),
+        pytest.param(1, 2, True, id="an existing offset, reported by Kafka"),
+        pytest.param(2, 2, True, id="the end, reported by Kafka"),
+        pytest.param(3, 2, False, id="a lost offset, reported by Kafka"),
+        pytest.param(1, 1, False, id="an existing offset, reported by ours"),
+        pytest.param(1, None, False, id="an unknown broker"),
     ],
 )
-def test_only_a_kafka_may_say_that_a_place_is_beyond_its_end_that_is_there(
+def test_only_kafkas_brokers_may_call_an_existing_offset_out_of_range(
     offset: int, broker: int | None, is_excused: bool
 ) -> None:
     check = RecordsCheck(kafka_brokers=[2])
@@ -219,32 +219,32 @@ def test_only_a_kafka_may_say_that_a_place_is_beyond_its_end_that_is_there(
     check.final_range(0, 0, 2)
     check.refused_offset("r", 0, offset, "OFFSET_OUT_OF_RANGE", broker=broker)
     assert len(check.refused_by_stale_leaders()) == is_excused
-    assert [each.broken for each in check.violations()] == [Broken.NO_SUCH_OFFSET] * (not is_excused)
+    assert [violation.broken for violation in check.violations()] == [Broken.NO_SUCH_OFFSET] * (not is_excused)
 
 
-def test_who_said_that_an_offset_is_out_of_range_is_read_from_the_text_of_the_library() -> None:
+def test_the_broker_of_an_out_of_range_error_is_parsed_from_its_text() -> None:
     text = "fetch failed due to requested offset not available on the broker: Broker: Offset out of range (broker 2)"
     assert broker_whose_log_ends_before(KafkaError(KafkaError._AUTO_OFFSET_RESET, text)) == 2
     assert broker_whose_log_ends_before(KafkaError(KafkaError._LOG_TRUNCATION, "truncated (broker 2)")) is None
 
 
-def test_a_reader_that_begins_again_where_it_wants_is_not_blamed() -> None:
+def test_a_reader_may_start_again_at_any_offset() -> None:
     check = RecordsCheck()
     record = RecordId("p", 1)
     for begin in (5, 2, None):
         check.reader_begins("r", 0, begin)
         check.seen("r", 0, 5 if begin is None else begin, record)
-    assert not [each for each in check._found if each.broken in (Broken.GAP, Broken.SEEN_TWICE)]
+    assert not [violation for violation in check._found if violation.broken in (Broken.GAP, Broken.SEEN_TWICE)]
 
 
 @pytest.mark.parametrize("size", [1, 64, 500])
-def test_a_value_tells_its_record(size: int) -> None:
+def test_a_value_names_its_record(size: int) -> None:
     value = encode(RecordId("p-1.2", 17), 3, size)
     assert decode(value) == (RecordId("p-1.2", 17), 3)
     assert len(value) >= size
 
 
-def test_every_changed_byte_and_every_cut_shows() -> None:
+def test_every_changed_byte_and_every_truncation_is_detected() -> None:
     value = encode(RecordId("p", 17), 3, 100)
     for place in range(len(value)):
         for spoilt in (value[:place], value[:place] + bytes([value[place] ^ 1]) + value[place + 1 :]):

@@ -1,4 +1,5 @@
-"""Committed offsets and configs: what a read may give while writes overlap it or get lost, and what is a lie."""
+"""Committed offsets and configs: what a read may return while writes overlap it or are lost, and what is a
+violation."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ def judged(*events: Write | Read) -> list[Broken]:
             check.wrote(event)
         else:
             check.read(event)
-    return [each.broken for each in check.violations()]
+    return [violation.broken for violation in check.violations()]
 
 
 @pytest.mark.parametrize(
@@ -26,17 +27,17 @@ def judged(*events: Write | Read) -> list[Broken]:
     [
         [Read(0, 1, 2)],
         [Write(5, 1, 2), Read(5, 3, 4)],
-        [Write(5, 1, 4), Read(0, 2, 3), Read(5, 2, 3)],  # They overlap: either.
-        [Write(5, 1), Read(0, 7, 8)],  # Not answered: it may never take effect ...
+        [Write(5, 1, 4), Read(0, 2, 3), Read(5, 2, 3)],  # They overlap: either value is legal.
+        [Write(5, 1), Read(0, 7, 8)],  # Unanswered: it may never take effect ...
         [Write(5, 1), Read(5, 7, 8)],  # ... or late,
-        [Write(5, 1), Write(9, 2, 3), Read(9, 4, 5), Read(5, 6, 7)],  # even after a newer one that was answered.
-        [Write(5, 1, 2), Write(9, 1, 2), Read(5, 3, 4)],  # Two at once: either is the newer one.
+        [Write(5, 1), Write(9, 2, 3), Read(9, 4, 5), Read(5, 6, 7)],  # even after a newer acknowledged one.
+        [Write(5, 1, 2), Write(9, 1, 2), Read(5, 3, 4)],  # Two concurrent writes: either is the newer one.
         [Write(5, 1, 2), Write(9, 3, 4), Write(5, 5, 6), Read(5, 7, 8)],  # Written again.
         [Write(5, 1, 6), Read(5, 2, 3), Read(5, 7, 8)],
         [Write(5, 1, 2), Read(5, 2, 3)],
     ],
 )
-def test_a_read_that_can_be_explained(events: list[Write | Read]) -> None:
+def test_a_read_of_an_overlapping_or_newest_write_is_legal(events: list[Write | Read]) -> None:
     assert judged(*events) == []
 
 
@@ -51,13 +52,13 @@ def test_a_read_that_can_be_explained(events: list[Write | Read]) -> None:
         ([Write(5, 1, 2), Write(9, 3, 8), Read(9, 4, 5), Read(5, 6, 7)], Broken.WENT_BACK),
     ],
 )
-def test_a_read_that_can_not(events: list[Write | Read], broken: Broken) -> None:
+def test_a_read_that_no_write_explains_is_a_violation(events: list[Write | Read], broken: Broken) -> None:
     assert judged(*events) == [broken]
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_an_honest_register_is_believed_and_a_read_that_is_too_old_is_not(seed: int) -> None:
-    """Writes and reads overlap, take effect at one moment in between, or the answer is lost."""
+def test_a_correct_register_passes_and_a_stale_read_fails(seed: int) -> None:
+    """Writes and reads overlap, take effect at one moment in between, or lose their answer."""
     rng = random.Random(seed)
     effects: list[tuple[float, Write]] = []
     for value in range(1, 30):
@@ -75,7 +76,7 @@ def test_an_honest_register_is_believed_and_a_read_that_is_too_old_is_not(seed: 
     assert judged(*events, Read(0, 130, 131)) == [Broken.WENT_BACK]
 
 
-def test_a_write_that_is_under_way_may_be_read_and_counts_when_it_is_answered() -> None:
+def test_a_pending_write_may_be_read_and_counts_once_acknowledged() -> None:
     check = RegisterCheck("r", initial=0)
     number = check.wrote(Write(5, 1))
     check.read(Read(5, 2, 3))
@@ -83,21 +84,21 @@ def test_a_write_that_is_under_way_may_be_read_and_counts_when_it_is_answered() 
     assert check.violations() == []
     check.answered(number, 4)
     check.read(Read(0, 5, 6))
-    assert [each.broken for each in check.violations()] == [Broken.WENT_BACK]
+    assert [violation.broken for violation in check.violations()] == [Broken.WENT_BACK]
 
 
-def test_what_a_group_commits_its_members_were_given() -> None:
+def test_a_group_commits_only_what_its_members_received() -> None:
     check = GroupsCheck()
     for offset in (0, 1, 3):
         check.given("g", 0, offset)
     check.committed("g", 0, Write(4, 1, 2))
     check.final("g", 0, Read(4, 3, 4))
-    assert [each.broken for each in check.violations()] == [Broken.SKIPPED]
+    assert [violation.broken for violation in check.violations()] == [Broken.SKIPPED]
     check.given("g", 0, 2)
     assert check.violations() == []
 
 
-def test_a_group_s_partitions_and_other_groups_are_registers_of_their_own() -> None:
+def test_every_group_and_partition_is_a_separate_register() -> None:
     check = GroupsCheck()
     check.committed("g", 0, Write(4, 1, 2))
     check.fetched("g", 1, Read(0, 3, 4))
@@ -106,4 +107,4 @@ def test_a_group_s_partitions_and_other_groups_are_registers_of_their_own() -> N
     check.fetched("g", 0, Read(0, 3, 4, "a member"))
     (found,) = check.violations()
     assert str(found).startswith("WENT_BACK (a committed offset that is older than an acknowledged one): ")
-    assert found.what.startswith("the committed offset of g in partition 0: a member gave 0, although")
+    assert found.what.startswith("the committed offset of g in partition 0: a member returned 0, although")

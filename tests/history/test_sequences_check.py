@@ -1,4 +1,4 @@
-"""The check of sequences against logs that tell of a broker's mistakes, and of a client's."""
+"""The check of sequences against logs that show mistakes of a broker and of a client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.unit.storage.log_driver import batch as produced
 
 
 def log(*written: tuple[int, int, int, int]) -> dict[int, bytes]:
-    """Of (producer id, epoch, first sequence, records), one behind the other."""
+    """Return a log of (producer id, epoch, first sequence, records), one batch after the other."""
     found, offset = dict[int, bytes](), 0
     for producer, epoch, sequence, count in written:
         values = [b"v"] * count
@@ -22,12 +22,12 @@ def log(*written: tuple[int, int, int, int]) -> dict[int, bytes]:
 HONEST = ((1, 0, 0, 2), (2, 0, 0, 1), (1, 0, 2, 3), (-1, -1, -1, 4), (1, 1, 0, 1), (2, 0, 1, 1), (1, 1, 1, 1))
 
 
-def test_an_honest_log_is_fine() -> None:
+def test_a_correct_log_has_no_violations() -> None:
     assert check_sequences("t-0", log(*HONEST)) == []
 
 
 @pytest.mark.parametrize(
-    ("lie", "told"),
+    ("lie", "message"),
     [
         ((1, 1, 1, 1), "epoch 1, sequence 1, where 2 of epoch 1 was next"),
         ((1, 1, 3, 1), "epoch 1, sequence 3, where 2 of epoch 1 was next"),
@@ -36,12 +36,12 @@ def test_an_honest_log_is_fine() -> None:
         ((3, 0, 7, 1), "epoch 0, sequence 7, where 0 of epoch -1 was next"),
     ],
 )
-def test_repeats_gaps_and_older_epochs_are_told(lie: tuple[int, int, int, int], told: str) -> None:
+def test_repeats_gaps_and_older_epochs_are_reported(lie: tuple[int, int, int, int], message: str) -> None:
     [violation] = check_sequences("t-0", log(*HONEST, lie))
-    assert str(violation).endswith(f"t-0 at offset 13: producer {lie[0]} in {told}")
+    assert str(violation).endswith(f"t-0 at offset 13: producer {lie[0]} in {message}")
 
 
-def test_sequences_begin_again_behind_the_largest() -> None:
+def test_sequences_wrap_to_zero_after_the_largest() -> None:
     batches = log((1, 0, 0, 1), (1, 0, 1, 1))
     assert check_sequences("t-0", batches) == []
     top = (1 << 31) - 1
@@ -49,9 +49,9 @@ def test_sequences_begin_again_behind_the_largest() -> None:
     assert len(found) == 1, "only that it did not begin with 0"
 
 
-def test_a_client_that_began_a_new_epoch_is_told_from_a_broker_that_repeats() -> None:
+def test_a_new_client_epoch_is_distinguished_from_a_repeating_broker() -> None:
     batches = log((1, 0, 0, 2), (1, 1, 0, 2), (1, 1, 0, 2), (2, 0, 0, 1))
     assert is_another_epoch(batches, 1, 2)
     assert not is_another_epoch(batches, 2, 5)
     assert is_another_epoch(batches, 2, 6)
-    assert not is_another_epoch(batches, 2, 7), "there is nothing"
+    assert not is_another_epoch(batches, 2, 7), "no such batch exists"

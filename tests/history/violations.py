@@ -1,4 +1,4 @@
-"""What a check finds."""
+"""The violations that the checks find."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ __all__ = ["Broken", "Violation"]
 
 
 class Broken(StrEnum):
-    """The promise that was broken."""
+    """The guarantee that was violated."""
 
-    LOST = "acknowledged or seen, and not there in the end"
+    LOST = "acknowledged or seen, and missing in the end"
     CHANGED = "one offset, two records"
-    MOVED = "acknowledged at an offset where it is not"
+    MOVED = "acknowledged at an offset that does not hold it"
     DOUBLED = "one record of an idempotent producer, two offsets"
-    REPEATED = "a batch that a partition took again or too early, within one epoch of its producer"
+    REPEATED = "a batch that a partition accepted again or too early, within one epoch of its producer"
     REORDERED = "a producer's records in another order than it sent them"
-    NEVER_SENT = "a record that nobody sent"
-    SPOILT = "a value that is not as it was sent"
-    GAP = "offsets that nobody fills"
-    SEEN_TWICE = "a reader went back without being told to"
-    NO_SUCH_OFFSET = "a reader was told that its place is not there"
+    NEVER_SENT = "a record that no producer sent"
+    SPOILT = "a value that differs from what was sent"
+    GAP = "offsets without a record"
+    SEEN_TWICE = "a reader went back without a new start"
+    NO_SUCH_OFFSET = "a reader's existing offset was reported as out of range"
     WENT_BACK = "a committed offset that is older than an acknowledged one"
-    UNKNOWN_VALUE = "a value that nobody wrote"
-    SKIPPED = "committed by a group, and never given to one of its members"
-    STALE = "the state in the end is not what was acknowledged last"
+    UNKNOWN_VALUE = "a value that no client wrote"
+    SKIPPED = "committed by a group, and never delivered to any of its members"
+    STALE = "the final state is not the last acknowledged one"
     UNEQUAL = "two replicas differ below the high watermark"
-    FENCED = "a broker was fenced that nothing was done to"
-    STALLED = "a partition took no record for longer than a session, while one node at most was disturbed"
-    ENDLESS = "a partition took no record for minutes"
+    FENCED = "a broker was fenced that no fault affected"
+    STALLED = "a partition accepted no record for longer than a session, while at most one node was disturbed"
+    ENDLESS = "a partition accepted no record for minutes"
     STUCK = "not healthy again in time after the last fault"
     BLIND = "the harness itself stood still, so that the run proves little"
 
@@ -39,9 +39,9 @@ class Violation:
     broken: Broken
     what: str
     places: tuple[tuple[int, int], ...] = ()
-    """Partitions of the topic and offsets, where a look at the batches may tell more."""
+    """Partitions of the topic and offsets whose batches may show more."""
     producer: str = ""
-    """Whose record it is, where that says something."""
+    """The producer of the record, where that is relevant."""
 
     def __str__(self) -> str:
         return f"{self.broken.name} ({self.broken.value}): {self.what}"

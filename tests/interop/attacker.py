@@ -1,4 +1,4 @@
-"""Somebody with sockets who means no good: many connections at once, raw frames, and what a victim feels of it."""
+"""An attacker with sockets: many concurrent connections, raw frames, and the latency of other clients."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def authenticate(token: bytes) -> bytes:
 
 
 def read_frame(connection: socket.socket) -> bytes:
-    """Raises ConnectionError when the peer closes instead."""
+    """Read one frame. Raise ConnectionError if the peer closes instead."""
 
     def read(size: int) -> bytes:
         data = b""
@@ -71,7 +71,7 @@ def read_frame(connection: socket.socket) -> bytes:
 
 @contextmanager
 def opened(port: int, count: int) -> Iterator[list[socket.socket]]:
-    """So many connections at once."""
+    """Yield this many open connections."""
     held: list[socket.socket] = []
     try:
         held.extend(socket.create_connection(("127.0.0.1", port), 10) for _ in range(count))
@@ -82,7 +82,7 @@ def opened(port: int, count: int) -> Iterator[list[socket.socket]]:
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """By the peer; what it said before is read and dropped."""
+    """Return whether the peer closed the connection; data before the end is read and dropped."""
     connection.setblocking(False)
     try:
         while connection.recv(65536):
@@ -95,7 +95,8 @@ def is_closed(connection: socket.socket) -> bool:
 
 
 def in_waves(port: int, count: int, data: Callable[[int], bytes], *, at_once: int = 250) -> list[bytes]:
-    """Opens ``count`` connections, some at once, sends each its data and reads until the node closes it."""
+    """Open ``count`` connections in waves, send each its data and read until the node closes it. Return what each
+    received."""
     received = [b""] * count
     numbers = iter(range(count))
     with selectors.DefaultSelector() as waiting:
@@ -127,7 +128,7 @@ def in_waves(port: int, count: int, data: Callable[[int], bytes], *, at_once: in
 
 
 def latencies(victim: RawClient, count: int, message: Request[Message] | None = None) -> list[float]:
-    """Seconds of each of so many requests, sorted."""
+    """Return the durations in seconds of this many requests, sorted."""
     times = []
     for _ in range(count):
         began = time.perf_counter()

@@ -20,17 +20,17 @@ _WAIT_S = 30.0
 
 
 def require_chromium() -> str:
-    """Go on only where Chromium is installed; returns its path."""
+    """Skip the test unless Chromium is installed; return its path."""
     for name in ("chromium", "chromium-browser", "google-chrome"):
         path = shutil.which(name)
         if path is not None:
             return path
-    lacking("needs Chromium (the package `chromium`), and there is none on the PATH")
+    lacking("needs Chromium (the package `chromium`), which is not on the PATH")
     return None
 
 
 class Chromium:
-    """A browser with one page. Everything is asked in the order it is called."""
+    """A browser with one page. Commands run in the order of the calls."""
 
     def __init__(self, path: str, folder: Path) -> None:
         to_browser, self._out = os.pipe()
@@ -64,7 +64,7 @@ class Chromium:
         self._received = b""
         self._session = ""
         self.problems: list[str] = []
-        """What pages wrote to the console as an error, threw, or asked with alert()."""
+        """Console errors, exceptions and alert() texts of pages."""
         target = self._ask("Target.createTarget", url="about:blank")["targetId"]
         self._session = self._ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -96,7 +96,7 @@ class Chromium:
         self.wait_for(f"location.href === {json.dumps(url)} && document.readyState === 'complete'")
 
     def run(self, script: str) -> Any:
-        """The value of an expression, which may be a promise."""
+        """Return the value of an expression, which may be a promise."""
         answer = self._ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in answer:
             raise AssertionError(f"{script}: {json.dumps(answer['exceptionDetails'])[:500]}")
@@ -109,12 +109,12 @@ class Chromium:
                 if self.run(f"!!({condition})"):
                     return
             except AssertionError:
-                pass  # Between two pages there is nothing to ask.
+                pass  # Between two pages no document exists.
             time.sleep(0.05)
         raise AssertionError(f"{condition} did not come true; the page: {self.run('document.body.innerText')[:2000]}")
 
     def click(self, selector: str) -> None:
-        """With the mouse, where the element is."""
+        """Click the element with the mouse at its position."""
         place = self.run(
             "(element => { element.scrollIntoView({block: 'center'}); const box = element.getBoundingClientRect(); "
             "return [box.x + box.width / 2, box.y + box.height / 2]; })"

@@ -1,6 +1,5 @@
-"""A member of a group of workers that runs nothing: it takes what it is assigned, and gives up what it is told to.
-
-It reads the same config topic as everybody else, and stands for a worker where only the group matters.
+"""A member of a group of workers that runs nothing: it accepts its assignment, and revokes what the leader revokes. It
+reads the same config topic as all members, and replaces a worker in tests of the group alone.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ __all__ = ["ConnectMember"]
 
 
 class ConnectMember:
-    """``running`` is what it was told to run, connectors by name and tasks as ``name-0``."""
+    """``running`` is its assignment: connectors by name and tasks as ``name-0``."""
 
     def __init__(
         self,
@@ -88,7 +87,7 @@ class ConnectMember:
         await self.client.leave("the test is over")
 
     async def configure(self, connector: str, config: Mapping[str, str], *tasks: Mapping[str, str]) -> None:
-        """As a leader writes it: the connector, its tasks, and then the commit."""
+        """Write the records as a leader does: the connector, its tasks, and then the commit."""
         ids = [ConnectorTaskId(connector, number) for number in range(len(tasks))]
         await self._log.write([connector_record(connector, config)])
         await self._log.write([task_record(task, each) for task, each in zip(ids, tasks, strict=True)])
@@ -98,7 +97,7 @@ class ConnectMember:
         await self._log.write(connector_removal(connector))
 
     async def until(self, condition: Callable[[], bool], what: str, *, timeout_s: float = 30) -> float:
-        """How many seconds it took."""
+        """Wait for the condition. Return the seconds it took."""
         began = time.monotonic()
         while not condition():
             failed = [notice for notice in self.notices if isinstance(notice, MembershipFailed)]

@@ -1,4 +1,4 @@
-"""A controller's listener that answers as a test tells it to."""
+"""A controller's listener with answers set by the test."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Answer", "FakeController", "created"]
 
 _SIZE = Struct(">i")
 Answer = Callable[[EnvelopeRequest], Awaitable[EnvelopeResponse | None]]
-"""None closes the connection without an answer."""
+"""None: close the connection without an answer."""
 
 ALL = {
     int(key): (0, 9)
@@ -28,7 +28,7 @@ ALL = {
 
 
 async def created(envelope: EnvelopeRequest, *, correlation_shift: int = 0) -> EnvelopeResponse:
-    """What a controller says to a CreateTopics that it likes."""
+    """The answer of a controller to a valid CreateTopics."""
     header, position = RequestHeader.read(envelope.request_data, 0, 2)
     version = header.request_api_version
     request = CreateTopicsRequest.decode(envelope.request_data, version, position)
@@ -38,14 +38,14 @@ async def created(envelope: EnvelopeRequest, *, correlation_shift: int = 0) -> E
 
 
 class FakeController:
-    """``envelopes`` are those that came, in order. Use it as ``async with``."""
+    """``envelopes`` are those received, in order. Use it as ``async with``."""
 
     def __init__(self, answer: Answer = created, versions: Mapping[int, tuple[int, int]] = ALL) -> None:
         self.answer = answer
         self.envelopes: list[EnvelopeRequest] = []
         self.connections = 0
         self.own: list[bytes] = []
-        """What brokers asked for themselves, as frames."""
+        """The brokers' own requests, as frames."""
         self.own_answer: Message | None = None
         self._versions = versions
         self._server: asyncio.Server | None = None

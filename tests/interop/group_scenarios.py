@@ -1,7 +1,7 @@
-"""Conversations with a group coordinator, told to any node; what comes back is made comparable.
+"""Conversations with a group coordinator that run against any node; the answers are made comparable.
 
-A scenario is a function of a ``Conversation``. It shows every answer under a label; ids that a node makes up are
-replaced by their order of appearance, so that the stories of two nodes can be compared line by line.
+A scenario is a function of a ``Conversation``. It shows every answer under a label; ids that a node generates are
+replaced by their order of appearance, so that the outputs of two nodes can be compared line by line.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def versions(key: ApiKey) -> range:
 
 
 class Conversation:
-    """One story told to one node. ``open`` gives more connections, for those who wait."""
+    """One scenario run against one node. ``open`` returns more connections, for clients that wait."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -119,7 +119,7 @@ class Conversation:
     def stable(self, group: str, **options: Any) -> tuple[str, int]:
         """A group of one member, Stable."""
         member = self.client.call(join(group, **options), 9).member_id
-        self._comparable(member)  # Names ids in the order in which they were made.
+        self._comparable(member)  # Ids are named in the order of their creation.
         joined = self.client.call(join(group, member, **options), 9)
         self.client.call(sync(group, member, joined.generation_id, {member: b"all"}), 5)
         return member, joined.generation_id
@@ -177,7 +177,7 @@ def sync(
     )
 
 
-def beat(group: str, member_id: str, generation: int, instance: str | None = None) -> HeartbeatRequest:
+def heartbeat(group: str, member_id: str, generation: int, instance: str | None = None) -> HeartbeatRequest:
     return HeartbeatRequest(group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance)
 
 
@@ -258,7 +258,7 @@ def delete_offsets(group: str, topic: str = TOPIC, *partitions: int) -> OffsetDe
     )
 
 
-# -- the stories
+# -- the scenarios
 
 
 def find_coordinator(talk: Conversation) -> None:
@@ -316,7 +316,7 @@ def join_errors(talk: Conversation) -> None:
 
 
 def in_every_state(talk: Conversation) -> None:
-    """Each request, from the member and from a stranger, in each state."""
+    """Send each request, from the member and from a stranger, in each state."""
     for state in ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable"):
         group = f"in-{state}"
         talk.find_coordinator(group)
@@ -345,7 +345,7 @@ def _ask_everything(talk: Conversation, group: str, state: str, member: str, gen
     ):
         label = f"{state} {who}"
         for version in versions(ApiKey.HEARTBEAT):
-            talk.show(f"{label} heartbeat", client.call(beat(group, member_id, number), version), version)
+            talk.show(f"{label} heartbeat", client.call(heartbeat(group, member_id, number), version), version)
         for version in versions(ApiKey.OFFSET_COMMIT):
             request = commit(group, member_id=member_id, generation=number, topic_id=talk.topic_id)
             talk.show(f"{label} commit", client.call(request, version), version)
@@ -355,7 +355,7 @@ def _ask_everything(talk: Conversation, group: str, state: str, member: str, gen
     other_name = sync(group, member, generation, protocol_name="sticky")
     talk.show(f"{state} sync other protocol", client.call(other_name, 5), 5)
     talk.show(f"{state} sync without protocol", client.call(sync(group, member, generation, protocol_name=None), 5), 5)
-    talk.show(f"{state} unknown instance", client.call(beat(group, member, generation, "i-0"), 4), 4)
+    talk.show(f"{state} unknown instance", client.call(heartbeat(group, member, generation, "i-0"), 4), 4)
     anonymous = commit(group, topic_id=talk.topic_id)
     talk.show(f"{state} commit without member", client.call(anonymous, 10), 10)
     talk.show(f"{state} commit with member id only", client.call(commit(group, member_id=member), 9), 9)
@@ -378,14 +378,14 @@ def static_members(talk: Conversation) -> None:
     for version in (5, 8, 9):
         back = talk.show("rejoin", client.call(join(group, instance="i-1"), version), version)
         talk.show("sync", client.call(sync(group, back.member_id, 1, instance="i-1"), 5), 5)
-        talk.show("fenced heartbeat", client.call(beat(group, old, 1, "i-1"), 4), 4)
+        talk.show("fenced heartbeat", client.call(heartbeat(group, old, 1, "i-1"), 4), 4)
         talk.show("fenced sync", client.call(sync(group, old, 1, instance="i-1"), 5), 5)
         talk.show("fenced join", client.call(join(group, old, instance="i-1"), version), version)
         talk.show("fenced leave", client.call(leave(group, (old, "i-1")), 5), 5)
         fenced = commit(group, member_id=old, generation=1, instance="i-1")
         talk.show("fenced commit", client.call(fenced, 9), 9)
-        talk.show("old id alone", client.call(beat(group, old, 1), 4), 4)
-        talk.show("new id alone", client.call(beat(group, back.member_id, 1), 4), 4)
+        talk.show("old id alone", client.call(heartbeat(group, old, 1), 4), 4)
+        talk.show("new id alone", client.call(heartbeat(group, back.member_id, 1), 4), 4)
         old = back.member_id
     talk.show("describe", client.call(DescribeGroupsRequest(groups=[group]), 6), 6)
     talk.show("leave by instance", client.call(leave(group, ("", "i-1"), ("", "i-2")), 5), 5)
@@ -521,7 +521,7 @@ def groups_listed_and_described(talk: Conversation) -> None:
 
 
 def two_members(talk: Conversation) -> None:
-    """A rebalance as two clients see it."""
+    """Show a rebalance as two clients see it."""
     group = "pair"
     client, other = talk.client, talk.open()
     talk.find_coordinator(group)
@@ -533,7 +533,7 @@ def two_members(talk: Conversation) -> None:
     follower = other.call(join(group, protocols=reversed_protocols), 9).member_id
     other.send(join(group, follower, protocols=reversed_protocols), 9)
     deadline = time.monotonic() + 10
-    while client.call(beat(group, leader, joined.generation_id), 4).error_code != 27:
+    while client.call(heartbeat(group, leader, joined.generation_id), 4).error_code != 27:
         assert time.monotonic() < deadline, "no rebalance"
         time.sleep(0.02)
     again = talk.show("leader", client.call(join(group, leader, protocols=protocols), 9), 9)
@@ -546,13 +546,13 @@ def two_members(talk: Conversation) -> None:
     talk.show("follower syncs", other.receive(), 5)
     talk.show("describe", client.call(DescribeGroupsRequest(groups=[group]), 6), 6)
     talk.show("follower leaves", other.call(leave(group, (follower, None)), 5), 5)
-    talk.show("heartbeat", client.call(beat(group, leader, again.generation_id), 4), 4)
+    talk.show("heartbeat", client.call(heartbeat(group, leader, again.generation_id), 4), 4)
     last = talk.show("leader alone", client.call(join(group, leader, protocols=protocols), 9), 9)
     talk.note("generation", last.generation_id)
 
 
 def a_topic_is_deleted(talk: Conversation) -> None:
-    """Its committed offsets go with it."""
+    """Deleting a group deletes its committed offsets."""
     client = talk.client
     kept = talk.topic_id
     gone = talk._ensure_topic("group-story-gone")
@@ -577,7 +577,7 @@ def a_client_without_a_name(talk: Conversation) -> None:
 
 
 def time_passes(talk: Conversation) -> None:
-    """Sessions end, and members that do not join or sync in time are removed."""
+    """Sessions expire, and members that do not join or sync in time are removed."""
     client, late = talk.client, talk.open()
     for group in ("silent", "pending", "unsynced", "unjoined", "static-silent"):
         talk.find_coordinator(group)
@@ -592,13 +592,13 @@ def time_passes(talk: Conversation) -> None:
     late.send(join("unjoined", second, session_ms=60_000, rebalance_ms=2_000), 9)
     time.sleep(3.5)
     talk.show("joined without the first", late.receive(), 9)
-    talk.show("first was removed", client.call(beat("unjoined", first, 1), 4), 4)
-    talk.show("unsynced was removed", client.call(beat("unsynced", unsynced, 1), 4), 4)
+    talk.show("first was removed", client.call(heartbeat("unjoined", first, 1), 4), 4)
+    talk.show("unsynced was removed", client.call(heartbeat("unsynced", unsynced, 1), 4), 4)
     talk.show("unsynced", client.call(DescribeGroupsRequest(groups=["unsynced"]), 6), 6)
     talk.show("silent is still there", client.call(DescribeGroupsRequest(groups=["silent"]), 6), 6)
     time.sleep(4)
-    talk.show("silent was removed", client.call(beat("silent", silent, generation), 4), 4)
-    talk.show("static was removed", client.call(beat("static-silent", static, 1, "i"), 4), 4)
+    talk.show("silent was removed", client.call(heartbeat("silent", silent, generation), 4), 4)
+    talk.show("static was removed", client.call(heartbeat("static-silent", static, 1, "i"), 4), 4)
     talk.show("pending was forgotten", client.call(join("pending", pending), 9), 9)
     for group in ("silent", "pending", "static-silent"):
         talk.show(f"{group} afterwards", client.call(DescribeGroupsRequest(groups=[group]), 6), 6)

@@ -1,7 +1,7 @@
-"""Produces batches that take long to check: ``python -m tests.interop.hostile_batches PORT SECONDS``.
+"""Produces batches that are slow to validate: ``python -m tests.interop.hostile_batches PORT SECONDS``.
 
-A process of its own, so that it does not share an interpreter with the well-behaved client that is measured. Each
-kind has a topic and a connection; prints how many batches of each were answered, and with which errors.
+It is a separate process, so that it does not share an interpreter with the measured client. Each kind has a topic and a
+connection. The output lists the number of answered batches of each kind, and the errors.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ KINDS = {
     "bomb": lambda now: build_batch([Record(0, now, None, bytes(60 << 20))], compression=Compression.GZIP),
     "dated": lambda now: _empty_records(50_000, Compression.LZ4, now + 48 * HOUR_MS),
 }
-"""What a batch is made of: records that take 8 bytes, such compressed, one large record, and only bad ones."""
+"""The contents of a batch: records of 8 bytes, the same compressed, one large record, and only invalid ones."""
 
 
 def send(port: int, kind: str, deadline: float, answers: dict[str, list[int]]) -> None:

@@ -1,8 +1,8 @@
 """Sends frames that no client would send, from many short connections: ``python -m tests.interop.hostile_frames
 PORT SEED SECONDS``.
 
-A process of its own, so that it does not share an interpreter with the well-behaved client that is measured. At most
-a few hundred connections a second, loopback only, and it stops by itself.
+It is a separate process, so that it does not share an interpreter with the measured client. It opens at most a few
+hundred connections a second, on the loopback only, and stops after the given time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PAUSE_S = 0.004
 
 
 def hostile_bytes(rng: random.Random) -> bytes:
-    """One connection's worth of bytes; each kind is a way of being wrong."""
+    """Return the bytes of one connection; each kind violates the protocol differently."""
     kind = rng.randrange(8)
     if kind == 0:
         return rng.choice([-1, -(2**31), 2**31 - 1, 104857601]).to_bytes(4, "big", signed=True) + rng.randbytes(26)
@@ -40,7 +40,7 @@ def hostile_bytes(rng: random.Random) -> bytes:
     if kind == 4:
         return _framed(header[: rng.randrange(len(header))])
     if kind == 5:
-        # A body that claims two thousand million elements.
+        # A body that declares two billion elements.
         return _framed(header + b"\x7f\xff\xff\xff" * rng.randrange(1, 6))
     if kind == 6:
         return _framed(header + b"\xff\xff\xff\xff\x0f" * rng.randrange(1, 6))
@@ -62,7 +62,7 @@ def main(port: int, seed: int, seconds: float) -> int:
             connection = socket.create_connection(("127.0.0.1", port), 2)
             connection.sendall(hostile_bytes(rng))
             count += 1
-            held.append(connection)  # Left open for a while: half a frame that never ends.
+            held.append(connection)  # Left open for some time: a frame that is never completed.
         if len(held) > 100:
             held.pop(0).close()
         time.sleep(PAUSE_S)

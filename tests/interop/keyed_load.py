@@ -1,7 +1,7 @@
-"""What a compacted topic is filled with, and the producer that fills it: ``python -m tests.interop.keyed_load
-BOOTSTRAP TOPIC KEYS``.
+"""The records of a compacted topic, and the producer that writes them: ``python -m tests.interop.keyed_load BOOTSTRAP
+TOPIC KEYS``.
 
-Every key gets two values; every second one a third, which is a tombstone for every tenth key. The records come in a
+Every key has two values; every second key has a third, which is a tombstone for every tenth key. The records have a
 fixed order from one producer to partition 0, so that the number of a record is its offset.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 __all__ = ["final_state", "key_of", "record_count", "records"]
 
 STEP = 7_368_787
-"""A prime: neighbours in the log are no neighbours among the keys."""
+"""A prime: neighbours in the log are not neighbours among the keys."""
 
 
 def key_of(number: int) -> bytes:
@@ -21,7 +21,7 @@ def key_of(number: int) -> bytes:
 
 
 def records(keys: int) -> Iterator[tuple[bytes, bytes | None]]:
-    """Key and value in the order of their offsets; a value tells its own offset."""
+    """Yield keys and values in offset order; a value contains its own offset."""
     offset = 0
     for turn in range(3):
         for index in range(keys):
@@ -38,7 +38,7 @@ def record_count(keys: int) -> int:
 
 
 def final_state(keys: int) -> dict[bytes, tuple[int, bytes | None]]:
-    """Each key's last offset and value."""
+    """Return each key's last offset and value."""
     return {key: (offset, value) for offset, (key, value) in enumerate(records(keys))}
 
 

@@ -1,4 +1,4 @@
-"""Record batches that a broker has to judge, good and bad, and the topics that they are sent to."""
+"""Valid and invalid record batches for a broker to judge, and the topics that they are sent to."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ProduceCase(NamedTuple):
 def batch_of(
     section: bytes, count: int, codec: Compression = Compression.NONE, *, base_timestamp: int = NOW, **fields: int
 ) -> bytes:
-    """A batch of any record section, good or not, with the right checksum."""
+    """Return a batch of any record section, valid or not, with the right checksum."""
     return with_header(
         compress(codec, section),
         **{
@@ -58,7 +58,7 @@ def batch_of(
 
 
 def changed(batch: bytes, position: int, new: bytes) -> bytes:
-    """The batch with some of its bytes replaced, and its checksum as it was."""
+    """Return the batch with some of its bytes replaced and its checksum unchanged."""
     return batch[:position] + new + batch[position + len(new) :]
 
 

@@ -1,4 +1,4 @@
-"""A client of one connection that sends what it is told to, in the version it is told to: no retry, no state."""
+"""A client with one connection that sends the given request in the given version: without retries, without state."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RawClient:
         self._expected: list[tuple[type[Message], ApiKey, int]] = []
 
     def send(self, request: Request[Message], version: int) -> None:
-        """Send without waiting; ``receive`` gives the answers in order."""
+        """Send without waiting; ``receive`` returns the answers in order."""
         key = ApiKey(request.API_KEY)
         header = RequestHeader(
             request_api_key=key,
@@ -62,11 +62,12 @@ class RawClient:
         return self._read(size)
 
     def forget_expected(self) -> None:
-        """What was sent is never answered (Produce with acks=0)."""
+        """The request is never answered (Produce with acks=0)."""
         self._expected.clear()
 
     def log_in(self, user: str, password: str) -> None:
-        """SASL/PLAIN. Raises PermissionError when the node refuses; some nodes close the connection instead."""
+        """Log in with SASL/PLAIN. Raise PermissionError if the node refuses; some nodes close the connection
+        instead."""
         handshake = self.call(SaslHandshakeRequest(mechanism="PLAIN"), 1)
         assert handshake.error_code == 0, f"PLAIN is not offered, but {handshake.mechanisms}"
         response = self.call(SaslAuthenticateRequest(auth_bytes=f"\0{user}\0{password}".encode()), 2)

@@ -1,5 +1,5 @@
-"""``barnabas access`` and the client below it, against a real Kafka and ours: over TLS and SASL, and with the answers
-that the cluster itself gives to the callers in question."""
+"""``barnabas access`` and the client below it, against a real Kafka and ours: over TLS and SASL, and compared with the
+answers of the cluster itself to these callers."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def settings_of(kind: str, ports: Mapping[str, int], store: Path) -> dict[str, s
         "ssl.keystore.password": PASSWORD,
         "auto.create.topics.enable": "false",
     }
-    if kind == "kafka":  # Its default takes tokens that nobody signed; ours never does.
+    if kind == "kafka":  # Its default accepts unsigned tokens; ours never does.
         settings["sasl.enabled.mechanisms"] += ",OAUTHBEARER"
         for listener in ("sasl", "sasltls"):
             settings[f"listener.name.{listener}.oauthbearer.sasl.jaas.config"] = OAUTH
@@ -165,7 +165,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
         results = cluster.ask(CreateAclsRequest(creations=creations), admin).results
         assert [result.error_code for result in results] == [0] * len(RULES)
         while isinstance(node, KafkaNode) and count_rules(cluster, admin) < len(RULES):
-            time.sleep(0.05)  # Kafka's broker learns of them a little later than it says that they are there.
+            time.sleep(0.05)  # Kafka's broker applies them a little later than it acknowledges them.
         yield cluster
     finally:
         node.stop()
@@ -205,12 +205,14 @@ def add_scram(cluster: Cluster, admin: Mapping[str, str]) -> None:
         ("SASLTLS", "alice", "SCRAM-SHA-256"),
     ],
 )
-def test_every_kind_of_listener_is_understood(cluster: Cluster, listener: str, user: str, mechanism: str) -> None:
+def test_the_client_connects_to_every_kind_of_listener(
+    cluster: Cluster, listener: str, user: str, mechanism: str
+) -> None:
     answer = cluster.ask(DescribeClusterRequest(), cluster.properties(listener, user, mechanism))
     assert [broker.broker_id for broker in answer.brokers] == [1]
 
 
-def test_the_first_server_that_answers_is_taken(cluster: Cluster) -> None:
+def test_the_first_server_that_answers_is_used(cluster: Cluster) -> None:
     properties = cluster.properties("PLAINTEXT")
     dead = f"127.0.0.1:{free_ports(1)[0]}"
     answer = cluster.ask(
@@ -222,7 +224,7 @@ def test_the_first_server_that_answers_is_taken(cluster: Cluster) -> None:
 
 
 def test_a_session_is_renewed_on_the_same_connection_under_load(cluster: Cluster) -> None:
-    """Sessions end after 1.5 s, and a node hangs up on who goes on without logging in again."""
+    """Sessions end after 1.5 s, and a node disconnects a client that continues without logging in again."""
 
     async def ask_on() -> int:
         async with NetworkClient(client_config(cluster.properties("SASL", "alice", "SCRAM-SHA-256"))) as client:
@@ -240,8 +242,8 @@ def test_a_session_is_renewed_on_the_same_connection_under_load(cluster: Cluster
 
 
 @pytest.mark.parametrize("cluster", ["kafka"], indirect=True)
-def test_a_token_is_taken_from_a_file(cluster: Cluster) -> None:
-    """Kafka takes unsigned tokens where it is told to. Our node takes signed ones only: test_sasl.py."""
+def test_a_token_is_read_from_a_file(cluster: Cluster) -> None:
+    """Kafka accepts unsigned tokens if so configured. Our node accepts only signed ones: test_sasl.py."""
     now = int(time.time())
     claims = {"sub": "alice", "iat": now - 5, "exp": now + 300}
     parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in ({"alg": "none"}, claims)]
@@ -272,7 +274,7 @@ def test_a_token_is_taken_from_a_file(cluster: Cluster) -> None:
         ("TLS", {"bootstrap_servers": "127.0.0.1"}, AuthenticationFailed, "connect by a name that is in it"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_said(
+def test_unsuitable_properties_are_reported(
     cluster: Cluster, listener: str, changes: dict[str, str], kind: type[ClientError], message: str
 ) -> None:
     properties = cluster.properties(listener, **changes)
@@ -286,7 +288,7 @@ def test_what_does_not_fit_is_said(
     assert message in str(caught.value)
 
 
-def test_any_name_will_do_when_nobody_asks_for_it(cluster: Cluster) -> None:
+def test_any_host_name_is_accepted_without_endpoint_identification(cluster: Cluster) -> None:
     properties = cluster.properties("TLS", ssl_endpoint_identification_algorithm="")
     properties["bootstrap.servers"] = f"127.0.0.1:{cluster.ports['TLS']}"
     assert cluster.ask(DescribeClusterRequest(), properties).brokers
@@ -305,9 +307,7 @@ def without_ids(answer: Any) -> Any:
     return [without_ids(each) for each in answer] if isinstance(answer, list) else answer
 
 
-def test_a_cluster_and_its_files_give_the_answers_of_the_rules(
-    cluster: Cluster, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_cluster_and_its_files_answer_as_its_acls_say(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     policy = Policy([Rule(binding) for binding in RULES], super_users=frozenset({"User:admin", "User:ANONYMOUS"}))
     live = [
         "--command-config",
@@ -328,8 +328,10 @@ def test_a_cluster_and_its_files_give_the_answers_of_the_rules(
         assert without_ids(answered(capsys, "of", f"User:{user}", *files)) == expected
 
 
-def test_what_is_explained_is_what_the_cluster_decides(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    """The cluster tells each caller what it may do to a topic; we are asked about each operation."""
+def test_an_explanation_equals_the_decision_of_the_cluster(
+    cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The cluster reports to each caller its operations on a topic; the explanation is requested for each operation."""
     policy = Policy([Rule(binding) for binding in RULES], super_users=frozenset({"User:admin"}))
     for user in USERS:
         request = MetadataRequest(
@@ -358,14 +360,14 @@ def test_what_is_explained_is_what_the_cluster_decides(cluster: Cluster, capsys:
     assert answered(capsys, *question, "--operation", "alter-configs", *live)["allowed"]
 
 
-def test_who_may_not_read_the_rules_is_told_what_is_missing(
+def test_a_user_that_may_not_read_acls_learns_which_right_is_missing(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["who", "Topic:orders", "--command-config", cluster.command_config(listener="SASL", user="bob")]) == 1
     assert "reading ACLs needs DESCRIBE on Cluster" in capsys.readouterr().err
 
 
-def test_a_controller_can_be_asked_as_well(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_controller_answers_access_queries_too(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     config = cluster.folder / "controllers.properties"
     config.write_text(f"bootstrap.controllers=127.0.0.1:{cluster.ports['CONTROLLER']}\n")
     answer = answered(capsys, "who", "Topic:payments", "--command-config", str(config), "--super-users", "")
@@ -374,7 +376,7 @@ def test_a_controller_can_be_asked_as_well(cluster: Cluster, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("kind", ["real_kafka", "barnabas_node"])
-def test_a_cluster_without_an_authorizer_has_no_rules(
+def test_a_cluster_without_an_authorizer_has_no_acls(
     kind: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node: NodeProcess = request.getfixturevalue(kind)

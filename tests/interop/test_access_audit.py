@@ -1,4 +1,5 @@
-"""The access audit of a node with users and ACLs: log lines, the topic, and what clients can't do to either."""
+"""The access audit of a node with users and ACLs: log lines, the topic, and the operations on both that clients are
+denied."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ def produce(client: RawClient, topic: str, *partitions: int) -> Any:
 
 
 def audited(node: SecureNode, wanted: Callable[[dict[str, Any]], bool], count: int = 1) -> list[dict[str, Any]]:
-    """Events of the topic, once there are so many that fit."""
+    """Return the matching events of the topic once there are at least this many."""
     admin = login(node, "admin")
     deadline = time.monotonic() + 20
     while True:
@@ -110,7 +111,7 @@ def audited(node: SecureNode, wanted: Callable[[dict[str, Any]], bool], count: i
         time.sleep(0.2)
 
 
-def test_an_allowed_and_a_denied_decision_name_their_rules(node: SecureNode) -> None:
+def test_an_allowed_and_a_denied_decision_name_their_acls(node: SecureNode) -> None:
     alice = login(node, "alice", client_id='app"1\n')
     assert [each.error_code for each in produce(alice, "orders", 0, 1)] == [0, 0]
     (denied,) = produce(alice, "payments", 0)
@@ -136,18 +137,18 @@ def test_a_flood_of_denials_is_counted(node: SecureNode) -> None:
         bob.call(MetadataRequest(topics=[MetadataRequestTopic(name="secret")]), 12)
     bob.close()
 
-    def is_told(event: dict[str, Any]) -> bool:
+    def is_recorded(event: dict[str, Any]) -> bool:
         return event.get("resource_name") == "secret"
 
     deadline = time.monotonic() + 20
-    while sum(event["decisions"] for event in audited(node, is_told)) < 20 and time.monotonic() < deadline:
+    while sum(event["decisions"] for event in audited(node, is_recorded)) < 20 and time.monotonic() < deadline:
         time.sleep(0.2)
-    events = audited(node, is_told)
+    events = audited(node, is_recorded)
     assert sum(event["decisions"] for event in events) == 20
     assert len(events) < 10
 
 
-def test_nobody_writes_to_the_audit_or_makes_it_forget(node: SecureNode) -> None:
+def test_no_client_writes_to_the_audit_topic_or_deletes_from_it(node: SecureNode) -> None:
     admin = login(node, "admin")
     admin_tool = login(node, "admin", client_id="__admin_client")
     for client in (admin, admin_tool):
@@ -172,8 +173,8 @@ def test_nobody_writes_to_the_audit_or_makes_it_forget(node: SecureNode) -> None
     alice.close()
 
 
-def test_the_audit_comes_to_rest(node: SecureNode) -> None:
-    """Appending to the topic asks nobody for access: without clients, only the node's own heartbeats are told."""
+def test_an_idle_node_stops_appending_to_the_audit_topic(node: SecureNode) -> None:
+    """Appends to the topic need no access decision: without clients, only the node's own heartbeats are recorded."""
     time.sleep(1.5)
     before = len(audited(node, lambda event: event.get("principal") not in ("User:ANONYMOUS", "User:admin"), 0))
     time.sleep(1.5)

@@ -1,4 +1,5 @@
-"""``barnabas access mine`` on our node and on a real Kafka: a user without any right on the cluster sees its own."""
+"""``barnabas access mine`` on our node and on a real Kafka: a user without any right on the cluster sees its own
+rights."""
 
 from __future__ import annotations
 
@@ -30,9 +31,7 @@ def node(
         yield running
 
 
-def test_a_user_sees_its_own_rights_and_no_others(
-    node: SecureNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_user_sees_only_its_own_rights(node: SecureNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     admin = ["--bootstrap-server", node.bootstrap("PLAINTEXT")]
     assert topics(["create", "orders", "secret", "--partitions", "1", *admin, "--wait"]) == 0
     for rule in (

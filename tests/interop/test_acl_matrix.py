@@ -1,7 +1,7 @@
-"""Every API asks for the rights that Kafka 4.3.1 asks for, and answers as it does: the recorded table, asked of ours.
+"""Every API requires the rights that Kafka 4.3.1 requires, and answers as it does: the recorded table against our node.
 
-``tests/vectors/acl_matrix`` has a real Kafka's answers (``python -m tests.peers.record_acl_matrix``). What we say in
-texts is ours: a denied client is told which right it lacks on what it named.
+``tests/vectors/acl_matrix`` has a real Kafka's answers (``python -m tests.peers.record_acl_matrix``). Error texts are
+our own: a denied client learns which right it lacks on which resource.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ RECORDED = read_recorded(Path(__file__).parent.parent / "vectors" / "acl_matrix"
 NOT_SUPPORTED_YET = {
     "InitProducerId of a transaction",
     "FindCoordinator of a transaction",
-    "IncrementalAlterConfigs of a logger",  # Ours has loggers of its own names.
+    "IncrementalAlterConfigs of a logger",  # Our loggers have other names.
 }
-"""Served, but what an allowed client asks for here is refused with a text that says so."""
+"""Served, but a request of an allowed client is refused here with a text that says so."""
 
 OVERLOOKED_BY_KAFKA = "DescribeGroups with an asterisk before the name"
-"""Its scan does not come to the rules of ``*`` for such a name, be they grants or denials. By ours they hold."""
+"""Kafka's scan does not reach the ACLs of ``*`` for such a name, neither grants nor denials. Ours applies them."""
 
 WITHOUT_ID = "Transactional records need a transactional id."
-"""A denial that names no resource, for there is none."""
+"""A denial without a resource, because the request names none."""
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +49,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
 
 
 @pytest.mark.parametrize("row", dict.fromkeys(row.name for row in all_rows()))
-def test_a_row_of_the_table(row: str, stage: Stage) -> None:
+def test_a_row_of_the_acl_table_matches(row: str, stage: Stage) -> None:
     cases = [case for case in stage.cases if case.row.name == row]
     assert all(map(stage.serves, cases))
     differences = [difference for case in cases for difference in differences_in(case, stage)]
@@ -75,11 +75,12 @@ def differences_in(case: Case, stage: Stage) -> list[str]:
 
 
 MISSING = "This broker does not support transactions"
-"""What tells the answer to a transaction from a denial: librdkafka stops at no other code."""
+"""The code that distinguishes the answer to a transaction from a denial: librdkafka stops at no other code."""
 
 
 def is_unsupported(expected: Any, seen: Any) -> bool:
-    """Equal but for an error where Kafka did what we don't do yet. Who is denied is told so all the same."""
+    """Return whether the answers are equal, except for an error where Kafka did what we don't yet. Denials must still
+    match."""
     if isinstance(expected, list) and isinstance(seen, list):
         return len(expected) == len(seen) and all(map(is_unsupported, expected, seen))
     if not isinstance(expected, dict) or not isinstance(seen, dict):
@@ -88,11 +89,11 @@ def is_unsupported(expected: Any, seen: Any) -> bool:
     if seen.get("errorCode") in refused and expected.get("errorCode") not in DENIALS:
         return True
     if (expected.get("errorCode"), seen.get("errorCode")) == (ErrorCode.INVALID_CONFIG, ErrorCode.NONE):
-        return True  # A package that has no logger in that Kafka stands for one here.
+        return True  # A package that has no logger in that Kafka is accepted as a logger here.
     if seen.get("errorCode") == expected.get("errorCode") == ErrorCode.INVALID_CONFIG:
-        return True  # In words of our own.
+        return True  # The text is our own.
     return expected.keys() == seen.keys() and all(is_unsupported(expected[key], seen[key]) for key in expected)
 
 
-def test_the_recorded_table_is_this_table() -> None:
+def test_the_recorded_table_has_the_rows_of_this_one() -> None:
     assert RECORDED.keys() == {(case.row.name, case.version, case.rights) for case in cases_of(all_rows())}

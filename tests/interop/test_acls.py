@@ -1,7 +1,7 @@
 """ACLs with real tools and clients: AclCommand of Kafka, kafka-python and confluent-kafka; and on disk, both ways.
 
-aiokafka has no ACL calls. Callers of the PLAINTEXT listener are User:ANONYMOUS, who is the super user here; others log
-in on the listener SECURE.
+aiokafka has no ACL calls. Callers of the PLAINTEXT listener are User:ANONYMOUS, the super user here; others log in on
+the listener SECURE.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, secure_port: int) -> Iterator
 
 
 def acl_command(bootstrap: str, *args: str) -> list[str]:
-    """Its lines without their order, which a hash map decides."""
+    """Return its lines without their order, which a hash map decides."""
     done = run_class("org.apache.kafka.tools.AclCommand", "--bootstrap-server", bootstrap, *args, jvm=QUICK_JVM)
     return sorted(line.strip() for line in done.stdout.splitlines() if line.strip())
 
@@ -218,7 +218,7 @@ def test_confluent_kafka_creates_finds_and_deletes(node: BarnabasNode) -> None:
     assert admin.describe_acls(anything, request_timeout=20).result() == []
 
 
-def test_the_node_that_answered_decides_by_it(node: BarnabasNode, secure_port: int) -> None:
+def test_an_acl_is_in_force_on_the_node_that_acknowledged_it(node: BarnabasNode, secure_port: int) -> None:
     describe = MetadataRequest(topics=[MetadataRequestTopic(name="mine")])
     rule = AclBinding(2, "mine", 3, "User:alice", "*", 8, 3)
     with (
@@ -238,7 +238,7 @@ def test_the_node_that_answered_decides_by_it(node: BarnabasNode, secure_port: i
         assert refused.error_message == "User:alice lacks DESCRIBE on Cluster:kafka-cluster"
 
 
-def test_rules_survive_a_restart_and_are_in_force_before_the_first_request(tmp_path: Path) -> None:
+def test_acls_survive_a_restart_and_apply_to_the_first_request(tmp_path: Path) -> None:
     ours = BarnabasNode(tmp_path / "ours")
     secure = free_ports(1)[0]
     often = {"metadata.log.max.record.bytes.between.snapshots": "100000"}
@@ -248,7 +248,7 @@ def test_rules_survive_a_restart_and_are_in_force_before_the_first_request(tmp_p
     with closing(RawClient(ours.port)) as admin:
         assert set(create(admin, *rules)) == {0}
         log = ours.folder / "data" / "__cluster_metadata-0"
-        while not any(each.stat().st_size > 100_000 for each in log.glob("*.checkpoint")):
+        while not any(path.stat().st_size > 100_000 for path in log.glob("*.checkpoint")):
             assert delete(admin, AclBindingFilter(*rules[0])) == 1
             assert create(admin, rules[0]) == [0]
         assert create(admin, AclBinding(4, "kafka-cluster", 3, "User:alice", "*", 8, 3)) == [0]
@@ -264,7 +264,7 @@ def test_rules_survive_a_restart_and_are_in_force_before_the_first_request(tmp_p
 
 
 def _ask_as_soon_as_possible(port: int) -> Any:
-    """An early listener may be there before the rules are: then the answer waits for them."""
+    """A listener may open before the ACLs are loaded: the answer then waits for them."""
     deadline = time.monotonic() + 60
     while True:
         try:
@@ -277,7 +277,7 @@ def _ask_as_soon_as_possible(port: int) -> Any:
         return client.call(DescribeAclsRequest(**fields_of(ANY)))
 
 
-def test_a_directory_with_acls_goes_from_a_real_kafka_to_ours_and_back(tmp_path: Path) -> None:
+def test_a_directory_with_acls_moves_from_kafka_to_barnabas_and_back(tmp_path: Path) -> None:
     secure = free_ports(1)[0]
     theirs = KafkaNode(tmp_path / "kafka")
     theirs.change_settings(secured(theirs, secure))

@@ -79,7 +79,7 @@ def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def admin(peer: SecureNode) -> Iterator[SyncAdminClient]:
-    """As a super user, without a login."""
+    """Connect as a super user, without a login."""
     with AdminClient.sync(peer.bootstrap("PLAINTEXT")) as client:
         yield client
 
@@ -99,11 +99,11 @@ VERSIONS_OF_3_0 = {
     ApiKey.LIST_PARTITION_REASSIGNMENTS: 0, ApiKey.OFFSET_DELETE: 0, ApiKey.DESCRIBE_CLIENT_QUOTAS: 1,
     ApiKey.ALTER_CLIENT_QUOTAS: 1, ApiKey.UPDATE_FEATURES: 0, ApiKey.DESCRIBE_CLUSTER: 0,
 }  # fmt: skip
-"""The newest that Kafka 3.0 has; APIs that are not here it lacks."""
+"""The newest versions of Kafka 3.0; it lacks APIs that are not listed here."""
 
 
 class OldNetwork(NetworkClient):
-    """Speaks to every node as if it were a Kafka 3.0."""
+    """Treats every node as a Kafka 3.0."""
 
     async def connection_to(self, address: Address) -> NodeConnection:
         connection = await super().connection_to(address)
@@ -115,23 +115,23 @@ class OldNetwork(NetworkClient):
         return connection
 
 
-def test_everything_in_the_versions_of_an_old_kafka(peer: SecureNode) -> None:
+def test_every_request_works_in_the_versions_of_an_old_kafka(peer: SecureNode) -> None:
     async def test() -> None:
         config = client_config({}, bootstrap=peer.bootstrap("PLAINTEXT"))
         async with AdminClient(config=config, network=OldNetwork(config)) as admin:
             (await admin.create_topics([NewTopic("adm-old", 2)], wait=True)).raise_for_errors()
-            assert "adm-old" in {each.name async for each in admin.list_topics()}
+            assert "adm-old" in {topic.name async for topic in admin.list_topics()}
             topics = await admin.describe_topics(["adm-old", "adm-none"], include_authorized_operations=True)
             assert topics["adm-old"].authorized_operations
             assert list(topics.errors) == ["adm-none"]
-            with pytest.raises(UnsupportedVersion, match="Metadata in versions 0 to 11, and version 12 is needed"):
+            with pytest.raises(UnsupportedVersion, match="Metadata in versions 0 to 11, but version 12 is needed"):
                 await admin.describe_topics([topics["adm-old"].topic_id])
 
             config_of = ConfigResource.topic("adm-old")
             change = {config_of: [AlterConfigOp.set("retention.ms", "1000")]}
             (await admin.incremental_alter_configs(change, wait=True)).raise_for_errors()
             (await admin.create_acls([rule("adm-old")], wait=True)).raise_for_errors()
-            assert [each async for each in admin.describe_acls(AclBindingFilter(name="adm-old"))] == [rule("adm-old")]
+            assert [acl async for acl in admin.describe_acls(AclBindingFilter(name="adm-old"))] == [rule("adm-old")]
             gone = await admin.delete_acls([AclBindingFilter(name="adm-old")], wait=True)
             assert list(gone.values.values()) == [(rule("adm-old"),)]
 
@@ -162,7 +162,7 @@ def test_everything_in_the_versions_of_an_old_kafka(peer: SecureNode) -> None:
 
 
 @pytest.mark.kafka_3("always")
-def test_topics_from_their_creation_to_their_end(admin: SyncAdminClient) -> None:
+def test_topics_are_created_described_and_deleted(admin: SyncAdminClient) -> None:
     made = admin.create_topics(
         [NewTopic("adm-a", 2, 1, {"retention.ms": "3600000"}), NewTopic("adm-b"), NewTopic("adm-c", 1, 3)], wait=True
     )
@@ -177,7 +177,7 @@ def test_topics_from_their_creation_to_their_end(admin: SyncAdminClient) -> None
     by_name = admin.describe_topics(["adm-a", "adm-none"], include_authorized_operations=True)
     assert isinstance(by_name.errors["adm-none"], UnknownTopicOrPartition)
     topic = by_name["adm-a"]
-    assert [(each.leader, each.isr) for each in topic.partitions] == [(1, (1,))] * 2
+    assert [(partition.leader, partition.isr) for partition in topic.partitions] == [(1, (1,))] * 2
     assert topic.authorized_operations is not None
     assert AclOperation.ALTER_CONFIGS in topic.authorized_operations
     assert admin.describe_topics([topic.topic_id])[topic.topic_id].name == "adm-a"
@@ -197,7 +197,7 @@ def test_topics_from_their_creation_to_their_end(admin: SyncAdminClient) -> None
     assert not {"adm-a", "adm-b"} & {each.name for each in admin.list_topics()}
 
 
-def test_only_validating_changes_nothing(admin: SyncAdminClient) -> None:
+def test_validate_only_changes_nothing(admin: SyncAdminClient) -> None:
     assert admin.create_topics([NewTopic("adm-dry")], validate_only=True).ok
     assert not admin.describe_topics(["adm-dry"]).ok
 
@@ -229,7 +229,7 @@ def test_configs(admin: SyncAdminClient) -> None:
     assert admin.describe_configs([topic])[topic]["retention.ms"].is_default
 
 
-def test_the_legacy_change_replaces_all(admin: SyncAdminClient) -> None:
+def test_the_legacy_alter_replaces_all_configs(admin: SyncAdminClient) -> None:
     admin.create_topics([NewTopic("adm-legacy", configs={"retention.ms": "1000"})], wait=True).raise_for_errors()
     topic = ConfigResource.topic("adm-legacy")
     admin.alter_configs({topic: {"flush.ms": "5"}}, wait=True).raise_for_errors()
@@ -238,7 +238,7 @@ def test_the_legacy_change_replaces_all(admin: SyncAdminClient) -> None:
     assert found.get("flush.ms") == "5"
 
 
-def test_dynamic_configs_of_brokers_are_seen(admin: SyncAdminClient) -> None:
+def test_dynamic_broker_configs_are_listed(admin: SyncAdminClient) -> None:
     for resource in (ConfigResource.broker(1), ConfigResource.broker()):
         change = {resource: [AlterConfigOp.set("log.cleaner.backoff.ms", "14000")]}
         admin.incremental_alter_configs(change, wait=True).raise_for_errors()
@@ -247,12 +247,12 @@ def test_dynamic_configs_of_brokers_are_seen(admin: SyncAdminClient) -> None:
 
 
 @pytest.mark.kafka_3("always")
-def test_resources_that_have_configs(admin: SyncAdminClient) -> None:
+def test_resources_with_configs_are_listed(admin: SyncAdminClient) -> None:
     admin.create_topics([NewTopic("adm-listed")], wait=True).raise_for_errors()
     listed = admin.list_config_resources()
     assert ConfigResource.topic("adm-listed") in listed
     assert ConfigResource.broker(1) in listed
-    assert {each.type for each in admin.list_config_resources([ConfigResourceType.BROKER])} == {
+    assert {resource.type for resource in admin.list_config_resources([ConfigResourceType.BROKER])} == {
         ConfigResourceType.BROKER
     }
 
@@ -279,7 +279,7 @@ def test_rules(admin: SyncAdminClient) -> None:
     assert list(admin.describe_acls(everything)) == []
 
 
-def test_many_rules_do_not_stall_the_loop(peer: SecureNode) -> None:
+def test_many_acls_do_not_stall_the_event_loop(peer: SecureNode) -> None:
     count = 6_000
 
     async def test() -> None:
@@ -309,20 +309,20 @@ def test_the_cluster(admin: SyncAdminClient) -> None:
 
 
 @pytest.mark.kafka_3("never")
-def test_fenced_brokers_are_told(admin: SyncAdminClient) -> None:
+def test_fenced_brokers_are_reported(admin: SyncAdminClient) -> None:
     found = admin.describe_cluster(include_fenced_brokers=True)
     assert [(node.id, node.is_fenced) for node in found.nodes] == [(1, False)]
 
 
 @pytest.mark.kafka_3("only")
-def test_what_a_node_is_too_old_for_is_said(admin: SyncAdminClient) -> None:
-    with pytest.raises(UnsupportedVersion, match="speaks DescribeCluster in versions 0 to 1, and version 2 is needed"):
+def test_a_node_that_is_too_old_is_reported_with_the_needed_version(admin: SyncAdminClient) -> None:
+    with pytest.raises(UnsupportedVersion, match="speaks DescribeCluster in versions 0 to 1, but version 2 is needed"):
         admin.describe_cluster(include_fenced_brokers=True)
-    with pytest.raises(UnsupportedVersion, match="ListConfigResources in versions 0 to 0, and version 1 is needed"):
+    with pytest.raises(UnsupportedVersion, match="ListConfigResources in versions 0 to 0, but version 1 is needed"):
         admin.list_config_resources([ConfigResourceType.GROUP])
 
 
-def test_controllers_can_be_asked(peer: SecureNode) -> None:
+def test_the_client_connects_to_controllers(peer: SecureNode) -> None:
     controllers = {"bootstrap.controllers": f"localhost:{peer.process.controller_port}"}
     with AdminClient.sync(properties=controllers) as admin:
         found = admin.describe_cluster()
@@ -347,7 +347,7 @@ def test_quotas(admin: SyncAdminClient) -> None:
     assert admin.describe_client_quotas(mine) == {}
 
 
-def test_a_user_whose_password_was_set_logs_in(peer: SecureNode, admin: SyncAdminClient) -> None:
+def test_a_user_logs_in_after_its_password_is_set(peer: SecureNode, admin: SyncAdminClient) -> None:
     change = ScramUpsertion("adm-user", ScramMechanism.SCRAM_SHA_512, "pencil", iterations=4096)
     admin.alter_user_scram_credentials([change], wait=True).raise_for_errors()
     assert admin.describe_user_scram_credentials(["adm-user"])["adm-user"][0].iterations == 4096
@@ -367,8 +367,8 @@ def test_delegation_tokens(peer: SecureNode) -> None:
     with login(peer, "admin") as admin:
         token = admin.create_delegation_token(renewers=["User:alice"], max_lifetime_ms=3_600_000, wait=True)
         assert (token.owner, token.requester, token.renewers) == ("User:admin", "User:admin", ("User:alice",))
-        (told,) = (each for each in admin.describe_delegation_tokens() if each.token_id == token.token_id)
-        assert told == token
+        (described,) = (each for each in admin.describe_delegation_tokens() if each.token_id == token.token_id)
+        assert described == token
         assert admin.renew_delegation_token(token.hmac, wait=True) <= token.max_timestamp_ms
         password = base64.b64encode(token.hmac).decode()
         with login(peer, token.token_id, "SCRAM-SHA-256", password=password, token_auth=True) as holder:
@@ -399,7 +399,7 @@ def test_groups_and_their_offsets(peer: SecureNode, admin: SyncAdminClient) -> N
     assert len(consumer.consume(10, timeout=30)) == 10
     consumer.commit(asynchronous=False)
 
-    listed = {each.group_id: each for each in admin.list_groups().raise_for_errors()}
+    listed = {group.group_id: group for group in admin.list_groups().raise_for_errors()}
     assert (listed["adm-g"].state, listed["adm-g"].type) == ("Stable", "classic")
     found = admin.describe_groups(["adm-g", "adm-none"], include_authorized_operations=True)
     assert found["adm-g"].members[0].assignment == (zero, one)
@@ -434,7 +434,7 @@ def test_groups_and_their_offsets(peer: SecureNode, admin: SyncAdminClient) -> N
     assert admin.list_partition_reassignments() == {}
 
 
-def test_records_of_internal_topics_stay(admin: SyncAdminClient) -> None:
+def test_records_of_internal_topics_cannot_be_deleted(admin: SyncAdminClient) -> None:
     admin.create_topics([NewTopic("adm-internal")], wait=True).raise_for_errors()
     admin.alter_group_offsets("adm-internal", {TopicPartition("adm-internal", 0): 0}).raise_for_errors()
     partition = TopicPartition("__consumer_offsets", 0)
@@ -449,14 +449,14 @@ def test_features_and_the_quorum(admin: SyncAdminClient) -> None:
     refused = admin.update_features({"metadata.version": FeatureUpdate(level + 100)})
     assert isinstance(refused.errors["metadata.version"], InvalidUpdateVersion)
     quorum = admin.describe_quorum()
-    assert (quorum.leader_id, [each.replica_id for each in quorum.voters]) == (1, [1])
+    assert (quorum.leader_id, [voter.replica_id for voter in quorum.voters]) == (1, [1])
     assert quorum.high_watermark > 0
 
 
 def test_log_directories(admin: SyncAdminClient) -> None:
     admin.create_topics([NewTopic("adm-dirs")], wait=True).raise_for_errors()
     partition = TopicPartition("adm-dirs", 0)
-    for _ in range(200):  # Our node makes a partition's directory when it has time, or when somebody asks for it.
+    for _ in range(200):  # Our node creates a partition's directory when it is idle, or on the first request for it.
         found = admin.describe_log_dirs([1, 77], partitions=[partition])
         ((directory, description),) = found[1].items()
         if description.replicas:
@@ -468,8 +468,8 @@ def test_log_directories(admin: SyncAdminClient) -> None:
     assert found.errors[77].code == ErrorCode.BROKER_NOT_AVAILABLE
 
 
-@pytest.mark.kafka_3("never")  # It shows an error in the words of Kafka 4.
-def test_the_tutorial_prints_what_it_says(peer: SecureNode) -> None:
+@pytest.mark.kafka_3("never")  # It shows an error with the text of Kafka 4.
+def test_the_tutorial_prints_the_documented_output(peer: SecureNode) -> None:
     text = (PROJECT / "docs/tutorials/admin-client.md").read_text()
     blocks = re.findall(r"```python\n(.*?)```.*?```text\n(.*?)```", text, re.DOTALL)
     assert len(blocks) == 4

@@ -1,7 +1,7 @@
-"""An attacker with sockets against our node, while somebody else is served: each attack by its name.
+"""An attacker with sockets against our node, while another client is served: each attack by its name.
 
-What a state machine decides without sockets is tested beside it (tests/unit/security, tests/unit/network); here is what
-needs a process: time, memory, the log, and what a request leads to.
+Decisions of state machines without sockets are tested in tests/unit/security and tests/unit/network. These tests need a
+process: they check time, memory, the log, and the effects of requests.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def say(capsys: pytest.CaptureFixture[str]) -> Any:
 
 
 def drip(connections: list[socket.socket], data: bytes) -> None:
-    """To those that the node has not closed yet."""
+    """Send to the connections that the node has not closed yet."""
     for connection in connections:
         with suppress(OSError):
             connection.send(data)
@@ -120,8 +120,10 @@ def in_us(times: list[float]) -> str:
 # --- slow and half-open
 
 
-def test_slow_loris_byte_by_byte_before_the_login_hinders_nobody(node: SecureNode, victim: RawClient, say: Any) -> None:
-    """500 connections that send a byte now and then of a SASL exchange, 200 in the middle of one."""
+def test_slow_loris_byte_by_byte_before_the_login_does_not_slow_other_clients(
+    node: SecureNode, victim: RawClient, say: Any
+) -> None:
+    """500 connections that send an occasional byte of a SASL exchange, 200 in the middle of one."""
     alone = latencies(victim, 300)
     data = handshake() + authenticate(GOOD)[:-1]
     with opened(node.ports["SASL_PLAINTEXT"], 700) as connections:
@@ -139,7 +141,7 @@ def test_slow_loris_byte_by_byte_before_the_login_hinders_nobody(node: SecureNod
 
 
 def test_slow_loris_in_the_tls_handshake_and_half_open_after_it(node: SecureNode, victim: RawClient, say: Any) -> None:
-    """Silent, within a hello, byte by byte, and with TLS done but without a word of SASL."""
+    """Connections that are silent, stop within a hello, send byte by byte, or complete TLS but never start SASL."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     alone = latencies(victim, 300)
@@ -162,10 +164,10 @@ def test_slow_loris_in_the_tls_handshake_and_half_open_after_it(node: SecureNode
             each.close()
 
 
-def test_half_open_who_asks_before_the_login_and_does_not_read_is_cut_off(node: SecureNode, say: Any) -> None:
-    """Each could make the node keep megabytes of answers, for ever: nothing but a reader ends a polite close."""
+def test_half_open_clients_that_never_read_are_disconnected_before_the_login(node: SecureNode, say: Any) -> None:
+    """Each could make the node keep megabytes of answers forever: only a reading peer completes a graceful close."""
     before = memory_bytes(node.process)
-    flood = framed(b"\0\x12\0\x63\0\0\0\7\xff\xff") * 2000  # ApiVersions of a version to come
+    flood = framed(b"\0\x12\0\x63\0\0\0\7\xff\xff") * 2000  # ApiVersions of a future version
     with opened(node.ports["SASL_PLAINTEXT"], 100) as connections:
         for connection in connections:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -174,7 +176,7 @@ def test_half_open_who_asks_before_the_login_and_does_not_read_is_cut_off(node: 
         is_cut_off = [False] * len(connections)
         most = 0
         while not all(is_cut_off):
-            assert time.monotonic() - began < TIMEOUT_S + 15, f"{is_cut_off.count(False)} are still there"
+            assert time.monotonic() - began < TIMEOUT_S + 15, f"{is_cut_off.count(False)} are still connected"
             for index, connection in enumerate(connections):
                 try:
                     if not is_cut_off[index]:
@@ -186,7 +188,7 @@ def test_half_open_who_asks_before_the_login_and_does_not_read_is_cut_off(node: 
             most = max(most, memory_bytes(node.process))
             time.sleep(0.1)
         say(
-            f"half-open: 100 who don't read are cut off within {time.monotonic() - began:.1f} s, "
+            f"half-open: 100 clients that don't read are disconnected within {time.monotonic() - began:.1f} s, "
             f"{(most - before) / MIB:.0f} MiB meanwhile"
         )
     assert most - before < 100 * MIB
@@ -205,12 +207,12 @@ def test_oversized_frames_before_the_login_cost_nothing(node: SecureNode, say: A
         for connection in connections:
             connection.sendall((524288).to_bytes(4, "big") + b"x" * 100_000)
         grown = memory_bytes(node.process) - before
-        say(f"oversized: 100 frames that claim 512 KiB and bring 100 kB of it: {grown / MIB:.0f} MiB")
+        say(f"oversized: 100 frames that announce 512 KiB and send 100 kB of it: {grown / MIB:.0f} MiB")
         assert grown < 60 * MIB
         wait_until(lambda: all_closed(connections), TIMEOUT_S + 5)
 
 
-def test_fuzzing_before_the_login_leads_to_nothing_but_the_end(node: SecureNode, victim: RawClient, say: Any) -> None:
+def test_fuzzing_before_the_login_only_closes_the_connection(node: SecureNode, victim: RawClient, say: Any) -> None:
     rng = random.Random(4)
     parts = [handshake(), handshake(version=0), handshake("SCRAM-SHA-512"), handshake("OAUTHBEARER"), framed(WRONG)]
     parts += [authenticate(WRONG), authenticate(b"n,,n=alice,r=x"), authenticate(b"n,,\1auth=Bearer x\1\1")]
@@ -263,7 +265,7 @@ def test_sasl_state_abuse_requests_behind_a_failing_login_are_not_executed(node:
     admin.close()
 
 
-def test_sasl_state_abuse_requests_in_the_segment_of_the_last_token_are_the_new_users(node: SecureNode) -> None:
+def test_sasl_state_abuse_requests_behind_the_last_token_run_as_the_new_user(node: SecureNode) -> None:
     asks = request(MetadataRequest(topics=[MetadataRequestTopic(name="orders")]), 12)
     for user, error_code in (("alice", 0), ("bob", 29)):
         with opened(node.ports["SASL_PLAINTEXT"], 1) as [connection]:
@@ -310,7 +312,7 @@ def test_user_enumeration_known_and_unknown_users_look_alike_on_every_listener(n
 
 @pytest.mark.long
 def test_memory_and_log_stay_bounded_under_10000_failed_logins(node: SecureNode, victim: RawClient, say: Any) -> None:
-    """Each with another user, mechanism and reason."""
+    """Each login has another user, mechanism and reason."""
     port = node.ports["SASL_PLAINTEXT"]
 
     def attempt(number: int) -> bytes:
@@ -328,7 +330,7 @@ def test_memory_and_log_stay_bounded_under_10000_failed_logins(node: SecureNode,
         in_waves(port, 5000, attempt)
         memory.append(memory_bytes(node.process))
     took = time.monotonic() - began
-    # What is kept of each login grows every time; a heap that is not full yet does not.
+    # Memory kept for each login grows every time; a heap that is still filling does not.
     grown = min(after - before for before, after in pairwise(memory))
     more = len(node.process.printed().splitlines()) - lines
     say(f"20,000 failed logins in {took:.1f} s: {grown / MIB:+.1f} MiB, {more} lines; {in_us(latencies(victim, 50))}")
@@ -338,7 +340,7 @@ def test_memory_and_log_stay_bounded_under_10000_failed_logins(node: SecureNode,
 
 
 def test_memory_and_log_stay_bounded_under_10000_failed_handshakes(node: SecureNode, say: Any) -> None:
-    """Half of them are no TLS, half offer no version that there is: TLS 1.1 at most."""
+    """Half of the handshakes are not TLS, half offer no supported version: TLS 1.1 at most."""
     hello = b"\x03\x02" + bytes(32) + b"\0" + b"\0\2\0\x2f" + b"\1\0"
     record = b"\x16\x03\x01" + (len(hello) + 4).to_bytes(2, "big") + b"\1\0" + len(hello).to_bytes(2, "big") + hello
 
@@ -358,7 +360,7 @@ def test_memory_and_log_stay_bounded_under_10000_failed_handshakes(node: SecureN
     assert more < 30 * (2 + took / 10)
 
 
-def test_log_flooding_with_broken_frames_is_bounded_for_who_is_logged_in(node: SecureNode, say: Any) -> None:
+def test_log_flooding_with_broken_frames_of_a_logged_in_user_is_bounded(node: SecureNode, say: Any) -> None:
     lines = len(node.process.printed().splitlines())
     log_in = handshake() + authenticate(GOOD)
     in_waves(node.ports["SASL_PLAINTEXT"], 500, lambda number: log_in + framed(number.to_bytes(4, "big") * 5))

@@ -1,4 +1,4 @@
-"""An attacker who has a login: other names, forged lines, rights that nobody gave, requests that are too much."""
+"""An attacker with a login: other names, forged lines, rights that were never granted, oversized requests."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def topics_of(client: RawClient, *names: str) -> dict[str, int]:
     return {topic.name: topic.error_code for topic in answer.topics}
 
 
-def test_principal_confusion_nobody_is_everybody_or_somebody_else(node: SecureNode) -> None:
+def test_principal_confusion_odd_names_are_never_another_user_or_a_wildcard(node: SecureNode) -> None:
     for star in ("*", " * "):
         with pytest.raises((PermissionError, ConnectionError)):
             log_in_with_token(node, star)
@@ -142,7 +142,7 @@ def test_principal_confusion_nobody_is_everybody_or_somebody_else(node: SecureNo
             log_in_with_token(node, subject)
 
 
-def test_audit_injection_no_name_makes_a_line_or_an_event_of_its_own(node: SecureNode) -> None:
+def test_audit_injection_names_cannot_forge_lines_or_events(node: SecureNode) -> None:
     for client in (log_in_with_token(node, FORGED, client_id=FORGED), login(node, "alice", client_id=FORGED)):
         assert produce(client, "injected") == 29
         client.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[FORGED]), 4)
@@ -166,7 +166,7 @@ def test_audit_injection_no_name_makes_a_line_or_an_event_of_its_own(node: Secur
     assert "all is well" in node.process.printed()
 
 
-def test_privilege_escalation_internal_topics_are_not_for_clients(node: SecureNode) -> None:
+def test_privilege_escalation_clients_cannot_use_internal_topics(node: SecureNode) -> None:
     for client_id in ("tests", "__admin_client", "__access_audit"):
         alice = login(node, "alice", client_id=client_id)
         for topic in ("__access_audit", "__consumer_offsets"):
@@ -176,8 +176,8 @@ def test_privilege_escalation_internal_topics_are_not_for_clients(node: SecureNo
         alice.close()
 
 
-def test_privilege_escalation_rights_on_a_topic_are_none_on_the_cluster(node: SecureNode) -> None:
-    """Who may alter a topic may not give rights on it."""
+def test_privilege_escalation_topic_rights_give_no_cluster_rights(node: SecureNode) -> None:
+    """A user that may alter a topic may not grant rights on it."""
     alice = login(node, "alice")
     (refused,) = alice.call(CreateAclsRequest(creations=[allow("User:alice", AclOperation.ALL, "orders")]), 3).results
     assert refused.error_code == 31
@@ -189,7 +189,7 @@ def test_privilege_escalation_rights_on_a_topic_are_none_on_the_cluster(node: Se
     alice.close()
 
 
-def test_privilege_escalation_no_topic_comes_by_asking_for_it(node: SecureNode) -> None:
+def test_privilege_escalation_requests_cannot_create_topics_without_the_right(node: SecureNode) -> None:
     alice = login(node, "alice")
     assert topics_of(alice, "mine") == {"mine": 29}
     assert produce(alice, "mine") == 29
@@ -212,8 +212,9 @@ def test_privilege_escalation_odd_names_of_groups_and_transactions_are_denied(no
 
 
 @pytest.mark.parametrize("where", ["PLAINTEXT", "SASL_PLAINTEXT", "CONTROLLER"])
-def test_privilege_escalation_nobody_else_speaks_for_others_in_an_envelope(node: SecureNode, where: str) -> None:
-    """As a broker would, for User:admin: on a broker there is no such request, a controller denies it."""
+def test_privilege_escalation_only_brokers_may_send_envelopes(node: SecureNode, where: str) -> None:
+    """The envelope is as a broker sends it, for User:admin: a broker does not serve the request, a controller denies
+    it."""
     port = node.process.controller_port if where == "CONTROLLER" else node.ports[where]
     attacker = RawClient(port)
     if where == "SASL_PLAINTEXT":
@@ -235,7 +236,7 @@ def test_privilege_escalation_nobody_else_speaks_for_others_in_an_envelope(node:
     admin.close()
 
 
-def test_delegation_tokens_of_others_are_neither_seen_nor_changed(node: SecureNode) -> None:
+def test_delegation_tokens_of_others_can_be_neither_read_nor_changed(node: SecureNode) -> None:
     alice, bob = login(node, "alice"), login(node, "bob")
     token = alice.call(CreateDelegationTokenRequest(renewers=[], max_lifetime_ms=-1), 3)
     assert token.error_code == 0
@@ -252,7 +253,7 @@ def test_delegation_tokens_of_others_are_neither_seen_nor_changed(node: SecureNo
 
 
 def test_a_connection_outlives_its_users_credential_as_with_kafka(node: SecureNode) -> None:
-    """Until it has to log in again; new ones are refused at once (PLAIN users stand in the settings)."""
+    """It lasts until it must log in again; new connections are refused immediately (PLAIN users are settings)."""
     bob = RawClient(node.ports["SASL_PLAINTEXT"])
     log_in_with_scram(bob, "bob", "bob-secret")
     admin = login(node, "admin")
@@ -268,8 +269,8 @@ def test_a_connection_outlives_its_users_credential_as_with_kafka(node: SecureNo
     late.close()
 
 
-def test_denial_of_service_giant_acl_requests_of_who_may_not(node: SecureNode, say: Any) -> None:
-    """A flood of large requests that are denied: each is read, decided once, and answered."""
+def test_denial_of_service_giant_acl_requests_of_users_without_the_right(node: SecureNode, say: Any) -> None:
+    """A flood of large denied requests: each is read, decided once, and answered."""
     victim, attacker = login(node, "admin"), login(node, "bob")
     alone = latencies(victim, 200)
     creations = [allow(f"User:{number}", AclOperation.READ, f"topic-{number}") for number in range(10_000)]
@@ -281,7 +282,7 @@ def test_denial_of_service_giant_acl_requests_of_who_may_not(node: SecureNode, s
     began = time.monotonic()
     filters = attacker.call(DeleteAclsRequest(filters=[every] * 20_000), 3).filter_results
     say(f"denied: 10,000 ACLs to create in {took:.2f} s, 20,000 filters in {time.monotonic() - began:.2f} s")
-    assert {each.error_code for each in filters} == {31}
+    assert {filter_.error_code for filter_ in filters} == {31}
     say(f"victim: {in_us(alone)} before, {in_us(latencies(victim, 200))} after")
     victim.close()
     attacker.close()
@@ -320,7 +321,7 @@ def latencies_until(end: Event, victim: RawClient) -> list[float]:
 
 
 def test_hash_flooding_the_decision_cache_is_bounded_and_requests_stay_flat(node: SecureNode, say: Any) -> None:
-    """Every name is another one, and every 1,000 names the host is another one."""
+    """Every name is new, and the host changes every 1,000 names."""
     times, memory = [], []
     for host in range(10):
         client = RawClient(node.ports["SASL_PLAINTEXT"], source_host=f"127.0.1.{host + 1}")

@@ -1,4 +1,4 @@
-"""The Java admin client is told by ours what it may do exactly as by a real Kafka (KIP-430)."""
+"""Our node reports to the Java admin client the same authorized operations as a real Kafka (KIP-430)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ USERS = {
 """Rights by user; admin is the super user."""
 
 
-def told_by(node: KafkaNode | BarnabasNode) -> list[str]:
+def operations_reported_by(node: KafkaNode | BarnabasNode) -> list[str]:
     node.change_settings(secure_settings(node, USERS))
     node.start()
     try:
@@ -55,7 +55,7 @@ def client_files(node: KafkaNode | BarnabasNode) -> list[str]:
     return [str(file) for file in files]
 
 
-def test_the_java_admin_client_is_told_the_same(kafka_peer: Path, tmp_path: Path) -> None:
-    theirs = told_by(KafkaNode(tmp_path / "kafka"))
+def test_the_java_admin_client_receives_the_same_operations(kafka_peer: Path, tmp_path: Path) -> None:
+    theirs = operations_reported_by(KafkaNode(tmp_path / "kafka"))
     assert len(theirs) == len(USERS) * (1 + 2 * (1 + len(TOPICS.split(",")) + len(GROUPS.split(","))))
-    assert told_by(BarnabasNode(tmp_path / "ours")) == theirs
+    assert operations_reported_by(BarnabasNode(tmp_path / "ours")) == theirs

@@ -30,7 +30,7 @@ _OF_THE_TOPIC = 1
 
 @pytest.fixture(scope="module")
 def creating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    """A node that creates what is asked for, with three partitions."""
+    """A node that creates missing topics with three partitions."""
     with running_barnabas(tmp_path_factory.mktemp("creating"), settings={"num.partitions": str(PARTITIONS)}) as node:
         yield node
         assert "Traceback" not in node.printed()
@@ -38,7 +38,7 @@ def creating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]
 
 @pytest.fixture(scope="module")
 def failing_fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    """A node that can't create what it is asked for, and says so."""
+    """A node that fails to create missing topics, and reports the error."""
     settings = {"barnabas.metadata.autocreate.fail.fast": "true", "default.replication.factor": "3"}
     with running_barnabas(tmp_path_factory.mktemp("failing"), settings=settings) as node:
         yield node
@@ -53,7 +53,9 @@ def failing_fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasN
         (9, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ],
 )
-def test_a_client_learns_why_its_topic_is_not_made(failing_fast: BarnabasNode, version: int, code: ErrorCode) -> None:
+def test_a_client_learns_why_its_topic_is_not_created(
+    failing_fast: BarnabasNode, version: int, code: ErrorCode
+) -> None:
     name = f"hopeless-{version}"
     assert ask(failing_fast, name, version=version)[name].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     deadline = time.monotonic() + 3
@@ -89,7 +91,7 @@ def every_topic(node: BarnabasNode) -> set[str]:
 
 
 def wait_for(node: KafkaNode | BarnabasNode, name: str) -> Any:
-    """The topic, once it is there."""
+    """Return the topic once it exists."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
         topic = ask(node, name, allow_auto_topic_creation=False)[name]
@@ -106,7 +108,7 @@ def test_a_named_topic_is_created_with_the_settings_of_the_node(creating: Barnab
     assert len(wait_for(creating, name).partitions) == PARTITIONS
 
 
-def test_a_producer_and_a_consumer_find_topics_that_were_not_there(creating: BarnabasNode) -> None:
+def test_a_producer_and_a_consumer_create_missing_topics(creating: BarnabasNode) -> None:
     from confluent_kafka import Producer
     from kafka import KafkaConsumer
 
@@ -117,7 +119,7 @@ def test_a_producer_and_a_consumer_find_topics_that_were_not_there(creating: Bar
     assert reports == [None]
     assert len(wait_for(creating, "produced-to").partitions) == PARTITIONS
 
-    # librdkafka's consumer asks without wanting a topic to be made, whatever it is told.
+    # librdkafka's consumer never asks for topic creation, whatever its settings are.
     consumer = KafkaConsumer("fetched-from", bootstrap_servers=creating.bootstrap, group_id="finds")
     deadline = time.monotonic() + 20
     while "fetched-from" not in every_topic(creating) and time.monotonic() < deadline:
@@ -126,7 +128,7 @@ def test_a_producer_and_a_consumer_find_topics_that_were_not_there(creating: Bar
     assert len(wait_for(creating, "fetched-from").partitions) == PARTITIONS
 
 
-def test_a_client_may_say_no(creating: BarnabasNode) -> None:
+def test_a_client_can_disable_auto_creation(creating: BarnabasNode) -> None:
     asked = ask(creating, "unwanted", allow_auto_topic_creation=False)
     assert asked["unwanted"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     time.sleep(0.3)
@@ -134,18 +136,18 @@ def test_a_client_may_say_no(creating: BarnabasNode) -> None:
     assert asked["unwanted"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_an_impossible_name_is_named_as_such(creating: BarnabasNode) -> None:
+def test_an_invalid_topic_name_is_rejected(creating: BarnabasNode) -> None:
     assert ask(creating, "not a name")["not a name"].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_a_node_may_say_no(refusing: BarnabasNode) -> None:
+def test_a_node_can_disable_auto_creation(refusing: BarnabasNode) -> None:
     for _ in range(2):
         asked = ask(refusing, "nowhere", allow_auto_topic_creation=True)
         assert asked["nowhere"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         time.sleep(0.2)
 
 
-def test_a_node_that_refuses_still_makes_its_own_topics(refusing: BarnabasNode) -> None:
+def test_a_node_without_auto_creation_still_creates_internal_topics(refusing: BarnabasNode) -> None:
     from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 
     client = RawClient(refusing.port)
@@ -164,8 +166,8 @@ def test_a_node_that_refuses_still_makes_its_own_topics(refusing: BarnabasNode) 
 INTERNAL = ("__consumer_offsets", "__share_group_state", "__transaction_state")
 
 
-def told_of_internal_topics(node: KafkaNode | BarnabasNode) -> dict[str, Any]:
-    """Each internal topic, created because Metadata named it: partitions, and the configs of its own."""
+def described_internal_topics(node: KafkaNode | BarnabasNode) -> dict[str, Any]:
+    """Create each internal topic by naming it in Metadata; return its partitions and its own configs."""
     ask(node, *INTERNAL)
     counts = {name: len(wait_for(node, name).partitions) for name in INTERNAL}
     client = RawClient(node.port)
@@ -197,7 +199,7 @@ def test_internal_topics_that_clients_name_are_created_with_kafkas_settings(kafk
         "offsets.topic.segment.bytes": "4000000",
     }
     with running_kafka(tmp_path / "kafka", settings=settings) as kafka:
-        theirs = told_of_internal_topics(kafka)
+        theirs = described_internal_topics(kafka)
     with running_barnabas(tmp_path / "ours", settings=settings) as ours:
-        assert told_of_internal_topics(ours) == theirs
+        assert described_internal_topics(ours) == theirs
     assert theirs["__transaction_state"][0] == 3

@@ -47,13 +47,13 @@ def alice(peer: SecureNode, tmp_path: Path) -> str:
     return write_properties(tmp_path / "alice.properties", sasl_properties(peer, "alice"))
 
 
-def test_what_is_produced_is_consumed(run: Run) -> None:
+def test_all_produced_records_are_consumed(run: Run) -> None:
     produced_and_consumed(run, "none")
 
 
 @pytest.mark.kafka_3("never")  # The jars of codecs are only there for 4.3.1.
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
-def test_what_is_compressed_too(run: Run, compression: str) -> None:
+def test_compressed_records_are_produced_and_consumed(run: Run, compression: str) -> None:
     produced_and_consumed(run, compression)
 
 
@@ -88,7 +88,7 @@ def test_a_rate_is_kept_and_fewer_records_than_wanted_are_a_failure(run: Run) ->
     assert "received 400 of 401 records" in asked.err
 
 
-def test_a_record_comes_as_soon_as_it_is_there(run: Run) -> None:
+def test_a_record_is_delivered_without_waiting_for_the_fetch_timeout(run: Run) -> None:
     load = ("--topic", "load-trips", "--num-records", "60", "--create-topic", "--partitions", "2")
     tried = run("bench", "end-to-end", *load, "--dry-run")
     assert (tried.status, tried.out) == (0, "")
@@ -112,7 +112,7 @@ def test_admin_requests_leave_nothing_behind(run: Run) -> None:
     assert state() == before
     measured = run("bench", "admin", "--yes", "--num-requests", "6", "--items-per-request", "3", "-o", "json")
     assert measured.status == 0, measured.err
-    operations = {each["operation"]: each for each in measured.document["operations"]}
+    operations = {operation["operation"]: operation for operation in measured.document["operations"]}
     assert {name: (each["requests"], each["items"]) for name, each in operations.items()} == {
         "create-topics": (6, 18), "describe-topics": (6, 18), "describe-configs": (6, 18), "alter-configs": (6, 18),
         "create-acls": (6, 18), "describe-acls": (6, 108), "delete-acls": (6, 18), "delete-topics": (6, 18),
@@ -183,14 +183,14 @@ def test_ctrl_c_prints_what_was_measured_and_cleans_up(run: Run, peer: SecureNod
         "api-versions",
     ],
 )
-def test_nobody_there_is_a_failure_with_advice(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_server_is_a_failure_with_advice(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", *verb.split(), "--bootstrap-server", "127.0.0.1:1", "--output", "json"]) == 1
     said = capsys.readouterr()
     assert "nothing listens at 127.0.0.1:1" in said.err
     assert "--bootstrap-server" in json.loads(said.out)["errors"][0]["advice"]
 
 
-def test_a_node_that_restarts_loses_and_doubles_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_restart_of_the_node_loses_and_doubles_no_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with running_barnabas(tmp_path) as node:
         server = ["--bootstrap-server", node.bootstrap, "-o", "json"]
         load = ["--topic", "load", "--num-records", "60000", "--throughput", "20000", "--record-size", "100"]

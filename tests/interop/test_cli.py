@@ -38,11 +38,11 @@ def run(peer: SecureNode, capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def alice(peer: SecureNode, tmp_path: Path) -> str:
-    """A file with what alice needs to log in."""
+    """Write the properties with which alice logs in. Return the path of the file."""
     return write_properties(tmp_path / "alice.properties", sasl_properties(peer, "alice"))
 
 
-def test_topics_come_grow_and_go(run: Run) -> None:
+def test_topics_are_created_grown_and_deleted(run: Run) -> None:
     made = run("topics", "create", "cli-a", "cli-b", "--partitions", "2", "--config", "retention.ms=86400000", "--wait")
     assert made.status == 0, made.err
     assert made.out.splitlines()[0] == "topic cli-a  created (partitions 2, replication factor 1)"
@@ -68,7 +68,7 @@ def test_configs_are_altered(run: Run) -> None:
     assert run("configs", "describe", "--topic", "cli-configs", "-o", "json").document["configs"][0]["entries"] == []
     assert run("configs", "alter", *change, "--wait").status == 0
     entries = run("configs", "describe", "--topic", "cli-configs", "-o", "json").document["configs"][0]["entries"]
-    assert {each["name"]: each["value"] for each in entries} == {
+    assert {entry["name"]: entry["value"] for entry in entries} == {
         "cleanup.policy": "compact,delete", "segment.ms": "600000",
     }  # fmt: skip
     assert run("configs", "alter", "--topic", "cli-configs", "--delete-config", "segment.ms").status == 0
@@ -80,7 +80,7 @@ def test_configs_are_altered(run: Run) -> None:
 
 
 @pytest.mark.kafka_3("always")
-def test_rules_are_added_and_removed_and_denials_name_the_right(run: Run, alice: str) -> None:
+def test_acls_are_added_and_removed_and_denials_name_the_right(run: Run, alice: str) -> None:
     assert run("topics", "create", "cli-acls", "--wait").status == 0
     rules = ("--allow-principal", "User:alice", "--operation", "Describe", "--topic", "cli-acls")
     assert run("acls", "add", *rules, "--wait").status == 0
@@ -96,7 +96,7 @@ def test_rules_are_added_and_removed_and_denials_name_the_right(run: Run, alice:
     assert "this needs DESCRIBE on Cluster" in run("acls", "list", *with_login, server="SASL_SSL").err
 
 
-def test_who_lacks_a_right_is_told_which(run: Run, alice: str, tmp_path: Path) -> None:
+def test_a_denied_command_names_the_missing_right(run: Run, alice: str, tmp_path: Path) -> None:
     assert run("topics", "create", "cli-rights", "--wait").status == 0
     rules = ("--allow-principal", "User:alice", "--operation", "Describe", "--topic", "cli-rights")
     assert run("acls", "add", *rules, "--wait").status == 0
@@ -192,7 +192,10 @@ def test_the_cluster_as_a_whole(run: Run) -> None:
     assert run("cluster", "unregister", "77", "--dry-run").status == 1
     assert run("cluster", "unregister", "77").status == 1
     assert run("quorum", "describe", "-o", "json").document["leader"] == 1
-    levels = {each["feature"]: each["level"] for each in run("features", "describe", "-o", "json").document["features"]}
+    levels = {
+        feature["feature"]: feature["level"]
+        for feature in run("features", "describe", "-o", "json").document["features"]
+    }
     assert levels["metadata.version"] > 0
     assert run("features", "upgrade", "--feature", "metadata.version=99", "--dry-run").status == 1
     assert "did you mean metadata.version" in run("features", "upgrade", "--feature", "metadat.version=9").err
@@ -200,6 +203,6 @@ def test_the_cluster_as_a_whole(run: Run) -> None:
     assert log_dir["broker"] == 1
 
 
-def test_nobody_there_is_said_at_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_server_is_reported_immediately(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["topics", "list", "--bootstrap-server", "127.0.0.1:1"]) == 1
     assert "nothing listens at 127.0.0.1:1" in capsys.readouterr().err

@@ -1,6 +1,5 @@
-"""Commands about what moves: replicas, leaders, directories, controllers. Against two brokers of ours, and of Kafka.
-
-What takes APIs that ours does not serve is tried on the real ones alone; ours must refuse by name.
+"""Commands that move replicas, leaders, directories and controllers, against two brokers of ours and of Kafka. Commands
+that need APIs that ours does not serve run only against Kafka; ours must refuse by name.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ def meta_of(directory: Path) -> dict[str, str]:
 
 
 def second_kafka(folder: Path, first: KafkaNode, settings: dict[str, str]) -> KafkaNode:
-    """Another broker of the cluster, whose controller is an observer until somebody makes it a voter."""
+    """Another broker of the cluster, whose controller is an observer until a command makes it a voter."""
     controllers = f"127.0.0.1:{first.controller_port}"
     more = {"node.id": "2", "controller.quorum.bootstrap.servers": controllers}
     node = KafkaNode(folder / "2", settings=settings | more, jvm=JVM)
@@ -116,7 +115,7 @@ def run(peer: Peer, capsys: pytest.CaptureFixture[str]) -> Run:
 
 
 ONLY_KAFKA = pytest.mark.parametrize("peer", [KAFKA], indirect=True)
-"""It takes APIs that ours does not serve. The first of the fixture's kinds, so that it is started once."""
+"""The test needs APIs that ours does not serve. Kafka is the first of the fixture's kinds, so that it starts once."""
 
 
 def fill(peer: Peer, topic: str, count: int = 20, size: int = 10) -> None:
@@ -127,11 +126,11 @@ def fill(peer: Peer, topic: str, count: int = 20, size: int = 10) -> None:
 
 
 def leave_hanging(peer: Peer, topic: str) -> int:
-    """Begin a transaction in a partition of which no coordinator is told; returns the producer's id."""
+    """Begin a transaction in a partition without telling any coordinator; return the producer's id."""
     client = RawClient(peer.nodes[0].port)
     request_id = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
     while (made := client.call(request_id, 4)).error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-        time.sleep(0.05)  # It fetches a block of ids.
+        time.sleep(0.05)  # The broker fetches a block of ids.
     assert made.error_code == 0, made
     records = [Record(0, int(time.time() * 1000), None, b"x", ())]
     batch = build_batch(records, producer_id=made.producer_id, producer_epoch=0, base_sequence=0, is_transactional=True)
@@ -148,7 +147,7 @@ def leave_hanging(peer: Peer, topic: str) -> int:
 
 def replicas(run: Run, topic: str) -> list[list[int]]:
     (found,) = run("topics", "describe", topic, "-o", "json").document["topics"]
-    return [each["replicas"] for each in found["partitions"]]
+    return [partition["replicas"] for partition in found["partitions"]]
 
 
 def written(path: Path, document: Any) -> str:
@@ -161,7 +160,7 @@ def partitions(topic: str, *brokers: list[int]) -> dict[str, Any]:
     return {"version": 1, "partitions": entries}
 
 
-def test_nothing_moves_while_something_speaks_against_it(run: Run, peer: Peer, tmp_path: Path) -> None:
+def test_an_invalid_plan_moves_nothing(run: Run, peer: Peer, tmp_path: Path) -> None:
     assert run("topics", "create", "mv-a", "--replica-assignment", "1,1", "--wait").status == 0
     plan = written(tmp_path / "plan.json", partitions("mv-a", [1], [77], [1]))
     for extra in ([], ["--dry-run"]):
@@ -180,11 +179,11 @@ def test_nothing_moves_while_something_speaks_against_it(run: Run, peer: Peer, t
     assert run("reassign", "list").err == "note: no moves are in progress\n"
 
 
-def test_what_is_where_it_should_be_stays(run: Run, peer: Peer, tmp_path: Path) -> None:
+def test_replicas_already_in_place_do_not_move(run: Run, peer: Peer, tmp_path: Path) -> None:
     assert run("topics", "create", "mv-b", "--replica-assignment", "1,1", "--wait").status == 0
     generated = run("reassign", "generate", "--topic", "mv-b", "--broker-list", "1", "--output", "json")
     assert generated.status == 0, generated.err
-    assert [each["replicas"] for each in generated.document["partitions"]] == [[1], [1]]
+    assert [partition["replicas"] for partition in generated.document["partitions"]] == [[1], [1]]
     plan = written(tmp_path / "plan.json", generated.document)
     done = run("reassign", "execute", "--reassignment-json-file", plan, "--wait")
     assert (done.status, done.out) == (0, "")
@@ -197,7 +196,7 @@ def test_what_is_where_it_should_be_stays(run: Run, peer: Peer, tmp_path: Path) 
         assert theirs.count("is completed") == 2
 
 
-def test_partitions_move_with_a_throttle_and_can_be_called_back(run: Run, peer: Peer, tmp_path: Path) -> None:
+def test_partitions_move_with_a_throttle_and_moves_can_be_cancelled(run: Run, peer: Peer, tmp_path: Path) -> None:
     assert run("topics", "create", "mv-c", "--replica-assignment", "1,1", "--wait").status == 0
     fill(peer, "mv-c", 400, 20_000)
     plan = written(tmp_path / "plan.json", partitions("mv-c", [2], [2, 1]))
@@ -228,11 +227,11 @@ def test_partitions_move_with_a_throttle_and_can_be_called_back(run: Run, peer: 
     assert entries == []
 
 
-def test_a_plan_of_ours_is_one_for_kafka_and_without_a_file_it_is_short(run: Run, peer: Peer, tmp_path: Path) -> None:
+def test_our_plan_is_valid_for_kafka_and_is_short_without_a_file(run: Run, peer: Peer, tmp_path: Path) -> None:
     assert run("topics", "create", "mv-d", "--replica-assignment", "1,1", "--wait").status == 0
     generated = run("reassign", "generate", "--topic", "mv-d", "-o", "json").document
     plan = written(tmp_path / "plan.json", generated)
-    assert sorted(each["replicas"] for each in generated["partitions"]) == [[1], [2]]
+    assert sorted(partition["replicas"] for partition in generated["partitions"]) == [[1], [2]]
     theirs = run_class(
         "reassign-partitions", "--bootstrap-server", peer.server, "--execute", "--reassignment-json-file", plan
     ).stdout
@@ -240,7 +239,7 @@ def test_a_plan_of_ours_is_one_for_kafka_and_without_a_file_it_is_short(run: Run
     while run("reassign", "verify", "--reassignment-json-file", plan).status == DENIED:
         pass
     assert run("reassign", "execute", "--topic", "mv-d", "--replication-factor", "2", "--wait").status == 0
-    assert [sorted(each) for each in replicas(run, "mv-d")] == [[1, 2], [1, 2]]
+    assert [sorted(replica) for replica in replicas(run, "mv-d")] == [[1, 2], [1, 2]]
     refused = run("reassign", "execute", "--topic", "mv-d", "--replicas", "1", "--disallow-replication-factor-change")
     assert "it has 2 replicas and would have 1" in refused.err
     assert run("reassign", "execute", "--topic", "mv-d:0", "--replicas", "2,1", "--wait").status == 0
@@ -273,7 +272,7 @@ def test_records_are_deleted(run: Run, peer: Peer, tmp_path: Path) -> None:
         assert (refused.status, "POLICY_VIOLATION" in refused.err) == (1, True), refused.err
 
 
-def test_elections_that_nobody_needs(run: Run, peer: Peer, tmp_path: Path) -> None:
+def test_unneeded_elections_are_reported(run: Run, peer: Peer, tmp_path: Path) -> None:
     assert run("topics", "create", "mv-f", "--replica-assignment", "1,1", "--wait").status == 0
     for extra in ([], ["--dry-run"]):
         needless = run("topics", "elect-leaders", "mv-f:1", *extra)
@@ -299,7 +298,7 @@ def test_the_preferred_leader_is_elected(run: Run, peer: Peer) -> None:
     assert topic["partitions"][0]["leader"] == 2
 
 
-def test_features_go_to_the_levels_of_a_release(run: Run, peer: Peer) -> None:
+def test_features_are_set_to_the_levels_of_a_release(run: Run, peer: Peer) -> None:
     same = run("features", "upgrade", "--release-version", "4.3", "--dry-run")
     assert same.status == 0, same.err
     refused = run("features", "downgrade", "--release-version", "4.2", "--dry-run")
@@ -307,15 +306,15 @@ def test_features_go_to_the_levels_of_a_release(run: Run, peer: Peer) -> None:
     assert "metadata.version" in refused.err
 
 
-def test_the_controllers_tell_every_feature_as_the_mapping_has_them(
+def test_the_controllers_report_every_feature_of_the_mapping(
     run: Run, peer: Peer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     controllers = ("--bootstrap-controller", f"127.0.0.1:{peer.nodes[0].controller_port}")
     assert main(["features", "describe", *controllers, "-o", "json"]) == 0
-    told = {each["feature"]: each["level"] for each in json.loads(capsys.readouterr().out)["features"]}
+    reported = {feature["feature"]: feature["level"] for feature in json.loads(capsys.readouterr().out)["features"]}
     assert main(["features", "version-mapping", "-o", "json"]) == 0
     mapped = json.loads(capsys.readouterr().out)["features"]
-    assert told == mapped
+    assert reported == mapped
     if peer.kind == OURS:
         return
     theirs = run_class(
@@ -327,7 +326,7 @@ def test_the_controllers_tell_every_feature_as_the_mapping_has_them(
     assert {name: int(level) for name, level in lines} == ours
 
 
-def test_offsets_of_groups_go_through_a_file_of_kafkas(run: Run, peer: Peer, tmp_path: Path) -> None:
+def test_group_offsets_are_exported_and_imported_in_kafkas_file_format(run: Run, peer: Peer, tmp_path: Path) -> None:
     assert run("topics", "create", "mv-h", "--replica-assignment", "1,1", "--wait").status == 0
     fill(peer, "mv-h", 20)
     reset = ("groups", "reset-offsets", "mv-group")
@@ -372,7 +371,7 @@ def test_transactions_are_listed_and_terminated(run: Run, peer: Peer) -> None:
 
 
 @ONLY_KAFKA
-def test_a_transaction_that_hangs_is_found_and_ended(run: Run, peer: Peer) -> None:
+def test_a_hanging_transaction_is_found_and_aborted(run: Run, peer: Peer) -> None:
     assert run("topics", "create", "mv-j", "--replica-assignment", "1", "--wait").status == 0
     producer_id = leave_hanging(peer, "mv-j")
     find = ("transactions", "find-hanging", "--max-transaction-timeout", "0", "-o", "json")
@@ -391,7 +390,7 @@ def test_a_transaction_that_hangs_is_found_and_ended(run: Run, peer: Peer) -> No
 
 @contextmanager
 def second_controller(peer: Peer, folder: Path) -> Iterator[Path]:
-    """The settings of a controller that follows as an observer: with the id 2, or 3 beside our second broker."""
+    """The settings of a controller that follows as an observer: with id 2, or with id 3 beside our second broker."""
     if peer.kind == KAFKA:
         yield peer.folder / "2" / "server.properties"
         return
@@ -405,7 +404,7 @@ def second_controller(peer: Peer, folder: Path) -> Iterator[Path]:
         joining.kill()
 
 
-def test_a_controller_becomes_a_voter_and_an_observer_again(
+def test_a_controller_becomes_a_voter_and_then_an_observer_again(
     peer: Peer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     controllers = f"127.0.0.1:{peer.nodes[0].controller_port}"
@@ -423,12 +422,12 @@ def test_a_controller_becomes_a_voter_and_an_observer_again(
         assert f"controller {other}  would be added" in tried.out
         added = run(*add)
         assert (added.status, added.out.startswith(f"controller {other}  added (directory ")) == (0, True), added.err
-        assert sorted(each["id"] for each in run("describe", "-o", "json").document["voters"]) == [1, int(other)]
+        assert sorted(voter["id"] for voter in run("describe", "-o", "json").document["voters"]) == [1, int(other)]
         again = run(*add)
         assert (again.status, "already a voter" in again.err) == (1, True)
         assert "the remaining voters are 1" in run("remove-controller", other, "--dry-run").err
         assert run("remove-controller", "--controller-id", other).status == 0
-        assert [each["id"] for each in run("describe", "-o", "json").document["voters"]] == [1]
+        assert [voter["id"] for voter in run("describe", "-o", "json").document["voters"]] == [1]
         unknown = run("remove-controller", other)
         assert (unknown.status, "no voter has this id; voters: 1" in unknown.err) == (1, True)
         by_hand = ("add-controller", "--controller-id", other, "--endpoint", "CONTROLLER://127.0.0.1:9")
@@ -465,7 +464,7 @@ def test_replicas_move_between_directories(run: Run, peer: Peer, tmp_path: Path)
     assert run("reassign", "verify", "--reassignment-json-file", plan).status == 0
 
 
-def test_what_a_cluster_lacks_is_refused_by_name(run: Run, peer: Peer) -> None:
+def test_a_command_that_the_cluster_does_not_support_is_refused_by_name(run: Run, peer: Peer) -> None:
     assert run("topics", "create", "mv-l", "--replica-assignment", "1", "--wait").status == 0
     lacking = {
         "ListTransactions": ["transactions", "list"],
@@ -482,7 +481,7 @@ def test_what_a_cluster_lacks_is_refused_by_name(run: Run, peer: Peer) -> None:
         assert f"does not offer {api}" in refused.err, refused.err
 
 
-def test_somebody_who_never_answers_is_not_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_silent_server_ends_in_a_timeout(capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         server = f"127.0.0.1:{silent.getsockname()[1]}"
         assert main(["topics", "list", "--bootstrap-server", server, "--timeout", "0.2"]) == 1

@@ -1,4 +1,5 @@
-"""``cluster rebalance`` and ``cluster drain`` on three real Kafka brokers and on three of ours, also when stopped."""
+"""``cluster rebalance`` and ``cluster drain`` on three real Kafka brokers and on three of ours, also when
+interrupted."""
 
 from __future__ import annotations
 
@@ -99,7 +100,7 @@ def fill(cluster: Cluster) -> None:
 def replicas(cluster: Cluster) -> dict[tuple[str, int], tuple[int, ...]]:
     with SyncAdminClient(cluster.bootstrap) as admin:
         found = admin.describe_topics(["one", "two"]).values.values()
-    return {(topic.name, each.partition): each.replicas for topic in found for each in topic.partitions}
+    return {(topic.name, partition.partition): partition.replicas for topic in found for partition in topic.partitions}
 
 
 def throttled(cluster: Cluster) -> list[str]:
@@ -117,13 +118,13 @@ def numbers(cluster: Cluster, topic: str) -> list[int]:
     found: list[int] = []
     until = time.monotonic() + 30
     while len(found) < RECORDS and time.monotonic() < until:
-        found += [int(each.value().split()[0]) for each in consumer.consume(100, 0.5) if each.error() is None]
+        found += [int(message.value().split()[0]) for message in consumer.consume(100, 0.5) if message.error() is None]
     consumer.close()
     return sorted(found)
 
 
 def stop_in_the_middle(cluster: Cluster, number: signal.Signals, *words: str) -> int:
-    """Give a command a signal when a partition is on its way."""
+    """Send a signal to a command while a partition is moving. Return its exit status."""
     process = subprocess.Popen(cluster.command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
         with SyncAdminClient(cluster.bootstrap) as admin:
@@ -135,10 +136,10 @@ def stop_in_the_middle(cluster: Cluster, number: signal.Signals, *words: str) ->
         process.communicate()
 
 
-def test_a_cluster_is_rebalanced_and_drained_although_it_is_stopped_in_between(cluster: Cluster) -> None:
+def test_a_rebalance_and_a_drain_finish_despite_interruptions(cluster: Cluster) -> None:
     fill(cluster)
     planned = cluster.run("rebalance", "--dry-run")
-    assert [(each["id"], each["replicas"], each["replicas_then"]) for each in planned["brokers"]] == [
+    assert [(broker["id"], broker["replicas"], broker["replicas_then"]) for broker in planned["brokers"]] == [
         (1, 9, 4), (2, 3, 4), (3, 0, 4)
     ]  # fmt: skip
     slow = ("--throttle", "400000", "--at-once", "1")
@@ -148,7 +149,7 @@ def test_a_cluster_is_rebalanced_and_drained_although_it_is_stopped_in_between(c
     done = cluster.run("rebalance", "--throttle", "50000000")
     assert 0 < done["replicas_to_copy"] <= planned["replicas_to_copy"]
     placed = replicas(cluster)
-    assert Counter(each for brokers in placed.values() for each in brokers) == {1: 4, 2: 4, 3: 4}
+    assert Counter(broker for brokers in placed.values() for broker in brokers) == {1: 4, 2: 4, 3: 4}
     assert set(Counter(brokers[0] for brokers in placed.values()).values()) == {3}
     assert throttled(cluster) == []
     assert cluster.run("rebalance")["moves"] == []
@@ -160,9 +161,9 @@ def test_a_cluster_is_rebalanced_and_drained_although_it_is_stopped_in_between(c
     with SyncAdminClient(cluster.bootstrap) as admin:
         admin.create_topics([NewTopic("new", partitions=6, replication_factor=2)], wait=True).raise_for_errors()
         (made,) = admin.describe_topics(["new"]).values.values()
-    assert {each for partition in made.partitions for each in partition.replicas} == {1, 2}
+    assert {replica for partition in made.partitions for replica in partition.replicas} == {1, 2}
     placed = replicas(cluster)
-    assert {each for brokers in placed.values() for each in brokers} == {1, 2}
+    assert {broker for brokers in placed.values() for broker in brokers} == {1, 2}
     cluster.nodes[2].stop()
     for topic in ("one", "two"):
         assert numbers(cluster, topic) == list(range(RECORDS))

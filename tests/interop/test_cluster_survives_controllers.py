@@ -1,10 +1,10 @@
-"""Three controllers, three brokers: the active controller is killed under load, and nobody is told anything wrong.
+"""Three controllers, three brokers: the active controller is killed under load, and no client receives a wrong answer.
 
 At each broker a client creates topics, adds partitions and deletes, and a producer writes to partitions on all three.
-Every call is answered without an error, although each would be one if it were applied twice; what was told is there in
-the end, on every node; what was produced is there once. A failover is over when a client at each broker has an answer
-to a call that it began after the kill. ``BARNABAS_CONTROLLER_KILLS=20`` does it more often than the two times of every
-run.
+Every call is answered without an error, although a call that is applied twice would fail. In the end every acknowledged
+change exists on every node, and every produced record exists once. A failover has ended when a client at each broker
+has an answer to a call that it began after the kill. ``BARNABAS_CONTROLLER_KILLS=20`` raises the number of kills from
+two.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from tests.unit.controller.controller_harness import topic
 KILLS = int(os.environ.get("BARNABAS_CONTROLLER_KILLS", "2"))
 BROKERS = 3
 WITHIN_S = 1.2 if KILLS >= 20 else 2.0
-"""controller.quorum.election.timeout.ms and 200 ms. Beside other tests, on machines that are short of time: less than
-controller.quorum.fetch.timeout.ms, which would be waited for if nobody noticed that the leader is gone.
+"""controller.quorum.election.timeout.ms and 200 ms. The limit holds beside other tests, on slow machines. It is less
+than controller.quorum.fetch.timeout.ms, the failover time if no controller noticed that the leader died.
 """
 TIMEOUT_MS = 50_000
 
@@ -73,7 +73,7 @@ class Admin(threading.Thread):
         self._client.close()
 
     def answered_since(self, moment_s: float) -> float | None:
-        """When the first call was answered that began after this moment."""
+        """Return when the first call that began after this moment was answered."""
         return next((call.ended_s for call in list(self.calls) if call.began_s > moment_s), None)
 
     def _call_create(self, name: str) -> None:
@@ -118,12 +118,13 @@ def brokers(quorum: Quorum, tmp_path: Path) -> Iterator[list[OurBroker]]:
 
 
 def fail_over(quorum: Quorum, admins: list[Admin]) -> float:
-    """Kill the active controller; seconds until the client of every broker was served again. Then it is started."""
+    """Kill the active controller and start it again. Return the seconds until the client of every broker was served
+    again."""
     active = elected(quorum)
     active.kill()
     killed_s = time.monotonic()
-    wait_until(lambda: all(each.answered_since(killed_s) for each in admins), what="a failover", timeout_s=30)
-    took_s = max(each.answered_since(killed_s) or 0 for each in admins) - killed_s
+    wait_until(lambda: all(admin.answered_since(killed_s) for admin in admins), what="a failover", timeout_s=30)
+    took_s = max(admin.answered_since(killed_s) or 0 for admin in admins) - killed_s
     active.start()
     return took_s
 
@@ -167,17 +168,17 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
     assert [seconds for seconds in took if seconds >= WITHIN_S] == []
 
 
-def check_topics(quorum: Quorum, brokers: list[OurBroker], told: dict[str, int]) -> None:
-    """Each node has what was told, and nothing else."""
+def check_topics(quorum: Quorum, brokers: list[OurBroker], acknowledged: dict[str, int]) -> None:
+    """Each node has exactly the acknowledged changes."""
     for broker in brokers:
         with SyncAdminClient(broker.bootstrap) as admin:
             names = sorted({each.name for each in admin.list_topics()} - {"produced"})
-            assert names == sorted(told)
+            assert names == sorted(acknowledged)
             described = admin.describe_topics(names).values
-            assert {name: len(described[name].partitions) for name in names} == told
+            assert {name: len(described[name].partitions) for name in names} == acknowledged
     for controller in quorum.controllers:
         shown = barnabas("shell", "--bootstrap-controller", controller.address, "ls", "/image/topics/byName")
-        assert set(shown.split()) - {"produced"} == set(told)
+        assert set(shown.split()) - {"produced"} == set(acknowledged)
 
 
 def check_records(load: Load, bootstrap: str) -> None:

@@ -1,4 +1,4 @@
-"""``barnabas cluster up``: a controller and two brokers that serve, stop with Ctrl-C, and go on with their data."""
+"""``barnabas cluster up``: a controller and two brokers that serve, stop with Ctrl-C, and continue with their data."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ BARNABAS = str(Path(sys.executable).parent / "barnabas")
 
 
 class Up:
-    """A running ``cluster up``, and what it said."""
+    """A running ``cluster up``, and its parsed output."""
 
-    def __init__(self, process: subprocess.Popen[bytes], told: dict[str, Any], stderr: Path) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], document: dict[str, Any], stderr: Path) -> None:
         self._process = process
-        self.told = told
+        self.document = document
         self._stderr = stderr
 
     @property
@@ -42,10 +42,10 @@ class Up:
 
     @property
     def pids(self) -> list[int]:
-        return [node["pid"] for node in self.told["nodes"]]
+        return [node["pid"] for node in self.document["nodes"]]
 
     def address(self, role: str, index: int) -> str:
-        return str([node["address"] for node in self.told["nodes"] if node["role"] == role][index])
+        return str([node["address"] for node in self.document["nodes"] if node["role"] == role][index])
 
     def end(self, number: signal.Signals) -> int:
         self._process.send_signal(number)
@@ -72,12 +72,14 @@ def up(folder: Path, *options: str) -> Iterator[Up]:
             process.wait(40)
 
 
-def test_a_cluster_with_acls_lets_in_who_may_and_says_how(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_with_acls_admits_its_users_and_prints_their_properties(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     port = free_ports(1)[0]
     options = ["--controllers", "1", "--brokers", "1", "--port-base", str(port), "--acls"]
     with up(tmp_path / "cluster", *options) as running:
-        users = {user["user"]: user["properties"] for user in running.told["users"]}
-        server = ["--bootstrap-server", running.told["bootstrap_server"], "--command-config"]
+        users = {user["user"]: user["properties"] for user in running.document["users"]}
+        server = ["--bootstrap-server", running.document["bootstrap_server"], "--command-config"]
         admin, alice = [*server, users["User:admin"]], [*server, users["User:alice"]]
         assert topics(["create", "orders", "--partitions", "1", *admin]) == 0
         assert topics(["create", "payments", "--partitions", "1", *alice]) == 1
@@ -89,7 +91,7 @@ def test_a_cluster_with_acls_lets_in_who_may_and_says_how(tmp_path: Path, capsys
         assert json.loads(capsys.readouterr().out)["topics"] == [
             {"topic": "orders", "operations": ["Read", "Describe"]}
         ]
-        controller = ["--bootstrap-controller", running.told["bootstrap_controller"], *admin[2:]]
+        controller = ["--bootstrap-controller", running.document["bootstrap_controller"], *admin[2:]]
         assert quorum(["describe", "--status", *controller]) == 0
 
 
@@ -123,7 +125,7 @@ def consume(bootstrap: str, topic: str, count: int) -> list[str]:
     return sorted(found)
 
 
-def test_a_cluster_serves_stops_in_order_and_goes_on_with_its_data(tmp_path: Path) -> None:
+def test_a_cluster_serves_stops_in_order_and_continues_with_its_data(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
     with up(folder, "--controllers", "1", "--brokers", "2", "--port-base", str(free_ports(1)[0])) as first:
         for index in range(2):
@@ -131,7 +133,7 @@ def test_a_cluster_serves_stops_in_order_and_goes_on_with_its_data(tmp_path: Pat
                 made = admin.create_topics([NewTopic(f"by-{index}", partitions=2, replication_factor=1)])
                 made.raise_for_errors()
                 described = admin.describe_topics([f"by-{index}"]).values[f"by-{index}"]
-                assert {each.leader for each in described.partitions} == {101, 102}
+                assert {partition.leader for partition in described.partitions} == {101, 102}
         for index in range(2):
             produce(first.address("broker", 1 - index), f"by-{index}", "before")
         refused = subprocess.run([BARNABAS, "cluster", "up", "--data", str(folder)], capture_output=True, check=False)
@@ -141,8 +143,8 @@ def test_a_cluster_serves_stops_in_order_and_goes_on_with_its_data(tmp_path: Pat
         assert first.end(signal.SIGINT) == 0, first.said
     assert not any(map(is_alive, pids))
     with up(folder) as second:
-        assert second.told["cluster_id"] == first.told["cluster_id"]
-        produce(second.told["bootstrap_server"], "by-0", "after")
+        assert second.document["cluster_id"] == first.document["cluster_id"]
+        produce(second.document["bootstrap_server"], "by-0", "after")
         assert consume(second.address("broker", 1), "by-0", 4) == ["after", "after", "before", "before"]
         os.kill(second.pids[2], signal.SIGKILL)
         deadline = time.monotonic() + 10

@@ -1,4 +1,4 @@
-"""Transactions that a real Kafka wrote are compacted by our node; both read the same from what is left."""
+"""Our node compacts transactions that a real Kafka wrote; both read the same records from the compacted log."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write(node: NodeProcess) -> None:
 
 
 def last_values(node: NodeProcess) -> dict[bytes, tuple[int, bytes]]:
-    """What a committed reader ends up with: each key's last offset and value."""
+    """Return the final view of a read_committed consumer: each key's last offset and value."""
     state: dict[bytes, tuple[int, bytes]] = {}
     for offset, key, value in consume_keyed(node, TOPIC, COMMITTED):
         if value is None:
@@ -63,7 +63,7 @@ def last_values(node: NodeProcess) -> dict[bytes, tuple[int, bytes]]:
 
 
 @pytest.mark.long
-def test_what_is_left_of_transactions_is_the_same_for_both(tmp_path: Path) -> None:
+def test_compacted_transactions_are_the_same_on_both_kinds_of_node(tmp_path: Path) -> None:
     kafka = KafkaNode(tmp_path / "kafka", settings={"log.cleaner.enable": "false"})
     kafka.start()
     create(kafka, TOPIC, CONFIG)

@@ -1,6 +1,5 @@
-"""Compaction while a fast producer writes: bounded memory, nobody blocked, the last values left and nothing else.
-
-``BARNABAS_COMPACTION_KEYS`` says how many keys there are; ``make slow`` takes a million.
+"""Compaction while a fast producer writes: memory is bounded, no client is blocked, and only the last values remain.
+``BARNABAS_COMPACTION_KEYS`` sets the number of keys; ``make slow`` uses a million.
 """
 
 from __future__ import annotations
@@ -40,18 +39,18 @@ PROJECT = Path(__file__).resolve().parents[2]
 KEYS = int(os.environ.get("BARNABAS_COMPACTION_KEYS", "20000"))
 MIB = 1024 * 1024
 DEDUPE_BYTES = max(2 * MIB, 16 * KEYS)
-"""Less than the keys need when there are many (24 bytes each): the cleaner has to come back for the rest."""
+"""Less than many keys need (24 bytes each): the cleaner needs several passes."""
 SEGMENT_BYTES = MIB if KEYS < 200_000 else 8 * MIB
 MEMORY_MARGIN = 64 * MIB
 SEED = 4711
 KILLS = 8
 KILLED_KEYS = 60_000
 BLOCKED_S = 5.0
-"""An append that takes this long was blocked; a busy machine is not."""
+"""An append of this duration was blocked; a busy machine alone does not cause it."""
 
 
 def memory(node: BarnabasNode, field: str) -> int:
-    """A field of the process's status, in bytes."""
+    """Return a field of the process's status, in bytes."""
     for line in Path(f"/proc/{node.pid}/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
@@ -59,7 +58,7 @@ def memory(node: BarnabasNode, field: str) -> int:
 
 
 class Probe:
-    """Appends one small record after the other to a partition, and remembers how long each took."""
+    """Appends one small record after the other to a partition, and records the latency of each."""
 
     def __init__(self, node: BarnabasNode) -> None:
         self._client = RawClient(node.port)
@@ -133,7 +132,7 @@ def alter(node: BarnabasNode, topic: str, **configs: str) -> None:
 
 
 def read(node: BarnabasNode, topic: str) -> Iterator[tuple[int, bytes, bytes | None]]:
-    """Offset, key and value of everything in partition 0."""
+    """Yield offset, key and value of every record in partition 0."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
@@ -187,17 +186,17 @@ def percentiles(latencies: list[float]) -> str:
 
 
 def values_left(keys: int) -> dict[int, tuple[bytes, bytes | None]]:
-    """By offset: what is left of the load when it is compacted and its tombstones are gone."""
+    """Return the expected records of the load by offset, after compaction and the removal of tombstones."""
     return {offset: (key, value) for key, (offset, value) in final_state(keys).items() if value is not None}
 
 
 def compact_all(node: BarnabasNode, probe: Probe, keys: int) -> dict[int, tuple[bytes, bytes | None]]:
-    """Have the whole load compacted until its tombstones are gone; returns what is left of it."""
+    """Have the whole load compacted until its tombstones are removed; return the remaining records."""
     total, wanted = record_count(keys), len(values_left(keys))
     alter(node, "compacted", min_cleanable_dirty_ratio="0.0")
     fill_up(probe, "compacted")
     wait_until(lambda: cleaned_up_to(node, "compacted") >= total, 600)
-    # The first cleaning says until when tombstones stay, one that comes later takes them: it needs something to clean.
+    # The first cleaning sets how long tombstones stay, a later one removes them: it needs something to clean.
     found: dict[int, tuple[bytes, bytes | None]] = {}
 
     def only_values_are_left() -> bool:
@@ -211,7 +210,9 @@ def compact_all(node: BarnabasNode, probe: Probe, keys: int) -> dict[int, tuple[
     return found
 
 
-def test_the_last_values_are_left_within_a_fixed_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_compaction_keeps_the_last_values_within_a_fixed_memory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     node = BarnabasNode(
         tmp_path,
         settings={"log.cleaner.backoff.ms": "50", "log.cleaner.dedupe.buffer.size": str(DEDUPE_BYTES)},
@@ -252,7 +253,7 @@ def test_the_last_values_are_left_within_a_fixed_memory(tmp_path: Path, capsys: 
     assert found == values_left(KEYS)
     assert list(found) == sorted(found)
     assert peak <= cap
-    # A small load may be written before the cleaner's first turn; a large one never is.
+    # A small load may be complete before the cleaner first runs; a large one never is.
     assert cleanings[0 if KEYS >= 200_000 else 1] > 0
     assert max(during) < BLOCKED_S
     assert status == 0
@@ -266,7 +267,8 @@ def is_being_cleaned(folder: Path) -> bool:
 
 
 def wait_for_a_cleaning(folder: Path, seconds: float) -> None:
-    """Until the middle of one, or for that long: left to chance, no kill might hit one on a busy machine."""
+    """Wait until the middle of a cleaning, or for that long: with random waits, kills might miss every one on a busy
+    machine."""
     deadline = time.monotonic() + seconds
     while not is_being_cleaned(folder) and time.monotonic() < deadline:
         time.sleep(0.001)
@@ -278,8 +280,8 @@ def is_cleaning(folder: Path) -> bool:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_kills_while_it_compacts_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """kill -9 at moments from a fixed seed; the producer is idempotent and goes on through all of them."""
+def test_kills_during_compaction_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """kill -9 at moments from a fixed seed; the producer is idempotent and continues through all of them."""
     node = BarnabasNode(tmp_path, settings={"log.cleaner.backoff.ms": "10"})
     node.start()
     create(

@@ -59,7 +59,7 @@ def test_librdkafka_changes_single_configs(admin: AdminClient) -> None:
         ("remote.log.reader.threads", "11"),
     ],
 )
-def test_librdkafka_may_set_what_has_no_effect_here(
+def test_librdkafka_may_set_configs_that_have_no_effect(
     admin: AdminClient, barnabas_node: BarnabasNode, name: str, value: str
 ) -> None:
     resource = ConfigResource(ResourceType.BROKER, "1")
@@ -80,7 +80,7 @@ def test_librdkafka_replaces_all_configs(admin: AdminClient) -> None:
     assert (now["retention.ms"].value, now["flush.ms"].is_default) == ("80000", True)
 
 
-def test_librdkafka_is_told_what_is_wrong(admin: AdminClient) -> None:
+def test_librdkafka_receives_the_reason_of_a_refusal(admin: AdminClient) -> None:
     resource = ConfigResource(ResourceType.TOPIC, "rdkafka-configs")
     resource.add_incremental_config(entry("retention.m", "5"))
     resource.add_incremental_config(entry("segment.bytes", "1"))

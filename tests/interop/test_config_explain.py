@@ -31,9 +31,12 @@ def test_the_level_that_wins_is_named(node: NodeProcess, capsys: pytest.CaptureF
     try:
         command = ["explain", "--bootstrap-server", node.bootstrap, "--topic", TOPIC_NAME]
         explanations: dict[str, Any] = {}
-        for _ in range(50):  # A real Kafka answers by a change a little later than it takes it.
+        for _ in range(50):  # A real Kafka applies a change a little later than it acknowledges it.
             assert main([*command, "--config", "retention.ms", "--config", "flush.ms", "-o", "json"]) == 0
-            explanations = {each["setting"]: each for each in json.loads(capsys.readouterr().out)["explanations"]}
+            explanations = {
+                explanation["setting"]: explanation
+                for explanation in json.loads(capsys.readouterr().out)["explanations"]
+            }
             if len(explanations["retention.ms"]["nodes"][0]["chain"]) == 3:
                 break
         assert explanations["flush.ms"]["nodes"] == [
@@ -53,8 +56,10 @@ def test_the_level_that_wins_is_named(node: NodeProcess, capsys: pytest.CaptureF
             }
         ]
         assert main([*command, "--config", "retention.ms"]) == 0
-        told = " ".join(capsys.readouterr().out.split())
-        assert "1 5000000 retention.ms, set on the topic 70000000 (log.retention.ms, set for all brokers); then" in told
+        printed = " ".join(capsys.readouterr().out.split())
+        assert (
+            "1 5000000 retention.ms, set on the topic 70000000 (log.retention.ms, set for all brokers); then" in printed
+        )
     finally:
         client.call(alter((BROKER, "", ("log.retention.ms", DELETE, None))))
         client.close()

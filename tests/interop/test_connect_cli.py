@@ -1,4 +1,4 @@
-"""``barnabas connect`` against a worker of ours, of which all but Spark is real."""
+"""``barnabas connect`` against a worker of ours in which everything except Spark is real."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ def test_a_connector_is_created_run_changed_and_deleted(
 
             def states(answer: Any) -> list[str]:
                 (found,) = answer["connectors"]
-                return [found["state"], *(each["state"] for each in found["tasks"])]
+                return [found["state"], *(task["state"] for task in found["tasks"])]
 
             assert (await run("health"))["status"] == "healthy"
             assert (await run("list"))["connectors"] == []
-            assert any(each["class"].endswith(".TopicToFiles") for each in (await run("plugins"))["plugins"])
-            keys = {each["name"] for each in (await run("plugin-config", "TopicToFiles"))["settings"]}
+            assert any(plugin["class"].endswith(".TopicToFiles") for plugin in (await run("plugins"))["plugins"])
+            keys = {setting["name"] for setting in (await run("plugin-config", "TopicToFiles"))["settings"]}
             assert {"directory", "format"} <= keys
 
             wrong = ["--config", "connector.class=TopicToFiles", "--config", "format=paper", "--config", "topics=t"]
             errors = (await run("create", "files", *wrong, status=1))["errors"]
-            assert [each["item"] for each in errors] == ["directory", "format"]
+            assert [error["item"] for error in errors] == ["directory", "format"]
 
             source = ["--config", "connector.class=MockSource", "--config", "tasks.max=2"]
             await run("create", "mock", *source, "--wait")

@@ -1,4 +1,5 @@
-"""The console in a real browser: live updates, buttons, forms, the keyboard, a phone. Skipped where there is none."""
+"""The console in a real browser: live updates, buttons, forms, the keyboard, a phone. Skipped on machines without a
+browser."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 
 class Worker:
-    """Its REST API and console on a socket, with a scripted herder behind."""
+    """A REST API and console on a socket, backed by a scripted herder."""
 
     def __init__(self, server: RestServer, herder: SceneHerder) -> None:
         self.server = server
@@ -77,7 +78,7 @@ def _focused(browser: Chromium) -> str:
     return str(browser.run("document.activeElement.id"))
 
 
-async def test_no_page_is_wider_than_a_phone_or_says_anything_is_wrong(browser: Chromium, worker: Worker) -> None:
+async def test_pages_fit_a_phone_and_log_no_errors(browser: Chromium, worker: Worker) -> None:
     def look() -> None:
         browser.problems.clear()
         for width, dark in ((360, False), (1280, True)):
@@ -105,7 +106,7 @@ async def test_a_long_reason_does_not_break_the_names_of_connectors(browser: Chr
     await asyncio.to_thread(look)
 
 
-async def test_a_page_follows_what_happens_and_leaves_the_user_where_he_is(browser: Chromium, worker: Worker) -> None:
+async def test_a_page_follows_changes_and_keeps_the_users_position(browser: Chromium, worker: Worker) -> None:
     task = ConnectorTaskId("orders-to-files", 1)
 
     def look() -> None:
@@ -126,7 +127,7 @@ async def test_a_page_follows_what_happens_and_leaves_the_user_where_he_is(brows
     await asyncio.to_thread(look)
 
 
-async def test_a_button_asks_first_and_then_the_worker(browser: Chromium, worker: Worker) -> None:
+async def test_a_button_asks_for_confirmation_before_it_sends_the_request(browser: Chromium, worker: Worker) -> None:
     calls = worker.herder.calls
 
     def look() -> None:
@@ -158,7 +159,7 @@ async def test_a_button_asks_first_and_then_the_worker(browser: Chromium, worker
     assert "orders-to-files" not in worker.herder.cluster.connectors
 
 
-async def test_an_answer_that_is_no_is_shown_in_the_workers_words(browser: Chromium, worker: Worker) -> None:
+async def test_a_refusal_is_shown_in_the_words_of_the_worker(browser: Chromium, worker: Worker) -> None:
     def look() -> None:
         browser.size(1280)
         browser.open(worker.url + "connectors/lines")
@@ -166,12 +167,12 @@ async def test_an_answer_that_is_no_is_shown_in_the_workers_words(browser: Chrom
         del worker.herder.cluster.connectors["lines"]
         browser.click("#confirm-yes")
         browser.wait_for("document.getElementById('alarm').textContent === 'Connector lines not found'")
-        browser.wait_for("document.querySelector('h1').textContent === 'That did not work'")
+        browser.wait_for("document.querySelector('h1').textContent === 'The request failed'")
 
     await asyncio.to_thread(look)
 
 
-async def test_the_keyboard_is_enough(browser: Chromium, worker: Worker) -> None:
+async def test_the_console_is_usable_with_the_keyboard_alone(browser: Chromium, worker: Worker) -> None:
     def look() -> None:
         browser.size(1280)
         browser.open(worker.url)
@@ -189,9 +190,7 @@ async def test_the_keyboard_is_enough(browser: Chromium, worker: Worker) -> None
     await asyncio.to_thread(look)
 
 
-async def test_a_connector_is_made_by_a_form_whose_errors_are_next_to_their_fields(
-    browser: Chromium, worker: Worker
-) -> None:
+async def test_a_form_creates_a_connector_and_shows_errors_beside_fields(browser: Chromium, worker: Worker) -> None:
     connectors = worker.herder.cluster.connectors
 
     def look() -> None:
@@ -242,7 +241,7 @@ async def test_a_connector_is_changed_as_json(browser: Chromium, worker: Worker)
         browser.wait_for("document.getElementById('json-text').value.includes('/data/out.txt')")
         browser.type("#json-text", "{")
         browser.click("#save")
-        browser.wait_for("document.getElementById('problems').textContent.includes('is no JSON')")
+        browser.wait_for("document.getElementById('problems').textContent.includes('is not JSON')")
         browser.type("#json-text", json.dumps(config))
         browser.click("#as-form")
         browser.wait_for("document.getElementById('setting-tasks.max')?.value === '2'")
@@ -253,7 +252,7 @@ async def test_a_connector_is_changed_as_json(browser: Chromium, worker: Worker)
     assert connectors["stopped-one"].config == {**config, "tasks.max": "2", "name": "stopped-one"}
 
 
-async def test_a_worker_that_is_gone_is_told(browser: Chromium, worker: Worker) -> None:
+async def test_a_stopped_worker_is_reported(browser: Chromium, worker: Worker) -> None:
     def look(condition: str) -> None:
         browser.wait_for(condition)
 

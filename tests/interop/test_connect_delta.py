@@ -1,6 +1,7 @@
-"""Workers that write a Delta table together and are killed with batches on their way: each record is there once.
+"""Workers that write a Delta table together and are killed during batches: each record is stored once.
 
-Their folders are apart, so whoever goes on has no checkpoint of the one before, and numbers its batches anew.
+Their folders are separate, so the next worker has no checkpoint of the previous one, and numbers its batches from the
+start.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def sink(path: Path) -> dict[str, str]:
 
 
 def rows(path: Path) -> Counter[tuple[int, int]]:
-    """How often each record is in the table, from its log and files alone."""
+    """Return how often each record is in the table, from its log and files alone."""
     files: set[str] = set()
     for commit in sorted(path.glob("_delta_log/*[0-9].json")):
         for action in map(json.loads, commit.read_text().splitlines()):
@@ -70,7 +71,7 @@ def rows(path: Path) -> Counter[tuple[int, int]]:
 
 
 def ends(node: BarnabasNode) -> dict[int, int]:
-    partitions = {TopicPartition(TOPIC, each): OffsetSpec.latest() for each in range(PARTITIONS)}
+    partitions = {TopicPartition(TOPIC, partition): OffsetSpec.latest() for partition in range(PARTITIONS)}
     with AdminClient.sync(node.bootstrap) as admin:
         return {each.partition: at.offset for each, at in admin.list_offsets(partitions).values.items()}
 
@@ -78,12 +79,12 @@ def ends(node: BarnabasNode) -> dict[int, int]:
 def until(ask: Callable[[], Any], wanted: Callable[[Any], bool], *, within_s: float = 240) -> Any:
     deadline = time.monotonic() + within_s
     while not wanted(found := ask()):
-        assert time.monotonic() < deadline, f"in the end it was {found}"
+        assert time.monotonic() < deadline, f"the last value was {found}"
         time.sleep(0.5)
     return found
 
 
-def test_workers_that_are_killed_double_and_lose_no_row(tmp_path: Path) -> None:
+def test_killed_workers_double_and_lose_no_row(tmp_path: Path) -> None:
     table = tmp_path / "table"
     node = BarnabasNode(tmp_path / "node", settings={"group.min.session.timeout.ms": "1000"})
     with ExitStack() as stack:

@@ -1,4 +1,5 @@
-"""A real Connect worker and a member of ours in one group: each leads the other, and each moves work to the other."""
+"""A real Connect worker and a member of ours in one group: each leads the other in turn, and each moves work to the
+other."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def member(bootstrap: str, protocol: ProtocolVersion = ProtocolVersion.SESSIONED
 
 
 async def until_runs(worker: ConnectWorker, wanted: set[str]) -> None:
-    """Until the real worker runs these, by what it wrote as their states."""
+    """Wait until the real worker runs these, according to the states that it wrote."""
     for each in sorted(wanted):
         await asyncio.to_thread(wait_for_state, worker, *each.partition("-")[::2])
 
@@ -63,7 +64,7 @@ async def ours_leads_then_theirs(bootstrap: str, folder: Path, *, switches: bool
     settings = {
         **worker_settings(bootstrap, GROUP),
         "scheduled.rebalance.max.delay.ms": str(DELAY_MS),
-        "heartbeat.interval.ms": "300",  # It hears of a rebalance by its heartbeats.
+        "heartbeat.interval.ms": "300",  # It learns of a rebalance from its heartbeats.
     }
     java = ConnectWorker(folder / "java", settings)
     async with member(bootstrap) as ours:
@@ -98,12 +99,12 @@ async def theirs_leads(bootstrap: str, java: ConnectWorker) -> None:
 
 
 async def down_and_up_again(bootstrap: str, java: ConnectWorker) -> None:
-    """One member of an older protocol takes all with it, and its leaving brings all back."""
+    """A member with an older protocol downgrades the whole group, and its departure reverts that."""
     async with member(bootstrap) as ours:
         membership = ours.client.membership
         await ours.until(lambda: len(ours.running) == 2, "a member")
         for older in (ProtocolVersion.COMPATIBLE, ProtocolVersion.EAGER):
-            await beside_an_older_one(bootstrap, older, ours, java)
+            await beside_an_older_member(bootstrap, older, ours, java)
             await ours.until(lambda: membership.protocol is ProtocolVersion.SESSIONED, "sessioned again")
             await ours.until(lambda: len(ours.running) == 2 and membership.is_settled, "settled again")
         changes = [notice for notice in ours.notices if isinstance(notice, ProtocolChanged)]
@@ -118,7 +119,9 @@ async def down_and_up_again(bootstrap: str, java: ConnectWorker) -> None:
     await until_runs(java, EVERYTHING)
 
 
-async def beside_an_older_one(bootstrap: str, older: ProtocolVersion, ours: ConnectMember, java: ConnectWorker) -> None:
+async def beside_an_older_member(
+    bootstrap: str, older: ProtocolVersion, ours: ConnectMember, java: ConnectWorker
+) -> None:
     async with member(bootstrap, older) as other:
         one, two = ours.client.membership, other.client.membership
         await ours.until(lambda: one.protocol is older and one.is_settled, f"{older.name} now")
@@ -136,7 +139,7 @@ def test_a_real_worker_follows_ours_and_leads_ours(
 
 
 @pytest.mark.long
-def test_one_of_an_older_protocol_takes_both_kinds_with_it_on_a_real_broker(
+def test_a_member_with_an_older_protocol_downgrades_both_kinds_on_a_real_broker(
     kafka_peer: Path, real_kafka: KafkaNode, tmp_path: Path
 ) -> None:
     asyncio.run(ours_leads_then_theirs(real_kafka.bootstrap, tmp_path, switches=True))

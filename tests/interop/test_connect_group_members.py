@@ -1,4 +1,5 @@
-"""Members of ours in one group on our own node, over sockets: they share work, leave fast, and survive the broker."""
+"""Members of ours in one group on our own node, over sockets: they share work, leave fast, and survive a broker
+restart."""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ def test_the_work_of_a_member_that_leaves_has_moved_within_three_seconds(barnaba
         ):
             await shared_by_two(one, two)
             began = time.monotonic()
-            await one.leave()  # Whoever leads: the other one knows what to do.
+            await one.leave()  # Either may lead: the other one knows its assignment.
             await two.until(lambda: len(two.running) == 8, "running everything")
             return time.monotonic() - began
 
@@ -68,7 +69,7 @@ def test_members_outlive_a_restart_of_the_broker(tmp_path: Path) -> None:
         asyncio.run(scenario(node))
 
 
-def test_while_there_is_no_broker_the_member_says_so_once_and_goes_on() -> None:
+def test_without_a_broker_the_member_logs_it_once_and_retries() -> None:
     async def scenario() -> None:
         bootstrap = f"127.0.0.1:{free_ports(1)[0]}"
         notices: list[object] = []

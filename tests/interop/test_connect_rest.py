@@ -1,4 +1,4 @@
-"""The REST server on real sockets: TLS, certificates of clients, and a certificate that changes while it runs."""
+"""The REST server on real sockets: TLS, client certificates, and a certificate that changes while the server runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def worker(cluster: ScriptedCluster, **properties: str) -> AsyncIterator[t
 
 
 @pytest.mark.anyio
-async def test_a_follower_forwards_over_sockets_and_pages_of_404_come_first() -> None:
+async def test_a_follower_forwards_over_sockets_and_404_pages_take_precedence() -> None:
     cluster = ScriptedCluster("")
     settings = RestSettings.read({"listeners": "http://localhost:0"})
     starting = RestServer(settings, clock=_Clock(), random_bytes=os.urandom)
@@ -103,7 +103,7 @@ async def test_https_with_certificates_of_clients_and_between_workers(tmp_path: 
             made = await client.put(follower.advertised_url + "connectors/c/config", json=config)
             assert made.status_code == 201, made.text
             assert made.headers["location"] == follower.advertised_url + "connectors/c"
-            # A renewed certificate is seen by new connections; the worker goes on meanwhile.
+            # New connections receive a renewed certificate; the worker runs on meanwhile.
             (listening,) = leader._http_listeners
             before = await _certificate_of(leader)
             authority.issue("worker").write_pkcs12(store)
@@ -115,7 +115,7 @@ async def test_https_with_certificates_of_clients_and_between_workers(tmp_path: 
 
 
 @pytest.mark.anyio
-async def test_a_port_that_is_taken_and_a_store_that_is_none_are_named(tmp_path: Path) -> None:
+async def test_a_used_port_and_an_invalid_keystore_are_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         listener = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(UnusableRestSetting, match=listener):
@@ -127,7 +127,7 @@ async def test_a_port_that_is_taken_and_a_store_that_is_none_are_named(tmp_path:
 
 
 @pytest.mark.anyio
-async def test_requests_that_are_no_http_end_the_connection() -> None:
+async def test_requests_that_are_not_http_close_the_connection() -> None:
     async with worker(ScriptedCluster()) as (server, _):
         for data in (
             b"\x00\x01\x02\r\n\r\n",
@@ -147,7 +147,7 @@ async def test_requests_that_are_no_http_end_the_connection() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("whole", [b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"])
-async def test_a_head_that_never_ends_ends_the_connection(monkeypatch: pytest.MonkeyPatch, whole: bytes) -> None:
+async def test_an_endless_request_head_closes_the_connection(monkeypatch: pytest.MonkeyPatch, whole: bytes) -> None:
     monkeypatch.setattr("barnabas.connect.rest.http_connection.IDLE_S", 0.3)
     async with worker(ScriptedCluster()) as (server, _):
         reader, writer = await asyncio.open_connection("127.0.0.1", server.ports[0])
@@ -169,7 +169,7 @@ async def test_a_head_that_never_ends_ends_the_connection(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", ""])
-def test_no_answer_waits_for_the_peers_word_about_its_first_piece(host: str) -> None:
+def test_answers_do_not_wait_for_the_acknowledgement_of_their_first_segment(host: str) -> None:
     with (
         bind(Listener("http", host, 0)) as listening,
         socket.create_connection(("127.0.0.1", listening.getsockname()[1])),

@@ -1,6 +1,5 @@
 """Every recorded REST exchange of real Connect workers, replayed against two workers of ours on a cluster of ours.
-
-Their tasks run on Spark, one for each worker.
+Their tasks run on one Spark session for each worker.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ pytestmark = [
     pytest.mark.interop,
     pytest.mark.long,
     pytest.mark.timeout(600),
-    # Of kafka-python, which is asked for the session key.
+    # Logs of kafka-python, which reads the session key.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
 ]
 
@@ -32,7 +31,7 @@ _GROUP = "captures"
 
 @contextlib.contextmanager
 def _two_workers(folder: Path, node: BarnabasNode) -> Iterator[tuple[BarnabasWorker, BarnabasWorker]]:
-    """The first one leads: it was alone."""
+    """The first worker leads: it was alone."""
     settings = worker_settings(node.bootstrap, _GROUP)
     # Recorded requests are signed as Java's workers sign, without the header that ours add.
     settings["barnabas.connect.require.fresh.signatures"] = "false"
@@ -45,7 +44,7 @@ def _two_workers(folder: Path, node: BarnabasNode) -> Iterator[tuple[BarnabasWor
 
 
 def _start_spark(url: str) -> None:
-    """On both workers, by a task for each: it may take longer than the replay waits for anything."""
+    """Start Spark on both workers with a task on each: this may take longer than any wait of the replay."""
     names = ("warm-up-0", "warm-up-1")
     with httpx.Client(base_url=url, timeout=60, trust_env=False) as client:
         for name in names:
@@ -60,7 +59,7 @@ def _start_spark(url: str) -> None:
 
 
 def _runs(status: httpx.Response) -> bool:
-    return status.status_code == 200 and [each["state"] for each in status.json()["tasks"]] == ["RUNNING"]
+    return status.status_code == 200 and [task["state"] for task in status.json()["tasks"]] == ["RUNNING"]
 
 
 async def _replayed(urls: Mapping[str, str], key: bytes, data: Path) -> list[Replayed]:
@@ -86,6 +85,10 @@ def test_workers_of_ours_answer_as_recorded(tmp_path: Path) -> None:
             _start_spark(first.url)
             key = session_key_of(node.bootstrap, f"{_GROUP}-configs")
             results = asyncio.run(_replayed({"A": first.url, "B": second.url}, key, tmp_path))
-    wrong = {each.capture.name: each.differences for each in results if bool(each.differences) != bool(each.expected)}
+    wrong = {
+        result.capture.name: result.differences
+        for result in results
+        if bool(result.differences) != bool(result.expected)
+    }
     assert not wrong
     assert len(results) > 195

@@ -1,7 +1,6 @@
-"""Unmodified clients of others get from our worker what they get from Kafka's: the same calls to both, side by side.
-
-Both workers have a group of their own on one node of ours. What may differ is named here: who a worker is, versions,
-the words of an error, and what else one of them has (plugins, settings of ours that Kafka does not know).
+"""Unmodified third-party clients receive the same answers from our worker as from Kafka's: the same calls run against
+both. Each worker has its own group on one node of ours. The allowed differences are listed here: the identity of a
+worker, versions, error texts, and extras of one of them (plugins, settings of ours that Kafka does not know).
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FILE_SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 _OF_A_WORKER = {"worker_id", "workerId", "version", "commit"}
 _LISTS_OF_PLUGINS = {"plugins", "list-plugins"}
 _ON_THE_WAY = {"RESTARTING", "UNASSIGNED"}
-"""What is shown of a restart depends on how soon one asks."""
+"""The visible state of a restart depends on when it is requested."""
 _HTTP_ERROR = re.compile(r"(\d{3}) \w+ Error: ")
 
 
@@ -36,7 +35,7 @@ _HTTP_ERROR = re.compile(r"(\d{3}) \w+ Error: ")
 def workers(
     barnabas_node: BarnabasNode, kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, str]]:
-    """Their URLs by side."""
+    """The URLs of the workers by side."""
     folder = tmp_path_factory.mktemp("clients")
     real = ConnectWorker(folder / "kafka", worker_settings(barnabas_node.bootstrap, "clients-kafka"))
     ours = BarnabasWorker(folder / "barnabas", worker_settings(barnabas_node.bootstrap, "clients-barnabas"))
@@ -49,50 +48,50 @@ def workers(
             worker.stop(timeout_s=60)
 
 
-def test_the_java_client_gets_the_same_from_both(workers: Mapping[str, str], tmp_path: Path) -> None:
+def test_the_java_client_receives_the_same_from_both_workers(workers: Mapping[str, str], tmp_path: Path) -> None:
     client = JavaClient()
-    told = {side: client.tell(workers[side], _file(tmp_path, side), f"java-client-{side}") for side in SIDES}
-    assert len(told["kafka"]) > 30
-    _assert_same(told)
+    answers = {side: client.tell(workers[side], _file(tmp_path, side), f"java-client-{side}") for side in SIDES}
+    assert len(answers["kafka"]) > 30
+    _assert_same(answers)
 
 
-def test_the_python_client_gets_the_same_from_both(workers: Mapping[str, str], tmp_path: Path) -> None:
+def test_the_python_client_receives_the_same_from_both_workers(workers: Mapping[str, str], tmp_path: Path) -> None:
     client = PythonClient()
 
     def tell(side: str) -> dict[str, Answer]:
         return _story(lambda *arguments: client.call(workers[side], *arguments), _file(tmp_path, side), side)
 
     with ThreadPoolExecutor(2) as pool:
-        told = dict(zip(SIDES, pool.map(tell, SIDES), strict=True))
-    assert len(told["kafka"]) > 25
-    _assert_same(told)
+        answers = dict(zip(SIDES, pool.map(tell, SIDES), strict=True))
+    assert len(answers["kafka"]) > 25
+    _assert_same(answers)
 
 
 def _story(call: Callable[..., Answer], file: Path, side: str) -> dict[str, Answer]:
-    """Every command of ``kc`` on a connector that is made and deleted."""
+    """Run every command of ``kc`` on a connector that is created and deleted."""
     topic = f"python-client-{side}"
     config = {"connector.class": FILE_SOURCE, "tasks.max": "1", "file": str(file), "topic": topic}
     wrong = {**config, "tasks.max": "many"}
-    told: dict[str, Answer] = {}
+    answers: dict[str, Answer] = {}
 
     def tell(*arguments: str, name: str | None = None) -> None:
-        told[name or " ".join(arguments)] = call(*arguments)
+        answers[name or " ".join(arguments)] = call(*arguments)
 
     def wait(wanted: str, *arguments: str) -> None:
         deadline = time.monotonic() + 90
         while True:
-            told[f"{' '.join(arguments)} until {wanted.removesuffix(side)}"] = found = call(*arguments)
+            answers[f"{' '.join(arguments)} until {wanted.removesuffix(side)}"] = found = call(*arguments)
             if wanted in json.dumps(found.content) or time.monotonic() > deadline:
                 return
             time.sleep(0.2)
 
     tell("info")
     tell("list-plugins")
-    tell("list", name="list of none")
+    tell("list", name="list without connectors")
     tell("get", "missing")
     tell("validate-config", "FileStreamSourceConnector", "-d", json.dumps(config), name="validate")
-    tell("validate-config", "FileStreamSourceConnector", "-d", json.dumps(wrong), name="validate what is wrong")
-    tell("create", "-d", json.dumps({"name": "wrong", "config": wrong}), name="create what is wrong")
+    tell("validate-config", "FileStreamSourceConnector", "-d", json.dumps(wrong), name="validate invalid settings")
+    tell("create", "-d", json.dumps({"name": "wrong", "config": wrong}), name="create with invalid settings")
     tell("create", "-d", json.dumps({"name": "file", "config": config}), name="create")
     wait("RUNNING", "task-status", "file", "0")
     tell("create", "-d", json.dumps({"name": "file", "config": config}), name="create again")
@@ -116,20 +115,20 @@ def _story(call: Callable[..., Answer], file: Path, side: str) -> dict[str, Answ
     tell("update", "file", "-d", json.dumps({**config, "batch.size": "1000"}), name="update")
     wait("batch.size", "config", "file")
     tell("delete", "file")
-    tell("delete", "file", name="delete what is gone")
-    tell("list", name="list in the end")
-    return told
+    tell("delete", "file", name="delete a deleted connector")
+    tell("list", name="final list")
+    return answers
 
 
 def _file(folder: Path, side: str) -> Path:
-    """A connector's."""
+    """Write the input file of a connector. Return its path."""
     file = folder / f"{side}.txt"
     file.write_text("one\ntwo\nthree\n")
     return file
 
 
-def _assert_same(told: Mapping[str, Mapping[str, Answer]]) -> None:
-    kafka, ours = told["kafka"], told["barnabas"]
+def _assert_same(answers: Mapping[str, Mapping[str, Answer]]) -> None:
+    kafka, ours = answers["kafka"], answers["barnabas"]
     assert list(kafka) == list(ours)
     failed = {name for name, answer in kafka.items() if not answer.is_success}
     assert failed == {name for name, answer in ours.items() if not answer.is_success}
@@ -144,7 +143,7 @@ def _assert_same(told: Mapping[str, Mapping[str, Answer]]) -> None:
 
 
 def _comparable(answer: Answer, side: str) -> Any:
-    """Without who a worker is, and of an HTTP error without the URL and the phrase beside its number."""
+    """Remove the identity of a worker, and from an HTTP error the URL and the reason phrase."""
     text = json.dumps(answer.content)
     for one in (f"{side}.txt", f"client-{side}"):
         text = text.replace(one, one.replace(side, "side"))
@@ -166,7 +165,7 @@ def _common(value: Any) -> Any:
 
 
 def _common_setting(setting: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Of a validation. Ours is described in other words, has converters of its own, and classes have other versions."""
+    """Normalize a validation. Our descriptions differ, we have our own converters, and classes have other versions."""
     definition, value = dict(setting["definition"]), dict(setting["value"])
     del definition["documentation"]
     for name in ("recommendedValues", "recommended_values"):
@@ -176,10 +175,10 @@ def _common_setting(setting: Mapping[str, Mapping[str, Any]]) -> Any:
         for name in ("defaultValue", "default_value"):
             definition.pop(name, None)
     if definition["name"] == "file":
-        del definition["required"]  # Kafka's reads its standard input without one, ours reads files.
+        del definition["required"]  # Without a file, Kafka's source reads its standard input; ours reads only files.
     return definition, value
 
 
 def _kinds(plugins: Sequence[Mapping[str, str]]) -> Any:
-    """Names of classes differ: which kinds there are, and what is said of each."""
+    """Class names differ: compare the kinds and their descriptions."""
     return sorted({(plugin["type"], *sorted(plugin)) for plugin in plugins})

@@ -1,4 +1,4 @@
-"""Connect's internal topics are common property: what a worker of Kafka's writes is read by ours, and the reverse."""
+"""Connect's internal topics are interchangeable: our worker reads what a Kafka worker writes, and the reverse."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
 
 
 class Stores:
-    """What our worker makes of the topics of a group."""
+    """The state that our worker reads from the topics of a group."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         self.configs, self.statuses, self.offsets = ConfigState(), StatusState(), OffsetState()
@@ -78,7 +78,7 @@ class Stores:
         await asyncio.gather(*(log.close() for log in (self.config_log, self.status_log, self.offset_log)))
 
 
-def test_what_a_worker_of_kafkas_writes_is_read_by_ours(node: BarnabasNode, tmp_path: Path) -> None:
+def test_our_worker_reads_what_a_kafka_worker_writes(node: BarnabasNode, tmp_path: Path) -> None:
     settings = worker_settings(node.bootstrap, "read")
     lines = tmp_path / "lines.txt"
     lines.write_text("one\ntwo\n")
@@ -113,7 +113,7 @@ def test_what_a_worker_of_kafkas_writes_is_read_by_ours(node: BarnabasNode, tmp_
     asyncio.run(check())
 
 
-def test_a_worker_of_kafkas_goes_on_with_what_ours_wrote(node: BarnabasNode, tmp_path: Path) -> None:
+def test_a_kafka_worker_continues_from_what_our_worker_wrote(node: BarnabasNode, tmp_path: Path) -> None:
     settings = worker_settings(node.bootstrap, "written")
     lines = tmp_path / "lines.txt"
     lines.write_text("read already\nnew\n")
@@ -166,14 +166,14 @@ def test_a_worker_of_kafkas_goes_on_with_what_ours_wrote(node: BarnabasNode, tmp
 
     async def check() -> None:
         async with Stores(settings) as stores:
-            assert stores.config.session_key == key  # It was taken as it is: nobody made another one.
+            assert stores.config.session_key == key  # The existing topic was used: no worker created another one.
         assert await read_topic(node.bootstrap, "written-lines", count=1) == [b"new"]
 
     asyncio.run(check())
 
 
 async def read_topic(bootstrap: str, name: str, *, count: int) -> list[bytes | None]:
-    """The values in partition 0 of a topic, when there are so many."""
+    """Return the values in partition 0 of a topic, once there are this many."""
     values: list[bytes | None] = []
     async with NetworkClient(client_config({"bootstrap.servers": bootstrap})) as network:
         source = TopicMetadataSource(network, name)

@@ -1,4 +1,5 @@
-"""Leaders of an internal topic are killed while two workers write and read it: all is told once, to both, in order."""
+"""Leaders of an internal topic are killed while two workers write and read it: both receive every record once, in
+order."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ QUICK_FAILOVER = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interva
 
 @pytest.fixture
 def brokers(tmp_path: Path) -> Iterator[list[OurBroker]]:
-    """Three brokers, of which two may be killed; the first one votes too."""
+    """Three brokers, of which two may be killed; the first is also a voter."""
     with running_barnabas(tmp_path / "1", settings={"node.id": "1", **QUICK_FAILOVER}) as node:
         cluster_id = asyncio.run(_cluster_id(node.bootstrap))
         controllers = f"127.0.0.1:{node.controller_port}"
@@ -58,17 +59,17 @@ async def _leader(admin: AdminClient) -> int | None:
     return leader
 
 
-def test_no_record_is_lost_or_told_twice_while_leaders_are_killed(brokers: Sequence[OurBroker]) -> None:
+def test_no_record_is_lost_or_delivered_twice_while_leaders_are_killed(brokers: Sequence[OurBroker]) -> None:
     settings = {
         "bootstrap.servers": ",".join(broker.bootstrap for broker in brokers),
         "group.id": "g",
         "config.storage.topic": TOPIC,
     }
-    told: list[list[ConsumerRecord]] = [[], []]
+    received: list[list[ConsumerRecord]] = [[], []]
 
     async def check() -> None:
         properties = internal_client_properties(settings, "configs")
-        writer, reader = (TopicLog(config_topic(settings), properties, records.append) for records in told)
+        writer, reader = (TopicLog(config_topic(settings), properties, records.append) for records in received)
 
         async def write(until: asyncio.Event) -> int:
             count = 0
@@ -76,7 +77,7 @@ def test_no_record_is_lost_or_told_twice_while_leaders_are_killed(brokers: Seque
                 await writer.write([(b"key", b"%d" % count)], timeout_s=60)
                 count += 1
                 await reader.read_to_end(timeout_s=60)
-                assert told[1][-1].value == b"%d" % (count - 1)
+                assert received[1][-1].value == b"%d" % (count - 1)
             return count
 
         async with writer, reader, AdminClient(settings["bootstrap.servers"]) as admin:
@@ -97,7 +98,7 @@ def test_no_record_is_lost_or_told_twice_while_leaders_are_killed(brokers: Seque
             enough.set()
             written = await writing
             await writer.read_to_end()
-        for records in told:
+        for records in received:
             assert [record.value for record in records] == [b"%d" % number for number in range(written)]
             assert [record.offset for record in records] == sorted({record.offset for record in records})
 

@@ -1,6 +1,5 @@
-"""Whole workers of ours on a node of ours: they share connectors, take over from each other, and say so.
-
-All but Spark is real. What runs tasks only says so and checks that no task runs twice (``TaskLedger``).
+"""Complete workers of ours on a node of ours: they share connectors, take over from each other, and report it.
+Everything except Spark is real. The task runner only records runs and checks that no task runs twice (``TaskLedger``).
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ MOCK = {"connector.class": "MockSource", "tasks.max": "3"}
 
 
 def _runs_on(count: int, *workers: InProcessWorker):  # type: ignore[no-untyped-def]
-    """Whether the connector and so many tasks run on one of these workers."""
+    """Return whether the connector and this many tasks run on one of these workers."""
     ids = {worker.worker_id for worker in workers}
 
     def wanted(status: dict) -> bool:
@@ -44,7 +43,7 @@ def _runs_on(count: int, *workers: InProcessWorker):  # type: ignore[no-untyped-
 
 
 async def _leader_first(*workers: InProcessWorker) -> list[InProcessWorker]:
-    """Once all are in the group and agree on the leader."""
+    """Wait until all are in the group and agree on the leader. Return the workers, the leader first."""
     groups = [worker.running.herder.context.group for worker in workers]
     await eventually(
         lambda: all(group.is_up_to_date for group in groups) and len({group.leader_url for group in groups}) == 1
@@ -53,7 +52,7 @@ async def _leader_first(*workers: InProcessWorker) -> list[InProcessWorker]:
     return [leader, *(worker for worker in workers if worker is not leader)]
 
 
-def test_two_workers_share_a_connector_and_one_takes_over_what_the_other_had(barnabas_node: BarnabasNode) -> None:
+def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnabas_node: BarnabasNode) -> None:
     async def story() -> None:
         ledger = TaskLedger()
         options: dict[str, Any] = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}
@@ -67,7 +66,7 @@ def test_two_workers_share_a_connector_and_one_takes_over_what_the_other_had(bar
             assert (created.status_code, created.json()["tasks"]) == (201, [])
             assert created.headers["Location"].startswith(follower.url)
             status = await leader.until("/connectors/m/status", _runs_on(3, one, two))
-            assert {each["worker_id"] for each in status["tasks"]} == {one.worker_id, two.worker_id}
+            assert {task["worker_id"] for task in status["tasks"]} == {one.worker_id, two.worker_id}
 
             paused = await follower.request("PUT", "/connectors/m/pause")
             assert paused.status_code == 202
@@ -76,7 +75,7 @@ def test_two_workers_share_a_connector_and_one_takes_over_what_the_other_had(bar
             await follower.until("/connectors/m/status", _runs_on(3, one, two))
             restarted = await follower.request("POST", "/connectors/m/restart?includeTasks=true")
             assert restarted.status_code == 202
-            assert {each["state"] for each in restarted.json()["tasks"]} == {"RESTARTING"}
+            assert {task["state"] for task in restarted.json()["tasks"]} == {"RESTARTING"}
             await follower.until("/connectors/m/status", _runs_on(3, one, two))
 
             metrics = (await leader.request("GET", "/metrics")).text
@@ -91,7 +90,7 @@ def test_two_workers_share_a_connector_and_one_takes_over_what_the_other_had(bar
     asyncio.run(asyncio.wait_for(story(), 90))
 
 
-def test_work_of_a_worker_that_leaves_moves_at_once(barnabas_node: BarnabasNode) -> None:
+def test_the_work_of_a_leaving_worker_moves_immediately(barnabas_node: BarnabasNode) -> None:
     async def story() -> float:
         ledger = TaskLedger()
         async with in_process_worker(barnabas_node.bootstrap, "leaving", ledger) as stays:
@@ -104,7 +103,7 @@ def test_work_of_a_worker_that_leaves_moves_at_once(barnabas_node: BarnabasNode)
             return time.monotonic() - began
 
     took_s = asyncio.run(asyncio.wait_for(story(), 90))
-    assert took_s < 15  # On a quiet machine 1; the machine of the tests may be anything but.
+    assert took_s < 15  # On an idle machine 1; the machine of the tests may be busy.
 
 
 def test_a_failing_task_is_restarted_and_its_status_says_so_without_secrets(
@@ -144,7 +143,7 @@ def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: Barna
         ledger, lines = TaskLedger(), []
         recorded: dict[str, Any] = {
             "barnabas.connect.require.fresh.signatures": "false"
-        }  # Requests of Java's, without our header.
+        }  # Requests of Java workers, without our header.
         async with (
             AdminClient(barnabas_node.bootstrap) as admin,
             in_process_worker(barnabas_node.bootstrap, "captures", ledger, **recorded) as one,
@@ -161,7 +160,9 @@ def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: Barna
                 return await leader.client.request(method, url, headers=dict(headers), content=body)
 
             results = await connect_captures.replay(send, session_key=herder.keys.key.key, data=str(tmp_path))
-            connect_captures.report([each for each in results if each.capture.name not in _NEED_SPARK], lines.append)
+            connect_captures.report(
+                [result for result in results if result.capture.name not in _NEED_SPARK], lines.append
+            )
         return lines
 
     lines = asyncio.run(asyncio.wait_for(story(), 500))
@@ -169,29 +170,29 @@ def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: Barna
 
 
 _NEED_SPARK = {"get-topics", "get-topics-2", "logger-cluster-B"}
-"""Which topics a source has used is known to its task; and loggers belong to a process, here to both workers."""
+"""A source's used topics are known to its task. Loggers belong to a process, here to both workers."""
 
 
 @pytest.mark.parametrize(
-    ("setting", "text", "error", "told"),
+    ("setting", "text", "error", "message"),
     [
         ("key.converter", "com.example.Mine", InvalidWorkerConfig, "available converters are"),
         ("barnabas.connect.spark.master", "yarn", ConfigException, "spark://host:port"),
     ],
 )
-def test_what_can_be_checked_without_the_cluster_is_refused_without_it(
-    setting: str, text: str, error: type[Exception], told: str
+def test_invalid_settings_are_refused_without_contacting_the_cluster(
+    setting: str, text: str, error: type[Exception], message: str
 ) -> None:
     async def story() -> None:
         settings = worker_settings("127.0.0.1:1", "refused") | {"listeners": "http://127.0.0.1:0", setting: text}
         worker = Worker(worker_config_of(settings), make_spark_runtime)
-        with pytest.raises(error, match=told):
+        with pytest.raises(error, match=message):
             await worker.start()
 
     asyncio.run(asyncio.wait_for(story(), 30))
 
 
-def test_a_cluster_that_is_not_there_is_waited_for_aloud_and_not_for_ever(
+def test_a_worker_logs_that_it_waits_for_the_cluster_and_gives_up_in_time(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(worker_module, "_START_TIMEOUT_S", 0.4)

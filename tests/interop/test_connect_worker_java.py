@@ -1,4 +1,4 @@
-"""A worker of Kafka's own and one of ours in one group, each as leader and as follower."""
+"""A Kafka worker and one of ours in one group, each as leader and as follower."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _all_run(status: dict[str, Any]) -> bool:
 
 
 async def _ask_java(worker: ConnectWorker, method: str, path: str, body: object = None) -> Any:
-    """Again while it rebalances, which a worker of Kafka's answers with 409, or 500."""
+    """Repeat the request during a rebalance, which a Kafka worker answers with 409 or 500."""
     for _ in range(100):
         try:
             return await asyncio.to_thread(worker.request, method, path, body)
@@ -83,7 +83,7 @@ def test_a_java_worker_and_ours_share_connectors(
             for name in ("f0", "f1"):
                 await _status(ours, name, _all_run)
             owners = {(await _status(ours, name, _all_run))["tasks"][0]["worker_id"] for name in ("f0", "f1")}
-            assert len(owners) == 2, owners  # One each.
+            assert len(owners) == 2, owners  # One for each worker.
             assert group.is_leader is ours_leads
             assert group.protocol_version.name == "SESSIONED"
             assert not group.are_all_members_ours
@@ -91,7 +91,7 @@ def test_a_java_worker_and_ours_share_connectors(
             unsigned = await ours.client.post(f"{leader}/connectors/f0/tasks", json=[])
             assert unsigned.status_code == 400, unsigned.text
 
-            # What either of them is told, both do.
+            # A request to either of them takes effect on both.
             java_sees = await _ask_java(java_worker, "GET", "/connectors?expand=status")
             ours_sees = (await ours.request("GET", "/connectors?expand=status")).json()
             assert java_sees == ours_sees
@@ -111,7 +111,7 @@ def test_a_java_worker_and_ours_share_connectors(
 
 
 async def _quiet(state: Callable[[], object], *, for_s: float = 6, tries: int = 5) -> None:
-    """A rebalance may still follow the last status, or a slow machine may bring one; a circle does not end."""
+    """A rebalance may still follow the last status, or a slow machine may cause one; a cycle does not end."""
     for _ in range(tries):
         before = state()
         await asyncio.sleep(for_s)
@@ -121,7 +121,7 @@ async def _quiet(state: Callable[[], object], *, for_s: float = 6, tries: int = 
 
 
 @pytest.mark.parametrize("ours_has_it", [True, False], ids=["ours has it", "java has it"])
-def test_a_connector_whose_class_one_side_lacks_fails_there_and_nothing_goes_round_in_circles(
+def test_a_connector_with_a_missing_class_fails_without_endless_rebalances(
     java_worker: ConnectWorker,
     barnabas_node: BarnabasNode,
     tmp_path: Path,
@@ -138,7 +138,7 @@ def test_a_connector_whose_class_one_side_lacks_fails_there_and_nothing_goes_rou
         return generator if ours_has_it else _config(tmp_path, number)
 
     def is_settled(status: dict[str, Any]) -> bool:
-        """Where the class is, it runs; elsewhere it has failed."""
+        """It runs where the class exists; elsewhere it has failed."""
         for each in [status["connector"], *status["tasks"]]:
             runs_on_ours = each["worker_id"] == ours_id[0]
             if each["state"] != ("RUNNING" if runs_on_ours == ours_has_it else "FAILED"):
@@ -168,7 +168,7 @@ def test_a_connector_whose_class_one_side_lacks_fails_there_and_nothing_goes_rou
             failed = [each for each in failed if each["state"] == "FAILED"]
             assert failed
             for each in failed:
-                # Kafka's worker names the class of a connector; of a task it says that its type is unknown.
+                # Kafka's worker names the class of a connector; for a task it reports an unknown type.
                 wanted = ("Generator", "not a recognizable type") if ours_has_it else ("FileStreamSource",)
                 assert any(text in each["trace"] for text in wanted), each
             await _quiet(lambda: (group.generation, herder.config.offset))
@@ -180,7 +180,7 @@ def test_a_connector_whose_class_one_side_lacks_fails_there_and_nothing_goes_rou
 
 
 @pytest.mark.parametrize("ours_leads", [True, False], ids=["ours leads", "java leads"])
-def test_files_go_through_sources_and_sinks_that_run_on_either_kind_of_worker(
+def test_file_sources_and_sinks_run_on_either_kind_of_worker(
     java_worker: ConnectWorker, barnabas_node: BarnabasNode, tmp_path: Path, ours_leads: bool
 ) -> None:
     """Ours is `barnabas worker`, with Spark."""
@@ -207,7 +207,7 @@ def test_files_go_through_sources_and_sinks_that_run_on_either_kind_of_worker(
         statuses = [java_worker.until("GET", f"/connectors/{name}/status", _all_run, timeout_s=150) for name in names]
         for number in range(3):
             _until_has(tmp_path / f"to{number}.txt", [f"{number} {line}" for line in lines])
-        assert {each["tasks"][0]["worker_id"] for each in statuses} == {
+        assert {status["tasks"][0]["worker_id"] for status in statuses} == {
             f"127.0.0.1:{worker.port}" for worker in (ours, java_worker)
         }
         for name in names:

@@ -1,7 +1,6 @@
-"""Workers of ours that are killed, cut off and started again: what their tasks wrote tells how it went.
-
-Every record says which run of which task wrote it (``counting_worker``). Promised: no record is missing, a batch comes
-twice at most for each time that its task lost its worker, and of each task there is one run at a time.
+"""Workers of ours are killed, cut off and started again; the records of their tasks are checked. Every record names the
+run and the task that wrote it (``counting_worker``). The guarantees: no record is missing, a batch is repeated at most
+once for each time that its task lost its worker, and each task has one run at a time.
 """
 
 from __future__ import annotations
@@ -70,7 +69,7 @@ class Scene:
         httpx.put(f"{self.workers[0].url}/connectors/c/config", json=CONFIG, timeout=60, trust_env=False)
 
     def start_worker(self, number: int) -> None:
-        # Whose connections are made before the proxy knows it can't be cut off.
+        # A worker that connects before the proxy knows it can't be cut off.
         self.workers[number].start(on_spawned=lambda pid: self.proxy.node_is_up(f"worker{number}", pid))
 
     def kill_worker(self, number: int) -> None:
@@ -82,12 +81,12 @@ class Scene:
         self.proxy.cut("node", f"worker{number}")
 
     def heal(self, number: int) -> None:
-        """Nothing that was held up arrives: the connections end."""
+        """Delayed bytes never arrive: the connections are closed."""
         self.proxy.heal(f"worker{number}", "node", resets=True)
         self.proxy.heal("node", f"worker{number}", resets=True)
 
     def until_all_run(self, *workers: int) -> None:
-        """All tasks run, on these workers and each of them."""
+        """Wait until all tasks run, on exactly these workers."""
         ids = {f"127.0.0.1:{self.workers[number].port}" for number in workers}
         url = f"{self.workers[workers[0]].url}/connectors/c/status"
 
@@ -102,7 +101,7 @@ class Scene:
         _until(lambda: httpx.get(url, timeout=30, trust_env=False).json(), wanted)
 
     def until_all_go_on(self) -> None:
-        """Every task writes further numbers."""
+        """Wait until every task writes further numbers."""
         before = _positions(self.records())
 
         def wanted(now: dict[int, int]) -> bool:
@@ -137,7 +136,7 @@ def scene(folder: Path, workers: int) -> Iterator[Scene]:
 def _until(ask: Callable[[], Any], wanted: Callable[[Any], bool], *, within_s: float = 60) -> None:
     deadline = time.monotonic() + within_s
     while not wanted(found := ask()):
-        assert time.monotonic() < deadline, f"in the end it was {found}"
+        assert time.monotonic() < deadline, f"the last value was {found}"
         time.sleep(0.1)
 
 
@@ -164,18 +163,18 @@ def _positions(records: list[dict[str, Any]]) -> dict[int, int]:
 
 
 def check(records: list[dict[str, Any]]) -> int:
-    """How many runs there were."""
+    """Check the records and return the number of runs."""
     runs = 0
     for task in range(TASKS):
         of_task = [record for record in records if record["task"] == task]
         owners = [run for run, _ in groupby(of_task, key=lambda record: record["run"])]
         assert len(owners) == len(set(owners)), f"runs of task {task} took turns: {owners}"
         numbers = [record["number"] for record in of_task]
-        assert set(numbers) == set(range(max(numbers) + 1)), f"task {task} lost something"
+        assert set(numbers) == set(range(max(numbers) + 1)), f"task {task} lost records"
         spans = []
         for run, group in groupby(of_task, key=lambda record: record["run"]):
             of_run = [record["number"] for record in group]
-            assert of_run == list(range(of_run[0], of_run[0] + len(of_run))), f"run {run} of task {task} went astray"
+            assert of_run == list(range(of_run[0], of_run[0] + len(of_run))), f"run {run} of task {task} has a gap"
             spans.append((run, of_run[0], of_run[-1]))
         repeated = len(numbers) - len(set(numbers))
         assert repeated <= BATCH * (len(owners) - 1), f"task {task} repeated more than a batch: {spans}"
@@ -183,7 +182,7 @@ def check(records: list[dict[str, Any]]) -> int:
     return runs
 
 
-def test_what_a_killed_worker_did_another_one_goes_on_with(tmp_path: Path) -> None:
+def test_another_worker_continues_the_work_of_a_killed_worker(tmp_path: Path) -> None:
     with scene(tmp_path, 2) as two:
         two.until_all_run(0, 1)
         two.until_all_go_on()
@@ -194,7 +193,7 @@ def test_what_a_killed_worker_did_another_one_goes_on_with(tmp_path: Path) -> No
 
 
 @pytest.mark.long
-def test_three_workers_lose_nothing_whatever_befalls_them(tmp_path: Path) -> None:
+def test_three_workers_lose_no_record_under_kills_cuts_and_stops(tmp_path: Path) -> None:
     chosen = random.Random(8)
     with scene(tmp_path, 3) as three:
         three.until_all_run(0, 1, 2)

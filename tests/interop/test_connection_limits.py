@@ -1,4 +1,5 @@
-"""Limits of connections, on ours and on a real Kafka: who is closed, who waits, and what changes while they run."""
+"""Limits of connections, on ours and on a real Kafka: which connections are closed, which wait, and which settings
+change while the nodes run."""
 
 from __future__ import annotations
 
@@ -53,7 +54,7 @@ def configure(node: NodeProcess, key: str, value: str | None) -> None:
     time.sleep(0.5)
 
 
-def test_an_address_has_as_many_connections_as_its_override_says(node: NodeProcess) -> None:
+def test_an_override_limits_the_connections_of_an_address(node: NodeProcess) -> None:
     clients = [RawClient(node.port, source_host="127.0.0.3") for _ in range(2)]
     assert all(answers(client) for client in clients)
     third = RawClient(node.port, source_host="127.0.0.3")
@@ -66,7 +67,7 @@ def test_an_address_has_as_many_connections_as_its_override_says(node: NodeProce
         client.close()
 
 
-def test_who_is_beyond_the_maximum_waits_for_another_to_go(node: NodeProcess) -> None:
+def test_a_connection_beyond_the_maximum_waits_until_another_closes(node: NodeProcess) -> None:
     configure(node, "max.connections", "3")
     clients = [RawClient(node.port, source_host="127.0.0.4", timeout_s=1) for _ in range(3)]
     assert all(answers(client) for client in clients)
@@ -84,7 +85,7 @@ def test_who_is_beyond_the_maximum_waits_for_another_to_go(node: NodeProcess) ->
     configure(node, "max.connections", None)
 
 
-def test_who_comes_too_fast_from_one_address_is_closed(node: NodeProcess) -> None:
+def test_connections_above_the_rate_of_an_address_are_closed(node: NodeProcess) -> None:
     admin = RawClient(node.port)
     entry = quota([("ip", "127.0.0.5")], ("connection_creation_rate", 1.0))
     assert admin.call(quotas(entry), 1).entries[0].error_code == 0
@@ -94,6 +95,6 @@ def test_who_comes_too_fast_from_one_address_is_closed(node: NodeProcess) -> Non
     began = time.monotonic()
     closed = [is_closed(client) for client in clients]
     assert 3 <= sum(closed) <= 5
-    assert 0.5 < time.monotonic() - began < 5, "they are closed after a while, not at once"
+    assert 0.5 < time.monotonic() - began < 5, "they are closed after a delay, not immediately"
     for client in clients:
         client.close()

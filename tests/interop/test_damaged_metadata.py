@@ -1,4 +1,5 @@
-"""One flipped bit in a metadata log: a node alone refuses to start, a controller of three takes it from the others."""
+"""One flipped bit in a metadata log: a single node refuses to start, a controller of three repairs it from the
+others."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ def rules(node: BarnabasNode) -> set[tuple[str, int]]:
 
 
 def flip_bit_of(path: Path, marker: bytes) -> int:
-    """Flip a bit in the batch that holds this text; gives its position."""
+    """Flip a bit in the batch that holds this text; return its position."""
     data = bytearray(path.read_bytes())
     at = data.index(marker)
     position = next(batch.position for batch in iter_batches(bytes(data)) if batch.position + batch.size > at)
@@ -77,9 +78,7 @@ def log_of(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("is_killed", [True, False])
-def test_a_node_alone_refuses_to_start_and_repair_lists_the_rule_that_would_be_lost(
-    tmp_path: Path, is_killed: bool
-) -> None:
+def test_a_single_node_refuses_to_start_and_repair_lists_the_acl_at_risk(tmp_path: Path, is_killed: bool) -> None:
     node = BarnabasNode(tmp_path / "node", settings=SECURE)
     node.start()
     for topic, permission in (("public", ALLOW), ("payroll", ALLOW), ("secret", DENY), ("other", ALLOW)):
@@ -123,7 +122,7 @@ def offset_reached(controller: ControllerNode) -> int:
     return sum(1 for _ in iter_batches(data))
 
 
-def test_a_controller_of_three_takes_what_it_lost_from_the_others_before_it_votes(tmp_path: Path) -> None:
+def test_a_controller_fetches_lost_records_from_the_others_before_it_votes(tmp_path: Path) -> None:
     with running_quorum(tmp_path, [OurController] * 3) as quorum:
         first, damaged, third = quorum.controllers
         wait_until(lambda: offset_reached(damaged) > 6, what="some records")
@@ -143,13 +142,13 @@ def test_a_controller_of_three_takes_what_it_lost_from_the_others_before_it_vote
         sound = log_of(first.folder).read_bytes()
         assert path.read_bytes()[: len(sound)] == sound[: path.stat().st_size]
 
-        # Its vote counts again: without it the two others are no majority.
+        # Its vote counts again: without it, the two others have no majority after this kill.
         third.kill()
         before = offset_reached(damaged)
         wait_until(lambda: offset_reached(damaged) > before + 2, what="new records")
 
 
-def test_a_damaged_controller_does_not_elect_with_a_single_sound_one(tmp_path: Path) -> None:
+def test_a_damaged_controller_and_a_single_sound_one_elect_no_leader(tmp_path: Path) -> None:
     with running_quorum(tmp_path, [OurController] * 3) as quorum:
         first, damaged, third = quorum.controllers
         wait_until(lambda: offset_reached(damaged) > 6, what="some records")

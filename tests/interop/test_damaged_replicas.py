@@ -1,4 +1,5 @@
-"""A replica whose log is damaged: found at its start or when it is read, copied again, and never elected meanwhile."""
+"""A replica whose log is damaged: the damage is found at start or on a read, the replica is copied again, and it is
+never elected meanwhile."""
 
 from __future__ import annotations
 
@@ -33,7 +34,7 @@ CONTROLLERS = [
 
 
 class Three:
-    """Three brokers of ours and a partition that each has a replica of; broker 1 is the preferred leader."""
+    """Three brokers of ours and a partition with a replica on each; broker 1 is the preferred leader."""
 
     def __init__(self, folder: Path, brokers: dict[int, OurBroker]) -> None:
         self.folder = folder
@@ -85,7 +86,7 @@ class Three:
                 assert response.responses[0].partition_responses[0].error_code == 0
 
     def fetch(self, offset: int) -> tuple[ErrorCode, int]:
-        """From the leader: the error, and how many bytes."""
+        """Fetch from the leader. Return the error and the number of bytes."""
         wanted = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
         topics = [FetchTopic(topic_id=self.topic_id, partitions=[wanted])]
         with self.client(self.leader()) as client:
@@ -139,7 +140,7 @@ def running_three(folder: Path, controller: type[ControllerNode]) -> Iterator[Th
 
 @pytest.mark.parametrize("is_found_at_start", [True, False], ids=["found-at-start", "found-by-a-reader"])
 @pytest.mark.parametrize("controller", CONTROLLERS)
-def test_a_damaged_replica_hands_over_and_copies_what_it_lost(
+def test_a_damaged_replica_gives_up_leadership_and_copies_lost_records(
     tmp_path: Path, controller: type[ControllerNode], is_found_at_start: bool
 ) -> None:
     with running_three(tmp_path, controller) as three:
@@ -154,7 +155,7 @@ def test_a_damaged_replica_hands_over_and_copies_what_it_lost(
         if not is_found_at_start:
             three.lead_by_the_first()
             assert three.fetch(DAMAGED)[0] in (ErrorCode.CORRUPT_MESSAGE, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            three.until(lambda: three.leader() in (2, 3), "another one leads")
+            three.until(lambda: three.leader() in (2, 3), "another replica leads")
             three.until(lambda: three.fetch(DAMAGED)[1] > 0, "the record can be read")
             three.until(lambda: three.isr() == [1, 2, 3], "all in sync again")
         printed = three.brokers[1].printed()

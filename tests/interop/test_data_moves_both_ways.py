@@ -1,4 +1,5 @@
-"""A data directory goes from a real Kafka to our node and back: transactions, groups, settings and all records."""
+"""A data directory moves from a real Kafka to our node and back, with transactions, groups, settings and all
+records."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ class Fetched(NamedTuple):
 
 
 class View(NamedTuple):
-    """What clients can see of a partition at one isolation level."""
+    """The state of a partition that clients see at one isolation level."""
 
     records: list[tuple[int, bytes]]
     latest: int
@@ -68,13 +69,15 @@ def fetch(client: RawClient, topic: str, isolation: int, offset: int) -> Fetched
         high_watermark=partition.high_watermark,
         last_stable_offset=partition.last_stable_offset,
         log_start_offset=partition.log_start_offset,
-        aborted=sorted((each.producer_id, each.first_offset) for each in partition.aborted_transactions or ()),
+        aborted=sorted(
+            (transaction.producer_id, transaction.first_offset) for transaction in partition.aborted_transactions or ()
+        ),
         size=len(partition.records or b""),
     )
 
 
 def latest_offset(client: RawClient, topic: str, isolation: int) -> int:
-    """A broker that has just started may not lead yet, or not know how far its records are committed."""
+    """A broker that has just started may not lead yet, or may not know its high watermark."""
     asked = [ListOffsetsPartition(partition_index=0, timestamp=-1)]
     request = ListOffsetsRequest(
         replica_id=-1, isolation_level=isolation, topics=[ListOffsetsTopic(name=topic, partitions=asked)]
@@ -145,7 +148,7 @@ def send(sender: Any, topic: str, name: str, count: int = 3) -> None:
 
 
 def write_transactions(node: NodeProcess, topic: str) -> Any:
-    """Committed, aborted and interleaved transactions, and one that is left open; its producer is returned."""
+    """Write committed, aborted and interleaved transactions, and leave one open. Return its producer."""
     plain, first, second, third = producer(node), producer(node, "a"), producer(node, "b"), producer(node, "c")
     send(plain, topic, "plain")
     for end in ("commit", "abort", "commit"):
@@ -207,7 +210,7 @@ def retention_of(node: NodeProcess, topic: str) -> str:
 
 
 @pytest.mark.long
-def test_transactions_of_a_real_kafka_are_read_as_it_reads_them(tmp_path: Path) -> None:
+def test_transactions_of_a_real_kafka_are_read_as_kafka_reads_them(tmp_path: Path) -> None:
     kafka = KafkaNode(tmp_path / "kafka")
     kafka.start()
     create(kafka, "moved", {"retention.ms": "123456789"})
@@ -249,7 +252,7 @@ def test_transactions_of_a_real_kafka_are_read_as_it_reads_them(tmp_path: Path) 
     kafka.stop()
 
 
-def test_a_directory_of_ours_is_opened_by_a_real_kafka(tmp_path: Path) -> None:
+def test_a_real_kafka_opens_our_data_directory(tmp_path: Path) -> None:
     ours = BarnabasNode(tmp_path / "ours", settings={"log.segment.bytes": "1048576"})
     ours.start()
     create(ours, "ours", {"retention.ms": "987654321"})

@@ -18,10 +18,11 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 RECORDED = read_recorded(Path(__file__).parent.parent / "vectors" / "acl_matrix" / "denials.json")
 
 LISTED = "DescribeTopicPartitions of all"
-"""What a listing leaves out is nobody's attempt. Kafka says so of Metadata's and logs a line per topic of this one."""
+"""An entry that a listing omits is not an attempt. Kafka agrees for Metadata, and logs a line per topic for this
+API."""
 
 OVERLOOKED_BY_KAFKA = "DescribeGroups with an asterisk before the name"
-"""Kafka denies what the rules of ``*`` allow for such a name."""
+"""Kafka denies what the ACLs of ``*`` allow for such a name."""
 
 
 def test_each_case_logs_the_denials_that_kafka_logs(tmp_path: Path) -> None:
@@ -37,9 +38,8 @@ def test_each_case_logs_the_denials_that_kafka_logs(tmp_path: Path) -> None:
 
 
 def _with_our_exceptions(row: str, lines: list[str]) -> list[str]:
-    """Kafka asks about an empty name for an id that no topic has; we tell who may write to no topic at all.
-
-    Tokens that other cases made are there in a number that depends on how long it took to come so far.
+    """Kafka authorizes an empty name for an unknown topic id; we report a principal that may write to no topic. The
+    number of tokens of other cases depends on the time that passed.
     """
     if row == LISTED:
         return []

@@ -1,4 +1,4 @@
-"""Replicas come back and have what their leader has not, or nothing that it still has: the logs get equal again."""
+"""Replicas return with records that their leader lacks, or with none that it still has: the logs become equal again."""
 
 from __future__ import annotations
 
@@ -70,13 +70,13 @@ def _two_replicas(folder: Path, first: type[Broker], second: type[Broker]) -> It
 
 
 @_PAIRS
-def test_a_leader_that_comes_back_gives_up_what_was_not_committed(
+def test_a_returning_leader_truncates_uncommitted_records(
     tmp_path: Path, first: type[Broker], second: type[Broker]
 ) -> None:
     with _two_replicas(tmp_path, first, second) as (leader, follower):
         _produce(leader, "common", acks="all")
         _signal(follower, signal.SIGSTOP)
-        time.sleep(1)  # Its last fetch is answered after replica.fetch.wait.max.ms: with nothing.
+        time.sleep(1)  # Its last fetch is answered after replica.fetch.wait.max.ms, without records.
         _produce(leader, "lost", acks="1")
         leader.kill()
         _signal(follower, signal.SIGCONT)
@@ -88,7 +88,7 @@ def test_a_leader_that_comes_back_gives_up_what_was_not_committed(
 
 
 @_PAIRS
-def test_a_follower_whose_records_were_all_deleted_begins_anew_inside_of_a_batch(
+def test_a_follower_whose_records_were_all_deleted_restarts_inside_a_batch(
     tmp_path: Path, first: type[Broker], second: type[Broker]
 ) -> None:
     with _two_replicas(tmp_path, first, second) as (leader, follower):
@@ -110,7 +110,7 @@ def _offsets(broker: Broker) -> tuple[int, int]:
     consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
     try:
         low, high = consumer.get_watermark_offsets(WatchedPartition("t", 0), timeout=5)
-    except KafkaException:  # It does not lead yet.
+    except KafkaException:  # The broker does not lead yet.
         return -1, -1
     finally:
         consumer.close()

@@ -1,4 +1,4 @@
-"""Partition logs, theirs and ours: Kafka's DumpLogSegments reads what we wrote, each opens the other's directories."""
+"""Partition logs of both kinds: Kafka's DumpLogSegments reads our logs, and each node opens the other's directories."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def append(log: PartitionLog, sent: bytes, *, origin: AppendOrigin = AppendOrigi
 
 @pytest.fixture(scope="module")
 def plain(manager: LogManager) -> PartitionLog:
-    """Several segments with every compression, indexed densely, closed cleanly."""
+    """Write several segments with every compression, a dense index and a clean shutdown."""
     log = open_log(manager, "plain", settings(internal_segment_bytes=20_000, index_interval_bytes=500))
     for index in range(200):
         records = [
@@ -72,7 +72,7 @@ def plain(manager: LogManager) -> PartitionLog:
     return log
 
 
-def test_every_batch_and_record_is_printed_as_we_read_it(kafka_peer: Path, plain: PartitionLog) -> None:
+def test_kafkas_dump_prints_every_batch_and_record_as_we_read_it(kafka_peer: Path, plain: PartitionLog) -> None:
     printed = dump(*files(plain, ".log"), options=("--print-data-log",))
     assert len(plain.segments) > 1
     found = [(int(offset), key, value) for offset, key, value in RECORD_LINE.findall(printed)]
@@ -142,7 +142,7 @@ def test_a_compacted_log_is_printed_with_its_gaps_and_horizons(kafka_peer: Path,
 
 
 @pytest.mark.long
-def test_a_real_broker_opens_what_we_wrote_and_we_open_what_it_wrote(kafka_peer: Path, tmp_path: Path) -> None:
+def test_logs_open_on_the_other_kind_of_broker_both_ways(kafka_peer: Path, tmp_path: Path) -> None:
     node = KafkaNode(tmp_path / "kafka")
     partition = TopicPartition("moved", 0)
     data = tmp_path / "kafka" / "data"
@@ -193,7 +193,7 @@ def test_a_real_broker_opens_what_we_wrote_and_we_open_what_it_wrote(kafka_peer:
 
 
 def test_dump_log_segments_reads_the_segment_that_is_written_to(manager: LogManager) -> None:
-    """Without a file for each index the tool fails; while a segment is written to, ours are there and empty."""
+    """Without a file for each index the tool fails. Our indexes of an active segment exist and are empty."""
     log = open_log(manager, "active", settings(index_interval_bytes=100))
     for index in range(20):
         append(log, build_batch([Record(0, NOW_MS + index, b"k", b"v%d" % index)]))

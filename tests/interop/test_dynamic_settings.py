@@ -39,7 +39,7 @@ def certificate(port: int) -> bytes:
         return secured.getpeercert(binary_form=True) or b""
 
 
-def test_a_listener_gets_another_certificate_while_it_runs(tmp_path: Path) -> None:
+def test_a_listener_reloads_its_certificate_while_it_runs(tmp_path: Path) -> None:
     authority, prefix = Authority(), "listener.name.tls.ssl.keystore."
     first, second = (authority.issue("node") for _ in range(2))
     for number, identity in enumerate((first, second)):
@@ -86,7 +86,7 @@ def append(client: RawClient, topic: str, value: bytes) -> int:
     return int(answer.responses[0].partition_responses[0].error_code)
 
 
-def test_the_cleaner_goes_on_with_other_settings(tmp_path: Path) -> None:
+def test_the_cleaner_continues_with_changed_settings(tmp_path: Path) -> None:
     with running_barnabas(tmp_path, settings={"log.cleaner.backoff.ms": "3600000"}) as node:
         client = RawClient(node.port)
         compacted: list[tuple[str, str | None]] = [
@@ -103,7 +103,7 @@ def test_the_cleaner_goes_on_with_other_settings(tmp_path: Path) -> None:
         client.close()
 
 
-def test_a_limit_for_all_topics_changes_at_once(tmp_path: Path) -> None:
+def test_a_limit_for_all_topics_changes_immediately(tmp_path: Path) -> None:
     with running_barnabas(tmp_path) as node:
         client = RawClient(node.port)
         client.call(create(new_topic("small")))

@@ -52,7 +52,7 @@ def node_with(folder: Path, **settings: str) -> BarnabasNode:
 
 
 def set_secret(node: BarnabasNode) -> None:
-    """Straight to the controller: brokers do not pass configs of brokers on yet."""
+    """Send the change directly to the controller: brokers do not forward broker configs yet."""
     client = RawClient(node.controller_port)
     (answer,) = client.call(alter((BROKER, "", (NAME, SET, SECRET))), 1).responses
     client.close()
@@ -68,7 +68,7 @@ def decrypt(folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([BARNABAS, *arguments], capture_output=True, text=True, check=False, timeout=60)
 
 
-def test_a_secret_is_nowhere_in_the_data_directory_and_comes_back(tmp_path: Path) -> None:
+def test_a_secret_is_stored_only_encrypted_and_can_be_read_back(tmp_path: Path) -> None:
     key = new_key()
     node = node_with(tmp_path, **{KEYS: key})
     node.start()
@@ -78,7 +78,7 @@ def test_a_secret_is_nowhere_in_the_data_directory_and_comes_back(tmp_path: Path
     assert "lock" in running.stderr
     assert node.stop() == 0
     assert files_with(tmp_path / "data", SECRET) == []
-    node.start()  # With the key it starts again.
+    node.start()  # With the key, it starts again.
     assert node.stop() == 0
 
     keyless = node_with(tmp_path)
@@ -99,7 +99,7 @@ def test_a_secret_is_nowhere_in_the_data_directory_and_comes_back(tmp_path: Path
     assert (done.returncode, done.stderr) == (0, "")
     assert f"Decrypted {NAME} of all brokers." in done.stdout
     assert SECRET not in done.stdout
-    assert decrypt(tmp_path).stdout == "There are no encrypted configs.\n"
+    assert decrypt(tmp_path).stdout == "No config is encrypted.\n"
     plain = node_with(tmp_path)
     plain.start()
     assert plain.stop() == 0
@@ -108,7 +108,7 @@ def test_a_secret_is_nowhere_in_the_data_directory_and_comes_back(tmp_path: Path
 
 
 @pytest.mark.usefixtures("kafka_peer")
-def test_a_real_kafka_reads_what_was_decrypted(tmp_path: Path) -> None:
+def test_a_real_kafka_reads_decrypted_configs(tmp_path: Path) -> None:
     node = node_with(tmp_path, **{KEYS: new_key()})
     node.start()
     set_secret(node)
@@ -135,7 +135,7 @@ def test_a_real_kafka_reads_what_was_decrypted(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kafka_peer")
-def test_a_real_controller_takes_a_node_that_says_it_can_read_encrypted_configs(tmp_path: Path) -> None:
+def test_a_real_controller_registers_a_node_that_supports_encrypted_configs(tmp_path: Path) -> None:
     features = [
         Feature(name=name, min_supported_version=low, max_supported_version=high)
         for name, (low, high) in SUPPORTED_FEATURES.items()

@@ -30,9 +30,9 @@ pytestmark = pytest.mark.interop
 FIRST_SERVED = {ApiKey.PRODUCE: 3}
 """Produce is advertised from 0 for old librdkafka, and served from 3."""
 
-# What a request of ours may be told: it names a member that is not there, or asks for what is done already.
+# Allowed errors: the request names a member that does not exist, or a change that is already done.
 EXPECTED = {
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: {ErrorCode.UNSUPPORTED_VERSION},  # So that clients stop.
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: {ErrorCode.UNSUPPORTED_VERSION},  # These make clients stop.
     ApiKey.ALTER_REPLICA_LOG_DIRS: {ErrorCode.LOG_DIR_NOT_FOUND},
     ApiKey.HEARTBEAT: {ErrorCode.UNKNOWN_MEMBER_ID},
     ApiKey.SYNC_GROUP: {ErrorCode.UNKNOWN_MEMBER_ID},
@@ -96,7 +96,7 @@ def target(node: BarnabasNode) -> Target:
 
 
 def error_codes(message: Any) -> set[int]:
-    """Every error code anywhere in a response."""
+    """Yield every error code anywhere in a response."""
     found: set[int] = set()
     for name in type(message).__slots__:
         value = getattr(message, name, None)
@@ -121,7 +121,7 @@ def test_an_advertised_version_is_answered(node: BarnabasNode, target: Target, k
     assert answer.encode(version), "the answer is a message of that version"
 
 
-def test_what_is_advertised_is_what_is_tried_here(node: BarnabasNode) -> None:
+def test_this_file_tries_exactly_the_advertised_versions(node: BarnabasNode) -> None:
     client = RawClient(node.port)
     answer = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     client.close()
@@ -155,20 +155,20 @@ def test_an_advertised_version_is_answered_by_a_controller(
     client.close()
     allowed = EXPECTED.get(key, {ErrorCode.NONE})
     if key is ApiKey.DESCRIBE_CLUSTER and version == 0:
-        allowed = {ErrorCode.INVALID_REQUEST}  # Version 0 can only ask for brokers.
+        allowed = {ErrorCode.INVALID_REQUEST}  # Version 0 describes only brokers.
     if key in (ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE):
         allowed = EXPECTED[key]
     if key in QUORUM_APIS:
         allowed = {ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INCONSISTENT_CLUSTER_ID}
         if key is ApiKey.VOTE:
-            allowed = {ErrorCode.NONE, ErrorCode.INVALID_REQUEST}  # Nobody stands in epoch 0.
+            allowed = {ErrorCode.NONE, ErrorCode.INVALID_REQUEST}  # Epoch 0 has no candidate.
         if key is ApiKey.FETCH and version < 13:
-            allowed = {ErrorCode.NONE, ErrorCode.INVALID_REQUEST}  # It names no topic by its id.
+            allowed = {ErrorCode.NONE, ErrorCode.INVALID_REQUEST}  # The request names no topic by id.
     assert error_codes(answer) <= allowed, answer
     assert answer.encode(version)
 
 
-def test_a_controller_advertises_what_is_tried_here(node: BarnabasNode) -> None:
+def test_this_file_tries_exactly_the_versions_that_a_controller_advertises(node: BarnabasNode) -> None:
     client = RawClient(node.controller_port)
     answer = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     client.close()
@@ -177,7 +177,7 @@ def test_a_controller_advertises_what_is_tried_here(node: BarnabasNode) -> None:
 
 
 def closes(node: BarnabasNode, key: int, version: int) -> bytes:
-    """What comes back for a bare header of that API and version before the connection ends (or 20 bytes of it)."""
+    """Return the answer to a bare header of that API and version before the connection ends, at most 20 bytes."""
     header = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
     frame = header + (7).to_bytes(4, "big") + b"\xff\xff"
     with socket.create_connection(("127.0.0.1", node.port), 10) as connection:
@@ -192,13 +192,13 @@ def test_any_other_version_closes_the_connection(node: BarnabasNode, key: ApiKey
         assert answer == b""
         return
     _, position = ResponseHeader.read(answer[4:], 0, 0)
-    told = ApiVersionsResponse.decode(answer[4:], 0, position)
-    assert told.error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert {ApiKey(entry.api_key) for entry in told.api_keys} >= {ApiKey.API_VERSIONS}
+    refusal = ApiVersionsResponse.decode(answer[4:], 0, position)
+    assert refusal.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert {ApiKey(entry.api_key) for entry in refusal.api_keys} >= {ApiKey.API_VERSIONS}
 
 
 @pytest.mark.parametrize("key", [-1, 999, 32767])
-def test_an_api_that_nobody_knows_closes_the_connection(node: BarnabasNode, key: int) -> None:
+def test_an_unknown_api_key_closes_the_connection(node: BarnabasNode, key: int) -> None:
     assert closes(node, key, 0) == b""
 
 

@@ -1,4 +1,4 @@
-"""One fetch session over 1,000 partitions: empty polls carry nothing, data and changes come alone."""
+"""One fetch session over 1,000 partitions: empty polls carry nothing, and answers contain only data and changes."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_a_session_over_1000_partitions_sends_only_changes(client: RawClient, to
     produce(client, topic_id, 7, 700)
     second = fetch(client, topic_id, session, 2, {})
     assert mentioned(second) == [7, 700]
-    # What was read is asked for from its next offset on; the others are not named again.
+    # The request names only partitions that were read, with their next offset.
     assert mentioned(fetch(client, topic_id, session, 3, {7: 1, 700: 1})) == []
 
     produce(client, topic_id, 7, 8)
@@ -129,7 +129,7 @@ def test_a_waiting_fetch_is_woken_by_any_of_1000_partitions(
     assert mentioned(client.receive()) == [999]
 
 
-def test_every_partition_gets_its_turn_when_the_answer_is_small(client: RawClient, topic_id: Uuid) -> None:
+def test_every_partition_is_served_in_turn_when_the_answer_is_small(client: RawClient, topic_id: Uuid) -> None:
     produce(client, topic_id, *range(20))
     offsets = dict.fromkeys(range(20), 0)
     answer = fetch(client, topic_id, 0, 0, offsets, max_bytes=1)

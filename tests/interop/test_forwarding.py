@@ -1,4 +1,4 @@
-"""The way from a broker to controllers over the network: to a real Kafka's, to ours, and to one that misbehaves."""
+"""Forwarding from a broker to controllers over the network: to a real Kafka's, to ours, and to one that misbehaves."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(scenario: Coroutine[Any, Any, T]) -> T:
 
 
 async def at_once(offset: int, timeout_s: float) -> bool:
-    """A broker that has applied everything."""
+    """A broker that has applied all records."""
     return True
 
 
@@ -88,7 +88,7 @@ async def failure(channel: NetworkChannel, request: Message) -> ErrorCode:
 
 
 @pytest.mark.parametrize("kind", ["kafka", "ours"])
-def test_topics_are_made_and_deleted_through_envelopes(request: pytest.FixtureRequest, kind: str) -> None:
+def test_topics_are_created_and_deleted_through_envelopes(request: pytest.FixtureRequest, kind: str) -> None:
     node: KafkaNode | BarnabasNode = request.getfixturevalue("real_kafka" if kind == "kafka" else "barnabas_node")
 
     async def scenario() -> None:
@@ -134,7 +134,7 @@ def error_of_envelope(code: ErrorCode) -> Any:
     "code",
     [ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.INVALID_REQUEST, ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE],
 )
-def test_a_refused_envelope_is_no_fault_of_the_client(code: ErrorCode) -> None:
+def test_a_refused_envelope_is_not_reported_as_the_clients_fault(code: ErrorCode) -> None:
     async def scenario(fake: FakeController, channel: NetworkChannel) -> ErrorCode:
         return await failure(channel, create("x"))
 
@@ -159,7 +159,7 @@ def test_an_answer_to_another_request_is_not_given_to_the_client() -> None:
     assert run(with_fake(shifted, scenario)) is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_a_controller_without_envelopes_can_not_be_used() -> None:
+def test_a_controller_without_envelopes_cannot_be_used() -> None:
     async def scenario() -> ErrorCode:
         async with FakeController(versions={18: (0, 4)}) as fake:
             channel = channel_to(lambda: fake.endpoint)
@@ -172,7 +172,7 @@ def test_a_controller_without_envelopes_can_not_be_used() -> None:
 
 
 def test_credentials_that_are_not_accepted_are_not_tried_again(barnabas_node: BarnabasNode) -> None:
-    """A controller listener without SASL refuses to hear of it."""
+    """A controller listener without SASL refuses SASL requests."""
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="b" password="wrong";'
     login: dict[str, Any] = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}
 
@@ -188,7 +188,7 @@ def test_credentials_that_are_not_accepted_are_not_tried_again(barnabas_node: Ba
     assert time.monotonic() - began < 4
 
 
-def test_without_a_controller_the_client_is_told_when_its_time_is_over() -> None:
+def test_without_a_controller_the_client_receives_an_error_at_its_timeout() -> None:
     async def scenario() -> tuple[ErrorCode, int, int]:
         channel = channel_to(lambda: None)
         waiting = asyncio.ensure_future(failure(channel, create("x", timeout_ms=300)))
@@ -202,7 +202,7 @@ def test_without_a_controller_the_client_is_told_when_its_time_is_over() -> None
 
 
 @pytest.mark.parametrize("how", ["hangs up", "stays silent"])
-def test_an_answer_that_is_lost_again_and_again_ends_with_the_clients_time(how: str) -> None:
+def test_repeatedly_lost_answers_end_at_the_clients_timeout(how: str) -> None:
     async def answer(envelope: EnvelopeRequest) -> EnvelopeResponse | None:
         if how == "stays silent":
             await asyncio.sleep(30)
@@ -217,7 +217,7 @@ def test_an_answer_that_is_lost_again_and_again_ends_with_the_clients_time(how: 
 
 
 @pytest.mark.parametrize("how", ["says so", "is gone"])
-def test_a_new_controller_is_asked_as_soon_as_it_is_known(how: str) -> None:
+def test_requests_go_to_a_new_controller_as_soon_as_it_is_known(how: str) -> None:
     async def scenario() -> tuple[CreateTopicsResponse, bool]:
         async with FakeController(error_of_envelope(ErrorCode.NOT_CONTROLLER)) as old, FakeController() as new:
             leader = [old.endpoint if how == "says so" else Endpoint("127.0.0.1", 1)]
@@ -235,7 +235,7 @@ def test_a_new_controller_is_asked_as_soon_as_it_is_known(how: str) -> None:
     assert (answer.topics[0].error_code, was_sent) == (0, True)
 
 
-def test_what_a_broker_asks_for_itself_goes_to_the_new_controller_too() -> None:
+def test_the_brokers_own_requests_go_to_the_new_controller_too() -> None:
     async def scenario() -> tuple[Any, int, int]:
         async with FakeController() as old, FakeController() as new:
             old.own_answer = AllocateProducerIdsResponse(error_code=int(ErrorCode.NOT_CONTROLLER))
@@ -256,7 +256,7 @@ def test_what_a_broker_asks_for_itself_goes_to_the_new_controller_too() -> None:
     assert new_count == 1
 
 
-def test_a_slow_request_holds_up_nobody_else() -> None:
+def test_a_slow_request_does_not_delay_other_clients() -> None:
     async def answer(envelope: EnvelopeRequest) -> EnvelopeResponse:
         if b"slow" in envelope.request_data:
             await asyncio.sleep(0.4)
@@ -277,7 +277,7 @@ def test_a_slow_request_holds_up_nobody_else() -> None:
     assert connections == 2, "a connection for the slow one, and one for all the others"
 
 
-def test_a_request_whose_client_went_away_is_not_sent() -> None:
+def test_a_request_of_a_disconnected_client_is_not_sent() -> None:
     async def scenario() -> int:
         leader: list[Endpoint | None] = [None]
         async with FakeController() as fake:
@@ -294,7 +294,7 @@ def test_a_request_whose_client_went_away_is_not_sent() -> None:
     assert run(scenario()) == 0
 
 
-def test_whoever_waits_is_told_when_the_broker_stops() -> None:
+def test_waiting_requests_receive_an_error_when_the_broker_stops() -> None:
     async def scenario() -> ErrorCode:
         channel = channel_to(lambda: None)
         waiting = asyncio.ensure_future(failure(channel, create("x")))

@@ -1,7 +1,8 @@
-"""The active controller of three is killed while clients of a broker create topics: each is created once, and told so.
+"""The active controller of three is killed while clients of a broker create topics: each is created once, and its
+client receives success.
 
-``BARNABAS_CONTROLLER_KILLS=20`` does it more often than twice, and with Kafka's controllers
-too, which don't know a call that comes again.
+``BARNABAS_CONTROLLER_KILLS=20`` raises the number of kills from two, and also runs Kafka's controllers, which do not
+recognize a repeated call.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def broker(quorum: Quorum, tmp_path: Path) -> Iterator[OurBroker]:
 
 
 class Creator(threading.Thread):
-    """Creates topics one after the other; ``codes`` has what each was answered."""
+    """Creates topics one after the other; ``codes`` has the error code of each."""
 
     def __init__(self, broker: OurBroker, number: int, ends: threading.Event) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Our group coordinator answers as Kafka 4.3.1's does: the same stories, told to both."""
+"""Our group coordinator answers as Kafka 4.3.1's does: the same scenarios run against both."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ pytestmark = pytest.mark.interop
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_the_same_story(scenario: str, real_kafka: KafkaNode, barnabas_node: BarnabasNode) -> None:
+def test_both_nodes_answer_the_same_story_alike(
+    scenario: str, real_kafka: KafkaNode, barnabas_node: BarnabasNode
+) -> None:
     theirs = story_of(real_kafka.port, scenario)
     ours = story_of(barnabas_node.port, scenario)
     assert [label for label, _ in ours] == [label for label, _ in theirs]

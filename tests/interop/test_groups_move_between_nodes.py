@@ -1,6 +1,6 @@
 """Groups and offsets move with their directory, from a real Kafka 4.3.1 to ours and back.
 
-Kafka's log holds what ours does not write itself: a group of the next-generation protocol, and offsets that a
+Kafka's log holds records that ours does not write itself: a group of the next-generation protocol, and offsets that a
 transaction committed or aborted.
 """
 
@@ -95,7 +95,7 @@ def listed(bootstrap: str) -> dict[str, tuple[ConsumerGroupType, ConsumerGroupSt
 
 
 @pytest.mark.timeout(300)
-def test_groups_of_a_real_kafka_live_on_here_and_ours_live_on_there(kafka_peer: Path, tmp_path: Path) -> None:
+def test_groups_move_between_kafka_and_barnabas_both_ways(kafka_peer: Path, tmp_path: Path) -> None:
     kafka = KafkaNode(tmp_path / "kafka")
     bootstrap = kafka.bootstrap
     ours = BarnabasNode(kafka.folder, properties=kafka.properties, settings={"listeners": _listeners(kafka)})
@@ -119,7 +119,7 @@ def test_groups_of_a_real_kafka_live_on_here_and_ours_live_on_there(kafka_peer: 
         assert listed(bootstrap)["nextgen"] == (ConsumerGroupType.CONSUMER, empty)
         produce(bootstrap)
         read_and_commit(bootstrap, "classic", 10)
-        read_and_commit(bootstrap, "nextgen", 10)  # As a classic member: the group changes its type.
+        read_and_commit(bootstrap, "nextgen", 10)  # The member is a classic one: the group changes its type.
         admin.delete_consumer_groups(["simple"])["simple"].result(30)
         ours.stop()
 

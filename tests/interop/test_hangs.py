@@ -1,6 +1,6 @@
-"""Nodes that hang while clients write: no other broker is fenced, nothing acknowledged is lost, partitions go on.
+"""Nodes that hang while clients write: no other broker is fenced, no acknowledged record is lost, partitions continue.
 
-``python -m tests.history.hangs --seconds 5 20 60`` is the same by hand, for any kind of cluster.
+``python -m tests.history.hangs --seconds 5 20 60`` runs the same manually, for any kind of cluster.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tests.history.hangs import SETTINGS, Hang, HangStory, Target, Way
 
 pytestmark = [
     pytest.mark.interop,
-    # What the clients warn about is theirs, not ours.
+    # Warnings of the client libraries are not ours.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
 ]
 
@@ -27,7 +27,7 @@ def broken(folder: Path, kind: str, hangs: list[Hang]) -> list[str]:
 
 
 @pytest.mark.timeout(180)
-def test_nobody_notices_an_active_controller_that_stands_still(tmp_path: Path) -> None:
+def test_clients_do_not_notice_a_frozen_active_controller(tmp_path: Path) -> None:
     """Long enough for every session to end, if heartbeats waited for it."""
     assert broken(tmp_path, "ours", [Hang(Target.CONTROLLER, Way.STOP, 13)]) == []
 
@@ -36,7 +36,7 @@ def test_nobody_notices_an_active_controller_that_stands_still(tmp_path: Path) -
 @pytest.mark.timeout(1500)
 @pytest.mark.parametrize("target", list(Target))
 @pytest.mark.parametrize("seconds", [5, 20, 60])
-def test_every_hang_is_as_harmless_as_a_death(target: Target, seconds: float, tmp_path: Path) -> None:
+def test_every_hang_is_as_harmless_as_a_crash(target: Target, seconds: float, tmp_path: Path) -> None:
     assert broken(tmp_path, "ours", [Hang(target, way, seconds) for way in Way]) == []
 
 

@@ -1,4 +1,5 @@
-"""Clients are served while somebody sends hostile frames or batches; latencies are printed, the answers are checked."""
+"""Clients are served while an attacker sends hostile frames or batches; latencies are printed, the answers are
+checked."""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ SECONDS = 6.0
 
 
 class Story:
-    """Produces one record and fetches it again, over and over, with each step checked."""
+    """Produces one record and fetches it again, repeatedly, and checks each step."""
 
     def __init__(self, node: BarnabasNode, topic: str) -> None:
         self._client = RawClient(node.port)
@@ -42,7 +43,7 @@ class Story:
         self._offset = 0
 
     def turn(self) -> float:
-        """Seconds for one record there and back."""
+        """Return the seconds for producing and fetching one record."""
         began = time.perf_counter()
         batch = build_batch([Record(0, int(time.time() * 1000), None, b"value %d" % self._offset, ())])
         produced = self._client.call(
@@ -94,7 +95,7 @@ class Story:
         return statistics.median(times), len(times)
 
 
-def test_hostile_frames_block_nobody_and_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_frames_block_no_client_and_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     node = BarnabasNode(tmp_path)
     node.start()
     story = Story(node, "calm")
@@ -113,7 +114,7 @@ def test_hostile_frames_block_nobody_and_lose_nothing(tmp_path: Path, capsys: py
     story.close()
     with capsys.disabled():
         print(
-            f"\nseed {SEED}: {sent} hostile connections; a record there and back takes {alone * 1e6:.0f} us alone, "
+            f"\nseed {SEED}: {sent} hostile connections; a round trip of a record takes {alone * 1e6:.0f} us alone, "
             f"{under_attack * 1e6:.0f} us meanwhile (ratio {under_attack / alone:.2f}), {after * 1e6:.0f} us after"
         )
     assert sent > 100
@@ -124,7 +125,7 @@ def test_hostile_frames_block_nobody_and_lose_nothing(tmp_path: Path, capsys: py
     assert "Traceback" not in printed
 
 
-def test_batches_that_take_long_to_check_hold_up_no_other_client(
+def test_batches_that_are_slow_to_validate_do_not_delay_other_clients(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node = BarnabasNode(tmp_path)
@@ -138,13 +139,13 @@ def test_batches_that_take_long_to_check_hold_up_no_other_client(
         stdout=subprocess.PIPE,
         text=True,
     )
-    time.sleep(2)  # It makes its batches first.
+    time.sleep(2)  # The attacker creates its batches first.
     meanwhile = story.times_over(SECONDS - 2)
     answers = json.loads(sender.communicate(timeout=60)[0])
     story.close()
     with capsys.disabled():
         sent = ", ".join(f"{len(codes)} {kind}" for kind, codes in answers.items())
-        print(f"\n{sent}; a record there and back: {described(alone)} alone, {described(meanwhile)} meanwhile")
+        print(f"\n{sent}; a round trip of a record: {described(alone)} alone, {described(meanwhile)} meanwhile")
     assert {kind: set(codes) for kind, codes in answers.items()} == {
         "many": {0},
         "packed": {0},

@@ -1,4 +1,5 @@
-"""Kafka's own ConfigCommand against our node, for every kind of resource, and what follows changes while it runs."""
+"""Kafka's own ConfigCommand against our node, for every kind of resource, and for settings that change while it
+runs."""
 
 from __future__ import annotations
 
@@ -39,6 +40,6 @@ def test_configs_are_set_shown_and_deleted(
 
 
 @JAVA
-def test_what_needs_a_restart_is_refused_with_its_name(barnabas_node: BarnabasNode) -> None:
+def test_a_config_that_needs_a_restart_is_refused_by_name(barnabas_node: BarnabasNode) -> None:
     answer = configs(barnabas_node, "brokers", "1", "--alter", "--add-config", "num.partitions=3", check=False)
     assert "Cannot update these configs dynamically: [num.partitions]" in answer

@@ -1,4 +1,4 @@
-"""Unmodified brokers of Kafka 4.3.1 join a controller of ours: they serve, forward, follow, leave and come back."""
+"""Unmodified brokers of Kafka 4.3.1 join a controller of ours: they serve, forward, follow, leave and return."""
 
 from __future__ import annotations
 
@@ -72,8 +72,9 @@ def admin(broker: RealBroker) -> Iterator[SyncAdminClient]:
         yield client
 
 
-def test_its_clients_are_answered_as_by_a_cluster_of_kafka(broker: RealBroker) -> None:
-    """Every mutation goes through the broker in an envelope; nothing in the answer tells the two controllers apart."""
+def test_its_clients_receive_the_answers_of_a_kafka_cluster(broker: RealBroker) -> None:
+    """Every mutation goes through the broker in an envelope; nothing in the answer distinguishes the two
+    controllers."""
     connection, different = Connection(broker.port), {}
     mutation_answers = test_recorded_mutations.recorded()
     cases = [(name, request, version, mutation_answers[name]) for name, request, version in mutations()]
@@ -94,7 +95,7 @@ def test_its_clients_are_answered_as_by_a_cluster_of_kafka(broker: RealBroker) -
 
 
 def test_records_are_written_and_read_in_a_group(broker: RealBroker, admin: SyncAdminClient) -> None:
-    """An idempotent producer needs a block of producer ids; the group's topic is made by the broker for itself."""
+    """An idempotent producer needs a block of producer ids; the broker itself creates the group's topic."""
     admin.create_topics([NewTopic("flights", 3, 1)], wait=True).raise_for_errors()
     producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
     for number in range(100):
@@ -114,7 +115,7 @@ def test_records_are_written_and_read_in_a_group(broker: RealBroker, admin: Sync
     assert admin.describe_topics(["__consumer_offsets"])["__consumer_offsets"].partitions[0].leader is not None
 
 
-def test_configs_quotas_users_and_rules_are_in_force(broker: RealBroker, admin: SyncAdminClient) -> None:
+def test_configs_quotas_users_and_acls_are_in_force(broker: RealBroker, admin: SyncAdminClient) -> None:
     topic = ConfigResource(ConfigResourceType.TOPIC, "flights")
     longer = {topic: [AlterConfigOp.set("retention.ms", "123456")]}
     admin.incremental_alter_configs(longer, wait=True).raise_for_errors()
@@ -130,23 +131,23 @@ def test_configs_quotas_users_and_rules_are_in_force(broker: RealBroker, admin: 
         alice.create_topics([NewTopic("alices", 1, 1)]).raise_for_errors()
 
 
-def test_tokens_are_made_for_who_asks_and_seen_by_the_broker(broker: RealBroker) -> None:
+def test_tokens_belong_to_the_requesting_user_and_reach_the_broker(broker: RealBroker) -> None:
     with scram_client(broker, "alice", "alice-secret") as alice:
         token = alice.create_delegation_token()
         assert token.owner == "User:alice"
         wait_until(lambda: len(alice.describe_delegation_tokens()) == 1, what="the token")
 
 
-def test_the_quorum_and_who_follows_it_are_described(broker: RealBroker, admin: SyncAdminClient) -> None:
+def test_the_quorum_and_its_observers_are_described(broker: RealBroker, admin: SyncAdminClient) -> None:
     described = admin.describe_quorum()
-    assert (described.leader_id, [each.replica_id for each in described.voters]) == (3000, [3000])
-    assert [each.replica_id for each in described.observers] == [broker.node_id]
+    assert (described.leader_id, [voter.replica_id for voter in described.voters]) == (3000, [3000])
+    assert [observer.replica_id for observer in described.observers] == [broker.node_id]
 
 
-def test_a_broker_of_ours_beside_it_and_what_it_forwarded_are_followed(
+def test_it_follows_our_broker_and_the_changes_that_it_forwarded(
     broker: RealBroker, quorum: Quorum, admin: SyncAdminClient, tmp_path: Path
 ) -> None:
-    """What a call of ours leaves in the metadata log is read by Kafka's broker, and the two share a partition."""
+    """Kafka's broker reads the metadata records of our calls, and the two brokers share a partition."""
     ours = OurBroker(
         tmp_path, 7, controllers=quorum.servers, cluster_id=quorum.cluster_id, settings={**AUTHORIZER, **SOON}
     )
@@ -156,7 +157,7 @@ def test_a_broker_of_ours_beside_it_and_what_it_forwarded_are_followed(
             through_ours.create_topics([NewTopic("both", 4, 1)], wait=True).raise_for_errors()
             through_ours.create_topics([NewTopic("shared", 1, 2)], wait=True).raise_for_errors()
         seen = admin.describe_topics(["both", "shared"])
-        assert {each.leader for each in seen["both"].partitions} == {1, 7}
+        assert {partition.leader for partition in seen["both"].partitions} == {1, 7}
         assert set(seen["shared"].partitions[0].isr) == {1, 7}
         assert ours.stop() == 0
     finally:
@@ -166,12 +167,12 @@ def test_a_broker_of_ours_beside_it_and_what_it_forwarded_are_followed(
         once_more.delete_topics(["both", "shared"]).raise_for_errors()
 
 
-def test_it_leaves_in_an_orderly_way_and_comes_back(broker: RealBroker, admin: SyncAdminClient) -> None:
+def test_it_shuts_down_in_an_orderly_way_and_returns(broker: RealBroker, admin: SyncAdminClient) -> None:
     broker.stop()
     took = time.monotonic()
     broker.start()
     assert time.monotonic() - took < 30
-    wait_until(lambda: 1 in {each.id for each in admin.describe_cluster().nodes}, what="its return")
+    wait_until(lambda: 1 in {node.id for node in admin.describe_cluster().nodes}, what="its return")
     led = admin.describe_topics(["flights"])["flights"].partitions
     assert {partition.leader for partition in led} == {1}
 

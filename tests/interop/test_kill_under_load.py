@@ -1,6 +1,8 @@
-"""kill -9 under load: nothing acknowledged is missing afterwards, nothing of an idempotent producer is there twice.
+"""kill -9 under load: afterwards no acknowledged record is missing, and no record of an idempotent producer exists
+twice.
 
-The moments of the kills come from a fixed seed. ``BARNABAS_KILLS`` says how many there are: 8, and 100 in `make slow`.
+The moments of the kills come from a fixed seed. ``BARNABAS_KILLS`` sets their number: 8 by default, and 100 in `make
+slow`.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ PARTITIONS = 3
 
 
 class Load:
-    """An idempotent producer that goes on through every restart, and remembers what was acknowledged."""
+    """An idempotent producer that continues through every restart, and records the acknowledgements."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         from confluent_kafka import Producer
@@ -133,7 +135,7 @@ def test_no_acknowledged_record_is_lost_or_doubled(
     with capsys.disabled():
         print(
             f"\nseed {SEED}: {KILLS} kills, {load.sent} records sent, {len(load.acknowledged)} acknowledged, "
-            f"{len(lost)} lost, {len(doubled)} doubled; ready again after {max(ready_times):.2f} s at the most"
+            f"{len(lost)} lost, {len(doubled)} doubled; ready again after {max(ready_times):.2f} s at most"
         )
     assert load.failures == []
     assert lost == []
@@ -143,7 +145,8 @@ def test_no_acknowledged_record_is_lost_or_doubled(
 
 
 def _wait_for_load(load: Load) -> int:
-    """Until the producer has found the node again: a kill between two acknowledgements is what is wanted."""
+    """Wait until the producer has reached the node again: the kill must fall between two acknowledgements. Return the
+    number of acknowledged records."""
     before = len(load.acknowledged)
     deadline = time.monotonic() + 20
     while len(load.acknowledged) == before and time.monotonic() < deadline:

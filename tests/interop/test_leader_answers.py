@@ -1,4 +1,4 @@
-"""What followers, producers, consumers and groups ask of a leader is answered as a real Kafka 4.3.1 did."""
+"""A leader answers followers, producers, consumers and groups as a real Kafka 4.3.1 did."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ import pytest
 
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.leader_story import SETTINGS
-from tests.peers.record_leader_answers import told
+from tests.peers.record_leader_answers import answers_of
 
 pytestmark = pytest.mark.interop
 
-BETTER = {"a heartbeat after that": "it says that the group rebalances; Kafka's waits in vain for what the group wrote"}
+BETTER = {
+    "a heartbeat after that": "the answer says that the group rebalances; Kafka's waits in vain for the group's write"
+}
 RECORDED = Path(__file__).parents[1] / "vectors" / "broker" / "leader-answers-4.3.1.jsonl.gz"
 
 
-def test_every_answer_is_kafkas(tmp_path: Path) -> None:
+def test_every_answer_equals_kafkas(tmp_path: Path) -> None:
     with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
         recorded = {line["step"]: line["answer"] for line in map(json.loads, lines)}
-    ours = told(BarnabasNode(tmp_path / "node", settings=SETTINGS))
+    ours = answers_of(BarnabasNode(tmp_path / "node", settings=SETTINGS))
     different = {name: (recorded[name], answer) for name, answer in ours.items() if answer != recorded[name]}
     assert {name: pair for name, pair in different.items() if name not in BETTER} == {}
-    assert set(BETTER) <= set(different), "this is no difference any more"
+    assert set(BETTER) <= set(different), "this is not a difference any longer"
     assert set(ours) == set(recorded)

@@ -1,6 +1,6 @@
-"""Leaderships of our brokers, with a controller of ours or Kafka's: who leaves is not missed, who returns leads again.
-
-What a controller decides is compared in ``tests/unit/controller/test_recorded_leadership.py``; here brokers act on it.
+"""Leaderships of our brokers, with a controller of ours or Kafka's: a broker that leaves is not missed, and leads again
+when it returns. The controller's decisions are compared in ``tests/unit/controller/test_recorded_leadership.py``; here
+brokers act on them.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ class Cluster:
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     def leaders(self, admin: SyncAdminClient, topic: str) -> list[int | None]:
-        return [each.leader for each in admin.describe_topics([topic])[topic].partitions]
+        return [partition.leader for partition in admin.describe_topics([topic])[topic].partitions]
 
     def in_sync(self, admin: SyncAdminClient, topic: str) -> list[int]:
-        return [len(each.isr) for each in admin.describe_topics([topic])[topic].partitions]
+        return [len(partition.isr) for partition in admin.describe_topics([topic])[topic].partitions]
 
 
 @pytest.fixture(scope="module", params=[OurController, RealController], ids=["ours", "kafka"])
@@ -75,7 +75,7 @@ def admin(cluster: Cluster) -> Iterator[SyncAdminClient]:
 
 
 class Load:
-    """A producer that goes on until it is stopped; ``lost`` are the errors that it was told."""
+    """A producer that continues until it is stopped; ``lost`` are the errors that it received."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.lost: list[str] = []
@@ -98,17 +98,17 @@ class Load:
         while not self._ended.wait(0.005):
             began = time.monotonic()
 
-            def told(error: object, _: object, began: float = began) -> None:
+            def on_delivery_report(error: object, _: object, began: float = began) -> None:
                 self.longest_s = max(self.longest_s, time.monotonic() - began)
                 if error is not None:
                     self.lost.append(str(error))
 
-            self._producer.produce(self._topic, b"x", on_delivery=told)
+            self._producer.produce(self._topic, b"x", on_delivery=on_delivery_report)
             self._producer.poll(0)
 
 
 @pytest.mark.long
-def test_a_broker_that_stops_is_not_missed_and_leads_again_when_it_is_back(
+def test_an_orderly_stop_does_not_interrupt_clients_and_leadership_returns(
     cluster: Cluster, admin: SyncAdminClient
 ) -> None:
     admin.create_topics(
@@ -119,7 +119,9 @@ def test_a_broker_that_stops_is_not_missed_and_leads_again_when_it_is_back(
             began = time.monotonic()
             broker.stop()
             assert time.monotonic() - began < LEFT_BY_ITSELF_S
-            assert node_id not in cluster.leaders(admin, "rolled"), "its leaderships are with others before it goes"
+            assert node_id not in cluster.leaders(admin, "rolled"), (
+                "other brokers have its leaderships before it leaves"
+            )
             broker.start()
             wait_until(lambda: cluster.in_sync(admin, "rolled") == [3, 3, 3], what="its return into the ISR")
         wait_until(lambda: cluster.leaders(admin, "rolled") == [1, 2, 3], what="the preferred leaders")
@@ -128,7 +130,9 @@ def test_a_broker_that_stops_is_not_missed_and_leads_again_when_it_is_back(
 
 
 @pytest.mark.long
-def test_who_was_behind_leads_when_that_comes_to_be_allowed(cluster: Cluster, admin: SyncAdminClient) -> None:
+def test_an_out_of_sync_replica_leads_once_unclean_election_is_enabled(
+    cluster: Cluster, admin: SyncAdminClient
+) -> None:
     admin.create_topics([NewTopic("unclean", assignments=[[1, 2]])], wait=True).raise_for_errors()
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
     producer.produce("unclean", b"both have it", partition=0)
@@ -148,6 +152,6 @@ def test_who_was_behind_leads_when_that_comes_to_be_allowed(cluster: Cluster, ad
         wait_until(lambda: cluster.leaders(admin, "unclean") == [2], what="the unclean election")
     finally:
         cluster.brokers[1].start()
-    wait_until(lambda: cluster.in_sync(admin, "unclean") == [2], what="the return of who had more")
+    wait_until(lambda: cluster.in_sync(admin, "unclean") == [2], what="the return of the broker with more records")
     producer.produce("unclean", b"both have this", partition=0)
     assert producer.flush(20) == 0

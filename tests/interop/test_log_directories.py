@@ -1,4 +1,5 @@
-"""Several log directories: replicas move, directories are cordoned, one fails. Told as a real Kafka tells it."""
+"""Several log directories: replicas move, directories are cordoned, one fails. The answers equal those of a real
+Kafka."""
 
 from __future__ import annotations
 
@@ -12,7 +13,7 @@ import pytest
 from tests.peers import run_class
 from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.directory_story import NAMES, SETTINGS, DirectoryStory, log_dirs
-from tests.peers.record_directory_answers import kafka_node, told_by
+from tests.peers.record_directory_answers import answers_of, kafka_node
 
 pytestmark = pytest.mark.interop
 
@@ -24,18 +25,18 @@ def recorded() -> dict[str, Any]:
     return answers
 
 
-def test_our_node_tells_of_its_directories_what_kafka_tells(tmp_path: Path) -> None:
+def test_our_node_describes_its_log_directories_as_kafka_does(tmp_path: Path) -> None:
     node = BarnabasNode(tmp_path / "node", settings={"log.dirs": log_dirs(tmp_path / "dirs"), **SETTINGS})
-    assert told_by(node, tmp_path / "dirs") == recorded()
+    assert answers_of(node, tmp_path / "dirs") == recorded()
 
 
 @pytest.mark.long
 def test_the_recorded_answers_are_kafkas(tmp_path: Path) -> None:
-    assert told_by(kafka_node(tmp_path), tmp_path / "dirs") == recorded()
+    assert answers_of(kafka_node(tmp_path), tmp_path / "dirs") == recorded()
 
 
 @pytest.mark.long
-def test_the_java_tools_move_a_replica_and_see_how_far_it_is(tmp_path: Path) -> None:
+def test_the_java_tools_move_a_replica_and_report_its_progress(tmp_path: Path) -> None:
     directories = tmp_path / "dirs"
     directories.mkdir()
     with running_barnabas(tmp_path / "node", settings={"log.dirs": log_dirs(directories), **SETTINGS}) as node:
@@ -51,9 +52,9 @@ def test_the_java_tools_move_a_replica_and_see_how_far_it_is(tmp_path: Path) -> 
         throttle = ("--replica-alter-log-dirs-throttle", "1000000")
         assert "Successfully started moving log directory" in run_class(*move, "--execute", *throttle).stdout
         described = run_class("log-dirs", *server, "--describe", "--topic-list", "orders").stdout.splitlines()
-        told = {each["logDir"]: each for each in json.loads(described[-1])["brokers"][0]["logDirs"]}
-        assert {each["error"] for each in told.values()} == {None}
-        assert any(each["partition"] == "orders-0" for each in told[story.path(target)]["partitions"])
+        by_path = {each["logDir"]: each for each in json.loads(described[-1])["brokers"][0]["logDirs"]}
+        assert {directory["error"] for directory in by_path.values()} == {None}
+        assert any(each["partition"] == "orders-0" for each in by_path[story.path(target)]["partitions"])
         story.until(lambda: story.where("orders", 0) == target)
         assert "Reassignment of replica orders-0-1 completed successfully" in run_class(*move, "--verify").stdout
         assert story.offsets("orders", 0) == [0, 20]

@@ -1,4 +1,4 @@
-"""The directories of a node move between Kafka and barnabas, both ways, and Kafka's tools read what we wrote."""
+"""The directories of a node move between Kafka and barnabas, both ways, and Kafka's tools read our files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def create(bootstrap: str, name: str) -> None:
 
 
 def settings_for_both(kafka: KafkaNode) -> Path:
-    """A configuration that either node takes: KafkaNode's, without what only Kafka has."""
+    """A configuration that either node accepts: KafkaNode's, without settings that only Kafka has."""
     text = (
         "process.roles=broker,controller\nnode.id=1\n"
         f"controller.quorum.bootstrap.servers=127.0.0.1:{kafka.controller_port}\n"
@@ -47,7 +47,7 @@ def settings_for_both(kafka: KafkaNode) -> Path:
 
 
 def ours(kafka: KafkaNode) -> BarnabasNode:
-    """Our node in Kafka's place: its configuration, its folder, its ports."""
+    """Our node in the place of Kafka: with its configuration, folder and ports."""
     node = BarnabasNode(kafka.folder, properties=kafka.properties)
     node.port, node.controller_port = kafka.port, kafka.controller_port
     node._settings = dict(OURS)
@@ -82,7 +82,7 @@ def formatted_by_kafka(kafka: KafkaNode) -> Callable[[], None]:
     return run
 
 
-def test_a_directory_formatted_by_us_goes_to_kafka_and_back_and_forth(kafka: KafkaNode) -> None:
+def test_a_directory_formatted_by_us_moves_to_kafka_and_back(kafka: KafkaNode) -> None:
     run_ours("format", "--standalone", "-t", "IxBJmFq_QQSa0i06awp6oA", "-c", str(kafka.properties))
     kafka.start()
     create(kafka.bootstrap, "made-by-kafka")
@@ -99,9 +99,7 @@ def test_a_directory_formatted_by_us_goes_to_kafka_and_back_and_forth(kafka: Kaf
     assert len(log.epochs) == 3
 
 
-def test_a_directory_formatted_by_kafka_is_started_by_us(
-    kafka: KafkaNode, formatted_by_kafka: Callable[[], None]
-) -> None:
+def test_we_start_on_a_directory_formatted_by_kafka(kafka: KafkaNode, formatted_by_kafka: Callable[[], None]) -> None:
     formatted_by_kafka()
     node = ours(kafka)
     node.start()
@@ -141,7 +139,7 @@ def test_kafkas_tools_read_our_log_and_our_snapshot(kafka_peer: Path, tmp_path: 
     assert checked.count("passed sanity check") + checked.count("is empty") == indexes.count(",") + 1
 
 
-def test_a_quorum_state_that_we_wrote_is_kafkas(tmp_path: Path) -> None:
+def test_our_quorum_state_equals_kafkas(tmp_path: Path) -> None:
     node = BarnabasNode(tmp_path / "node")
     node.start()
     node.stop()

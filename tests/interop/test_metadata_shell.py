@@ -1,4 +1,4 @@
-"""Kafka's metadata shell reads a snapshot of ours and sees what it saw in the log that Kafka wrote."""
+"""Kafka's metadata shell shows the same for our snapshot as for the log that Kafka wrote."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def test_our_shell_prints_everything_that_kafkas_prints(tmp_path: Path, capsys: 
     (theirs,) = metadata_shell(log, "tree image")
     assert shell.main(["--show-secrets", str(log), "tree", "image"]) == 0
     printed = capsys.readouterr().out
-    # Kafka's has no name for the default entity of a quota, and shows nothing below it.
+    # Kafka's shell has no name for the default entity of a quota, and shows nothing below it.
     default = "  user(<default>):\n    controller_mutation_rate:\n      10.0\n"
     assert default in printed
     assert printed.replace(default, "") == theirs.replace("clientQuotas:\n  :\n", "clientQuotas:\n") + "\n"
 
 
 def sections(printed: str) -> list[str]:
-    """What the shell printed for each command; it echoes a prompt and not the command."""
+    """Return what the shell printed for each command; it echoes a prompt but not the command."""
     return [section.strip("\n") for section in printed.split(">> ")[1:]]
 
 
 @pytest.mark.usefixtures("kafka_peer")
-def test_a_snapshot_of_ours_is_seen_as_the_log_that_it_was_made_of(tmp_path: Path) -> None:
+def test_our_snapshot_shows_the_same_tree_as_its_log(tmp_path: Path) -> None:
     unpack(DATA / "storage-a.tar.xz", tmp_path)
     recorded = (tmp_path / "storage-a" / "metadata-shell.txt").read_text()
     commands = [line.removeprefix("#> ") for line in recorded.splitlines() if line.startswith("#> ")]
@@ -59,6 +59,6 @@ def test_a_snapshot_of_ours_is_seen_as_the_log_that_it_was_made_of(tmp_path: Pat
     seen = metadata_shell(Path(snapshot_path(str(tmp_path), snapshot_id)), *commands)
     for command, before, after in zip(commands, sections(recorded), seen, strict=False):
         if command == "tree image/provenance":
-            continue  # The shell counts the offsets inside the file that it was given.
+            continue  # The shell counts offsets within the given file.
         assert sorted(after.splitlines()) == sorted(before.splitlines()), command
     assert len(seen) == len(commands)

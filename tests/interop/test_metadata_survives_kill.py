@@ -1,4 +1,4 @@
-"""kill -9 while topics are created: every creation that was answered is there after the restart, snapshot or not."""
+"""kill -9 while topics are created: every acknowledged topic exists after the restart, with or without a snapshot."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SEED = 20261121
 
 
 def create_until_killed(node: BarnabasNode, prefix: str, created: list[str]) -> None:
-    """Create one topic after the other and note each that was answered without an error."""
+    """Create one topic after the other and record each that was answered without an error."""
     client = RawClient(node.port)
     try:
         for number in range(100_000):
@@ -45,7 +45,7 @@ def listed(node: BarnabasNode) -> set[str]:
         client.close()
 
 
-def test_every_topic_that_was_answered_is_there_after_each_kill(tmp_path: Path) -> None:
+def test_every_acknowledged_topic_exists_after_each_kill(tmp_path: Path) -> None:
     chance = random.Random(SEED)
     node = BarnabasNode(tmp_path / "node", settings={"metadata.log.max.record.bytes.between.snapshots": "20000"})
     created: list[str] = []

@@ -1,4 +1,4 @@
-"""The Prometheus endpoint says what the clients did, in a form that Prometheus reads."""
+"""The Prometheus endpoint reports the work of the clients, in the Prometheus text format."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class MeasuredNode(BarnabasNode):
                 return error.code, error.read().decode()
 
     def samples(self) -> dict[tuple[str, ...], float]:
-        """Value by name and label values."""
+        """Return the values by name and label values."""
         status, text = self.get("/metrics")
         assert status == 200
         return {
@@ -64,7 +64,7 @@ def node(tmp_path: Path) -> Iterator[MeasuredNode]:
 
 
 def produce(client: RawClient, topic: str, partition: int, value: bytes) -> int:
-    """The size of the batch."""
+    """Produce a batch. Return its size."""
     batch = build_batch([Record(0, int(time.time() * 1000), None, value, ())])
     data = [PartitionProduceData(index=partition, records=batch)]
     client.call(
@@ -89,7 +89,7 @@ def test_every_metric_has_the_name_type_and_labels_that_are_documented(node: Mea
             assert set(sample.labels) - {"le"} == set(METRICS[name].labels)
 
 
-def test_the_numbers_are_those_of_what_was_done(node: MeasuredNode) -> None:
+def test_the_metrics_count_the_work_that_was_done(node: MeasuredNode) -> None:
     client = RawClient(node.port)
     client.call(
         CreateTopicsRequest(topics=[CreatableTopic(name="measured", num_partitions=3, replication_factor=1)]), 7
@@ -168,7 +168,7 @@ def test_groups_are_counted_by_their_state(node: MeasuredNode) -> None:
     assert found["kafka_coordinator_group_group_completed_rebalance_total",] >= 1
 
 
-def test_rules_and_decisions_are_counted(node: MeasuredNode) -> None:
+def test_acls_and_decisions_are_counted(node: MeasuredNode) -> None:
     node.stop()
     node.change_settings({"authorizer.class.name": KAFKAS_AUTHORIZER, "super.users": "User:ANONYMOUS"})
     node.start()
@@ -191,7 +191,7 @@ def test_rules_and_decisions_are_counted(node: MeasuredNode) -> None:
     assert (asked, allowed, denied) == (1, 1, 0)
 
 
-def test_health_readiness_and_paths_that_are_not_there(node: MeasuredNode) -> None:
+def test_health_readiness_and_unknown_paths_have_their_status(node: MeasuredNode) -> None:
     assert node.get("/healthz") == (200, "ok\n")
     assert node.get("/readyz") == (200, "ready\n")
     for path in ("/", "/metric", "/metrics/", "/healthz/x", "/../metrics"):
@@ -200,14 +200,14 @@ def test_health_readiness_and_paths_that_are_not_there(node: MeasuredNode) -> No
         assert "/metrics, /healthz and /readyz" in text
 
 
-def test_a_client_that_says_nothing_does_not_keep_others_out(node: MeasuredNode) -> None:
+def test_a_silent_client_does_not_block_others(node: MeasuredNode) -> None:
     import socket
 
     with socket.create_connection(("127.0.0.1", node.metrics_port)):
         assert node.get("/readyz") == (200, "ready\n")
 
 
-def test_there_is_no_endpoint_unless_it_is_asked_for(tmp_path: Path) -> None:
+def test_the_endpoint_exists_only_if_it_is_configured(tmp_path: Path) -> None:
     node = BarnabasNode(tmp_path)
     node.start()
     opened = {
@@ -221,6 +221,6 @@ def test_there_is_no_endpoint_unless_it_is_asked_for(tmp_path: Path) -> None:
 
 
 def _inodes(pid: int) -> set[str]:
-    """Of the sockets that the process has open."""
+    """Return the states of the open sockets of the process."""
     links = [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()]
     return {link[8:-1] for link in links if link.startswith("socket:[")}

@@ -1,6 +1,6 @@
 """One controller of ours and two of Kafka's vote in one quorum.
 
-Either kind leads, either kind takes the other's snapshot, and the logs are equal byte for byte.
+Either kind leads, either kind fetches the other's snapshot, and the logs are equal byte for byte.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ def high_watermark(leader: ControllerNode) -> int:
 
 
 def wait_for_all(quorum: Quorum) -> None:
-    """Every voter has what is committed now."""
+    """Wait until every voter has all records that are committed now."""
     leader = elected(quorum)
     end = high_watermark(leader)
 
     def have_it() -> bool:
         seen = quorum_seen_by(leader)
-        return seen is not None and all(each.log_end_offset >= end for each in seen.current_voters)
+        return seen is not None and all(voter.log_end_offset >= end for voter in seen.current_voters)
 
     wait_until(have_it, what="every voter's catching up", timeout_s=30)
 
 
 def hand_over(quorum: Quorum, leader: ControllerNode) -> ControllerNode:
-    """The leader is stopped and started; another one leads then."""
+    """Stop and start the leader. Return the controller that leads afterwards."""
     assert leader.stop() == 0
     wait_until(lambda: leader_of(quorum) is not None, what="another leader")
     leader.launch()
@@ -68,7 +68,7 @@ def hand_over(quorum: Quorum, leader: ControllerNode) -> ControllerNode:
 
 
 def let_lead(quorum: Quorum, chosen: ControllerNode, *, leader: ControllerNode, wiped: ControllerNode) -> None:
-    """The leader dies, and ``chosen`` alone has what was committed last; the third has lost its disk, and votes."""
+    """The leader dies, and only ``chosen`` has the last committed records; the third has lost its disk, and votes."""
     wiped.kill()
     before = high_watermark(leader)
     wait_until(lambda: high_watermark(leader) > before + 1, what="a commit without the third voter")
@@ -85,7 +85,7 @@ def log_folder(controller: ControllerNode) -> Path:
 
 
 def snapshots(controller: ControllerNode) -> dict[str, bytes]:
-    """Those that were made since the quorum was formatted."""
+    """Return the snapshots created since the quorum was formatted."""
     return {
         path.name: path.read_bytes()
         for path in log_folder(controller).glob("*.checkpoint")
@@ -94,7 +94,7 @@ def snapshots(controller: ControllerNode) -> dict[str, bytes]:
 
 
 def oldest_snapshot(controller: ControllerNode) -> tuple[str, bytes]:
-    """After a loss of the disk: the one that was fetched."""
+    """Return the snapshot that was fetched after the loss of the disk."""
     return min(snapshots(controller).items())
 
 
@@ -107,7 +107,7 @@ def batches(controller: ControllerNode) -> dict[int, bytes]:
 
 
 def fill(quorum: Quorum, folder: Path) -> None:
-    """Records enough for a snapshot on every voter."""
+    """Write enough records for a snapshot on every voter."""
     broker = OurBroker(folder, quorum)
     broker.start()
     try:
@@ -118,7 +118,9 @@ def fill(quorum: Quorum, folder: Path) -> None:
         assert broker.stop() == 0
     finally:
         broker.kill()
-    wait_until(lambda: all(snapshots(each) for each in quorum.controllers), what="a snapshot on every voter")
+    wait_until(
+        lambda: all(snapshots(controller) for controller in quorum.controllers), what="a snapshot on every voter"
+    )
 
 
 def test_leadership_snapshots_and_logs_are_exchanged_both_ways(quorum: Quorum, tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
-"""Wall clocks that were wrong for a moment: a quorum of ours elects as ever, and a voter of Kafka's sleeps on.
+"""Wall clocks that were briefly wrong: our quorum elects as usual, and a Kafka voter does not.
 
-Timers of Kafka's raft read the wall clock and never run backwards: after a clock was set back none of them ends until
-it is where it was; such a voter believes in a hung leader as long (docs/history.md).
+Timers of Kafka's raft read the wall clock and never run backwards: after a clock is set back, no timer expires until
+the clock has caught up. Such a voter keeps a hung leader for that time (docs/history.md).
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def set_ahead_and_back(nodes: list[ClusterNode]) -> None:
 
 
 def successor(cluster: Cluster, hung: ClusterNode) -> ClusterNode | None:
-    """Who is elected while this one hangs; None: nobody in half a minute."""
+    """Return the controller that is elected while this one hangs, or None if no election happens in half a minute."""
     hung.freeze()
     try:
         deadline = time.monotonic() + HANG_S
@@ -60,7 +60,7 @@ def successor(cluster: Cluster, hung: ClusterNode) -> ClusterNode | None:
                 if (found := active_controller(cluster)) is not hung:
                     return found
             except (AdminError, ClientError):
-                pass  # Nobody is known.
+                pass  # No leader is known.
             time.sleep(0.1)
         return None
     finally:
@@ -73,9 +73,7 @@ def test_a_quorum_of_ours_elects_after_clocks_were_set_back(tmp_path: Path) -> N
         assert successor(cluster, active_controller(cluster)) is not None
 
 
-def test_a_voter_of_kafka_believes_in_a_hung_leader_until_its_clock_is_where_it_was(
-    tmp_path: Path, kafka_peer: Path
-) -> None:
+def test_a_kafka_voter_keeps_a_hung_leader_until_its_clock_catches_up(tmp_path: Path, kafka_peer: Path) -> None:
     with cluster_with_clocks(tmp_path, "kafka", "ours", "ours") as cluster:
         active = active_controller(cluster)
         while active.kind == "kafka":

@@ -1,4 +1,4 @@
-"""Quotas, elections, reassignments, features and the quorum of a running node: by request and by Java's tools."""
+"""Quotas, elections, reassignments, features and the quorum of a running node, by requests and by Java's tools."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def without_what_changes(answer: Any) -> Any:
     return [without_what_changes(each) for each in answer] if isinstance(answer, list) else answer
 
 
-def test_every_answer_over_the_wire_is_kafkas(node: BarnabasNode) -> None:
+def test_every_answer_on_the_wire_equals_kafkas(node: BarnabasNode) -> None:
     answers, connection = recorded(), Connection(node.port)
     different = {}
     for name, request, version in mutations():
@@ -96,7 +96,7 @@ def test_java_elects_reassigns_and_updates_features(kafka_peer: Path, node: Barn
     assert ["eligible.leader.replicas.version", "0"] in [[line[1], line[7]] for line in levels]
 
 
-def test_java_asks_for_the_cluster_and_unregisters_a_broker_that_is_gone(kafka_peer: Path, node: BarnabasNode) -> None:
+def test_java_describes_the_cluster_and_unregisters_a_stopped_broker(kafka_peer: Path, node: BarnabasNode) -> None:
     to_node = ("--bootstrap-server", node.bootstrap)
     assert "Cluster ID:" in run_class("cluster", "cluster-id", *to_node).stdout
     assert str(node.port) in run_class("cluster", "list-endpoints", *to_node).stdout
@@ -107,14 +107,14 @@ def test_java_asks_for_the_cluster_and_unregisters_a_broker_that_is_gone(kafka_p
 
 @pytest.fixture
 def node_without_quotas(tmp_path: Path) -> Iterator[BarnabasNode]:
-    """The recorded mutations leave quotas of all users behind on the node that the others share."""
+    """The recorded mutations leave quotas of all users on the node that the other tests share."""
     with running_barnabas(tmp_path) as node:
         yield node
 
 
 @pytest.mark.long
-def test_a_java_producer_and_consumer_keep_to_their_quotas(kafka_peer: Path, node_without_quotas: BarnabasNode) -> None:
-    """Some megabytes beyond what the windows allow at once take some seconds, and nobody sees an error."""
+def test_a_java_producer_and_consumer_obey_their_quotas(kafka_peer: Path, node_without_quotas: BarnabasNode) -> None:
+    """Some megabytes beyond the windows' allowance take some seconds, and no client sees an error."""
     node = node_without_quotas
     clients = ("--entity-type", "clients", "--entity-name", "slow")
     to_node = ("--bootstrap-server", node.bootstrap)

@@ -85,7 +85,7 @@ def test_3000_partitions_are_served_with_256_descriptors(tmp_path: Path, capsys:
                 work(client, topic_id, chunk, turn)
                 counts.append(node.open_descriptors())
 
-    # Each of these takes a descriptor; in the end more are asked for than there are.
+    # Each of these takes a descriptor; in the end more are requested than are available.
     held = [RawClient(node.port) for _ in range(50)]
     for each in held:
         assert each.call(MetadataRequest(topics=[]), 12).controller_id == 1

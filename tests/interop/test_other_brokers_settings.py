@@ -1,4 +1,4 @@
-"""A broker that is asked for the settings of another one, and brokers whose files differ."""
+"""A broker receives requests for the settings of another one, and brokers have different files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.peers.quorums import OurBroker, OurController, running_quorum, wait_u
 pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(120)]
 
 
-def asked_for(port: int, broker_id: int) -> tuple[int, str, dict[str, str]]:
+def settings_of(port: int, broker_id: int) -> tuple[int, str, dict[str, str]]:
     resource = DescribeConfigsResource(
         resource_type=ConfigResourceType.BROKER,
         resource_name=str(broker_id),
@@ -23,10 +23,10 @@ def asked_for(port: int, broker_id: int) -> tuple[int, str, dict[str, str]]:
     )
     with closing(RawClient(port)) as client:
         (result,) = client.call(DescribeConfigsRequest(resources=[resource]), 4).results
-    return result.error_code, result.error_message or "", {each.name: each.value for each in result.configs}
+    return result.error_code, result.error_message or "", {config.name: config.value for config in result.configs}
 
 
-def test_a_broker_tells_the_settings_of_another_and_warns_of_other_defaults(tmp_path: Path) -> None:
+def test_a_broker_describes_another_brokers_settings_and_warns_of_other_defaults(tmp_path: Path) -> None:
     with running_quorum(tmp_path, [OurController]) as quorum:
         first = OurBroker(
             tmp_path / "b11", quorum, node_id=11, settings={"barnabas.describe.configs.of.others": "true"}
@@ -35,11 +35,11 @@ def test_a_broker_tells_the_settings_of_another_and_warns_of_other_defaults(tmp_
         try:
             first.start()
             second.start()
-            assert asked_for(first.port, 12) == (0, "", {"node.id": "12", "log.retention.hours": "3"})
-            assert asked_for(second.port, 11)[0] == 42
+            assert settings_of(first.port, 12) == (0, "", {"node.id": "12", "log.retention.hours": "3"})
+            assert settings_of(second.port, 11)[0] == 42
             wait_until(lambda: "retention.ms of their own have 10800000 here" in second.printed(), what="the warning")
             second.kill()
-            code, message, _ = asked_for(first.port, 12)
+            code, message, _ = settings_of(first.port, 12)
             assert code == 8
             assert "Broker 12 can't be asked" in message
         finally:

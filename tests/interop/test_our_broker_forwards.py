@@ -1,4 +1,4 @@
-"""A broker of ours passes on what its clients ask to controllers in another process, a real Kafka's or our own."""
+"""A broker of ours forwards its clients' requests to controllers in another process, a real Kafka's or our own."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def admin(broker: OurBroker) -> Iterator[SyncAdminClient]:
         yield client
 
 
-def test_its_clients_are_answered_as_by_a_cluster_of_kafka(broker: OurBroker) -> None:
+def test_its_clients_receive_the_answers_of_a_kafka_cluster(broker: OurBroker) -> None:
     connection, different = Connection(broker.port), {}
     mutation_answers = test_recorded_mutations.recorded()
     cases = [(name, request, version, mutation_answers[name]) for name, request, version in mutations()]
@@ -105,12 +105,12 @@ def test_its_clients_are_answered_as_by_a_cluster_of_kafka(broker: OurBroker) ->
     assert not different, "\n".join(f"{name}: {pair}" for name, pair in different.items())
 
 
-def test_what_both_serve_is_offered(broker: OurBroker, quorum: Quorum) -> None:
+def test_versions_served_by_both_nodes_are_offered(broker: OurBroker, quorum: Quorum) -> None:
     def offered(port: int) -> dict[int, tuple[int, int]]:
         client = RawClient(port)
         answer = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
         client.close()
-        return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+        return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
     broker_offers, controller_offers = offered(broker.port), offered(quorum.controllers[0].controller_port)
     for key, (low, high) in SERVED_BY_BROKER.items():
@@ -127,7 +127,7 @@ def test_voters_are_changed_through_a_broker(admin: SyncAdminClient) -> None:
     assert refused.value.code is ErrorCode.VOTER_NOT_FOUND
 
 
-def test_an_idempotent_producer_gets_its_id_and_a_missing_topic_is_made(
+def test_an_idempotent_producer_receives_its_id_and_a_missing_topic_is_created(
     broker: OurBroker, admin: SyncAdminClient
 ) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
@@ -136,7 +136,7 @@ def test_an_idempotent_producer_gets_its_id_and_a_missing_topic_is_made(
     assert admin.describe_topics(["made-on-demand"])["made-on-demand"].partitions[0].leader == 1
 
 
-def test_configs_users_rules_and_tokens_reach_the_controller_and_come_back(
+def test_configs_users_acls_and_tokens_reach_the_controller_and_replicate_back(
     broker: OurBroker, admin: SyncAdminClient
 ) -> None:
     admin.create_topics([NewTopic("flights", 3, 1)], wait=True).raise_for_errors()
@@ -170,11 +170,12 @@ def test_a_controller_alone_counts_the_requests_of_its_brokers_clients(quorum: Q
         answer = client.call(EnvelopeRequest(request_data=data, request_principal=SUPER, client_host_address=HOST), 0)
         waits.append(ListPartitionReassignmentsResponse.decode(answer.response_data, 0, 5).throttle_time_ms)
     client.close()
-    assert waits[-1] > 0, "the client is told to wait, and the broker's connection was not made to"
+    assert waits[-1] > 0, "the client is throttled, and the broker's connection is not"
 
 
-def test_who_was_told_of_a_change_finds_it_on_the_broker_that_told_it(broker: OurBroker, quorum: Quorum) -> None:
-    """Between nodes of ours the answer says how far the broker has to follow; Kafka's controllers don't tell."""
+def test_an_acknowledged_change_is_visible_on_the_broker_that_answered(broker: OurBroker, quorum: Quorum) -> None:
+    """Between our nodes, the answer contains the offset that the broker must reach; Kafka's controllers don't send
+    it."""
     if not isinstance(quorum.controllers[0], OurController):
         return
     client = RawClient(broker.port)
@@ -187,7 +188,7 @@ def test_who_was_told_of_a_change_finds_it_on_the_broker_that_told_it(broker: Ou
     client.close()
 
 
-def test_what_was_forwarded_is_counted_by_client(broker: OurBroker) -> None:
+def test_forwarded_requests_are_counted_by_client(broker: OurBroker) -> None:
     with urlopen(f"http://127.0.0.1:{broker.metrics_port}/metrics", timeout=10) as answer:
         samples = {
             (sample.name, *sample.labels.values()): sample.value
@@ -214,7 +215,7 @@ def test_the_controllers_audit_names_client_and_broker(broker: OurBroker, quorum
         assert "forwarded by = User:ANONYMOUS" in lines()[0]
 
 
-def test_while_the_controller_is_away_clients_wait_and_reads_go_on(
+def test_without_the_controller_clients_wait_and_reads_continue(
     broker: OurBroker, admin: SyncAdminClient, quorum: Quorum
 ) -> None:
     controller = quorum.controllers[0]
@@ -226,6 +227,6 @@ def test_while_the_controller_is_away_clients_wait_and_reads_go_on(
     writer.send(CreateTopicsRequest(topics=[new_topic("patience")], timeout_ms=60_000), 7)
     controller.launch()
     made = writer.receive()
-    assert {each.error_code for each in made.topics} == {0}
+    assert {topic.error_code for topic in made.topics} == {0}
     reader.close()
     writer.close()

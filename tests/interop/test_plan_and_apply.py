@@ -45,7 +45,7 @@ SETTINGS = {
 }
 
 MOST_RUNS = 100
-"""A file has some twenty steps, and each run on a broker that is behind makes one of them again."""
+"""A file has about twenty steps, and each run on a broker that is behind repeats one of them."""
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -70,7 +70,7 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 async def furnish(bootstrap: str, *, has_groups: bool) -> None:
-    """What a cluster has that was run by hand; settings of groups came with Kafka 4."""
+    """The state of a manually operated cluster; group settings exist since Kafka 4."""
     async with AdminClient(bootstrap) as admin:
         topics = [NewTopic(f"t{number}", 1 + number % 3, 1, {"retention.ms": "5000"}) for number in range(20)]
         (await admin.create_topics(topics)).raise_for_errors()
@@ -105,7 +105,7 @@ def exported(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> dict[str,
 
 
 def changed(document: dict[str, Any]) -> dict[str, Any]:
-    """About 50 resources are new, different or gone."""
+    """About 50 resources are new, changed or deleted."""
     new: dict[str, Any] = yaml.safe_load(yaml.safe_dump(document))
     for number in range(8):
         new["topics"][f"new{number}"] = {"partitions": 1, "replication-factor": 1, "configs": {"flush.ms": 9}}
@@ -122,7 +122,7 @@ def changed(document: dict[str, Any]) -> dict[str, Any]:
     new["users"]["new"] = {"SCRAM-SHA-512": {"iterations": 8192, "password": "${env:NEW_PASSWORD}"}}
     new["users"]["u1"]["SCRAM-SHA-256"] = {"iterations": 5000, "password": "${env:NEW_PASSWORD}"}
     del new["users"]["u0"]
-    new["quotas"] = [each for each in new["quotas"] if each["entity"] != {"user": "u0"}]
+    new["quotas"] = [quota for quota in new["quotas"] if quota["entity"] != {"user": "u0"}]
     new["quotas"].append({"entity": {"user": "new"}, "limits": {"consumer_byte_rate": 5000}})
     new["configs"]["broker-defaults"]["log.retention.ms"] = "76400000"
     if "group:g1" in new["configs"]:
@@ -131,7 +131,7 @@ def changed(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_passwords(document: dict[str, Any]) -> dict[str, Any]:
-    """An export can't be gone back to without: a user that was deleted is new again."""
+    """Returning to an export needs passwords: a deleted user is then new."""
     for mechanisms in document["users"].values():
         for credential in mechanisms.values():
             credential["password"] = "${env:NEW_PASSWORD}"
@@ -139,7 +139,7 @@ def with_passwords(document: dict[str, Any]) -> dict[str, Any]:
 
 
 class Files:
-    """Two states and the way between them."""
+    """Two states and the change from one to the other."""
 
     def __init__(self, node: NodeProcess, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
         self.at = ["--bootstrap-server", node.bootstrap]
@@ -158,7 +158,7 @@ class Files:
         self.wait_until_as(file)
 
     def wait_until_as(self, file: str) -> None:
-        """A broker shows a change a moment after the controller made it."""
+        """A broker shows a change a moment after the controller commits it."""
         deadline = time.monotonic() + 20
         while not self.is_as(file):
             printed = "".join(self.capsys.readouterr())
@@ -173,7 +173,7 @@ def files(
     monkeypatch.setenv("NEW_PASSWORD", "a new secret")
     found = Files(node, tmp_path, capsys)
     yield found
-    # Partitions are never taken away, so the topics that grew have to go before they are made again.
+    # Partitions are never removed, so topics that grew are deleted before they are created again.
     asyncio.run(remove_grown(node.bootstrap))
     found.apply(found.old)
 
@@ -184,7 +184,7 @@ async def remove_grown(bootstrap: str) -> None:
 
 
 @pytest.mark.kafka_3("always")
-def test_export_change_plan_apply_and_nothing_is_left(
+def test_an_export_after_apply_equals_the_applied_file(
     node: NodeProcess, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert files.is_as(files.old)
@@ -202,8 +202,8 @@ def test_export_change_plan_apply_and_nothing_is_left(
     assert "a new secret" not in yaml.safe_dump(again)
 
 
-def test_an_interruption_at_every_step_is_taken_up(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each run is broken off when the cluster has made one more step and before it says so."""
+def test_apply_resumes_after_an_interruption_at_any_step(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each run is interrupted after the cluster has completed one more step and before the run reports it."""
     apply_step = desired_state_cluster.apply_step
     made: list[Step] = []
 
@@ -219,17 +219,17 @@ def test_an_interruption_at_every_step_is_taken_up(files: Files, monkeypatch: py
             try:
                 status = apply.main([files.new, "--allow-delete", *files.at])
             except KeyboardInterrupt:
-                status = INTERRUPTED  # What the barnabas command makes of it.
+                status = INTERRUPTED  # The exit status of the barnabas command.
             assert (status, len(made)) in ((0, count), (INTERRUPTED, count + 1))
             if status == 0:
-                break  # Nothing was left to do.
-            time.sleep(0.5)  # Or a broker that is behind makes the next run repeat the step, which is allowed.
+                break  # No steps remained.
+            time.sleep(0.5)  # A broker that is behind may make the next run repeat the step, which is allowed.
     assert len({step.kind for step in made}) >= 8
     files.wait_until_as(files.new)
 
 
 @pytest.mark.parametrize("after_s", [0.3, 0.6, 0.9, 1.2])
-def test_a_killed_run_is_taken_up(files: Files, after_s: float) -> None:
+def test_apply_resumes_after_a_kill(files: Files, after_s: float) -> None:
     command = [str(Path(sys.executable).parent / "barnabas"), "apply", files.new, "--allow-delete", *files.at]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(after_s)

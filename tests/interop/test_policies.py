@@ -1,4 +1,4 @@
-"""A node with policies, over the wire: every way to a new topic, and a policy that hangs."""
+"""A node with policies, over the network: every way to create a topic, and a policy that hangs."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BarnabasNo
     assert node.stop() == 0
 
 
-def told(response: Any) -> list[tuple[int, str | None]]:
+def results_of(response: Any) -> list[tuple[int, str | None]]:
     results = response.topics if hasattr(response, "topics") else response.responses
-    return [(each.error_code, each.error_message) for each in results]
+    return [(result.error_code, result.error_message) for result in results]
 
 
 def hanging(node: BarnabasNode) -> str:
@@ -65,10 +65,10 @@ def hanging(node: BarnabasNode) -> str:
     return next(line for line in text.splitlines() if line.startswith('barnabas_policy_hanging{policy="alter"}'))
 
 
-def test_topics_are_refused_however_they_would_come_to_be(node: BarnabasNode) -> None:
+def test_the_policy_refuses_topics_however_they_are_created(node: BarnabasNode) -> None:
     client = RawClient(node.port)
     refused = (44, "User:ANONYMOUS may not have bad")
-    assert told(client.call(create(new_topic("bad"), new_topic("ok")))) == [refused, (0, None)]
+    assert results_of(client.call(create(new_topic("bad"), new_topic("ok")))) == [refused, (0, None)]
     wanted = [MetadataRequestTopic(name=name) for name in ("bad", "ok-by-itself")]
     for _ in range(20):
         client.call(MetadataRequest(topics=wanted, allow_auto_topic_creation=True))
@@ -78,21 +78,21 @@ def test_topics_are_refused_however_they_would_come_to_be(node: BarnabasNode) ->
     client.close()
 
 
-def test_a_policy_that_hangs_refuses_changes_and_the_node_goes_on(node: BarnabasNode) -> None:
+def test_a_hanging_policy_refuses_changes_and_the_node_continues(node: BarnabasNode) -> None:
     client = RawClient(node.port)
     client.call(create(new_topic("ok")))
-    ((code, message),) = told(client.call(alter((TOPIC, "ok", ("retention.ms", SET, "77")))))
+    ((code, message),) = results_of(client.call(alter((TOPIC, "ok", ("retention.ms", SET, "77")))))
     assert code == 44
     assert "did not answer within 0.3 s" in (message or "")
-    ((code, message),) = told(client.call(alter((TOPIC, "ok", ("retention.bytes", SET, "5")))))
+    ((code, message),) = results_of(client.call(alter((TOPIC, "ok", ("retention.bytes", SET, "5")))))
     assert code == 44
     assert "changes are refused until it does" in (message or "")
     assert hanging(node).endswith(" 1.0")
-    assert told(client.call(create(new_topic("ok-too")))) == [(0, None)]
+    assert results_of(client.call(create(new_topic("ok-too")))) == [(0, None)]
     (node.folder / "go-on").touch()
     deadline = time.monotonic() + 10
     while not hanging(node).endswith(" 0.0") and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert told(client.call(alter((TOPIC, "ok", ("retention.bytes", SET, "5"))))) == [(0, None)]
+    assert results_of(client.call(alter((TOPIC, "ok", ("retention.bytes", SET, "5"))))) == [(0, None)]
     assert "alter.configs.policy.class.name is taken for alter.config.policy.class.name" in node.printed()
     client.close()

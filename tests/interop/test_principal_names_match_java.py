@@ -1,4 +1,5 @@
-"""The name in a certificate and what mapping rules make of it, against Java and Kafka on generated ones."""
+"""Certificate names and the principals that mapping rules derive from them, compared with Java and Kafka on generated
+cases."""
 
 from __future__ import annotations
 

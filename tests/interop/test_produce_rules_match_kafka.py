@@ -1,6 +1,5 @@
-"""Our broker judges produced batches as Kafka 4.3.1 does, and keeps the same bytes of those that it takes.
-
-Where it is stricter or says it better, the difference stands here with its reason.
+"""Our broker judges produced batches as Kafka 4.3.1 does, and stores the same bytes of those that it accepts. Where it
+is stricter or reports more precisely, the difference is listed here with its reason.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from tests.peers.barnabas_node import BarnabasNode
 pytestmark = pytest.mark.interop
 
 OURS_INSTEAD = {
-    # An exception that nobody foresaw escapes in Kafka; the batch is just as bad.
+    # In Kafka an unhandled exception escapes; the batch is invalid either way.
     "compression 5": ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     "compression 7": ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     "none: long varint": ErrorCode.INVALID_RECORD,
@@ -33,13 +32,13 @@ OURS_INSTEAD = {
     "offsets with a gap": ErrorCode.INVALID_RECORD,
     "not compressed at all": ErrorCode.INVALID_RECORD,
     "cut": ErrorCode.INVALID_RECORD,
-    # Kafka skips over the fields of compressed records, takes these, and no consumer can ever read them.
+    # Kafka skips the fields of compressed records and accepts these, although no consumer can ever read them.
     "record too short": ErrorCode.INVALID_RECORD,
     "record too long": ErrorCode.INVALID_RECORD,
     "negative record length": ErrorCode.INVALID_RECORD,
 }
 KEPT_OTHERWISE = {"none: offsets twice", "none: offsets with a gap"}
-"""Kafka keeps the offsets that the producer got wrong, so that two records share one; ours are counted anew."""
+"""Kafka keeps the producer's wrong offsets, so two records share one; ours are assigned again."""
 
 
 class Verdict(NamedTuple):
@@ -48,7 +47,7 @@ class Verdict(NamedTuple):
     kept: dict[str, Any] | None
 
 
-def test_the_same_verdict_on_every_batch(real_kafka: KafkaNode, barnabas_node: BarnabasNode) -> None:
+def test_both_nodes_give_the_same_verdict_on_every_batch(real_kafka: KafkaNode, barnabas_node: BarnabasNode) -> None:
     theirs = judged_by(RawClient(real_kafka.port, timeout_s=5))
     ours = judged_by(RawClient(barnabas_node.port, timeout_s=5))
     differences = []
@@ -124,9 +123,8 @@ def fetch(client: RawClient, topic: str, offset: int, *, max_wait_ms: int = 1000
 
 
 def kept_batch(client: RawClient, topic: str, offset: int, case: ProduceCase) -> dict[str, Any]:
-    """What is in the log, offsets counted from those it was given, without what the moment decides.
-
-    What is not compressed anew is the same to the byte.
+    """Return the log content with offsets relative to the assigned ones, without time-dependent fields. Batches that
+    are not recompressed are identical to the byte.
     """
     batch = next(batch for batch in iter_batches(fetch(client, topic, offset).records) if batch.last_offset >= offset)
     batch.ensure_valid()

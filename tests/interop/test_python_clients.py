@@ -1,7 +1,7 @@
 """Unmodified Python clients against our node: create, produce, consume in a group that rebalances, commit, restart the
 node in between, delete.
 
-Each client does the same story through a small adapter, so that a step that one of them cannot do stands out.
+Each client runs the same steps through a small adapter, so that a step that one of them cannot do stands out.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = [
     pytest.mark.interop,
-    # What the clients warn about is theirs, not ours.
+    # Warnings of the client libraries are not ours.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
 ]
 
@@ -32,11 +32,11 @@ class Adapter(Protocol):
     def produce(self, topic: str, start: int, end: int) -> None: ...
 
     def consume(self, topic: str, group: str, count: int) -> list[int]:
-        """Read ``count`` records as a member of the group, commit, leave; the numbers in the values."""
+        """Read ``count`` records as a member of the group, commit and leave. Return the numbers in the values."""
         ...
 
     def consume_with_two_members(self, topic: str, group: str, count: int) -> tuple[list[int], set[int], set[int]]:
-        """Two members share the partitions: what was read, and who had which partitions at the end."""
+        """Two members share the partitions. Return the records read, and the final partitions of each member."""
         ...
 
     def committed(self, topic: str, group: str, partitions: int) -> int:
@@ -85,7 +85,7 @@ class KafkaPython:
             enable_auto_commit=False,
             max_poll_records=50,
         )
-        # It may assign partitions before it has any metadata, and then waits minutes for the next refresh.
+        # The client may assign partitions before it has metadata, and then waits minutes for the next refresh.
         consumer.partitions_for_topic(topic)
         consumer.subscribe([topic])
         return consumer
@@ -350,7 +350,7 @@ def client(request: pytest.FixtureRequest, node: BarnabasNode) -> Adapter:
 
 
 @pytest.mark.timeout(180)
-def test_a_client_lives_its_whole_life_and_survives_a_restart(client: Adapter, node: BarnabasNode) -> None:
+def test_a_client_works_from_start_to_close_across_a_restart(client: Adapter, node: BarnabasNode) -> None:
     topic, group = f"story-{type(client).__name__}", f"group-{type(client).__name__}"
     client.create(topic, 4)
     client.produce(topic, 0, RECORDS)

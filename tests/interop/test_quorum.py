@@ -53,7 +53,7 @@ def ask(controller: ControllerNode, request: Request[Any], version: int | None =
 
 
 def quorum_seen_by(controller: ControllerNode) -> DescribeQuorumResponsePartitionData | None:
-    """None from who does not lead, or can't be asked."""
+    """Return None for a controller that does not lead or is unreachable."""
     partitions = [DescribeQuorumRequestPartitionData(partition_index=0)]
     topics = [DescribeQuorumRequestTopicData(topic_name="__cluster_metadata", partitions=partitions)]
     try:
@@ -85,18 +85,18 @@ def quorum(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quorum]:
         yield running
 
 
-def test_kafkas_own_tool_finds_the_leader_and_its_followers_from_any_controller(quorum: Quorum) -> None:
+def test_kafkas_tool_finds_the_leader_and_its_followers_from_any_controller(quorum: Quorum) -> None:
     leader = elected(quorum)
-    follower = next(each for each in quorum.controllers if each is not leader)
-    told = run_class("quorum", "--bootstrap-controller", follower.address, "describe", "--status").stdout
-    assert re.search(rf"LeaderId:\s+{leader.node_id}\n", told)
-    assert all(f'"id": {each.node_id}' in told for each in quorum.controllers)
+    follower = next(controller for controller in quorum.controllers if controller is not leader)
+    status = run_class("quorum", "--bootstrap-controller", follower.address, "describe", "--status").stdout
+    assert re.search(rf"LeaderId:\s+{leader.node_id}\n", status)
+    assert all(f'"id": {controller.node_id}' in status for controller in quorum.controllers)
     rows = run_class("quorum", "--bootstrap-controller", leader.address, "describe", "--replication").stdout
     assert len(re.findall(r"\tFollower", rows)) == 2
     assert len(re.findall(r"\tLeader", rows)) == 1
 
 
-def test_a_controller_serves_no_log_but_that_of_the_metadata(quorum: Quorum) -> None:
+def test_a_controller_serves_only_the_metadata_log(quorum: Quorum) -> None:
     request = FetchRequest(topics=[FetchTopic(topic="orders", partitions=[FetchPartition(partition=0)])], max_wait_ms=0)
     response = ask(quorum.controllers[0], request, version=12)
     assert response.error_code == ErrorCode.INVALID_REQUEST
@@ -107,7 +107,7 @@ def test_a_vote_for_another_cluster_is_refused(quorum: Quorum) -> None:
     assert response.error_code == ErrorCode.INCONSISTENT_CLUSTER_ID
 
 
-def test_another_controller_leads_when_the_leader_is_killed_and_the_old_one_follows_when_it_is_back(
+def test_another_controller_leads_after_a_kill_and_the_old_leader_follows(
     quorum: Quorum,
 ) -> None:
     old = elected(quorum)
@@ -115,7 +115,7 @@ def test_another_controller_leads_when_the_leader_is_killed_and_the_old_one_foll
     assert before is not None
     old.kill()
     took_s = wait_until(lambda: leader_of(quorum) is not None, what="the election of a new leader", timeout_s=10)
-    assert took_s < 3, "nobody listens where the leader did: the fetch time-out of 6 s is not waited for"
+    assert took_s < 3, "the leader's port refuses connections: the others do not wait for the fetch timeout of 6 s"
     new = elected(quorum)
     after = quorum_seen_by(new)
     assert after is not None
@@ -125,7 +125,7 @@ def test_another_controller_leads_when_the_leader_is_killed_and_the_old_one_foll
 
     def is_followed_by_all() -> bool:
         seen = quorum_seen_by(new)
-        return seen is not None and all(each.log_end_offset >= after.high_watermark for each in seen.current_voters)
+        return seen is not None and all(voter.log_end_offset >= after.high_watermark for voter in seen.current_voters)
 
     wait_until(is_followed_by_all, what="the return of the old leader")
 
@@ -135,9 +135,7 @@ def create_topic(broker: NodeProcess, name: str) -> None:
         admin.create_topics([NewTopic(name, partitions=2, replication_factor=1)]).raise_for_errors()
 
 
-def test_a_broker_of_its_own_follows_the_quorum_and_goes_on_when_the_leader_is_killed(
-    quorum: Quorum, tmp_path: Path
-) -> None:
+def test_a_separate_broker_follows_the_quorum_across_a_leader_kill(quorum: Quorum, tmp_path: Path) -> None:
     broker = OurBroker(tmp_path, quorum)
     broker.start()
     try:
@@ -145,7 +143,7 @@ def test_a_broker_of_its_own_follows_the_quorum_and_goes_on_when_the_leader_is_k
         leader = elected(quorum)
         seen = quorum_seen_by(leader)
         assert seen is not None
-        assert [each.replica_id for each in seen.observers] == [1]
+        assert [observer.replica_id for observer in seen.observers] == [1]
         leader.kill()
         create_topic(broker, "after")
         leader.start()
@@ -159,19 +157,19 @@ def test_a_broker_of_its_own_follows_the_quorum_and_goes_on_when_the_leader_is_k
         broker.kill()
 
 
-def test_a_leader_that_is_stopped_hands_over_at_once(quorum: Quorum) -> None:
+def test_a_stopping_leader_hands_over_immediately(quorum: Quorum) -> None:
     old = elected(quorum)
     assert old.stop() == 0
     took_s = wait_until(lambda: leader_of(quorum) is not None, what="the election of a new leader")
-    assert took_s < 3, "the others waited for their fetch time-out of 6 s"
+    assert took_s < 3, "the others waited for their fetch timeout of 6 s"
     old.start()
 
 
 def voters(quorum: Quorum) -> dict[int, str]:
-    """Id and directory of each."""
+    """Return the id and the directory of each voter."""
     seen = quorum_seen_by(elected(quorum))
     assert seen is not None
-    return {each.replica_id: str(each.replica_directory_id) for each in seen.current_voters}
+    return {voter.replica_id: str(voter.replica_directory_id) for voter in seen.current_voters}
 
 
 def directory_id(controller: ControllerNode) -> str:
@@ -179,9 +177,7 @@ def directory_id(controller: ControllerNode) -> str:
     return next(line.partition("=")[2] for line in lines if line.startswith("directory.id="))
 
 
-def test_a_controller_joins_by_itself_and_again_with_a_new_disk_and_kafkas_tool_removes_it(
-    quorum: Quorum, tmp_path: Path
-) -> None:
+def test_a_controller_joins_automatically_and_again_with_a_new_disk(quorum: Quorum, tmp_path: Path) -> None:
     settings = {
         "controller.quorum.bootstrap.servers": quorum.servers,
         "controller.quorum.auto.join.enable": "true",
@@ -202,21 +198,21 @@ def test_a_controller_joins_by_itself_and_again_with_a_new_disk_and_kafkas_tool_
         joining.kill()
 
 
-def test_voters_may_stand_in_the_settings(tmp_path: Path) -> None:
+def test_voters_may_be_static_settings(tmp_path: Path) -> None:
     with running_quorum(tmp_path, OURS, is_static=True) as quorum:
         seen = quorum_seen_by(elected(quorum))
         assert seen is not None
-        assert {each.replica_id: str(each.replica_directory_id) for each in seen.current_voters} == dict.fromkeys(
+        assert {voter.replica_id: str(voter.replica_directory_id) for voter in seen.current_voters} == dict.fromkeys(
             (3000, 3001, 3002), str(Uuid.ZERO)
         )
 
         def is_upgraded() -> bool:
-            """Refused until each voter has told its directory to the leader."""
+            """The upgrade is refused until each voter has reported its directory to the leader."""
             upgrade = ("--bootstrap-controller", quorum.servers, "upgrade", "--feature", "kraft.version=1")
             return run_class("features", *upgrade, check=False).returncode == 0
 
         wait_until(is_upgraded, what="the upgrade of kraft.version")
-        assert voters(quorum) == {each.node_id: directory_id(each) for each in quorum.controllers}
+        assert voters(quorum) == {controller.node_id: directory_id(controller) for controller in quorum.controllers}
 
 
 def test_combined_nodes_form_a_quorum_and_each_broker_finds_the_active_controller(tmp_path: Path) -> None:

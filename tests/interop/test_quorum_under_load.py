@@ -1,6 +1,6 @@
-"""The active controller is killed again and again while topics are created: what was acknowledged is there, once.
+"""The active controller is killed repeatedly while topics are created: every acknowledged topic exists once.
 
-``BARNABAS_QUORUM_KILLS=20`` makes it as long as before a release.
+``BARNABAS_QUORUM_KILLS=20`` runs the long form, as before a release.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SETTINGS = {"metadata.log.max.record.bytes.between.snapshots": "20000"}
 
 
 class Load:
-    """Creates one topic after the other until it is told to stop."""
+    """Creates one topic after the other until it is stopped."""
 
     def __init__(self, broker: OurBroker) -> None:
         self.acknowledged: set[str] = set()
@@ -53,7 +53,7 @@ class Load:
         self._thread.join()
 
 
-def test_nothing_that_was_acknowledged_is_lost_when_active_controllers_are_killed(tmp_path: Path) -> None:
+def test_nothing_acknowledged_is_lost_when_active_controllers_are_killed(tmp_path: Path) -> None:
     with running_quorum(tmp_path, OURS, settings=SETTINGS) as quorum:
         broker = OurBroker(tmp_path / "broker", quorum)
         broker.start()

@@ -1,4 +1,5 @@
-"""Quotas that are set while clients work: who is over them is told so, and is not read; the same on a real Kafka."""
+"""Quotas that are set while clients work: a client over its quota is throttled, and is not read; the same on a real
+Kafka."""
 
 from __future__ import annotations
 
@@ -50,7 +51,7 @@ def connected(node: NodeProcess) -> Iterator[Connection]:
 def set_quota(node: NodeProcess, key: str, value: float | None) -> None:
     with connected(node) as connection:
         assert connection.ask(quotas(quota([("user", "ANONYMOUS")], (key, value))), 1).entries[0].error_code == 0
-    time.sleep(0.2)  # Kafka answers before its brokers know.
+    time.sleep(0.2)  # Kafka answers before its brokers apply the quota.
 
 
 def topic_id(connection: Connection, name: str) -> object:
@@ -60,7 +61,7 @@ def topic_id(connection: Connection, name: str) -> object:
         if found.error_code == 0:
             return found.topic_id
         time.sleep(0.1)
-    raise AssertionError(f"{name} isn't there")
+    raise AssertionError(f"{name} is missing")
 
 
 def produce(name: str, size: int) -> ProduceRequest:
@@ -96,14 +97,14 @@ def test_a_consumer_over_its_quota_waits(node: NodeProcess) -> None:
             min_bytes=1,
             topics=[FetchTopic(topic_id=named, partitions=[wanted])],  # type: ignore[arg-type]
         )
-        answers = [connection.ask(request, 15) for _ in range(3)]  # Of Kafka's, one or the other is empty.
+        answers = [connection.ask(request, 15) for _ in range(3)]  # In Kafka's answer, either may be empty.
         sizes = [sum(len(p.records or b"") for t in a.responses for p in t.partitions) for a in answers]
         assert 150_000 <= max(sizes) <= 200_000, "no more than the quota allows in ten seconds"
         assert max(answer.throttle_time_ms for answer in answers) > 500
         set_quota(node, "consumer_byte_rate", None)
 
 
-def test_a_client_that_asks_too_much_waits_a_second_at_most(node: NodeProcess) -> None:
+def test_a_client_over_its_request_quota_waits_at_most_a_second(node: NodeProcess) -> None:
     set_quota(node, "request_percentage", 0.001)
     with connected(node) as connection:
         throttled = [connection.ask(ListGroupsRequest(), 4).throttle_time_ms for _ in range(3)]

@@ -1,4 +1,4 @@
-"""Three brokers of ours: consumers read from the replica in their rack (KIP-392), moves keep to a throttle (KIP-73)."""
+"""Three brokers of ours: consumers read from the replica in their rack (KIP-392), moves obey a throttle (KIP-73)."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fill(bootstrap: str, topic: str) -> None:
 
 
 def sent(node: OurBroker) -> float:
-    """Bytes that a broker has given to consumers."""
+    """Return the bytes that a broker has sent to consumers."""
     return metric(node, "kafka_server_broker_topic_metrics_bytes_out_total")
 
 
@@ -74,7 +74,7 @@ def librdkafka(bootstrap: str, rack: str, topic: str = "t", count: int = COUNT) 
     found: list[int] = []
     until = time.monotonic() + 20
     while len(found) < count and time.monotonic() < until:
-        found += [int(each.value().split()[0]) for each in consumer.consume(100, 0.5) if each.error() is None]
+        found += [int(message.value().split()[0]) for message in consumer.consume(100, 0.5) if message.error() is None]
     consumer.close()
     return found
 
@@ -101,7 +101,7 @@ def test_java_reads_from_the_broker_in_its_rack(brokers: list[OurBroker], tmp_pa
 
 
 @pytest.mark.parametrize("side", ["leader", "follower"])
-def test_a_move_keeps_to_the_throttle_of_either_side(brokers: list[OurBroker], side: str) -> None:
+def test_a_move_obeys_the_throttle_of_either_side(brokers: list[OurBroker], side: str) -> None:
     topic, rate, size = f"slow-{side}", 1_000_000, 4_000_000
     partition = AdminPartition(topic, 0)
     with SyncAdminClient(brokers[0].bootstrap) as admin:
@@ -124,12 +124,12 @@ def test_a_move_keeps_to_the_throttle_of_either_side(brokers: list[OurBroker], s
         wait_until(lambda: not admin.list_partition_reassignments(), what="the end of the move", timeout_s=30)
         took = time.monotonic() - began
     assert metric(brokers[0 if side == "leader" else 1], f"kafka_server_{side}_replication_bytes_total") >= size
-    # The first batches of up to a MiB come at once, and who waits looks again each half second.
+    # The first batches of up to a MiB arrive immediately, and a throttled fetch retries each half second.
     assert (size - (1 << 20)) / rate - 0.5 < took < size / rate + 4
 
 
 @pytest.mark.usefixtures("kafka_peer")
-def test_followers_of_either_kind_serve_what_the_other_leads(tmp_path: Path) -> None:
+def test_followers_of_either_kind_serve_partitions_led_by_the_other(tmp_path: Path) -> None:
     with ExitStack() as stack:
         quorum = new_quorum(tmp_path, [OurController])
         stack.callback(quorum.kill)

@@ -1,4 +1,4 @@
-"""The judge itself works: a real Kafka can be started, stopped, started again and asked."""
+"""The reference itself works: a real Kafka can be started, stopped, restarted and queried."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_free_ports_differ_from_each_other() -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
-def test_a_real_kafka_keeps_its_topics_over_a_restart(kafka_peer: Path, tmp_path: Path) -> None:
+def test_a_real_kafka_keeps_its_topics_across_a_restart(kafka_peer: Path, tmp_path: Path) -> None:
     node = KafkaNode(tmp_path / "kafka")
     try:
         node.start()

@@ -1,4 +1,4 @@
-"""Kafka's own log reader on batches that we wrote: every codec, compacted, emptied, control."""
+"""Kafka's own log reader reads batches that we wrote: every codec, compacted, emptied and control batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replicas in several log directories: a disk fails and others lead, replicas move while they are written to."""
+"""Replicas in several log directories: a disk fails and other brokers lead, replicas move during writes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CONTROLLERS = [
 
 
 class Pair:
-    """Two brokers of ours with three directories each, and a topic that both have."""
+    """Two brokers of ours with three directories each, and a topic with replicas on both."""
 
     def __init__(self, folder: Path, brokers: dict[int, OurBroker]) -> None:
         self.folder = folder
@@ -49,14 +49,14 @@ class Pair:
 
     def partition(self, number: int) -> metadata.MetadataResponsePartition:
         request = metadata.MetadataRequest(topics=[metadata.MetadataRequestTopic(topic_id=Uuid.ZERO, name="pair")])
-        told = self.stories[2].client.call(request).topics[0].partitions
-        return next(each for each in told if each.partition_index == number)
+        partitions = self.stories[2].client.call(request).topics[0].partitions
+        return next(partition for partition in partitions if partition.partition_index == number)
 
     def isr(self, number: int) -> list[int]:
         return sorted(self.partition(number).isr_nodes)
 
     def produce(self, number: int, value: bytes) -> int:
-        """To whoever leads."""
+        """Produce to the current leader. Return the error code."""
         leader = self.partition(number).leader_id
         return self.stories[leader].produce("pair", number, value) if leader in self.stories else -1
 
@@ -135,4 +135,4 @@ def test_replicas_of_leaders_and_followers_move_while_they_are_written_to(
             leader = pair.partition(number).leader_id
             assert pair.stories[leader].offsets("pair", number) == [0, written]
         ends = [story.described() for story in pair.stories.values()]
-        assert all(told["error"] == 0 for end in ends for told in end.values())
+        assert all(outcome["error"] == 0 for end in ends for outcome in end.values())

@@ -1,7 +1,6 @@
-"""Three replicas of each partition: clients of all kinds go on while leaders die, brokers restart, replicas move.
-
-Nothing acknowledged is lost, nothing of an idempotent producer is there twice, and in the end the logs of all replicas
-are equal byte for byte. Brokers and controllers of ours, of Kafka's, and of both kinds in one cluster.
+"""Three replicas of each partition: clients of all kinds continue while leaders die, brokers restart and replicas move.
+No acknowledged record is lost, no record of an idempotent producer exists twice, and in the end the logs of all
+replicas are equal byte for byte. Brokers and controllers of ours, of Kafka's, and of both kinds in one cluster.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from tests.peers.quorums import wait_until
 
 pytestmark = [
     pytest.mark.interop,
-    # What the clients warn about is theirs, not ours.
+    # Warnings of the client libraries are not ours.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
 ]
 
@@ -51,7 +50,7 @@ GROUPS = ("group-a", "group-b")
 
 
 class Load:
-    """librdkafka's clients: producers, readers, and two groups whose members come and go."""
+    """librdkafka's clients: producers, readers, and two groups whose members join and leave."""
 
     def __init__(self, cluster: Cluster, *, seed: int = 1, rate: int = 200) -> None:
         self._cluster = cluster
@@ -95,12 +94,12 @@ class Load:
             began = time.monotonic()
             for partition, offset in committed_offsets(servers, group, TOPIC, len(ALL)).items():
                 self.groups.final(group, partition, Read(offset, began, time.monotonic(), "the final read"))
-        assert [str(each) for each in (*self.records.violations(), *self.groups.violations())][:10] == []
-        assert [name for each in self.producers for name in each.counts if name.startswith("failed")] == []
+        assert [str(violation) for violation in (*self.records.violations(), *self.groups.violations())][:10] == []
+        assert [name for producer in self.producers for name in producer.counts if name.startswith("failed")] == []
 
 
 @pytest.mark.timeout(90)
-def test_a_leader_dies_and_nobody_notices(tmp_path: Path) -> None:
+def test_clients_do_not_notice_the_death_of_a_leader(tmp_path: Path) -> None:
     with running_cluster(tmp_path, OURS) as cluster:
         create_replicated(cluster, TOPIC, ALL)
         load = Load(cluster)
@@ -112,7 +111,7 @@ def test_a_leader_dies_and_nobody_notices(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(400)
-def test_clients_ride_through_failover_restarts_and_moves(tmp_path: Path) -> None:
+def test_clients_survive_failover_restarts_and_moves(tmp_path: Path) -> None:
     with running_cluster(tmp_path, OURS) as cluster:
         create_replicated(cluster, TOPIC, ALL)
         load = Load(cluster)
@@ -134,7 +133,7 @@ def go_through_everything(cluster: Cluster) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize("kind", [KafkaPythonProducer, AiokafkaProducer])
-def test_python_producers_ride_through_too(
+def test_python_producers_survive_failover_too(
     kind: type[KafkaPythonProducer] | type[AiokafkaProducer], tmp_path: Path
 ) -> None:
     check = RecordsCheck()
@@ -145,13 +144,13 @@ def test_python_producers_ride_through_too(
         go_through_everything(cluster)
         client.stop()
         final_read(cluster.bootstrap, TOPIC, range(len(ALL)), check, timeout_s=30)
-    assert [str(each) for each in check.violations()] == []
+    assert [str(violation) for violation in check.violations()] == []
     assert client.counts["acknowledged"] > 100
 
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-def test_java_clients_ride_through_too(kafka_peer: Path, tmp_path: Path) -> None:
+def test_java_clients_survive_failover_too(kafka_peer: Path, tmp_path: Path) -> None:
     check = RecordsCheck()
     with running_cluster(tmp_path, OURS) as cluster:
         create_replicated(cluster, TOPIC, ALL)
@@ -166,7 +165,7 @@ def test_java_clients_ride_through_too(kafka_peer: Path, tmp_path: Path) -> None
         final_read(cluster.bootstrap, TOPIC, range(len(ALL)), check, timeout_s=30, decoded=decode_java)
         assert check_equal_logs(cluster, [TOPIC]) > 100
     assert producer.errors == []
-    assert [str(each) for each in check.violations()][:10] == []
+    assert [str(violation) for violation in check.violations()][:10] == []
     assert sent > 500
 
 
@@ -192,7 +191,7 @@ def java_clients(
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("kinds", MIXED.values(), ids=MIXED)
 def test_leaders_of_either_kind_have_followers_of_the_other(kafka_peer: Path, kinds: Kinds, tmp_path: Path) -> None:
-    """Each of the three dies while it leads; what was written meanwhile is copied in both directions."""
+    """Each of the three dies while it leads; records written meanwhile are copied in both directions."""
     with running_cluster(tmp_path, kinds) as cluster:
         create_replicated(cluster, TOPIC, ALL)
         load = Load(cluster)
@@ -208,7 +207,7 @@ def test_leaders_of_either_kind_have_followers_of_the_other(kafka_peer: Path, ki
 
 
 def elect_preferred(cluster: Cluster) -> None:
-    """With Kafka's own tool."""
+    """Elect preferred leaders with Kafka's own tool."""
     run_class("leader-election", "--bootstrap-server", cluster.bootstrap, "--election-type", "preferred",
               "--all-topic-partitions")  # fmt: skip
     preferred = [each[0] for each in ALL]
@@ -235,16 +234,16 @@ def test_kafka_s_tools_move_replicas_and_leaders_under_load(kafka_peer: Path, tm
 
 
 def reassign(cluster: Cluster, folder: Path, assignments: Sequence[Sequence[int]]) -> None:
-    """ReassignPartitionsCommand: execute, then verify until it says that all is done."""
+    """Run ReassignPartitionsCommand: execute, then verify until it reports completion."""
     moves = [{"topic": TOPIC, "partition": number, "replicas": list(each)} for number, each in enumerate(assignments)]
     plan = folder / "moves.json"
     plan.write_text(json.dumps({"version": 1, "partitions": moves}))
     options = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))
-    told = run_class("reassign-partitions", *options, "--execute", "--throttle", "50000000").stdout
-    assert "Successfully started partition reassignments" in told
+    printed = run_class("reassign-partitions", *options, "--execute", "--throttle", "50000000").stdout
+    assert "Successfully started partition reassignments" in printed
 
     def are_done() -> bool:
-        told = run_class("reassign-partitions", *options, "--verify").stdout
-        return told.count("is completed.") == len(moves)
+        printed = run_class("reassign-partitions", *options, "--verify").stdout
+        return printed.count("is completed.") == len(moves)
 
     wait_until(are_done, what="the moves", timeout_s=60)

@@ -1,4 +1,4 @@
-"""Followers log in at their leaders over SASL_SSL, by a listener that brokers have for each other."""
+"""Followers log in at their leaders over SASL_SSL, on the inter-broker listener."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _settings(folder: Path, port: int, *, user: str = "node") -> dict[str, str]:
 
 
 def _produce(servers: str, *, acks: str = "all", timeout_s: float = 20) -> list[object]:
-    """The errors, if any, of a hundred records."""
+    """Produce a hundred records. Return the errors, if any."""
     errors: list[object] = []
     producer = Producer({"bootstrap.servers": servers, "acks": acks, "message.timeout.ms": int(timeout_s * 1000)})
     for number in range(100):

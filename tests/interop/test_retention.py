@@ -37,7 +37,7 @@ EARLIEST, LATEST = -2, -1
 
 
 class Cluster:
-    """A node that looks at its logs five times a second, and a connection to it."""
+    """A node that checks its logs five times a second, and a connection to it."""
 
     def __init__(self, folder: Path) -> None:
         self.node = BarnabasNode(
@@ -83,7 +83,7 @@ class Cluster:
         assert answer.responses[0].error_code == 0, answer
 
     def append(self, topic: str, *numbers: int) -> int:
-        """One record in a batch of its own for each number; returns the error code of the last."""
+        """Produce one batch with one record for each number; return the error code of the last."""
         code = 0
         for number in numbers:
             value = b"%06d" % number + b"." * VALUE_BYTES
@@ -114,7 +114,7 @@ class Cluster:
         return [int(name.partition(".")[0]) for name in self.files(topic) if name.endswith(".log")]
 
     def consume(self, topic: str) -> list[tuple[int, int]]:
-        """(offset, number) of all that a new consumer gets."""
+        """Return (offset, number) of every record that a new consumer reads."""
         from confluent_kafka import Consumer, TopicPartition
 
         consumer = Consumer(
@@ -155,18 +155,19 @@ def wait_until(what: Callable[[], bool], seconds: float = 20) -> None:
         time.sleep(0.05)
 
 
-def gone(cluster: Cluster, topic: str, start: int) -> bool:
-    """Whether no file of a segment before ``start`` is left, not even one that waits for its deletion."""
+def files_are_deleted(cluster: Cluster, topic: str, start: int) -> bool:
+    """Return whether all files of segments before ``start`` are deleted, including those that wait for their
+    deletion."""
     names = [name for name in cluster.files(topic) if name[:20].isdigit() and not name.endswith(".snapshot")]
     return all(int(name[:20]) >= start and not name.endswith(".deleted") for name in names)
 
 
-def test_what_is_more_than_retention_bytes_goes(cluster: Cluster) -> None:
+def test_records_beyond_retention_bytes_are_deleted(cluster: Cluster) -> None:
     cluster.create("sized", retention_bytes=str(3 * MIB))
     cluster.append("sized", *range(8 * IN_A_SEGMENT))
     wait_until(lambda: len(cluster.segments("sized")) <= 4 and cluster.offset("sized", EARLIEST) > 0)
     start = cluster.offset("sized", EARLIEST)
-    wait_until(lambda: gone(cluster, "sized", start))
+    wait_until(lambda: files_are_deleted(cluster, "sized", start))
     assert cluster.segments("sized")[0] == start
     assert cluster.offset("sized", LATEST) == 8 * IN_A_SEGMENT
     kept = sum(path.stat().st_size for path in (cluster.node.folder / "data" / "sized-0").glob("*.log"))
@@ -179,16 +180,16 @@ def test_what_is_more_than_retention_bytes_goes(cluster: Cluster) -> None:
     assert cluster.consume("sized")[0] == (start, start)
 
 
-def test_what_is_older_than_retention_ms_goes(cluster: Cluster) -> None:
+def test_records_older_than_retention_ms_are_deleted(cluster: Cluster) -> None:
     count = 3 * IN_A_SEGMENT
     cluster.create("timed", retention_ms="1500")
     cluster.append("timed", *range(count))
     assert cluster.offset("timed", LATEST) == count
     wait_until(lambda: cluster.offset("timed", EARLIEST) == count)
-    wait_until(lambda: gone(cluster, "timed", count))
+    wait_until(lambda: files_are_deleted(cluster, "timed", count))
     assert cluster.segments("timed") == [count]
     assert cluster.consume("timed") == []
-    # The log goes on where it was.
+    # The log continues at its end offset.
     cluster.alter("timed", ("retention.ms", SET, "600000"))
     assert cluster.append("timed", 777) == 0
     assert cluster.consume("timed") == [(count, 777)]
@@ -201,7 +202,7 @@ def test_retention_changes_while_the_node_runs(cluster: Cluster) -> None:
     count = 6 * IN_A_SEGMENT
     cluster.create("changed", retention_bytes="-1", retention_ms="-1")
     cluster.append("changed", *range(count))
-    time.sleep(0.6)  # Three looks at the log.
+    time.sleep(0.6)  # The time of three retention checks.
     assert cluster.offset("changed", EARLIEST) == 0
     cluster.alter("changed", ("retention.bytes", SET, str(2 * MIB)))
     wait_until(lambda: cluster.offset("changed", EARLIEST) >= 3 * IN_A_SEGMENT)
@@ -227,7 +228,7 @@ def test_the_policy_and_the_limits_change_while_the_node_runs(cluster: Cluster) 
     cluster.alter("limits", ("max.message.bytes", DELETE, None))
     assert cluster.append("limits", 0) == 0
 
-    # A compacted topic takes no records without a key; as a topic that deletes it does, and forgets them.
+    # A compacted topic rejects records without a key; with the delete policy it accepts them, and deletes them.
     assert cluster.append("policy", 1) == ErrorCode.INVALID_RECORD
     cluster.alter("policy", ("cleanup.policy", SET, "delete"))
     assert cluster.append("policy", 1) == 0

@@ -1,4 +1,4 @@
-"""Rights that are taken away while a client is connected: soon its next answer is a denial, with ours as with Kafka."""
+"""Rights are revoked while a client is connected: soon its next answer is a denial, with ours as with Kafka."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ Story = list[tuple[str, Any]]
 
 
 class Rights:
-    """Grants and takes away. Kafka's broker learns of it later than its controller, so answers are waited for."""
+    """Grants and revokes rights. Kafka's broker learns of it later than its controller, so the tests poll for
+    answers."""
 
     def __init__(self, port: int) -> None:
         self._admin = log_in(port, ADMIN)
@@ -45,7 +46,7 @@ class Rights:
         self._admin.close()
 
 
-def told(node: KafkaNode | BarnabasNode) -> Story:
+def story_of(node: KafkaNode | BarnabasNode) -> Story:
     node.change_settings(secure_settings(node, [USER]))
     node.start()
     try:
@@ -64,7 +65,7 @@ def told(node: KafkaNode | BarnabasNode) -> Story:
 
 
 def _of_a_fetch_session(port: int, rights: Rights) -> Story:
-    """The session goes on; the partition that may no longer be read is in it with an error, and comes back."""
+    """The session continues; the forbidden partition appears in it with an error, and returns later."""
     rights.grant("READ TOPIC orders; READ TOPIC other")
     client = log_in(port, USER)
     first = _fetched(client, "orders", "other")
@@ -105,13 +106,13 @@ def _errors(response: Any) -> list[tuple[str, str]]:
 
 
 def _first_that(ask: Callable[[int], list[tuple[str, str]]]) -> list[tuple[str, str]]:
-    """The first answer with a denial in it; before it there may be some by the old rights."""
+    """Return the first answer with a denial; earlier answers may still follow the old rights."""
     for epoch in range(1, 100):
         found = ask(epoch)
         if any("AUTHORIZATION" in error for _, error in found):
             return [item for item in found if "AUTHORIZATION" in item[1]]
         time.sleep(0.05)
-    raise AssertionError("the right was never taken away")
+    raise AssertionError("the right was never revoked")
 
 
 def _of_a_producer(port: int, rights: Rights) -> Story:
@@ -195,7 +196,7 @@ def _of_metadata(port: int, rights: Rights) -> Story:
     return story
 
 
-def test_who_is_connected_loses_rights_as_with_kafka(kafka_peer: Path, tmp_path: Path) -> None:
-    theirs = told(KafkaNode(tmp_path / "kafka"))
+def test_a_connected_client_loses_revoked_rights_as_with_kafka(kafka_peer: Path, tmp_path: Path) -> None:
+    theirs = story_of(KafkaNode(tmp_path / "kafka"))
     assert [label for label, answer in theirs if not answer] == ["nothing", "revoked"]
-    assert told(BarnabasNode(tmp_path / "ours")) == theirs
+    assert story_of(BarnabasNode(tmp_path / "ours")) == theirs

@@ -1,6 +1,5 @@
-"""Unmodified clients that log in to our node, by every mechanism, with and without TLS.
-
-And exchanges that no client would send, compared with what the real Kafka does with them.
+"""Unmodified clients log in to our node with every mechanism, with and without TLS. Exchanges that no client would send
+are compared with the behaviour of the real Kafka.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ from tests.peers.secure import (
 pytestmark = [
     pytest.mark.interop,
     pytest.mark.timeout(180),
-    # What the clients warn about is theirs, not ours.
+    # Warnings of the client libraries are not ours.
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
 ]
 
@@ -202,7 +201,7 @@ def test_a_client_logs_in_writes_and_reads(
 def test_a_wrong_password_and_an_unknown_user_are_refused_alike(
     node: SecureNode, client: Callable[[SecureNode, Login], list[bytes]], mechanism: str, user: str
 ) -> None:
-    """Without kafka-python, which goes on trying until its time is up."""
+    """Without kafka-python, which retries until its timeout."""
     with pytest.raises(Exception, match=r"(?i)authentication fail|invalid credentials|KafkaConnectionError"):
         client(node, ("SASL_PLAINTEXT", mechanism, user, "wrong"))
 
@@ -228,7 +227,7 @@ def test_kafkas_own_tools_log_in(node: SecureNode, tmp_path: Path, mechanism: st
         ),
     ],
 )
-def test_kafkas_own_tools_say_what_a_real_node_would(
+def test_kafkas_tools_print_what_they_print_with_a_real_node(
     node: SecureNode, tmp_path: Path, mechanism: str, said: str
 ) -> None:
     for user in ("alice", "nobody"):
@@ -333,7 +332,7 @@ def test_describing_the_broker_shows_no_secret(node: SecureNode, tmp_path: Path)
     assert not any(secret in described for secret in USERS.values())
 
 
-def test_a_controllers_listener_asks_for_a_login_too(tmp_path: Path) -> None:
+def test_a_controller_listener_requires_a_login_too(tmp_path: Path) -> None:
     prefix = "listener.name.controller.plain"
     settings = {
         "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:SASL_PLAINTEXT",
@@ -354,7 +353,7 @@ def test_a_controllers_listener_asks_for_a_login_too(tmp_path: Path) -> None:
 
 
 class KeyServer(http.server.BaseHTTPRequestHandler):
-    """Gives out the key set that the test put into ``document``."""
+    """Serves the key set that the test stored in ``document``."""
 
     document = b""
 
@@ -404,7 +403,8 @@ def test_keys_that_an_issuer_changed_are_fetched_when_a_token_names_them(tmp_pat
         assert soon(old)
         assert not logs_in(new)
         KeyServer.document = json.dumps({"keys": [new.description()]}).encode()
-        time.sleep(10)  # An unknown key was asked for a moment ago: so long no other one makes the node fetch.
+        # An unknown key was requested recently: until this pause ends, no other unknown key makes the node fetch.
+        time.sleep(10)
         assert soon(new)
         assert not logs_in(old)
 
@@ -415,8 +415,8 @@ def test_keys_that_an_issuer_changed_are_fetched_when_a_token_names_them(tmp_pat
 def test_exchanges_that_no_client_would_send_end_as_with_the_real_kafka(
     tmp_path: Path, exchanges: dict[str, Any], settings: dict[str, str]
 ) -> None:
-    """Recorded by ``tests.peers.sasl_exchanges``. In one case ours says less: a request that has no place in the middle
-    of an exchange is not decoded for an answer."""
+    """The exchanges were recorded by ``tests.peers.sasl_exchanges``. In one case ours answers less: a request that is
+    illegal in the middle of an exchange is not decoded for an answer."""
     recorded = json.loads(FILE.read_text())
     with running_secure_barnabas(
         tmp_path,

@@ -1,4 +1,4 @@
-"""SCRAM credentials and delegation tokens: Kafka's tools, clients, and the real Kafka on what our node wrote."""
+"""SCRAM credentials and delegation tokens: Kafka's tools, clients, and the real Kafka on the files of our node."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ SCRAM = MECHANISMS[1:]
 class Token(NamedTuple):
     token_id: str
     hmac: str
-    """Base64, as the owner logs in with it."""
+    """The HMAC in base64, as the owner logs in with it."""
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterato
 def java(
     node: SecureNode, folder: Path, name: str, *args: str, user: str = "alice", check: bool = True, **login: str
 ) -> str:
-    """What a tool of Kafka's prints when it logs in as ``user``, or as ``login`` says."""
+    """Return the output of a Kafka tool that logs in as ``user``, or with ``login``."""
     protocol = login.pop("protocol", "SASL_PLAINTEXT")
     mechanism = login.pop("mechanism", "SCRAM-SHA-256")
     settings = {"request.timeout.ms": "15000", **{key.replace("_", "."): value for key, value in login.items()}}
@@ -95,10 +95,10 @@ def configs(node: SecureNode, *args: str) -> str:
     return run_class("configs", "--bootstrap-server", bootstrap, *args, jvm=QUICK_JVM).stdout
 
 
-def asked_by(
+def request_as(
     bootstrap: str, user: str, password: str, *requests: Request[Any], mechanism: str, token_auth: bool
 ) -> Any:
-    """The answers that our own client gets on SASL_PLAINTEXT."""
+    """The answers that our own client receives on SASL_PLAINTEXT."""
 
     async def ask() -> list[Any]:
         config = client_config(
@@ -116,7 +116,7 @@ def asked_by(
 
 
 def as_alice(node: SecureNode, *requests: Request[Any]) -> Any:
-    return asked_by(
+    return request_as(
         node.bootstrap("SASL_PLAINTEXT"),
         "alice",
         USERS["alice"],
@@ -128,7 +128,7 @@ def as_alice(node: SecureNode, *requests: Request[Any]) -> Any:
 
 def with_token(node: SecureNode, token: Token, *requests: Request[Any], mechanism: str = "SCRAM-SHA-256") -> Any:
     bootstrap = node.bootstrap("SASL_PLAINTEXT")
-    return asked_by(bootstrap, token.token_id, token.hmac, *requests, mechanism=mechanism, token_auth=True)
+    return request_as(bootstrap, token.token_id, token.hmac, *requests, mechanism=mechanism, token_auth=True)
 
 
 def new_token(node: SecureNode, **fields: Any) -> Token:
@@ -257,7 +257,7 @@ def test_a_credential_that_librdkafka_made_logs_in_every_client(node: SecureNode
 
 
 def log_ins(node: SecureNode, mechanism: str, user: str, password: str) -> set[str]:
-    """The clients that can list topics with this login."""
+    """Return the clients that can list topics with this login."""
     bootstrap = node.bootstrap("SASL_PLAINTEXT")
     named = {
         "bootstrap_servers": bootstrap, "security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": mechanism,
@@ -319,14 +319,14 @@ async def _aiokafka(named: dict[str, Any]) -> bool:
 def _ours(bootstrap: str, mechanism: str, user: str, password: str) -> bool:
     everybody = DescribeDelegationTokenRequest(owners=None)
     try:
-        asked_by(bootstrap, user, password, everybody, mechanism=mechanism, token_auth=False)
+        request_as(bootstrap, user, password, everybody, mechanism=mechanism, token_auth=False)
     except ClientError:
         return False
     return True
 
 
 @pytest.mark.parametrize("mechanism", SCRAM)
-def test_a_new_token_logs_in_at_once_and_no_more_when_it_is_expired(node: SecureNode, mechanism: str) -> None:
+def test_a_new_token_logs_in_immediately_and_not_after_it_expires(node: SecureNode, mechanism: str) -> None:
     everybody = DescribeDelegationTokenRequest(owners=None)
     for _ in range(5):
         token = new_token(node)
@@ -346,7 +346,7 @@ def test_a_new_token_logs_in_at_once_and_no_more_when_it_is_expired(node: Secure
             with_token(node, token._replace(token_id="no-such-token"), everybody, mechanism=mechanism)
 
 
-def test_a_token_is_no_password_of_its_owner_and_no_user(node: SecureNode) -> None:
+def test_a_token_is_neither_its_owners_password_nor_a_user(node: SecureNode) -> None:
     token = new_token(node)
     everybody = DescribeDelegationTokenRequest(owners=None)
     bootstrap = node.bootstrap("SASL_PLAINTEXT")
@@ -357,14 +357,14 @@ def test_a_token_is_no_password_of_its_owner_and_no_user(node: SecureNode) -> No
         ("alice", USERS["alice"], True),
     ):
         with pytest.raises(ClientError, match="invalid credentials"):
-            asked_by(bootstrap, user, password, everybody, mechanism="SCRAM-SHA-256", token_auth=token_auth)
+            request_as(bootstrap, user, password, everybody, mechanism="SCRAM-SHA-256", token_auth=token_auth)
 
 
 # Secrets
 
 
 def test_no_answer_and_no_metric_shows_a_secret(node: SecureNode, metrics_port: int) -> None:
-    """What the node logged is looked at when it has stopped."""
+    """The log of the node is inspected after it has stopped."""
     token = new_token(node)
     client = RawClient(node.ports["PLAINTEXT"])
     resources = [DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)]
@@ -384,7 +384,7 @@ def test_no_answer_and_no_metric_shows_a_secret(node: SecureNode, metrics_port: 
 
 
 @pytest.mark.parametrize("has_tokens", [True, False], ids=["tokens", "disabled"])
-def test_every_answer_over_the_wire_is_kafkas(tmp_path: Path, has_tokens: bool) -> None:
+def test_every_answer_on_the_wire_equals_kafkas(tmp_path: Path, has_tokens: bool) -> None:
     node = BarnabasNode(tmp_path)
     (sasl_port,) = free_ports(1)
     node.change_settings(kafka_settings(node.port, sasl_port, node.controller_port, has_tokens=has_tokens))
@@ -396,7 +396,7 @@ def test_every_answer_over_the_wire_is_kafkas(tmp_path: Path, has_tokens: bool) 
             clients[user].log_in(user, password)
         prepare_rights(clients[PLAINTEXT])
         asked = steps() if has_tokens else steps_without_tokens()
-        # Quotas can be described, and not yet be set: what needs some is compared in a unit test.
+        # Quotas can be described but not yet set: cases that need quotas are compared in a unit test.
         ours = answers(clients, [step for step in asked if not step.name.startswith("quotas")], pause_s=0.002)
     finally:
         for client in clients.values():
@@ -432,7 +432,7 @@ def test_credentials_and_tokens_survive_a_kill(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("kafka_peer")
-def test_a_real_kafka_takes_our_users_and_tokens(tmp_path: Path) -> None:
+def test_a_real_kafka_accepts_our_users_and_tokens(tmp_path: Path) -> None:
     settings = {"delegation.token.secret.key": SECRET_KEY}
     with running_secure_barnabas(
         tmp_path / "ours", protocols=("PLAINTEXT", "SASL_PLAINTEXT"), mechanisms=MECHANISMS, settings=settings

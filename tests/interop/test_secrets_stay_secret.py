@@ -1,4 +1,4 @@
-"""Secrets that can be recognised, everywhere a node takes one, and a search through all that it says and shows."""
+"""Recognisable secrets in every place where a node accepts one, and a search through all of its output."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ SETTINGS = {
 
 
 def leaks(text: str) -> list[str]:
-    """Also as base64, hex and escaped JSON would show them."""
+    """The secrets, also in base64, hex and escaped JSON."""
     found = []
     for secret in SECRETS:
         raw = secret.encode()
@@ -120,7 +120,7 @@ def test_a_login_line_that_cannot_be_read_is_not_printed(tmp_path: Path, line: s
 
 
 def dynamic_changes(port: int) -> list[Any]:
-    """Good ones and bad ones, to the controller, each with a secret."""
+    """Send valid and invalid requests to the controller, each with a secret. Return the answers."""
     client = RawClient(port)
     answers = [
         client.call(alter(resource), 1)
@@ -209,7 +209,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
         yield running
 
 
-def test_nothing_that_a_node_says_answers_or_exports_has_a_secret(node: SecureNode) -> None:
+def test_logs_answers_and_exports_of_a_node_contain_no_secret(node: SecureNode) -> None:
     answers = bad_logins(node.ports["SASL_PLAINTEXT"])
     answers += dynamic_changes(node.process.controller_port)
     answers += admin_requests(node.ports["SASL_PLAINTEXT"])
@@ -240,7 +240,7 @@ def test_a_print_of_the_state_on_disk_has_no_secret(node: SecureNode) -> None:
 
 
 def test_no_object_of_a_running_node_prints_a_secret(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """What a debugger, a traceback with values or a log call would show of the state."""
+    """Yield what a debugger, a traceback with values or a log call would show of the state."""
     port, controller_port = free_ports(2)
     ports = {"SASL_PLAINTEXT": port}
     settings = {
@@ -265,7 +265,7 @@ def test_no_object_of_a_running_node_prints_a_secret(tmp_path: Path, caplog: pyt
         await loop.run_in_executor(None, admin_requests, port)
         seen, found = 0, []
         for thing in gc.get_objects():
-            # Of a class that is not ours __module__ may be anything.
+            # The __module__ of a foreign class may be anything.
             if str(type(thing).__module__).startswith("barnabas"):
                 seen += 1
                 if leaks(repr(thing)):
@@ -281,7 +281,7 @@ def test_no_object_of_a_running_node_prints_a_secret(tmp_path: Path, caplog: pyt
 
 
 def _texts(message: Any) -> Iterator[object]:
-    """Every value of an answer, hidden fields included, but for the HMAC that a caller asked for."""
+    """Yield every value of an answer, hidden fields included, except an HMAC that a caller requested."""
     for field in message.FIELDS:
         value = getattr(message, field.name)
         if field.name == "hmac":

@@ -1,6 +1,5 @@
-"""Brokers have to say who they are at a controller of ours, and need a right there; the client's is another matter.
-
-By SASL, and by TLS on both sides.
+"""Brokers authenticate at our controller, by SASL or by mutual TLS, and need a right there; the client's rights are
+separate.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ USERS = " ".join(f'user_{user}="{password}"' for user, password in PASSWORDS.ite
 
 
 def settings(user: str, password: str | None = None) -> dict[str, str]:
-    """Of a node that logs in as ``user``; a controller's accepts all of ``PASSWORDS``."""
+    """Return the SASL settings of a node that logs in as ``user``; a controller accepts all of ``PASSWORDS``."""
     login = f'username="{user}" password="{password or PASSWORDS[user]}"'
     return {
         "listener.security.protocol.map": "CONTROLLER:SASL_PLAINTEXT,PLAINTEXT:PLAINTEXT,SASLP:SASL_PLAINTEXT",
@@ -82,7 +81,7 @@ def test_our_broker_logs_in_and_forwards(quorum: Quorum, tmp_path: Path) -> None
     assert "-secret" not in broker.printed()
 
 
-def test_a_broker_without_the_right_is_told_what_it_lacks(quorum: Quorum, tmp_path: Path) -> None:
+def test_a_broker_without_the_right_learns_which_one_it_lacks(quorum: Quorum, tmp_path: Path) -> None:
     broker = our_broker(quorum, tmp_path, 3, user="stranger")
     with pytest.raises(AssertionError, match="CLUSTER_ACTION on the cluster"):
         broker.start(timeout_s=20)
@@ -93,7 +92,7 @@ def test_a_broker_without_the_right_is_told_what_it_lacks(quorum: Quorum, tmp_pa
     )
 
 
-def test_a_broker_with_a_wrong_password_is_told_so(quorum: Quorum, tmp_path: Path) -> None:
+def test_a_broker_with_a_wrong_password_reports_the_failed_login(quorum: Quorum, tmp_path: Path) -> None:
     broker = our_broker(quorum, tmp_path, 4, user="broker", password="wrong")
     with pytest.raises(AssertionError, match="refused the login"):
         broker.start(timeout_s=30)
@@ -108,7 +107,7 @@ def test_a_file_without_a_login_is_refused_before_the_start(quorum: Quorum, tmp_
 
 
 def mutual_tls(authority: Authority, folder: Path, name: str) -> dict[str, str]:
-    """Of a node whose certificate says who it is, to others and at others."""
+    """Return the TLS settings of a node whose certificate identifies it as server and as client."""
     folder.mkdir(parents=True, exist_ok=True)
     store = authority.issue(name).write_pem(folder / "node.pem")
     trusted = authority.write_pem(folder / "ca.pem")
@@ -152,7 +151,7 @@ def test_a_broker_shows_its_certificate_and_forwards(tls_quorum: Quorum, authori
         broker.kill()
 
 
-def test_a_certificate_of_somebody_else_is_not_let_in(tls_quorum: Quorum, tmp_path: Path) -> None:
+def test_a_certificate_of_an_untrusted_authority_is_refused(tls_quorum: Quorum, tmp_path: Path) -> None:
     tls = mutual_tls(Authority("Another CA"), tmp_path, "broker")
     broker = OurBroker(tmp_path, 2, controllers=tls_quorum.servers, cluster_id=tls_quorum.cluster_id, settings=tls)
     with pytest.raises(AssertionError, match="is not trusted"):

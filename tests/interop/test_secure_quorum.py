@@ -71,8 +71,8 @@ def test_controllers_and_brokers_prove_who_they_are(tmp_path: Path) -> None:
             broker.kill()
 
 
-def test_a_controller_that_cannot_log_in_at_others_takes_none_in_and_goes_on(tmp_path: Path) -> None:
-    """Alone it needs no login of its own, and starts without."""
+def test_a_controller_that_cannot_log_in_at_others_refuses_them_and_continues(tmp_path: Path) -> None:
+    """A single controller needs no login of its own, and starts without one."""
     port = free_ports(1)[0]
     settings = {
         "controller.quorum.bootstrap.servers": f"127.0.0.1:{port}",

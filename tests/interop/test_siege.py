@@ -1,4 +1,5 @@
-"""A sample of ``make siege`` without clocks: what is refused, what it costs in memory and log, who is served."""
+"""A sample of ``make siege`` without clocks: which inputs are refused, their cost in memory and log, and whether other
+clients are served."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def send_until_closed(connection: socket.socket, data: bytes) -> None:
 
 
 def send_and_wait_a_little(connection: socket.socket, data: bytes) -> None:
-    """For what is read slowly, and longer than a test can wait."""
+    """The timeout for inputs that are read slowly, longer than a test can wait."""
     connection.settimeout(2)
     with suppress(OSError):
         connection.sendall(data)
@@ -76,7 +77,7 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", list(REFUSED))
-def test_what_no_client_needs_is_refused_by_name_and_costs_little(stage: tuple[SecureNode, Scene], name: str) -> None:
+def test_hostile_requests_are_refused_by_name_at_little_cost(stage: tuple[SecureNode, Scene], name: str) -> None:
     node, scene = stage
     entry = named(name)
     (payload,) = entry.payloads(scene, Random(1))
@@ -88,9 +89,9 @@ def test_what_no_client_needs_is_refused_by_name_and_costs_little(stage: tuple[S
             connection = logged_in(scene.ports[entry.listener], entry.user)._socket
         with connection:
             send_until_closed(connection, payload)
-    told = node.process.printed()
-    assert REFUSED[name] in told
-    assert len(told) - log_before < 5_000
+    printed = node.process.printed()
+    assert REFUSED[name] in printed
+    assert len(printed) - log_before < 5_000
     assert memory_bytes(node.process.pid) - memory_before < 3 * len(payload) + 32 * MIB
 
 
@@ -128,7 +129,7 @@ OF_A_WORKER = (
 
 
 def stable_members(scene: Scene) -> object:
-    """The group's members once its rebalance is over, so that nothing but an attack changes them."""
+    """Return the group's members after its rebalance, so that only an attack changes them."""
     deadline = time.monotonic() + 30
     while (members := members_of_worker(scene))[0] != "Stable":
         assert time.monotonic() < deadline, members
@@ -136,7 +137,7 @@ def stable_members(scene: Scene) -> object:
     return members
 
 
-def test_a_worker_answers_and_stays_in_its_group_whatever_strangers_send(
+def test_a_worker_answers_and_stays_in_its_group_under_hostile_requests(
     stage: tuple[SecureNode, Scene], tmp_path: Path
 ) -> None:
     _, scene = stage
@@ -166,7 +167,7 @@ def test_the_catalogue_covers_each_kind_of_listener_before_and_after_a_login() -
     }  # fmt: skip
 
 
-def test_the_search_makes_the_same_of_the_same_seed() -> None:
+def test_the_search_is_deterministic_for_a_seed() -> None:
     def walk(seed: int) -> list[object]:
         rng = Random(seed)
         genome = random_genome(rng)
@@ -200,6 +201,6 @@ def test_the_search_measures_what_a_worker_does_with_a_request() -> None:
     assert isinstance(found.genome, RestGenome)
 
 
-def test_what_the_search_found_is_in_the_catalogue_for_a_node_and_for_a_worker() -> None:
+def test_the_catalogue_has_the_inputs_that_the_search_found() -> None:
     found = [entry for entry in ENTRIES if entry.name.startswith("found by the search")]
     assert {entry.listener for entry in found} == {"SASL_PLAINTEXT", REST}

@@ -1,4 +1,4 @@
-"""Consumers that ask for a lot and read nothing cost the node little, and get everything when they read at last."""
+"""Consumers that fetch much and read nothing cost the node little, and receive everything when they finally read."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MEMORY_PER_READER = 6 * MIB
 
 
 def own_memory(pid: int) -> int:
-    """Bytes that are not pages of files."""
+    """Return the memory in bytes without file pages."""
     for line in Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1]) * 1024
@@ -33,7 +33,7 @@ def own_memory(pid: int) -> int:
 
 
 def append(client: RawClient, number: int) -> float:
-    """Seconds until it is acknowledged."""
+    """Append a record. Return the seconds until its acknowledgement."""
     value = b"%06d" % number + b"." * VALUE_BYTES
     data = [PartitionProduceData(index=0, records=build_batch([Record(0, int(time.time() * 1000), None, value, ())]))]
     began = time.monotonic()
@@ -53,7 +53,7 @@ def numbers(records: bytes) -> list[int]:
     return found
 
 
-def test_readers_that_do_not_read_are_not_paid_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stalled_readers_cost_the_node_little_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     node = BarnabasNode(tmp_path)
     node.start()
     client = RawClient(node.port)
@@ -72,7 +72,7 @@ def test_readers_that_do_not_read_are_not_paid_for(tmp_path: Path, capsys: pytes
         partition = reader.receive().responses[0].partitions[0]
         assert numbers(bytes(partition.records)) == list(range(RECORDS))
         reader.close()
-    readers[0].close()  # One goes away without having read.
+    readers[0].close()  # One reader disconnects without having read.
     client.close()
     assert node.stop() == 0
     with capsys.disabled():

@@ -1,7 +1,7 @@
-"""What a group has committed is not told from old state, by a coordinator that was away too long to still be one.
+"""A coordinator that was frozen too long to still be the coordinator does not return committed offsets from old state.
 
-A broker is frozen with a question in its socket. When it wakes, that is the first thing that it reads, before it can
-have heard that another broker coordinates the group by now.
+A broker is frozen with a request in its socket. When it resumes, it reads this request first, before it can learn that
+another broker now coordinates the group.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def ask(broker: ClusterNode, group: str) -> int | ErrorCode:
 
 
 def begin(cluster: Cluster, group: str, offset: int) -> ClusterNode:
-    """The group commits for the first time; who coordinates it."""
+    """Make the first commit of the group. Return its coordinator."""
     first = cluster.brokers[0]
     wait_until(lambda: coordinator(cluster, group, by=first) is not None, what="a coordinator", timeout_s=30)
     found = coordinator(cluster, group, by=first)
@@ -90,7 +90,7 @@ def begin(cluster: Cluster, group: str, offset: int) -> ClusterNode:
     return found
 
 
-def test_a_coordinator_that_was_frozen_gives_no_old_offsets(tmp_path: Path) -> None:
+def test_a_frozen_coordinator_does_not_return_stale_offsets(tmp_path: Path) -> None:
     with running_cluster(tmp_path) as cluster:
         create_replicated(cluster, TOPIC, [[1, 2, 3]])
         for turn in range(3):
@@ -110,7 +110,7 @@ def test_a_coordinator_that_was_frozen_gives_no_old_offsets(tmp_path: Path) -> N
 
 
 def moved_on(cluster: Cluster, group: str, frozen: ClusterNode, other: ClusterNode) -> None:
-    """Another coordinator commits further."""
+    """Commit a later offset through another coordinator."""
 
     def has_committed() -> bool:
         found = coordinator(cluster, group, by=other)
@@ -135,14 +135,14 @@ def ask_anybody(cluster: Cluster, group: str, other: ClusterNode) -> int | Error
 
 
 @pytest.mark.parametrize("replicas", [1, 3])
-def test_coordinators_answer_while_no_controller_does(tmp_path: Path, replicas: int) -> None:
+def test_coordinators_answer_without_a_controller(tmp_path: Path, replicas: int) -> None:
     settings = {"offsets.topic.replication.factor": str(replicas)}
     with running_cluster(tmp_path, settings=settings) as cluster:
         create_replicated(cluster, TOPIC, [[1, 2, 3]])
         group, broker = "group", begin(cluster, "group", 10)
         with SyncAdminClient(cluster.bootstrap) as admin:
             offsets = admin.describe_topics(["__consumer_offsets"])["__consumer_offsets"]
-            assert {len(each.isr) for each in offsets.partitions} == {replicas}
+            assert {len(partition.isr) for partition in offsets.partitions} == {replicas}
         for controller in cluster.controllers:
             controller.freeze()
         time.sleep(SESSION_S + 1)

@@ -1,4 +1,4 @@
-"""What an operator sees when a node is told to stop under load, and when it can't start."""
+"""What an operator sees when a node is stopped under load, and when it can't start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ STOPS_WITHIN_S = 8.0
 
 
 def start_and_fail(node: BarnabasNode) -> str:
-    """The one line that it says, after checking that it ends with status 1."""
+    """Return the one line that it prints, after checking that it exits with status 1."""
     node.folder.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(node.command(), capture_output=True, text=True, timeout=60, cwd=node.folder, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
@@ -46,7 +46,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def formatted(folder: Path) -> BarnabasNode:
-    """A node that has run, and has stopped."""
+    """The folder of a node that has run and has stopped."""
     node = BarnabasNode(folder)
     node.start()
     assert node.stop() == 0
@@ -154,10 +154,10 @@ def test_a_second_node_in_the_same_directory_is_refused(tmp_path: Path) -> None:
 
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
-    blocked.write_text("this is no directory")
+    blocked.write_text("this is not a directory")
     node = BarnabasNode(tmp_path / "node", settings={"log.dirs": str(blocked / "data")})
     assert str(blocked / "data") in start_and_fail(node)
-    assert blocked.read_text() == "this is no directory"
+    assert blocked.read_text() == "this is not a directory"
 
 
 @pytest.mark.parametrize("which", ["broker", "controller", "metrics"])
@@ -183,7 +183,7 @@ def test_a_port_in_use_is_named(tmp_path: Path, which: str) -> None:
     assert f"127.0.0.1:{port}" in said
     assert "in use" in said
     assert contents(tmp_path / "data").keys() == before.keys()
-    node.start()  # Nothing was harmed.
+    node.start()  # No data was harmed.
     assert node.stop() == 0
 
 
@@ -196,7 +196,7 @@ def test_a_port_in_use_is_named(tmp_path: Path, which: str) -> None:
         ("version=1\nnode.id=7\ncluster.id=AAAAAAAAAAAAAAAAAAAAAw\n", "7"),
         ("version=1\nnode.id=one\ncluster.id=AAAAAAAAAAAAAAAAAAAAAw\n", "node.id"),
     ],
-    ids=["bad directory id", "unknown version", "no cluster id", "other node id", "node id is no number"],
+    ids=["bad directory id", "unknown version", "no cluster id", "other node id", "node id is not a number"],
 )
 def test_a_meta_properties_that_does_not_fit_is_refused(tmp_path: Path, text: str, expected: str) -> None:
     node = formatted(tmp_path)
@@ -208,7 +208,7 @@ def test_a_meta_properties_that_does_not_fit_is_refused(tmp_path: Path, text: st
     assert contents(tmp_path / "data") == before
 
 
-def test_data_without_its_meta_properties_is_not_taken_for_an_empty_directory(tmp_path: Path) -> None:
+def test_data_without_meta_properties_does_not_count_as_an_empty_directory(tmp_path: Path) -> None:
     node = formatted(tmp_path)
     (tmp_path / "data" / "meta.properties").unlink()
     before = contents(tmp_path / "data")

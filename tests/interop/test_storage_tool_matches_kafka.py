@@ -1,4 +1,5 @@
-"""`barnabas storage` says what Kafka's own storage tool says, and each reads what the other formatted."""
+"""`barnabas storage` prints what Kafka's own storage tool prints, and each reads directories that the other
+formatted."""
 
 from __future__ import annotations
 
@@ -59,8 +60,8 @@ class Tool:
         self.config = home / "server.properties"
         self.config.write_text(f"{settings}log.dirs={home}/a,{home}/b\n")
 
-    def heard(self, status: int, out: str, err: str) -> tuple[int, list[str], list[str]]:
-        """Exit status and lines; folders and random ids go by one name, directories come in any order."""
+    def normalized(self, status: int, out: str, err: str) -> tuple[int, list[str], list[str]]:
+        """Return the exit status and the lines; folders and random ids have placeholders, and directories any order."""
         lines = out.replace(str(self.home), "HOME").replace(CLUSTER_ID, "CLUSTER").splitlines()
         masked = [re.sub(r"directory\.id=[\w-]{22}", "directory.id=ID", line) for line in lines]
         errors = [re.sub(r"HOME/[ab]", "HOME/x", line) for line in err.replace(str(self.home), "HOME").splitlines()]
@@ -73,7 +74,7 @@ IN_EVERY_RUN = ("dynamic", "static")
 @pytest.mark.parametrize(
     "case", [pytest.param(case, marks=() if case in IN_EVERY_RUN else pytest.mark.long) for case in CASES]
 )
-def test_both_tools_say_the_same(
+def test_both_tools_print_the_same(
     case: str, kafka_peer: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     settings, calls = CASES[case]
@@ -82,8 +83,8 @@ def test_both_tools_say_the_same(
         status = main([*arguments, "-c", str(ours.config)])
         said = capsys.readouterr()
         done = run_class("storage", *arguments, "-c", str(theirs.config), check=False)
-        expected = theirs.heard(done.returncode, done.stdout, done.stderr)
-        assert (arguments, ours.heard(status, said.out, said.err)) == (arguments, expected)
+        expected = theirs.normalized(done.returncode, done.stdout, done.stderr)
+        assert (arguments, ours.normalized(status, said.out, said.err)) == (arguments, expected)
 
 
 def test_each_tool_knows_what_the_other_formatted(
@@ -98,6 +99,6 @@ def test_each_tool_knows_what_the_other_formatted(
     capsys.readouterr()
     for tool in (ours, theirs):
         assert main(["info", "-c", str(tool.config)]) == 0
-        by_us = tool.heard(0, capsys.readouterr().out, "")
+        by_us = tool.normalized(0, capsys.readouterr().out, "")
         by_kafka = run_class("storage", "info", "-c", str(tool.config))
-        assert by_us == tool.heard(by_kafka.returncode, by_kafka.stdout, by_kafka.stderr)
+        assert by_us == tool.normalized(by_kafka.returncode, by_kafka.stdout, by_kafka.stderr)

@@ -1,6 +1,5 @@
-"""TLS listeners from outside: clients of every kind, hostile peers, keys that change, and the real Kafka as the judge.
-
-Everything is made at run time; the nodes listen on the loopback only.
+"""TLS listeners from outside: clients of every kind, hostile peers, keys that change, and the real Kafka as the
+reference. All files are created at run time; the nodes listen on the loopback only.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ ALICE = AUTHORITY.issue("alice")
 
 
 class TlsNode:
-    """Our node with an SSL listener that asks for certificates, and its files."""
+    """Our node with an SSL listener that requests certificates, and its files."""
 
     def __init__(self, folder: Path, **more: str) -> None:
         self.folder = folder
@@ -249,7 +248,7 @@ def test_versions_of_tls(tls_node: TlsNode, version: str, served: bool) -> None:
     assert ("alert protocol version" in done.stderr) is not served
 
 
-def test_a_plaintext_client_is_told_apart_in_the_log(tls_node: TlsNode) -> None:
+def test_a_plaintext_client_is_identified_in_the_log(tls_node: TlsNode) -> None:
     client = RawClient(tls_node.port)
     with pytest.raises(ConnectionError):
         client.call(ApiVersionsRequest(client_software_name="t", client_software_version="1"))
@@ -257,7 +256,7 @@ def test_a_plaintext_client_is_told_apart_in_the_log(tls_node: TlsNode) -> None:
     assert "Traceback" not in tls_node.log
 
 
-def test_a_tls_client_on_a_plaintext_port_is_told_apart_in_the_log(tls_node: TlsNode) -> None:
+def test_a_tls_client_on_a_plaintext_port_is_identified_in_the_log(tls_node: TlsNode) -> None:
     with pytest.raises((ssl.SSLError, ConnectionError)):
         TlsClient(tls_node.node.controller_port, client_context_of(AUTHORITY, None, tls_node.folder))
     wait_for("it speaks TLS and this listener does not; set security.protocol=PLAINTEXT", tls_node)
@@ -274,7 +273,9 @@ def test_strangers_are_refused_with_a_bounded_log(tls_node: TlsNode) -> None:
     assert "Traceback" not in tls_node.log
 
 
-def test_stalled_handshakes_and_garbage_hinder_nobody(tls_node: TlsNode, capsys: pytest.CaptureFixture[str]) -> None:
+def test_stalled_handshakes_and_garbage_do_not_block_other_clients(
+    tls_node: TlsNode, capsys: pytest.CaptureFixture[str]
+) -> None:
     """1,000 peers that connect and stall (silent, in the middle of a hello, with garbage) while another is served."""
     client = tls_node.client()
     alone = statistics.median(_turns(client, 300))
@@ -341,18 +342,18 @@ def test_controllers_may_be_reached_over_tls_and_secrets_are_not_described(tmp_p
         controller = TlsClient(node.node.controller_port, context)
         assert controller.is_served()
         registered = controller.call(DescribeClusterRequest(endpoint_type=2))
-        assert [each.port for each in registered.brokers] == [node.node.controller_port]
+        assert [broker.port for broker in registered.brokers] == [node.node.controller_port]
         anonymous = TlsClient(node.node.controller_port, client_context_of(AUTHORITY, None, node.folder))
         assert not anonymous.is_served()
         config = str(node.java_config("no-key", with_key=False))
-        told = run_class(
+        done = run_class(
             "quorum", "--bootstrap-controller", f"localhost:{node.node.controller_port}", "--command-config", config,
             "describe", "--status", check=False,
         )  # fmt: skip
-        assert "SslAuthenticationException" in told.stdout + told.stderr
+        assert "SslAuthenticationException" in done.stdout + done.stderr
         client = node.client()
         metadata = client.call(MetadataRequest(topics=[]), 12)
-        assert [(each.host, each.port) for each in metadata.brokers] == [("127.0.0.1", node.port)]
+        assert [(broker.host, broker.port) for broker in metadata.brokers] == [("127.0.0.1", node.port)]
         described = client.call(
             DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=4, resource_name="1")])
         ).results[0]
@@ -365,9 +366,7 @@ def test_controllers_may_be_reached_over_tls_and_secrets_are_not_described(tmp_p
         node.node.stop()
 
 
-def test_a_principal_builder_of_ones_own_decides_and_may_refuse(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_custom_principal_builder_decides_and_may_refuse(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "node").mkdir()
     (tmp_path / "node" / "own_builder.py").write_text(OWN_BUILDER)
     node = TlsNode(tmp_path / "node", principal_builder_class="own_builder:Builder")
@@ -397,7 +396,7 @@ class Builder(DefaultPrincipalBuilder):
 # --- keys that change
 
 
-def test_new_connections_get_new_keys_and_new_trust_and_old_ones_live_on(tmp_path: Path) -> None:
+def test_new_connections_use_the_new_stores_and_old_ones_continue(tmp_path: Path) -> None:
     node = TlsNode(tmp_path / "node", ssl_client_auth="required")
     node.node.start()
     try:
@@ -423,14 +422,15 @@ def test_new_connections_get_new_keys_and_new_trust_and_old_ones_live_on(tmp_pat
         node.node.stop()
 
 
-# --- the real Kafka as the judge
+# --- the real Kafka as the reference
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("kafka_peer")
 @pytest.mark.parametrize("who", ["kafka", "barnabas"])
-def test_kafka_and_we_give_certificates_the_same_principals(tmp_path: Path, who: str) -> None:
-    """A super user by our name for it may list ACLs, by the same certificate and the same rules at either node."""
+def test_kafka_and_barnabas_derive_the_same_principals_from_certificates(tmp_path: Path, who: str) -> None:
+    """The super user with our principal name may list ACLs on either node, with the same certificate and mapping
+    rules."""
     identities = [ALICE, *(AUTHORITY.issue(name) for name in _names())]
     mapper = SslPrincipalMapper(RULES)
     principals = [mapper.name_of(subject_name(each.der)) for each in identities]
@@ -470,7 +470,7 @@ def test_kafka_and_we_give_certificates_the_same_principals(tmp_path: Path, who:
 
 
 def _escaped(text: str) -> str:
-    """As a properties file has it, which Java reads as Latin-1."""
+    """Return the name as in a properties file, which Java reads as Latin-1."""
     return "".join(f"\\u{ord(char):04x}" if char == "\\" or not char.isascii() else char for char in text)
 
 

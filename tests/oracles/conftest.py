@@ -1,4 +1,4 @@
-"""Says at the end of a run how many lines each corpus has, and which lines were passed over and why."""
+"""Reports at the end of a run the number of lines of each corpus, and the skipped lines with the reasons."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for name in corpus.CORPORA:
         terminalreporter.write_line(f"{name}: {len(corpus.checked_lines(name))} lines checked")
     by_reason: dict[tuple[str, str], Counter[str]] = {}
-    for (name, reason, subject), count in corpus.passed_over_counts().items():
+    for (name, reason, subject), count in corpus.skipped_counts().items():
         by_reason.setdefault((name, reason), Counter())[subject] += count
     for (name, reason), subjects in sorted(by_reason.items()):
         listed = ", ".join(f"{subject} {count}" for subject, count in sorted(subjects.items()))
-        terminalreporter.write_line(f"{name}: {subjects.total()} lines passed over (not built: {reason}): {listed}")
+        terminalreporter.write_line(f"{name}: {subjects.total()} lines skipped (not built: {reason}): {listed}")

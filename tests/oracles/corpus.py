@@ -1,9 +1,9 @@
-"""Find the oracle corpora, hand out their lines, and say which lines are passed over and why.
+"""Find the oracle corpora, return their lines, and report the skipped lines with the reasons.
 
 A corpus is every file ``<corpus>-<anything>.jsonl.gz`` (``wire-public``, ``wire-mutated-public``, ...) anywhere below
-the folder that ``BARNABAS_ORACLES`` names; without it the copies that lie next to this module. Each line is an answer
-that a real Kafka 4.3.1 gave. A line may be passed over only when it belongs to something that is not built: share
-groups and streams groups, and a few families of small functions that are named here.
+the folder that ``BARNABAS_ORACLES`` names; by default the copies next to this module. Each line is a recorded answer of
+a real Kafka 4.3.1. A line may be skipped only if it belongs to an unbuilt feature: share groups and streams groups, and
+a few families of small functions that are listed here.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ __all__ = [
     "check_all",
     "checked_lines",
     "grouped",
-    "passed_over",
-    "passed_over_counts",
+    "reason_to_skip",
+    "skipped_counts",
     "read_lines",
     "root",
 ]
@@ -51,7 +51,7 @@ _NAMING_KEYS = ("family", "type", "api", "kind", "version", "variant", "name", "
 
 
 class Line(NamedTuple):
-    """One answer of Kafka and where it stands."""
+    """One answer of Kafka and its place in the corpus."""
 
     file: str
     number: int
@@ -63,18 +63,18 @@ class Line(NamedTuple):
 
 
 def root() -> Path:
-    """The folder that is searched for corpora."""
+    """Return the folder that is searched for corpora."""
     return Path(os.environ.get("BARNABAS_ORACLES") or Path(__file__).parent / "data")
 
 
 @cache
 def checked_lines(corpus: str) -> tuple[Line, ...]:
-    """Every line of a corpus that concerns what is built."""
-    return tuple(line for line in _all_lines(corpus) if passed_over(line.data) is None)
+    """Return every line of a corpus that concerns built features."""
+    return tuple(line for line in _all_lines(corpus) if reason_to_skip(line.data) is None)
 
 
 def grouped(corpus: str, key: Callable[[dict[str, Any]], str]) -> dict[str, list[Line]]:
-    """The lines of a corpus by a name, so that a failing test says what it was about."""
+    """Return the lines of a corpus by name, so that a failing test names its subject."""
     groups: dict[str, list[Line]] = {}
     for line in checked_lines(corpus):
         groups.setdefault(key(line.data), []).append(line)
@@ -82,7 +82,7 @@ def grouped(corpus: str, key: Callable[[dict[str, Any]], str]) -> dict[str, list
 
 
 def check_all(lines: Iterable[Line], check: Callable[[dict[str, Any]], None]) -> None:
-    """Run a check on every line and fail with the first few that do not hold and the number of all of them."""
+    """Run a check on every line, and fail with the first few failing lines and their total number."""
     failures: list[str] = []
     total = 0
     for line in lines:
@@ -96,8 +96,8 @@ def check_all(lines: Iterable[Line], check: Callable[[dict[str, Any]], None]) ->
         raise AssertionError(f"{len(failures)} of {total} lines differ from Kafka:\n  {shown}")
 
 
-def passed_over(data: dict[str, Any]) -> str | None:
-    """Why a line is not checked, or None when it is."""
+def reason_to_skip(data: dict[str, Any]) -> str | None:
+    """Return why a line is skipped, or None if it is checked."""
     for key in ("api", "type", "keyType", "family"):
         name = str(data.get(key, ""))
         if "Share" in name or name.startswith("share-"):
@@ -109,12 +109,12 @@ def passed_over(data: dict[str, Any]) -> str | None:
     return _UNBUILT_FAMILIES.get(str(data.get("family")))
 
 
-def passed_over_counts() -> dict[tuple[str, str, str], int]:
-    """How many lines are passed over, by corpus, reason and name of what they are about."""
+def skipped_counts() -> dict[tuple[str, str, str], int]:
+    """Return the number of skipped lines by corpus, reason and subject."""
     counts: Counter[tuple[str, str, str]] = Counter()
     for corpus in CORPORA:
         for line in _all_lines(corpus):
-            reason = passed_over(line.data)
+            reason = reason_to_skip(line.data)
             if reason is not None:
                 data = line.data
                 name = data.get("api") or data.get("keyType") or data["family"]
@@ -123,7 +123,7 @@ def passed_over_counts() -> dict[tuple[str, str, str], int]:
 
 
 def read_lines(corpus: str) -> list[Line]:
-    """Every line of a corpus, from all of its files below ``root()``."""
+    """Return every line of a corpus, from all of its files below ``root()``."""
     lines: list[Line] = []
     for path in sorted(root().rglob("*.jsonl.gz")):
         if _corpus_of(path.name) == corpus:

@@ -1,4 +1,4 @@
-"""How the corpora write a message: its JSON form, and the unknown tagged fields beside it."""
+"""The corpus format of a message: its JSON form, and the unknown tagged fields beside it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _STEP = re.compile(r"([^.\[\]]+)|\[(\d+)\]")
 
 
 def message_class(api: str, kind: str) -> type[Message]:
-    """The class of an API's request or response; ``kind`` is one of these words."""
+    """Return the class of an API's request or response; ``kind`` is one of these words."""
     return _class(f"barnabas.protocol.messages.{snake_case(api)}", f"{api}{kind.capitalize()}")
 
 
@@ -23,7 +23,7 @@ def record_class(name: str) -> type[Message]:
 
 
 def unknown_tags_of(message: Struct) -> list[dict[str, Any]]:
-    """The unknown tagged fields of a message and of every struct in it, sorted by where they are."""
+    """Return the unknown tagged fields of a message and of every struct in it, sorted by position."""
     return sorted(_walk(message, ""), key=_order)
 
 

@@ -1,7 +1,7 @@
 """Lists a metadata log or snapshot line by line, in the format of Kafka's DumpLogSegments.
 
-One line for each batch and one for each record in it, as ``--cluster-metadata-decoder`` prints them; so a log can be
-compared with what the real tool says about it.
+One line for each batch and one for each record in it, as ``--cluster-metadata-decoder`` prints them, so that a log can
+be compared with the output of the real tool.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""SCRAM against what Kafka's own classes answered: formulas, exchanges word by word, and what they refuse.
+"""SCRAM compared with the answers of Kafka's own classes: formulas, exchanges word by word, and refusals.
 
-One difference is wanted: for a user that it does not know Kafka gives up at the first message, which tells that there
-is no such user. Ours goes on and fails at the proof (see ``barnabas.security.sasl.scram``).
+One difference is intended: for an unknown user Kafka fails at the first message, which reveals that the user does not
+exist. Ours continues and fails at the proof (see ``barnabas.security.sasl.scram``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Clock:
 
 
 class _Store(NoCredentials):
-    """Knows one user, or one token of ``owner-of-token``."""
+    """A credential store with one user, or one token of ``owner-of-token``."""
 
     def __init__(self, user: str, credential: ScramCredential, *, is_token: bool = False) -> None:
         self._user = user
@@ -111,7 +111,7 @@ def _nonces(messages: list[bytes]) -> tuple[str, str | None]:
 
 
 def _run(messages: list[bytes], server: ScramServer, client: ScramClient) -> None:
-    """The recorded exchange again; what either side of ours says must be what was recorded."""
+    """Run the recorded exchange again; the messages of both our sides must equal the recorded ones."""
     challenge = b""
     for index, message in enumerate(messages):
         if index % 2 == 0:
@@ -125,7 +125,7 @@ def _run(messages: list[bytes], server: ScramServer, client: ScramClient) -> Non
 
 
 def _run_and_prove(messages: list[bytes], server: ScramServer, client: ScramClient) -> None:
-    """Go on where Kafka gave up."""
+    """Continue where Kafka failed."""
     _run(messages, server, client)
     assert server.server_first is not None
     server.evaluate_response(client.evaluate_challenge(server.server_first.text().encode()))

@@ -1,4 +1,5 @@
-"""CreateAcls, DeleteAcls and DescribeAcls: what Kafka's request classes refuse, and what its controller says."""
+"""CreateAcls, DeleteAcls and DescribeAcls: the refusals of Kafka's request classes, and the answers of its
+controller."""
 
 from __future__ import annotations
 
@@ -53,14 +54,14 @@ def check_line(data: dict[str, Any]) -> None:
 
 
 def parse(kind: str, request: Any) -> Any:
-    """The rules or filters of the request; None when it is refused as a whole."""
+    """Return the ACLs or filters of the request, or None if it is refused as a whole."""
     try:
         CHECKS[kind](request)
         if kind == "CreateAcls":
-            return [binding_of_creation(each) for each in request.creations]
+            return [binding_of_creation(creation) for creation in request.creations]
     except (DecodeError, ApiException):
         return None
-    return filter_of(request) if kind == "DescribeAcls" else [filter_of(each) for each in request.filters]
+    return filter_of(request) if kind == "DescribeAcls" else [filter_of(filter_) for filter_ in request.filters]
 
 
 def decided(kind: str, parsed: Any) -> tuple[list[tuple[int, str | None]], int | None]:
@@ -71,7 +72,7 @@ def decided(kind: str, parsed: Any) -> tuple[list[tuple[int, str | None]], int |
         return [(error.code, error.message) for error in created.response], len(created.records)
     deleted = whole(manager.delete_acls(parsed))
     assert not deleted.records
-    return [(each.error.code, each.error.message) for each in deleted.response], None
+    return [(response.error.code, response.error.message) for response in deleted.response], None
 
 
 def expected(entry: dict[str, Any]) -> tuple[int, str | None]:
@@ -81,7 +82,7 @@ def expected(entry: dict[str, Any]) -> tuple[int, str | None]:
 
 
 def shown_filter(parsed: Any) -> str:
-    """As Java prints an AclBindingFilter."""
+    """Return the text with which Java prints an AclBindingFilter."""
     type_, name, pattern, principal, host, operation, permission = parsed
     return (
         f"(patternFilter=ResourcePattern(resourceType={ResourceType(type_).name}, name={shown(name)}, "

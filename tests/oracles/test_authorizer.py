@@ -1,10 +1,10 @@
 """Decisions of Kafka 4.3.1's own StandardAuthorizer: each of ours must be the same.
 
-Two things we don't copy, and each line that differs must be one of them:
+We don't copy two behaviours, and each differing line must be one of them:
 
 - A session that calls itself ``User:*`` makes Kafka fail; we deny.
-- For a name that begins with an asterisk (and is longer) Kafka passes over the rules on the wildcard, denials too.
-  Ours hold for every name, and Kafka's answer must be the one we give without those rules.
+- For a longer name that begins with an asterisk, Kafka skips the ACLs on the wildcard, denials too. Ours apply to every
+  name, and Kafka's answer must be the one we give without those ACLs.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def acl_filter(fields: list[Any]) -> AclBindingFilter:
 
 
 class Subject:
-    """Our authorizer with the rules of one set, loaded as Kafka's was: even sets at once, odd ones rule by rule."""
+    """Our authorizer with the ACLs of one set, loaded as Kafka's was: even sets together, odd ones ACL by ACL."""
 
     def __init__(self, data: dict[str, Any], removed: set[int] | None = None) -> None:
-        """``removed`` are rules that were never there."""
+        """``removed`` are the indexes of ACLs that are not loaded."""
         self.authorizer = StandardAuthorizer()
         self.authorizer.configure({key: value for key, value in data["config"].items() if value is not None})
         acls = {
@@ -77,7 +77,7 @@ class Subject:
     def decide(self, query: list[Any]) -> str:
         principal, host, operation, type_, name, pattern, _ = query
         if pattern != "LITERAL":
-            return ILLEGAL  # Our port can't be asked this.
+            return ILLEGAL  # Our port has no such query.
         context = context_of(principal, host)
         try:
             allowed = self.authorizer.authorize(context, AclOperation[operation], ResourceType[type_], name)
@@ -111,7 +111,7 @@ ILLEGAL = "EXCEPTION java.lang.IllegalArgumentException"
 
 
 def check_queries(subject: Subject, without_wildcards: Subject, queries: list[list[Any]]) -> list[Any]:
-    """The queries that we answer in another way than Kafka, with our answer."""
+    """Return the queries that we answer differently from Kafka, with our answer."""
     differing = []
     for query in queries:
         answer, name, pattern = query[6], query[4], query[5]
@@ -144,7 +144,7 @@ def check_filters(subject: Subject, acls: list[Any], filters: list[list[Any]]) -
 
 
 @pytest.mark.parametrize("line", LINES, ids=lambda line: f"set {line.data['set']}")
-def test_every_decision_is_kafkas(line: Line) -> None:
+def test_every_decision_equals_kafkas(line: Line) -> None:
     data = line.data
     subject = Subject(data)
     wildcards = {index for index, fields in enumerate(data["acls"]) if fields[1:3] == ["*", "LITERAL"]}

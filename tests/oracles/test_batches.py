@@ -1,4 +1,4 @@
-"""Record batches: what we read, refuse and write, against Kafka's own reader and writer."""
+"""Record batches: our reading, refusing and writing, compared with Kafka's own reader and writer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.oracle
 
 GROUPS = grouped("batches", lambda data: data["family"])
 LENIENT_FAMILIES = {"bad-compression", "fuzz"}
-"""Damaged input that Kafka happens to read; refusing it too would be right. Of these we refuse none, see below."""
+"""Damaged input that Kafka happens to read; refusing it would also be right. We refuse none of it, see below."""
 
 
 @pytest.mark.parametrize("family", GROUPS)
@@ -40,7 +40,7 @@ def check_batches(data: dict[str, Any]) -> None:
     assert sum(batch.size for batch, _ in batches) == data["validBytes"]
     assert len(batches) == len(data["batches"])
     for (batch, records), expected in zip(batches, data["batches"], strict=True):
-        assert as_json(batch, records) == what_is_compared(expected)
+        assert as_json(batch, records) == comparable_part(expected)
         if "recordsHex" in expected:
             assert batch.record_section().hex() == expected["recordsHex"]
     if data["reencodable"]:
@@ -49,8 +49,8 @@ def check_batches(data: dict[str, Any]) -> None:
         check_rebuilt_reads_the_same(batches)
 
 
-def what_is_compared(expected: dict[str, Any]) -> dict[str, Any]:
-    """Of a control record whose type Kafka does not know either, only that it doesn't."""
+def comparable_part(expected: dict[str, Any]) -> dict[str, Any]:
+    """Return the record. For a control type that Kafka does not know either, keep only that it is unknown."""
     compared = {key: value for key, value in expected.items() if key not in ("valid", "recordsHex")}
     for record in compared["records"]:
         if record.get("control", {}).get("type") == "UNKNOWN":

@@ -1,4 +1,4 @@
-"""What a real controller wrote when brokers came and went is what ours decides in the same state."""
+"""Our controller decides, in the same state, what a real controller wrote when brokers joined and left."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ pytestmark = pytest.mark.oracle
 
 CAUSES = (BrokerRegistrationChangeRecord, RegisterBrokerRecord)
 AFTER_A_KILL = {772}
-"""Where a broker registered that had not stopped cleanly (it said so in its request, which the log does not hold)."""
+"""Offsets where a broker registered after an unclean stop (its request said so, which the log does not hold)."""
 
 
 def transitions(batches: Sequence[CommittedBatch]) -> list[int]:
-    """The positions of batches that change a broker's state together with partitions, or could have."""
+    """Return the positions of batches that change a broker's state together with partitions, or could have."""
     return [index for index, batch in enumerate(batches) if any(type(r) in CAUSES for r in batch.records)]
 
 
@@ -60,7 +60,7 @@ def elections_at(state: ControllerState, batch: CommittedBatch) -> list[Any]:
     return []
 
 
-def test_elections_are_those_of_the_real_controller(tmp_path: Path) -> None:
+def test_elections_equal_those_of_the_real_controller(tmp_path: Path) -> None:
     unpack(DATA / "storage-a.tar.xz", tmp_path)
     batches = list(committed_batches((tmp_path / "storage-a" / "controller-3000" / LOG).read_bytes()))
     state = ControllerState()

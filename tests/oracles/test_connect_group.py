@@ -1,4 +1,4 @@
-"""What workers tell each other through the group coordinator, as a real worker writes and reads it (KIP-415)."""
+"""The messages between workers through the group coordinator, as a real worker writes and reads them (KIP-415)."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tests.peers.rest_workers import RestWorkers
 pytestmark = pytest.mark.oracle
 
 _FOLDER = Path(__file__).parent
-# What the scripted herder does not do: connectors' own opinions of offsets. A real worker does.
+# The scripted herder, unlike a real worker, does not let connectors validate offsets.
 _NOT_SCRIPTED = {
     "offsets-patch-badpartition",
     "offsets-patch-badoffset",
@@ -72,18 +72,20 @@ def test_signatures_sent_between_real_workers_are_valid() -> None:
         assert signature.is_valid(base64.b64decode(row["key"]), bytes.fromhex(row["body_hex"]))
 
 
-def test_every_special_group_is_of_a_capture() -> None:
+def test_every_special_group_belongs_to_a_capture() -> None:
     assert set(SPECIAL_GROUPS) <= {capture.name for capture in captures()}
     assert len(list(captures())) > 220
 
 
 @pytest.mark.anyio
-async def test_two_workers_answer_as_the_recorded_ones() -> None:
+async def test_two_workers_answer_as_the_recorded_workers() -> None:
     workers = RestWorkers()
     results = await replay(workers.send, session_key=workers.cluster.session.key, patience_s=0)
     await workers.close()
     wrong = {
-        each.capture.name: each.differences for each in results if bool(each.differences) != (each.expected is not None)
+        result.capture.name: result.differences
+        for result in results
+        if bool(result.differences) != (result.expected is not None)
     }
     assert wrong.keys() == _NOT_SCRIPTED
     assert len(results) > 195

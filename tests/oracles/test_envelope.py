@@ -22,7 +22,7 @@ GROUPS = grouped("envelope", lambda data: data.get("innerApi", "error"))
 
 
 @pytest.mark.parametrize("api", GROUPS)
-def test_envelopes_are_those_of_kafka(api: str) -> None:
+def test_envelopes_equal_those_of_kafka(api: str) -> None:
     check_all(GROUPS[api], check_error if api == "error" else check_envelope)
 
 

@@ -17,7 +17,7 @@ GROUPS = grouped("headers", lambda data: f"{data['api']}-{data['kind']}")
 
 
 @pytest.mark.parametrize("kind", GROUPS)
-def test_headers_and_frames_are_those_of_kafka(kind: str) -> None:
+def test_headers_and_frames_equal_those_of_kafka(kind: str) -> None:
     check_all(GROUPS[kind], check_frame)
 
 

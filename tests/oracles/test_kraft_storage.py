@@ -1,4 +1,4 @@
-"""Storage directories of real controllers and brokers: what our reader says about them is what Kafka's tools say."""
+"""Storage directories of real controllers and brokers: our reader reports what Kafka's tools report."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(unpacked: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """Gives a copy of one node's directory that a test may change."""
+    """Return a function that copies one node's directory, which a test may change."""
 
     def copied(path: str) -> Path:
         return Path(shutil.copytree(unpacked / path, tmp_path / "copy"))
@@ -77,7 +77,7 @@ def test_the_voters_checkpoint_is_listed_as_dump_log_segments_does(unpacked: Pat
         ("storage-d/controller-1", 32, [(2, 0), (3, 31)]),
     ],
 )
-def test_a_log_that_kafka_left_opens_without_a_repair(
+def test_a_log_of_kafka_opens_without_a_repair(
     copy: Callable[[str], Path], path: str, end_offset: int, epochs: list[tuple[int, int]]
 ) -> None:
     log = MetadataLog(str(copy(path)))
@@ -148,7 +148,7 @@ def test_meta_properties_is_written_back_byte_for_byte(copy: Callable[[str], Pat
 
 
 class _PassThrough:
-    """Leaves values as they are, so that only the frame of the file is compared."""
+    """Leave values unchanged, so that only the frame of the file is compared."""
 
     def encode(self, record: bytes) -> bytes:
         return record
@@ -169,7 +169,7 @@ def test_bootstrap_checkpoint_is_read_and_written_back_but_for_its_timestamps(co
 
 
 def _as_snapshot(directory: Path) -> str:
-    """The same file under a name that says which offset it ends at."""
+    """Copy the file under a name with its end offset."""
     path = directory / "00000000000000000000-0000000000.checkpoint"
     path.write_bytes((directory / "bootstrap.checkpoint").read_bytes())
     return str(path)

@@ -1,4 +1,4 @@
-"""The image that our loader makes of a real controller's log is the one that Kafka's metadata shell printed."""
+"""The image that our loader builds from a real controller's log equals what Kafka's metadata shell printed."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def image(batches: list[CommittedBatch]) -> MetadataImage:
 
 @pytest.fixture(scope="module")
 def shell(unpacked: Path) -> dict[str, list[str]]:
-    """What the shell printed for each command, which stand as comments at the head of the file."""
+    """Return what the shell printed for each command; the commands are comments at the head of the file."""
     lines = (unpacked / "storage-a" / "metadata-shell.txt").read_text().splitlines()
     commands = [line.removeprefix("#> ") for line in lines if line.startswith("#> ")]
     outputs = "\n".join(line for line in lines if not line.startswith("#")).split("\n>> ")[1:]
@@ -71,7 +71,7 @@ def shell(unpacked: Path) -> dict[str, list[str]]:
 
 
 def tree(node: Mapping[str, Any], indent: int = 0) -> Iterator[str]:
-    """The way the shell prints a directory: names sorted as it sorts them, leaves as indented text."""
+    """Yield a directory as the shell prints it: names in its order, leaves as indented text."""
     for name in node:
         yield f"{'  ' * indent}{name}:"
         value = node[name]
@@ -142,7 +142,7 @@ def test_client_quotas(image: MetadataImage, shell: dict[str, list[str]]) -> Non
     shown: dict[str, dict[str, float]] = {}
     for entity, quotas in image.client_quotas.by_entity.items():
         if any(name is None for _, name in entity):
-            shown[""] = {}  # The shell has no word for a default and shows nothing below it.
+            shown[""] = {}  # The shell has no name for a default and shows nothing below it.
         else:
             shown["_".join(f"{words[kind]}({name})" for kind, name in entity)] = dict(sorted(quotas.items()))
     assert image.client_quotas.of((("user", None),)) == {"controller_mutation_rate": 10.0}
@@ -228,7 +228,7 @@ def test_a_snapshot_in_the_middle_and_the_rest_of_the_log_give_the_same_image(
 ) -> None:
     first, second = MetadataLoader(), MetadataLoader()
     first.handle_commit([batch for batch in batches if batch.last_offset <= end])
-    second.handle_commit([batch for batch in batches if batch.last_offset <= 20])  # It must forget this.
+    second.handle_commit([batch for batch in batches if batch.last_offset <= 20])  # The loader must discard this.
     second.load_snapshot([message for message, _ in records_of(first.image)], first.image.provenance)
     assert second.image == first.image
     second.handle_commit([batch for batch in batches if batch.base_offset > first.image.offset])

@@ -93,7 +93,7 @@ def contents(folder: Path, *extensions: str) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_all_batches_records_and_producers_are_those_of_kafkas_dump(recorded: Path, is_clean: bool) -> None:
+def test_all_batches_records_and_producers_equal_kafkas_dump(recorded: Path, is_clean: bool) -> None:
     if not is_clean:
         (recorded / ".kafka_cleanshutdown").unlink()
         (recorded / "recovery-point-offset-checkpoint").unlink()
@@ -141,7 +141,7 @@ def test_all_batches_records_and_producers_are_those_of_kafkas_dump(recorded: Pa
     stop(manager)
 
 
-def test_recovery_makes_exactly_the_indexes_that_kafka_made(recorded: Path, unpacked: Path) -> None:
+def test_recovery_builds_exactly_the_indexes_of_kafka(recorded: Path, unpacked: Path) -> None:
     (recorded / ".kafka_cleanshutdown").unlink()
     (recorded / "recovery-point-offset-checkpoint").unlink()
     for path in [*recorded.glob("*/*.index"), *recorded.glob("*/*.timeindex"), *recorded.glob("*/*.snapshot")]:
@@ -158,7 +158,7 @@ def test_recovery_makes_exactly_the_indexes_that_kafka_made(recorded: Path, unpa
 
 
 @pytest.mark.parametrize("topic", [topic for topic in TOPICS if topic != "compacted"])
-def test_the_same_batches_appended_one_by_one_make_the_same_files(unpacked: Path, tmp_path: Path, topic: str) -> None:
+def test_appending_the_same_batches_creates_the_same_files(unpacked: Path, tmp_path: Path, topic: str) -> None:
     log = PartitionLog.create(
         str(tmp_path / f"{topic}-0"),
         TopicPartition(topic, 0),
@@ -178,7 +178,7 @@ def test_the_same_batches_appended_one_by_one_make_the_same_files(unpacked: Path
     ).read_bytes()
 
 
-def test_a_clean_stop_of_ours_leaves_a_clean_stop_of_theirs_as_it_was(recorded: Path, unpacked: Path) -> None:
+def test_our_clean_shutdown_leaves_the_files_of_theirs_unchanged(recorded: Path, unpacked: Path) -> None:
     manager = start(recorded)
     manager.shutdown(now_ms=NOW_MS, broker_epoch=16)
     for topic in TOPICS:

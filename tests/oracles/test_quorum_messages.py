@@ -1,4 +1,4 @@
-"""Messages that real controllers and brokers exchanged: ours are the same, field by field, in the same situation."""
+"""Our messages equal those that real controllers and brokers exchanged, field by field, in the same situation."""
 
 from __future__ import annotations
 
@@ -34,7 +34,11 @@ CLUSTER_ID = "2boCr_BmS0eFmuQV6x-PFQ"
 
 def captured(api: str, direction: str, link: str, index: int = 0, run: str = "m3-controllers") -> dict[str, Any]:
     wanted = (run, api, direction, link)
-    found = [each for each in MESSAGES if (each["run"], each["api"], each["direction"], each["link"]) == wanted]
+    found = [
+        message
+        for message in MESSAGES
+        if (message["run"], message["api"], message["direction"], message["link"]) == wanted
+    ]
     body: dict[str, Any] = found[index]["body"]
     return body
 
@@ -77,7 +81,7 @@ def sent_to(ready: Ready, node_id: int) -> OutboundRequest:
 
 
 def json_of(message: Message) -> Any:
-    """As it would be on the wire: tagged fields that are at their defaults are left out."""
+    """Return the message as on the wire: tagged fields with default values are omitted."""
     version = type(message).MAX_VERSION
     return type(message).decode(message.encode(version), version).to_json(version)
 
@@ -93,7 +97,7 @@ def granted(request: OutboundRequest, epoch: int) -> RaftResponse:
     return RaftResponse(request.correlation_id, 3001, VoteResponse.from_json(answer, 2))
 
 
-def test_pre_vote_vote_and_begin_quorum_epoch_are_asked_alike(voters: VoterSet) -> None:
+def test_pre_vote_vote_and_begin_quorum_epoch_requests_equal_kafkas(voters: VoterSet) -> None:
     node = node_of(voters, 3003)
     node.start(None, 0)
     pre_vote = sent_to(node.tick(1000), 3001)
@@ -104,7 +108,7 @@ def test_pre_vote_vote_and_begin_quorum_epoch_are_asked_alike(voters: VoterSet) 
     assert json_of(begin.body) == captured("BEGIN_QUORUM_EPOCH", "request", "to-3001")
 
 
-def test_pre_vote_and_begin_quorum_epoch_are_answered_alike(voters: VoterSet) -> None:
+def test_pre_vote_and_begin_quorum_epoch_answers_equal_kafkas(voters: VoterSet) -> None:
     node = node_of(voters, 3001)
     node.start(None, 0)
     (answer,) = node.receive(request_of(VoteRequest, captured("VOTE", "request", "to-3001", 0)), 1).responses
@@ -115,7 +119,7 @@ def test_pre_vote_and_begin_quorum_epoch_are_answered_alike(voters: VoterSet) ->
     assert json_of(sent_to(ready, 3003).body) == captured("FETCH", "request", "to-3003", 1)
 
 
-def test_a_replica_without_a_leader_answers_a_fetch_alike(voters: VoterSet) -> None:
+def test_a_replica_without_a_leader_answers_a_fetch_as_kafka_does(voters: VoterSet) -> None:
     node = node_of(voters, 3001)
     node.start(None, 0)
     # It has voted for 3003 in epoch 1, which has not begun yet.
@@ -126,7 +130,7 @@ def test_a_replica_without_a_leader_answers_a_fetch_alike(voters: VoterSet) -> N
     assert without_records(json_of(answer.body)) == without_records(expected)
 
 
-def test_an_observer_asks_for_a_snapshot_alike() -> None:
+def test_an_observer_requests_a_snapshot_as_kafka_does() -> None:
     first = captured("FETCH_SNAPSHOT", "request", "to-controller", 0, run="m2-broker-to-controller")
     partition = first["topics"][0]["partitions"][0]
     config = RaftConfig(
@@ -170,7 +174,7 @@ def test_an_observer_asks_for_a_snapshot_alike() -> None:
         ],
         "nodeEndpoints": [{"nodeId": 3000, "host": "127.0.0.1", "port": 24093, "rack": None}],
     }
-    for now_ms in (1, 2):  # The first answer only tells it of the leader and the epoch.
+    for now_ms in (1, 2):  # The first answer only contains the leader and the epoch.
         response = RaftResponse(fetch.correlation_id, fetch.destination_id, FetchResponse.from_json(answer, 18))
         (fetch,) = node.receive(response, now_ms).requests
     assert json_of(fetch.body) == first

@@ -1,4 +1,4 @@
-"""``barnabas shell`` and ``barnabas access`` on directories that real nodes left."""
+"""``barnabas shell`` and ``barnabas access`` on directories of real nodes."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def recorded(unpacked: Path) -> dict[str, str]:
-    """What Kafka's shell printed for each command, which stand as comments at the head of the file."""
+    """Return what Kafka's shell printed for each command; the commands are comments at the head of the file."""
     lines = (unpacked / "storage-a" / "metadata-shell.txt").read_text().splitlines()
     commands = [line.removeprefix("#> ") for line in lines if line.startswith("#> ")]
     outputs = "\n".join(line for line in lines if not line.startswith("#")).split("\n>> ")[1:]
     return dict(zip(commands, outputs, strict=False))
 
 
-def test_it_prints_what_kafkas_shell_prints(
+def test_the_shell_prints_what_kafkas_shell_prints(
     unpacked: Path, recorded: dict[str, str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     directory = str(unpacked / "storage-a" / "controller-3000")
@@ -45,7 +45,7 @@ def test_it_prints_what_kafkas_shell_prints(
     for command, expected in recorded.items():
         assert shell.main(["--directory", directory, "--show-secrets", *command.split()]) == 0
         printed = capsys.readouterr().out
-        if command == "tree image/clientQuotas":  # Theirs has no name for a default, and shows nothing below it.
+        if command == "tree image/clientQuotas":  # Kafka's shell has no name for a default, and shows nothing below it.
             default = "user(<default>):\n  controller_mutation_rate:\n    10.0\n"
             assert default in printed
             printed = ":\n" + printed.replace(default, "")
@@ -70,7 +70,7 @@ def test_every_directory_can_be_read_to_the_end(unpacked: Path, path: str, capsy
     assert "metadataVersion" in captured.out
 
 
-def test_every_moment_of_a_real_log_is_what_a_node_had_then(unpacked: Path) -> None:
+def test_every_past_state_of_a_real_log_equals_the_image_of_a_node(unpacked: Path) -> None:
     log = unpacked / "storage-a" / "controller-3000" / LOG
     loader = MetadataLoader()
     for number, batch in enumerate(committed_batches(log.read_bytes())):
@@ -81,7 +81,7 @@ def test_every_moment_of_a_real_log_is_what_a_node_had_then(unpacked: Path) -> N
     assert read_metadata(str(log), Moment(time_ms=last.last_contained_log_time_ms)).image == loader.image
 
 
-def test_an_earlier_moment_is_shown(unpacked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_shell_shows_an_earlier_state(unpacked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = str(unpacked / "storage-a" / "controller-3000")
 
     def shown(*arguments: str) -> list[str]:
@@ -103,7 +103,7 @@ def explained(unpacked: Path, capsys: pytest.CaptureFixture[str], *question: str
     return status, json.loads(capsys.readouterr().out)
 
 
-def test_the_rule_of_a_real_log_is_named(unpacked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_acl_of_a_real_log_is_named(unpacked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bob = ["--principal", "User:bob", "--host", "127.0.0.1", "--resource", "Topic:t-one", "--operation", "read"]
     status, answer = explained(unpacked, capsys, *bob)
     assert (status, answer["allowed"], answer["reason"]) == (3, False, "deny-rule")
@@ -123,7 +123,7 @@ def test_the_rule_of_a_real_log_is_named(unpacked: Path, capsys: pytest.CaptureF
     assert answer["rules_for_resource"] == 1
 
 
-def test_tables_break_no_name_when_they_are_piped(unpacked: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_piped_tables_do_not_wrap_names(unpacked: Path, capsys: pytest.CaptureFixture[str]) -> None:
     directory = str(unpacked / "storage-a" / "controller-3000")
     assert access.main(["of", "User:alice", "--directory", directory, "--super-users", ""]) == 0
     lines = capsys.readouterr().out.splitlines()

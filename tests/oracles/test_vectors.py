@@ -1,4 +1,4 @@
-"""Small functions, each against the answers of Kafka's own."""
+"""Small functions, each compared with the answers of Kafka's function."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ GROUPS = grouped("vectors", lambda data: data["family"])
 
 
 @pytest.mark.parametrize("family", GROUPS)
-def test_functions_answer_as_those_of_kafka(family: str) -> None:
+def test_functions_return_what_kafkas_functions_return(family: str) -> None:
     check_all(GROUPS[family], CHECKS[family])
 
 
@@ -120,7 +120,7 @@ def check_host_address(data: dict[str, Any]) -> None:
 
 
 def check_bit_field(data: dict[str, Any]) -> None:
-    """The admin client's reading of them; the lowest value says that a node did not answer."""
+    """As the admin client reads them; the lowest value means that a node did not answer."""
     known = {operation for operation in AclOperation if operation > AclOperation.ALL and operation in data["bits"]}
     assert authorized_operations(data["value"]) == (None if data["bits"] == [31] else known)
 
@@ -159,7 +159,7 @@ def check_config_parse(data: dict[str, Any]) -> None:
 
 
 def check_class_name(data: dict[str, Any]) -> None:
-    """Which classes exist depends on Kafka's class path, not on the text: a dotted name is taken here."""
+    """Which classes exist depends on Kafka's class path, not on the text: dotted names are accepted here."""
     if data["ok"]:
         assert parse_value(ConfigType.CLASS, data["input"], "some.name") == data["value"]["class"]
 
@@ -230,14 +230,14 @@ def check_ssl_mapping(data: dict[str, Any]) -> None:
         return
     mapper = SslPrincipalMapper(data["rules"])
     assert str(mapper) == data["toString"]
-    for each in data["names"]:
-        if "name" in each:
-            assert mapper.name_of(each["dn"]) == each["name"]
+    for name in data["names"]:
+        if "name" in name:
+            assert mapper.name_of(name["dn"]) == name["name"]
             continue
         with pytest.raises(ValueError) as caught:
-            mapper.name_of(each["dn"])
-        if each["exception"].endswith("$NoMatchingRule"):
-            assert str(caught.value) == each["message"]
+            mapper.name_of(name["dn"])
+        if name["exception"].endswith("$NoMatchingRule"):
+            assert str(caught.value) == name["message"]
 
 
 VALIDATORS: dict[str, Any] = {
@@ -258,7 +258,7 @@ VALIDATORS: dict[str, Any] = {
 
 
 def typed(value: Any, java_type: str) -> Any:
-    """A value of the corpus as the Python type that stands for its Java type."""
+    """Return a value of the corpus as the Python type for its Java type."""
     if value is None:
         return None
     if java_type == "Short":
@@ -266,7 +266,7 @@ def typed(value: Any, java_type: str) -> Any:
     if java_type == "Long":
         return Long(value)
     if java_type == "Double":
-        return float(str(value).removeprefix("double:"))  # What JSON has no number for is spelled out.
+        return float(str(value).removeprefix("double:"))  # Values that JSON numbers cannot express are spelled out.
     if java_type == "Password":
         return Password(value["password"])
     if java_type == "Class":

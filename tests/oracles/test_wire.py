@@ -1,4 +1,4 @@
-"""Request and response bodies of every API and version, byte for byte and value for value as Kafka has them."""
+"""Request and response bodies of every API and version, equal Kafka's byte for byte and value for value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Damaged bodies: taken or refused as by Kafka's generated readers, and the same value where they are taken."""
+"""Damaged bodies are accepted or refused as by Kafka's generated readers, and accepted ones have the same value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GROUPS = grouped("wire-mutated", lambda data: f"{data['api']}-{data['kind']}")
 
 
 @pytest.mark.parametrize("kind", GROUPS)
-def test_damaged_bodies_are_taken_or_refused_as_by_kafka(kind: str) -> None:
+def test_damaged_bodies_are_accepted_or_refused_as_by_kafka(kind: str) -> None:
     check_all(GROUPS[kind], check_damaged)
 
 

@@ -1,4 +1,4 @@
-"""Delegation tokens, as the vectors of a real Kafka tell of them."""
+"""Delegation tokens compared with the vectors of a real Kafka."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def check_token_hmac(data: dict[str, Any]) -> None:
 
 
 def check_token_lifecycle(data: dict[str, Any]) -> None:
-    """The recorded times are relative to Kafka's clock, which went on between the steps, and are rounded to seconds."""
+    """The recorded times are relative to Kafka's clock, which advanced between the steps, and are rounded to
+    seconds."""
     tokens = Tokens(data)
     for step in data["steps"]:
         tokens.now_ms += 1
@@ -43,7 +44,7 @@ def check_token_lifecycle(data: dict[str, Any]) -> None:
 
 
 class Tokens:
-    """A controller's tokens with the one that is there from the beginning; every decision is committed at once."""
+    """A controller's tokens, with the one that exists initially; every decision is committed immediately."""
 
     def __init__(self, data: dict[str, Any]) -> None:
         self.now_ms = NOW_MS
@@ -80,7 +81,7 @@ class Tokens:
             return self._manager.create_token(
                 owner=owner,
                 requester=requester,
-                renewers=[Principal(each.principal_type, each.principal_name) for each in request.renewers],
+                renewers=[Principal(renewer.principal_type, renewer.principal_name) for renewer in request.renewers],
                 max_lifetime_ms=request.max_lifetime_ms,
                 now_ms=self.now_ms,
             )

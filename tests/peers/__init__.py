@@ -1,8 +1,8 @@
-"""A real Apache Kafka 4.3.1 beside ours: run one of its classes, or a whole node of it, also of the last 3.x.
+"""A real Apache Kafka 4.3.1 beside ours: run one of its classes or a complete node, also of the last 3.x.
 
-The jars are fetched by Maven when something first needs them (see ``kafka-run``). ``require_java`` and
-``require_maven`` are how a test says that it can't do without: it is skipped, with the reason, on a
-machine that lacks them, and fails where ``CI`` is set, because there nothing may be skipped silently.
+Maven fetches the jars on first use (see ``kafka-run``). A test declares its needs with ``require_java`` and
+``require_maven``: without them it is skipped, with the reason. With ``CI`` set it fails instead, because no test may be
+skipped silently there.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ HERE = Path(__file__).resolve().parent
 PROJECT = HERE.parent.parent
 KAFKA_VERSION = "4.3.1"
 LAST_3_X = "3.9.1"
-"""Only a node of it, and what formats its folder, without the tools."""
+"""The last 3.x: only its node and its formatting tool, without the other tools."""
 OLDEST_JAVA = 17
 READY_LINE = "Kafka Server started"
 
@@ -67,7 +67,7 @@ CLASSES: Mapping[str, str] = {
     "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "cluster": "org.apache.kafka.tools.ClusterTool",
 }
-"""The names under which its own scripts (``kafka-topics.sh`` ...) are known, without prefix and suffix."""
+"""The names of its own scripts (``kafka-topics.sh`` ...), without prefix and suffix."""
 
 
 def lacking(what: str) -> NoReturn:
@@ -89,22 +89,22 @@ def _java_version() -> int | None:
 
 
 def require_java() -> None:
-    """Go on only where Java 17 or later is installed."""
+    """Skip the test unless Java 17 or later is installed."""
     version = _java_version()
     if version is None:
-        lacking("needs Java, and there is no `java` on the PATH")
+        lacking("needs Java, and `java` is not on the PATH")
     if version < OLDEST_JAVA:
         lacking(f"needs Java {OLDEST_JAVA} or later, and `java` is {version}")
 
 
 def require_maven() -> None:
-    """Go on only where Maven is installed."""
+    """Skip the test unless Maven is installed."""
     if shutil.which("mvn") is None:
-        lacking("needs Maven, and there is no `mvn` on the PATH")
+        lacking("needs Maven, and `mvn` is not on the PATH")
 
 
 def require_peer(version: str = KAFKA_VERSION) -> Path:
-    """Go on only where a real Kafka can be run; returns the folder of its jars, fetched if need be."""
+    """Skip the test unless a real Kafka can run; return the folder of its jars, fetched if necessary."""
     require_java()
     if not (_lib(version) / ".complete").exists():
         require_maven()
@@ -120,7 +120,7 @@ def _lib(version: str) -> Path:
 
 
 def peer_lib(version: str = KAFKA_VERSION) -> Path:
-    """The folder of Kafka's jars; the first call on a machine fetches them (about a minute)."""
+    """Return the folder of Kafka's jars; the first call on a machine fetches them (about a minute)."""
     lib = _lib(version)
     if not (lib / ".complete").exists():
         subprocess.run([str(HERE / "kafka-run"), f"--kafka={version}"], check=True, timeout=600)
@@ -128,7 +128,7 @@ def peer_lib(version: str = KAFKA_VERSION) -> Path:
 
 
 def kafka_command(name: str, *args: str, jvm: Sequence[str] = (), version: str = KAFKA_VERSION) -> list[str]:
-    """The command line that runs a class of Kafka's, given by its short name in ``CLASSES`` or in full."""
+    """Return the command line that runs a class of Kafka, given by its short name in ``CLASSES`` or its full name."""
     options = [*jvm, "--"] if jvm else []
     return [str(HERE / "kafka-run"), f"--kafka={version}", *options, CLASSES.get(name, name), *args]
 
@@ -143,7 +143,7 @@ def run_class(
     cwd: Path | None = None,
     version: str = KAFKA_VERSION,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a tool of Kafka's to its end. With ``check`` a failure shows everything that it printed."""
+    """Run a Kafka tool to its end. With ``check``, a failure shows its complete output."""
     require_peer(version)
     done = subprocess.run(
         kafka_command(name, *args, jvm=jvm, version=version),
@@ -162,10 +162,10 @@ def run_class(
 
 
 def metadata_shell(path: Path, *commands: str, tries: int = 6) -> list[str]:
-    """What Kafka's metadata shell prints for each command on a log or a snapshot.
+    """Return what Kafka's metadata shell prints for each command on a log or a snapshot.
 
-    It reads commands while another thread of it still publishes what was loaded, so on a busy machine it may see
-    nothing yet; then it is asked again.
+    The shell reads commands while another of its threads still publishes the loaded data, so on a busy machine it may
+    see nothing yet; it then runs again.
     """
     for _ in range(tries):
         stdin = "\n".join(["tree image/provenance", *commands, "exit", ""])
@@ -215,7 +215,7 @@ class KafkaNode(NodeProcess):
         return self.folder / "server.properties"
 
     def write_properties(self) -> None:
-        """Without ``format``: for a data folder that is formatted already."""
+        """Without ``format``: for a data folder that is already formatted."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self.properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
 
@@ -241,7 +241,7 @@ class KafkaNode(NodeProcess):
 
 @contextmanager
 def running_kafka(folder: Path, *, settings: Mapping[str, str] | None = None) -> Iterator[KafkaNode]:
-    """A real Kafka for the length of a ``with`` block."""
+    """Run a real Kafka for the duration of a ``with`` block."""
     node = KafkaNode(folder, settings=settings)
     node.start()
     try:

@@ -1,7 +1,7 @@
-"""Who may do what: one table of requests and rights, asked of any node; its answers made comparable.
+"""One table of requests and rights that runs against any node; the answers are made comparable.
 
-A row is a request and many sets of rights. Each (row, version, set of rights) is a case with a user of its own, so
-that no case disturbs another: all rights are granted before the first case is asked.
+A row is a request and many sets of rights. Each (row, version, set of rights) is a case with a user of its own, so that
+no case disturbs another: all rights are granted before the first case runs.
 
 A set of rights is written as text, ``;`` between rights::
 
@@ -44,7 +44,7 @@ __all__ = [
 ]
 
 ADMIN = "admin"
-"""The super user, who is also the broker."""
+"""The super user, which is also the broker."""
 
 PASSWORD = "of-all-users"
 Fields = dict[str, Any]
@@ -65,7 +65,7 @@ _IMPLIED_BY = {"DESCRIBE": ("READ", "WRITE", "DELETE", "ALTER"), "DESCRIBE_CONFI
 
 
 class World(NamedTuple):
-    """What a node made up when the stage was set: the ids by name, and the tokens of users."""
+    """Values that a node generated during the setup: the ids by name, and the tokens of users."""
 
     topic_ids: dict[str, Uuid]
     tokens: dict[str, tuple[str, bytes]]
@@ -75,22 +75,22 @@ class World(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One request. ``fields`` are of all versions: those that a version lacks are left out."""
+    """One request. ``fields`` cover all versions: fields that a version lacks are omitted."""
 
     name: str
     api: ApiKey
     fields: Fields
     rights: tuple[str, ...]
     versions: tuple[int, ...] = ()
-    """Default: the lowest and the highest. Only the last is asked with more than the first five sets of rights."""
+    """Default: the lowest and the highest. Only the last runs with more than the first five sets of rights."""
     host: str | None = None
-    """Where it is asked from: 127.0.0.1 unless said."""
+    """The client address, by default 127.0.0.1."""
     user: str | None = None
-    """Log in as this one instead of the case's own user."""
+    """Log in as this user instead of the case's own user."""
     on_controller: bool = False
     is_answered: bool = True
     topics: tuple[str, ...] = ()
-    """Created before, for this case alone; ``{me}`` in the name."""
+    """Topics created before, for this case alone; ``{me}`` in the name."""
 
 
 Rows = list[Row]
@@ -117,7 +117,7 @@ class Case:
 
 
 def cases_of(rows: Iterable[Row], world: World | None = None) -> list[Case]:
-    """Every case with its bindings. ``world`` is needed for rights on what a node made up (``{token:OWNER}``)."""
+    """Return every case with its bindings. ``world`` is needed for rights on generated values (``{token:OWNER}``)."""
     cases: list[Case] = []
     for row in rows:
         info = API_TABLE[row.api]
@@ -148,7 +148,7 @@ def parse_rights(text: str, me: str, world: World | None = None) -> Iterable[Acl
 
 
 def variants(operation: str, kind: str, name: str = CLUSTER_NAME, *, beside: str = "") -> tuple[str, ...]:
-    """Rights that do and that do not give the operation; ``beside`` is held in each."""
+    """Return sets of rights that grant and that do not grant the operation; each also contains ``beside``."""
     one = f"{operation} {kind} {name}"
     implying = _IMPLIED_BY.get(operation, ())
     others = [o for o in _OPERATIONS[kind].split() if o != operation and o not in implying]
@@ -183,7 +183,8 @@ def variants(operation: str, kind: str, name: str = CLUSTER_NAME, *, beside: str
 
 
 def build(kind: type[Any], fields: Fields, version: int, me: str, world: World) -> Any:
-    """A message from plain values: ``id:NAME`` for a topic's id, ``hmac:OWNER`` for a token, dicts for structs."""
+    """Build a message from plain values: ``id:NAME`` for a topic's id, ``hmac:OWNER`` for a token, dicts for
+    structs."""
     struct = kind()
     unknown = fields.keys() - {declared.name for declared in kind.FIELDS}
     assert not unknown, f"{kind.__name__} has no {unknown}"
@@ -239,7 +240,7 @@ _NOT_ON_STAGE = {"__transaction_state", "__share_group_state"}
 
 
 def comparable(answer: Any, case: Case, world: World) -> Any:
-    """An answer's JSON without what the moment decides; lists that Kafka shuffles are in order."""
+    """Return an answer's JSON without time-dependent values; lists that Kafka shuffles are sorted."""
     names_of_ids = {str(topic_id): f"id:{name}" for name, topic_id in world.topic_ids.items()}
 
     def simplify(value: Any, key: str) -> Any:
@@ -273,7 +274,7 @@ def is_denial(answer: dict[str, Any]) -> bool:
 
 
 def is_of_the_stage(part: Any) -> bool:
-    """Whether a list's item is about this case or about what all cases share, and not about another case's things."""
+    """Return whether a list's item concerns this case or shared resources, and not those of another case."""
     if not isinstance(part, dict):
         return True
     names = [str(part.get(name, "")) for name in _NAMES]
@@ -287,7 +288,7 @@ def ordered(items: list[Any]) -> list[Any]:
 
 
 def denials_said_badly(answer: Any, case: Case) -> list[str]:
-    """Texts of denials that are not of our form, which says who lacks which right on what the request named."""
+    """Return the texts of denials that do not follow our form: which user lacks which right on which resource."""
     form = re.compile(rf"User:{re.escape(case.row.user or case.me)} lacks [A-Z_]+ on [A-Z][A-Za-z]+:.+")
     found: list[str] = []
 

@@ -1,4 +1,4 @@
-"""The rows of the table that administrators ask for: topics, configs, ACLs, credentials, tokens, the cluster."""
+"""The rows of the table for requests of administrators: topics, configs, ACLs, credentials, tokens, the cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.peers.acl_matrix import NOTHING, Fields, Row, Rows, variants
 __all__ = ["TOKEN_OWNERS", "rows"]
 
 TOKEN_OWNERS = ("tok-a", "tok-b")
-"""Users who own a token each, both made by the super user. tok-b may renew the token of tok-a."""
+"""Users that own a token each, both created by the super user. tok-b may renew the token of tok-a."""
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 CREATES = (

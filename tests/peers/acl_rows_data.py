@@ -1,4 +1,4 @@
-"""The rows of the table that are about topics and what is in them."""
+"""The rows of the table about topics and their records."""
 
 from __future__ import annotations
 

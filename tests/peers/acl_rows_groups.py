@@ -1,4 +1,4 @@
-"""The rows of the table that are about groups: ``g1`` and ``g2`` have committed offsets and no members."""
+"""The rows of the table about groups: ``g1`` and ``g2`` have committed offsets and no members."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def some_topics(also: str) -> tuple[str, ...]:
 
 
 def group_and_topics(group_right: str, group: str, topic_right: str) -> tuple[str, ...]:
-    """Each set of rights on the group beside all topics, and each on a topic beside the group."""
+    """Return each set of rights on the group together with all topics, and each on a topic together with the group."""
     return (
         *variants(group_right, "GROUP", group, beside=f"{topic_right} TOPIC *"),
         *variants(topic_right, "TOPIC", "orders", beside=f"{group_right} GROUP {group}"),

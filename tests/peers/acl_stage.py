@@ -1,7 +1,7 @@
-"""What every case of the ACL table finds in a node, how the node is set up, and how a case is asked.
+"""The node that every case of the ACL table uses: its content, its setup, and the execution of a case.
 
 Topics ``orders`` (two partitions), ``orders-eu`` and ``other``, with records; groups ``g1`` and ``g2`` with offsets and
-no members; tokens of ``TOKEN_OWNERS``; a SCRAM user ``scram-user``. What a node does not serve yet is left out.
+no members; tokens of ``TOKEN_OWNERS``; a SCRAM user ``scram-user``. Parts that a node does not serve yet are omitted.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def served_apis(port: int) -> set[ApiKey]:
 
 
 class Stage:
-    """A node with everything that the cases need; without rows it is only the stage."""
+    """A node with all resources that the cases need; without rows it is only the stage."""
 
     def __init__(self, node: NodeProcess, rows: Rows) -> None:
         self._node = node
@@ -132,7 +132,7 @@ class Stage:
         return case.row.api in (self.served_by_controller if case.row.on_controller else self.served)
 
     def ask(self, case: Case) -> Any:
-        """The answer as JSON, or what happened instead."""
+        """Return the answer as JSON, or a description of the failure."""
         port = self._node.controller_port if case.row.on_controller else self._node.port
         client = log_in(port, case.row.user or case.me, host=case.row.host)
         try:
@@ -175,7 +175,7 @@ class Stage:
             _until(lambda: self._find_coordinator(1, "tx1"))
         for group in ("g1", "g2", "nobody"):
             _until(partial(self._is_loaded, group))
-        # What the cases that commit leave in g1 is there from the start: their place in the order is left to chance.
+        # Offsets that the cases commit to g1 exist from the start, because the order of the cases is random.
         for group, metadata in (("g1", ""), ("g2", "m")):
             partitions = [
                 OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata=metadata)
@@ -222,7 +222,7 @@ class Stage:
 
 
 def create_acls(client: RawClient, bindings: Iterable[AclBinding], *, timeout_s: float = 60) -> None:
-    """Returns when the broker decides by them."""
+    """Create the ACLs. Return when the broker applies them."""
     wanted = set(bindings)
     remaining = iter(wanted)
     while batch := list(islice(remaining, 500)):
@@ -233,7 +233,7 @@ def create_acls(client: RawClient, bindings: Iterable[AclBinding], *, timeout_s:
 
 
 def delete_acls(client: RawClient, bindings: Iterable[AclBinding], *, timeout_s: float = 60) -> None:
-    """Returns when the broker no longer decides by them; each has to be there."""
+    """Delete the ACLs. Return when the broker no longer applies them; each must exist."""
     unwanted = set(bindings)
     filters = [_exactly(binding) for binding in unwanted]
     response = client.call(DeleteAclsRequest(filters=filters))
@@ -242,7 +242,7 @@ def delete_acls(client: RawClient, bindings: Iterable[AclBinding], *, timeout_s:
 
 
 def described_acls(client: RawClient) -> set[AclBinding]:
-    """All that the broker decides by. Kafka's learns of changes later than its controller."""
+    """Return all ACLs that the broker applies. Kafka's broker learns of changes later than its controller."""
     any_code = 1
     request = DescribeAclsRequest(
         resource_type_filter=any_code,
@@ -295,5 +295,5 @@ def _creation(binding: AclBinding) -> AclCreation:
 def _until(is_so: Callable[[], bool], what: str = "it", *, timeout_s: float = 30) -> None:
     deadline = time.monotonic() + timeout_s
     while not is_so():
-        assert time.monotonic() < deadline, f"{what} never came to be"
+        assert time.monotonic() < deadline, f"{what} did not happen"
         time.sleep(0.1)

@@ -1,6 +1,6 @@
 """Admin requests, good and bad, for a cluster of one broker (id 1) that has just been formatted.
 
-They are sent one after the other: later ones rest on what earlier ones made.
+They are sent one after the other: later ones depend on the results of earlier ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Our own node as a process of its own, started as a user starts it."""
+"""Our own node as a separate process, started as a user starts it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["BarnabasNode", "running_barnabas"]
 
 
 class BarnabasNode(NodeProcess):
-    """``settings`` are given as ``--override``. Without ``server.properties`` the node formats its folder itself."""
+    """``settings`` are passed as ``--override``. Without ``server.properties`` the node formats its folder itself."""
 
     def __init__(
         self, folder: Path, *, settings: Mapping[str, str] | None = None, properties: Path | None = None
@@ -41,7 +41,7 @@ class BarnabasNode(NodeProcess):
 
 @contextmanager
 def running_barnabas(folder: Path, *, settings: Mapping[str, str] | None = None) -> Iterator[BarnabasNode]:
-    """Our node for the length of a ``with`` block."""
+    """Run our node for the duration of a ``with`` block."""
     node = BarnabasNode(folder, settings=settings)
     node.start()
     try:

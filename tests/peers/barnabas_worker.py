@@ -1,4 +1,4 @@
-"""A Connect worker of ours as a process of its own, started as a user starts it; its tasks run on Spark."""
+"""A Connect worker of ours as a separate process, started as a user starts it; its tasks run on Spark."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Keys and certificates for tests, made at run time: a certificate authority and what it signs.
-
-Files come in every form that a node or a client may be given: PEM (also with an encrypted key), PKCS12, and a PKCS12
-trust store that Java reads. Nothing of it outlives the test's folder.
+"""Keys and certificates for tests, created at run time: a certificate authority and the certificates that it signs. The
+files have every format that a node or a client may use: PEM (also with an encrypted key), PKCS12, and a PKCS12 trust
+store that Java reads. All files are deleted with the test's folder.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 __all__ = ["PASSWORD", "Authority", "Identity", "common_name"]
 
 PASSWORD = "only-for-tests"
-"""Of every store and encrypted key that is made here."""
+"""The password of every store and encrypted key that is created here."""
 
 _LOCAL = ("localhost", "127.0.0.1")
 PrivateKey = ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey
@@ -50,15 +49,15 @@ class Identity:
         return self.certificate.public_bytes(Encoding.DER)
 
     def certificates_pem(self) -> str:
-        """The certificate, then its issuers without the root."""
-        chain = [self.certificate, *(each for each in self.issuers if each.subject != each.issuer)]
+        """Return the certificate, then its issuers without the root."""
+        chain = [self.certificate, *(issuer for issuer in self.issuers if issuer.subject != issuer.issuer)]
         return "".join(each.public_bytes(Encoding.PEM).decode() for each in chain)
 
     def key_pem(self, password: str | None = None) -> str:
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, _encryption(password)).decode()
 
     def write_pem(self, path: Path, *, password: str | None = None) -> Path:
-        """Key and certificates in one file, as ``ssl.keystore.type=PEM`` wants them."""
+        """Write key and certificates into one file, as ``ssl.keystore.type=PEM`` needs them."""
         path.write_text(self.key_pem(password) + self.certificates_pem())
         return path
 
@@ -79,7 +78,7 @@ class Identity:
 
 
 class Authority:
-    """A certificate authority. ``intermediate`` makes another one below it."""
+    """A certificate authority. ``intermediate`` creates another one below it."""
 
     def __init__(self, name: str = "Test CA", *, parent: Authority | None = None) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
@@ -102,7 +101,8 @@ class Authority:
         key: PrivateKey | None = None,
         usages: Sequence[x509.ObjectIdentifier] = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH),
     ) -> Identity:
-        """Sign a new certificate, for servers and clients unless ``usages`` says otherwise. Below 0 days it is over."""
+        """Sign a new certificate, for servers and clients unless ``usages`` says otherwise. With fewer than 0 days it
+        has expired."""
         own_key = key or ec.generate_private_key(ec.SECP256R1())
         name = common_name(subject) if isinstance(subject, str) else subject
         builder = _builder(name, self.certificate.subject, own_key.public_key(), days)
@@ -122,7 +122,7 @@ class Authority:
         return path
 
     def write_trust_store(self, path: Path, *, password: str = PASSWORD) -> Path:
-        """A PKCS12 store of trusted certificates with the mark without which Java sees none in it."""
+        """Return a PKCS12 store of trusted certificates with the attribute that Java needs to see them."""
         entry = pkcs12.PKCS12Certificate(self.certificate, b"ca")
         path.write_bytes(pkcs12.serialize_java_truststore([entry], _encryption(password)))
         return path

@@ -1,4 +1,4 @@
-"""The command line as a test runs it: in its own process, and what it said."""
+"""Runs the command line in the process of the test, and captures its output."""
 
 from __future__ import annotations
 

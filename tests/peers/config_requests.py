@@ -1,7 +1,8 @@
-"""Requests about configs for a combined node with id 1 that has just been formatted, and what of the answers counts.
+"""Requests about configs for a combined node with id 1 that has just been formatted, and the comparable part of the
+answers.
 
-They are sent one after the other to a broker: later ones show what earlier ones made. ``python -m
-tests.peers.config_requests`` asks a real Kafka and prints its answers.
+They are sent one after the other to a broker: later ones show the changes of earlier ones. ``python -m
+tests.peers.config_requests`` sends them to a real Kafka and prints its answers.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from tests.peers.admin_requests import (
 __all__ = ["SETTINGS", "comparable_answer", "config_requests"]
 
 SETTINGS = {"log.retention.bytes": "123456789", "num.io.threads": "8"}
-"""What the node's file says beside what it needs."""
+"""The settings of the node's file in addition to the required ones."""
 
 
 def describe(*resources: tuple[int, str, list[str] | None], synonyms: bool = True) -> DescribeConfigsRequest:
@@ -153,27 +154,32 @@ def config_requests() -> list[Case]:
 
 
 def comparable_answer(answer: Any) -> Any:
-    """Codes and values in a fixed order; texts are each side's own."""
+    """Return codes and values in a fixed order; texts differ between the two sides."""
     if "responses" in answer:
-        return [(each["resourceType"], each["resourceName"], each["errorCode"]) for each in answer["responses"]]
+        return [
+            (response["resourceType"], response["resourceName"], response["errorCode"])
+            for response in answer["responses"]
+        ]
     if "configResources" in answer:
-        listed = sorted((each.get("resourceType", 16), each["resourceName"]) for each in answer["configResources"])
+        listed = sorted(
+            (resource.get("resourceType", 16), resource["resourceName"]) for resource in answer["configResources"]
+        )
         return [answer["errorCode"], *listed]
     if "topics" in answer:
-        return [(each["name"], each["errorCode"]) for each in answer["topics"]]
+        return [(topic["name"], topic["errorCode"]) for topic in answer["topics"]]
     return [
         [
-            each["resourceType"],
-            each["resourceName"],
-            each["errorCode"],
-            *sorted((_config(config) for config in each["configs"] or ()), key=lambda config: str(config[0])),
+            result["resourceType"],
+            result["resourceName"],
+            result["errorCode"],
+            *sorted((_config(config) for config in result["configs"] or ()), key=lambda config: str(config[0])),
         ]
-        for each in answer["results"]
+        for result in answer["results"]
     ]
 
 
 def _config(config: Any) -> list[Any]:
-    synonyms = [[each["name"], each["value"], each["source"]] for each in config["synonyms"] or ()]
+    synonyms = [[synonym["name"], synonym["value"], synonym["source"]] for synonym in config["synonyms"] or ()]
     names = ("name", "value", "readOnly", "configSource", "isSensitive", "configType")
     return [*(config[name] for name in names), synonyms]
 
@@ -186,7 +192,7 @@ def main() -> None:
         connection = Connection(node.port)
         for name, request, version in config_requests():
             answer = connection.ask(request, version).to_json(version)
-            time.sleep(0.3)  # What was changed is described when the broker has replayed it.
+            time.sleep(0.3)  # A change is visible when the broker has replayed it.
             print(json.dumps({"case": name, "answer": comparable_answer(answer)}), file=sys.stdout)
 
 

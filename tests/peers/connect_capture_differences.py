@@ -1,7 +1,7 @@
-"""Where a worker of ours answers a recorded REST exchange otherwise than Kafka's, and why; the whole list.
+"""The complete list of recorded REST exchanges that our worker answers differently from Kafka's, with the reasons.
 
-The rows of ``SPECIAL_GROUPS`` were recorded in groups that a plain pair of workers is not; what they show is tested
-elsewhere, with a scripted group.
+The rows of ``SPECIAL_GROUPS`` were recorded in groups other than a plain pair of workers; other tests cover them with a
+scripted group.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""Replays the REST exchanges recorded from two real Kafka Connect 4.3.1 workers, in their order, against other workers.
+"""Replays the REST exchanges recorded from two real Kafka Connect 4.3.1 workers, in order, against other workers.
 
     python -m tests.peers.connect_captures http://127.0.0.1:8083 http://127.0.0.1:8084 --bootstrap 127.0.0.1:9092
 
-The first URL is the leader's; the topics t1 to t5 are there, and in.txt in the folder that ``--data`` names.
-
-What is compared: the status, where ``Location`` points to, whether the body is JSON, and its shape: the names and types
-of fields, not their values; of maps that users fill (configurations, loggers) the types of their values. What becomes
-true a moment later (states, tasks) is asked for again until it is, for a while.
+The first URL is the leader's; the topics t1 to t5 must exist, and in.txt in the folder that ``--data`` names. The
+comparison covers the status, the target of ``Location``, whether the body is JSON, and its shape: the names and types
+of fields, not their values; of maps that users fill (configurations, loggers) the types of their values. Requests for
+results that appear later (states, tasks) are repeated for a limited time.
 
 A signature of the recorded group is replaced by one of the present session key, so that valid ones stay valid and wrong
-ones wrong. ``connect_capture_differences`` says what differs and why, and which recordings need a special group.
+ones wrong. ``connect_capture_differences`` lists the differences with reasons, and the recordings that need a special
+group.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ __all__ = ["Capture", "Replayed", "captures", "replay"]
 
 _FILE = Path(__file__).parents[1] / "vectors/connect/rest_captures.jsonl.gz"
 _SIGNATURE = "X-Connect-Authorization"
-# How signatures begin that were valid in the recorded group: of which algorithm, and whether of an empty body.
+# The beginnings of signatures that were valid in the recorded group: the algorithm, and whether the body is empty.
 _VALID = {"CcNVU03p": ("HmacSHA256", False), "LZ3I1V3P": ("HmacSHA256", True), "6Ov7/XH+": ("HmacSHA512", False)}
 _PATIENCE_S = 20.0
 _PAUSE_S = 0.2
-# Fields that are one of several things in turn.
+# Fields whose value varies between several forms.
 _OPTIONAL = ("trace", "version")
-# Maps whose keys are chosen by somebody: of these the values' shapes count.
+# Maps whose keys users choose: the shapes of their values are compared.
 _FREE_FIELDS = ("config", "partition", "offset")
 
 
@@ -64,7 +64,7 @@ class Capture:
 
     @property
     def is_free_map(self) -> bool:
-        """Whether the keys of the answer itself are somebody's."""
+        """Return whether users choose the keys of the answer itself."""
         parts = urlsplit(self.path)
         ends = ("/config", "/topics", "/loggers", "/connectors")
         return self.method == "GET" and self.status == 200 and parts.path.rstrip("/").endswith(ends)
@@ -72,19 +72,19 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """``differences`` in words, none if it is as recorded."""
+    """``differences`` in words; empty if the answer equals the recording."""
 
     capture: Capture
     differences: tuple[str, ...]
 
     @property
     def expected(self) -> str | None:
-        """Why it may differ."""
+        """The reason for an allowed difference."""
         return DIFFERENCES.get(self.capture.name)
 
 
 Send = Callable[[str, str, str, Mapping[str, str], bytes | None], Awaitable[httpx.Response]]
-"""Worker (A or B), method, path, headers and body."""
+"""Its arguments are the worker (A or B), method, path, headers and body."""
 
 
 def captures() -> Iterator[Capture]:
@@ -113,7 +113,8 @@ def captures() -> Iterator[Capture]:
 async def replay(
     send: Send, *, session_key: bytes | None, data: str | None = None, patience_s: float = _PATIENCE_S
 ) -> list[Replayed]:
-    """All that need no special group, in order. Without a session key, none of those with a signature."""
+    """Replay all captures that need no special group, in order. Without a session key, captures with a signature are
+    skipped."""
     results = []
     for capture in captures():
         if capture.name in SPECIAL_GROUPS or (session_key is None and _SIGNATURE in capture.headers):
@@ -147,7 +148,7 @@ def _signed_anew(capture: Capture, session_key: bytes | None) -> dict[str, str]:
     known = _VALID.get(recorded[:8])
     if session_key is not None and known is not None:
         algorithm, is_empty = known
-        # What was signed is the body without the blank that one recording adds.
+        # The signed body lacks the blank that one recording adds.
         body = b"" if is_empty else (capture.body or "").rstrip().encode()
         signature = base64.b64encode(mac(algorithm).sign(session_key, body)).decode()
         headers[_SIGNATURE] = signature if recorded.endswith("=") else signature.rstrip("=")
@@ -189,7 +190,7 @@ def _shape_differences(capture: Capture, content: Any) -> Iterator[str]:
 def _shape(value: Any, is_free: bool = False) -> Any:
     if isinstance(value, dict):
         shapes = {key: _shape(each, key in _FREE_FIELDS) for key, each in value.items() if key not in _OPTIONAL}
-        kinds = {repr(each): each for each in shapes.values()}
+        kinds = {repr(shape): shape for shape in shapes.values()}
         return {"*": [kinds[kind] for kind in sorted(kinds)]} if is_free else shapes
     if isinstance(value, list):
         return sorted({repr(_shape(each)) for each in value})
@@ -201,16 +202,18 @@ def _shape(value: Any, is_free: bool = False) -> Any:
 
 
 def _fits(found: Any, recorded: Any) -> bool:
-    """An empty list or map fits any."""
+    """Return whether the shapes agree. An empty list or map matches any."""
     if isinstance(recorded, dict) and isinstance(found, dict):
         if "*" in recorded or "*" in found:
             of_found, of_recorded = found.get("*", []), recorded.get("*", [])
             return (
-                not of_found or not of_recorded or any(_fits(one, other) for one in of_found for other in of_recorded)
+                not of_found
+                or not of_recorded
+                or any(_fits(shape, other) for shape in of_found for other in of_recorded)
             )
         return recorded.keys() == found.keys() and all(_fits(found[key], recorded[key]) for key in recorded)
     if isinstance(recorded, list) and isinstance(found, list):
-        # What is in a list or map may be more or less than one kind: a definition may be null or not.
+        # Elements of a list or map may have several kinds: a definition may be null or not.
         return not recorded or not found or bool(set(recorded) & set(found))
     return bool(found == recorded)
 
@@ -220,7 +223,7 @@ def _path(location: str | None) -> str | None:
 
 
 def _is_json(content_type: str | None) -> bool | None:
-    """None where there is no Content-Type."""
+    """Return None without a Content-Type."""
     return None if content_type is None else content_type.partition(";")[0].strip() == "application/json"
 
 
@@ -232,7 +235,7 @@ def _json(answer: httpx.Response) -> Any:
 
 
 def session_key_of(bootstrap: str, config_topic: str) -> bytes:
-    """The present session key of a group, as its workers read it."""
+    """Return the present session key of a group, as its workers read it."""
     from kafka import KafkaConsumer, TopicPartition
 
     consumer = KafkaConsumer(bootstrap_servers=bootstrap, consumer_timeout_ms=5000)
@@ -247,28 +250,28 @@ def session_key_of(bootstrap: str, config_topic: str) -> bytes:
 
 
 def report(results: Sequence[Replayed], print_line: Callable[[str], None]) -> int:
-    """How many are not as they should be: that differ without a reason, or have a reason and don't differ."""
+    """Return the number of wrong results: those that differ without a reason, or have a reason and don't differ."""
     wrong = 0
-    for each in results:
-        if each.differences and each.expected is None:
+    for result in results:
+        if result.differences and result.expected is None:
             wrong += 1
-            print_line(f"{each.capture.number:03} {each.capture.name}: {'; '.join(each.differences)}")
-        elif not each.differences and each.expected is not None:
+            print_line(f"{result.capture.number:03} {result.capture.name}: {'; '.join(result.differences)}")
+        elif not result.differences and result.expected is not None:
             wrong += 1
-            print_line(f"{each.capture.number:03} {each.capture.name}: does not differ any more ({each.expected})")
+            print_line(f"{result.capture.number:03} {result.capture.name}: no longer differs ({result.expected})")
     print_line(f"{len(results)} replayed, {wrong} not as they should be")
     return wrong
 
 
 def main() -> int:
     arguments = argparse.ArgumentParser(description="Replay the REST captures against two workers of one group.")
-    arguments.add_argument("leader", help="URL of worker A, which has to be the leader")
+    arguments.add_argument("leader", help="URL of worker A, which must be the leader")
     arguments.add_argument("follower", help="URL of worker B")
     arguments.add_argument("--session-key", help="the group's present key in base64")
     arguments.add_argument("--bootstrap", help="the group's Kafka, to read the present key from --config-topic")
     arguments.add_argument("--config-topic", default="connect-configs")
-    arguments.add_argument("--data", help="the folder that stands for /data in connectors' configurations")
-    arguments.add_argument("--user", help="name:password for workers that ask for one")
+    arguments.add_argument("--data", help="the folder that replaces /data in connectors' configurations")
+    arguments.add_argument("--user", help="name:password for workers that require a login")
     given = arguments.parse_args()
     return asyncio.run(_replay_over_http(given))
 

@@ -1,7 +1,7 @@
-"""Clients of Connect's REST API that others wrote, unmodified: kafka-connect-client (Java) and kafka-connect-py.
+"""Unmodified third-party clients of Connect's REST API: kafka-connect-client (Java) and kafka-connect-py.
 
-Both are fetched when something first needs them, pinned: the jars with the checksums of their repository, the Python
-packages with the hashes of ``kafka-connect-py.txt``, into an environment of their own.
+Both are fetched on first use and pinned: the jars with the checksums of their repository, the Python packages with the
+hashes of ``kafka-connect-py.txt``, into an environment of their own.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ _CALL_S = 60
 
 
 class Answer(NamedTuple):
-    """``content`` is what the client made of the answer, as JSON; of a failure, what it says."""
+    """``content`` is the client's result as JSON, or the text of a failure."""
 
     is_success: bool
     content: Any
 
 
 class JavaClient:
-    """The story of ``ConnectClient.java``, told to a worker."""
+    """Runs ``ConnectClient.java`` against a worker."""
 
     def __init__(self) -> None:
         require_java()
         self._jars = _fetched("connect-client-4.0.4", _fetch_jars)
 
     def tell(self, url: str, file: Path, topic: str) -> dict[str, Answer]:
-        """What each call gave."""
+        """Return the result of each call."""
         printed = run_source("ConnectClient", url, str(file), topic, lib=self._jars, timeout_s=240)
         answers = {}
         for line in printed.splitlines():
@@ -72,7 +72,8 @@ class PythonClient:
 
 
 def _fetched(name: str, fetch: Callable[[Path], None]) -> Path:
-    """Two callers at a time fetch once. Skips a test where it can't be had, which in CI is an error."""
+    """Fetch once, even for concurrent callers, and return the folder. Skip the test if the download fails; in CI that
+    is an error."""
     folder = peer_lib().parent / name
     with folder.with_name(f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

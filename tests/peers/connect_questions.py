@@ -1,9 +1,9 @@
-"""What Kafka's own converters, transforms and predicates are asked, to compare ours with their answers.
+"""The questions for Kafka's own converters, transforms and predicates, to compare ours with their answers.
 
 A question names a class, its settings and either bytes (``to``, ``header-to``), data (``from``, ``header-from``) or a
 record (``transform``, ``predicate``). Data is {"envelope": JSON} with a schema, {"text": JSON} without, or null.
 """
-# Tables are read more easily in long lines.
+# Tables are easier to read in long lines.
 # ruff: noqa: E501
 
 from __future__ import annotations
@@ -278,7 +278,7 @@ RECORDS = [
 
 
 def _on(name: str, config: dict[str, str], records: list[dict[str, Any]] = RECORDS) -> list[Any]:
-    """On values all records, on keys the first few."""
+    """Return questions on values with all records, and on keys with the first few."""
     return [(f"{name}$Value", config, records), (f"{name}$Key", config, records[:4] + records[7:8])]
 
 
@@ -287,7 +287,7 @@ def _casts() -> Iterator[Any]:
     for kind in kinds:
         fields = ["i8", "i16", "i32", "i64", "f32", "f64", "yes", "text", "day", "at", "time", "id", "ratio"]
         yield from _on(
-            "Cast", {"spec": ",".join(f"{each}:{kind}" for each in fields)}, [RECORDS[0], RECORDS[1], RECORDS[3]]
+            "Cast", {"spec": ",".join(f"{field}:{kind}" for field in fields)}, [RECORDS[0], RECORDS[1], RECORDS[3]]
         )
         yield "Cast$Value", {"spec": f"price:{kind},raw:{kind}"}, [RECORDS[0]]
         yield "Cast$Value", {"spec": kind}, [

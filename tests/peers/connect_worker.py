@@ -1,4 +1,4 @@
-"""A worker of Kafka's own Connect in distributed mode, as a process, with the file connectors."""
+"""A worker of Kafka's Connect in distributed mode, as a process, with the file connectors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["ConnectWorker", "connect_plugins", "worker_settings"]
 
 
 def connect_plugins(version: str = KAFKA_VERSION) -> Path:
-    """The folder with Kafka's file connectors; the first call on a machine fetches it."""
+    """Return the folder with Kafka's file connectors; the first call on a machine fetches it."""
     folder = peer_lib(version).parent / f"connect-plugins-{version}"
     folder.parent.mkdir(parents=True, exist_ok=True)
     with folder.with_suffix(".lock").open("w") as lock:
@@ -38,7 +38,7 @@ def connect_plugins(version: str = KAFKA_VERSION) -> Path:
 
 
 def worker_settings(bootstrap: str, group: str) -> dict[str, str]:
-    """Of a group of workers, but for what is each one's own."""
+    """Return the settings of a group of workers, without those of a single worker."""
     return {
         "bootstrap.servers": bootstrap,
         "group.id": group,
@@ -91,7 +91,7 @@ class ConnectWorker(NodeProcess):
         return True
 
     def request(self, method: str, path: str, body: object = None, *, timeout_s: float = 30) -> Any:
-        """The answer's JSON. Raises urllib's HTTPError for another status than success."""
+        """Return the answer's JSON. Raise urllib's HTTPError for any status except success."""
         data = None if body is None else json.dumps(body).encode()
         headers = {} if body is None else {"Content-Type": "application/json"}
         request = urllib.request.Request(self.url + path, data=data, method=method, headers=headers)
@@ -100,7 +100,7 @@ class ConnectWorker(NodeProcess):
         return json.loads(answer) if answer else None
 
     def until(self, method: str, path: str, wanted: Any, *, timeout_s: float = 60) -> Any:
-        """The first answer of which ``wanted(answer)`` is true. What is refused meanwhile is asked again."""
+        """Return the first answer for which ``wanted(answer)`` is true. Refused requests are repeated."""
         deadline = time.monotonic() + timeout_s
         answer: Any = None
         while time.monotonic() < deadline:

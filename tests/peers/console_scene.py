@@ -1,4 +1,4 @@
-"""A worker's console with something on every page, without Kafka or Spark: connectors in all states, lag, progress."""
+"""A worker's console with content on every page, without Kafka or Spark: connectors in all states, lag, progress."""
 
 from __future__ import annotations
 
@@ -31,21 +31,21 @@ TRACE = (
 
 
 class SceneHerder(ScriptedHerder):
-    """``failed`` has the tasks that have failed, with their traces; ``elsewhere`` those of another worker."""
+    """``failed`` has the failed tasks with their traces; ``elsewhere`` has the tasks of another worker."""
 
     def __init__(self, cluster: ScriptedCluster, url: str) -> None:
         super().__init__(cluster, url)
         self.failed: dict[ConnectorTaskId, str] = {}
         self.elsewhere: set[ConnectorTaskId] = set()
         self.registry: PluginRegistry | None = None
-        """With real plugins their forms are real."""
+        """The plugins are real, so their forms are real."""
 
     @property
     def worker_id(self) -> str:
         return self.url.partition("://")[2].rstrip("/")
 
     async def fill(self) -> None:
-        """Connectors to look at."""
+        """Create connectors for display."""
         sink = {"connector.class": "FileStreamSink", "topics": "orders", "file": "/data/out.txt", "tasks.max": "3"}
         source = {"connector.class": "FileStreamSource", "topic": "lines", "file": "/data/in.txt"}
         long = {"value.converter.barnabas.schema.unknown.fields": "ignore"}  # Wider than a phone, in one word.
@@ -67,7 +67,7 @@ class SceneHerder(ScriptedHerder):
 
     def status(self, name: str) -> ConnectorStatus:
         status = super().status(name)
-        tasks = [self._task(ConnectorTaskId(name, each.id), each) for each in status.tasks]
+        tasks = [self._task(ConnectorTaskId(name, task.id), task) for task in status.tasks]
         own = ConnectorState(status.connector.state, self.worker_id, status.connector.version)
         return ConnectorStatus(name, own, tasks, status.type)
 

@@ -1,8 +1,8 @@
-"""A Connect worker as a process, whole but for Spark: its tasks count, and write down who counted.
+"""A Connect worker as a process, complete except for Spark: its tasks count, and record who counted.
 
-``python -m tests.peers.counting_worker PROPERTIES``. Every task of a source writes batches of numbers that go on where
-the offset topic says that it was. A record names its task, its number and its *run*: one start of the task on one
-worker. So two owners at a time are seen in the topic as runs that take turns, whatever the workers think.
+``python -m tests.peers.counting_worker PROPERTIES``. Every task of a source writes batches of numbers that continue at
+the position in the offset topic. A record names its task, its number and its *run*: one start of the task on one
+worker. So two concurrent owners appear in the topic as interleaved runs, whatever the workers believe.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from tests.peers.node_process import NodeProcess
 __all__ = ["BATCH", "CountingWorker"]
 
 BATCH = 5
-"""Numbers of one batch: so many come twice at most when a task loses its worker."""
+"""The numbers of one batch: at most this many are repeated when a task loses its worker."""
 
 _PAUSE_S = 0.02
 _WRITE_TIMEOUT_S = 10
 
 
 class _Runtime:
-    """A TaskRuntime. A batch that is under way when its task must stop gets the graceful time-out, as on Spark."""
+    """A TaskRuntime. A running batch of a stopping task has the graceful timeout to finish, as on Spark."""
 
     def __init__(self, config: WorkerConfig, offsets: OffsetStore) -> None:
         self._offsets = offsets
@@ -62,7 +62,7 @@ class _Runtime:
         self._tasks[start.task] = asyncio.create_task(self._count(start, run, listener))
 
     async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
-        here = {each: self._tasks[each] for each in tasks if each in self._tasks}
+        here = {task: self._tasks[task] for task in tasks if task in self._tasks}
         self._stopping.update(here)
         if here:
             _, late = await asyncio.wait(here.values(), timeout=self._graceful_s)

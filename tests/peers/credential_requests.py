@@ -1,8 +1,7 @@
-"""Requests about SCRAM credentials, delegation tokens and client quotas, good and bad, in the order of their sending.
-
-They are for a node with users that log in by PLAIN (each user's password is its name), a PLAINTEXT listener, and an
-authorizer for which ``admin`` and ``ANONYMOUS`` are super users and the others have what ``RIGHTS`` says. Later
-requests rest on what earlier ones made. A request about a token names it by the case that made it.
+"""Requests about SCRAM credentials, delegation tokens and client quotas, good and bad, in sending order. They are for a
+node with users that log in with PLAIN (each user's password is its name), a PLAINTEXT listener, and an authorizer with
+the super users ``admin`` and ``ANONYMOUS``; the others have the rights in ``RIGHTS``. Later requests depend on the
+results of earlier ones. A request about a token names it by the case that created it.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTok
 __all__ = ["PASSWORDS", "PLAINTEXT", "QUOTAS", "RIGHTS", "Step", "comparable", "steps", "steps_without_tokens"]
 
 PLAINTEXT = "nobody"
-"""The caller that does not log in."""
+"""The caller without a login."""
 PASSWORDS = {name: name for name in ("admin", "alice", "bob", "carol")}
 RIGHTS = {
     ("bob", "CREATE_TOKENS", "USER", "User:alice"),
@@ -55,14 +54,15 @@ class Step(NamedTuple):
     caller: str
     name: str
     make: Callable[[Mapping[str, bytes]], Any]
-    """The request; it gets the HMACs of the tokens that were made, by the name of their step."""
+    """Builds the request from the HMACs of the created tokens, by the name of their step."""
     version: int
 
 
 def comparable(answer: Any, now_ms: int) -> Any:
-    """An answer's JSON without what differs from run to run: ids, secrets, throttling, the order of entries.
+    """Return an answer's JSON without values that differ from run to run: ids, secrets, throttling, the order of
+    entries.
 
-    Times are relative to the request's, to a minute. The text of a denial is left out: Kafka's has its insides in it.
+    Times are relative to the request's, to a minute. The text of a denial is omitted: Kafka's contains internals.
     """
     if isinstance(answer, list):
         return sorted((comparable(entry, now_ms) for entry in answer), key=repr)
@@ -335,7 +335,7 @@ def _quota_steps() -> list[Step]:
 
 
 def steps() -> list[Step]:
-    """For a node that has delegation tokens."""
+    """Return the steps for a node that has delegation tokens."""
     return [
         *_scram_steps(),
         *_quota_steps(),
@@ -347,7 +347,7 @@ def steps() -> list[Step]:
 
 
 def steps_without_tokens() -> list[Step]:
-    """For a node without a secret key."""
+    """Return the steps for a node without a secret key."""
     everybody = describe_tokens(everybody=True)
     made = [
         Step("alice", "create", create(), 3),

@@ -1,8 +1,8 @@
-"""What a node with several log directories answers while replicas move, directories are cordoned and one fails.
+"""The answers of a node with several log directories while replicas move, directories are cordoned and one fails.
 
 The node is Kafka's or ours: combined, id 1, freshly formatted, with the directories a, b, c of ``log_dirs`` (metadata
-in a) and ``SETTINGS``. Paths are told by their last letter. Steps wait for what takes time, so
-that the answers of both are the same.
+in a) and ``SETTINGS``. Paths are reduced to their last letter. Steps wait for slow operations, so that the answers of
+both are the same.
 """
 
 from __future__ import annotations
@@ -42,19 +42,19 @@ def log_dirs(folder: Path) -> str:
 
 
 def break_directory(path: Path) -> None:
-    """What a disk that went away looks like to who still has files open on it: nothing can be made there any more."""
+    """Simulate a lost disk for a process that still has open files on it: no file can be created there any longer."""
     path.rename(path.with_name(f"{path.name}-away"))
     path.write_text("")
 
 
 def repair_directory(path: Path) -> None:
-    """The disk is back, with what was on it."""
+    """Restore the disk with its content."""
     path.unlink()
     path.with_name(f"{path.name}-away").rename(path)
 
 
 class DirectoryStory:
-    """Each part is told in the order of ``told``; ``answers`` are plain values by the name of their step."""
+    """The parts run in the order of ``answers_of``; ``answers`` are plain values by the name of their step."""
 
     def __init__(self, port: int, folder: Path) -> None:
         self.client = RawClient(port)
@@ -117,11 +117,11 @@ class DirectoryStory:
         self.create("guest", 1)
         self.note("moved to the cordoned one", self.alter({("guest", 0): "b"}))
         self.note("cordon all", self.configure({"cordoned.log.dirs": "*"}))
-        self.until(lambda: all(each["is_cordoned"] for each in self.described().values()))
+        self.until(lambda: all(directory["is_cordoned"] for directory in self.described().values()))
         time.sleep(1)
         self.note("nowhere to go", self.create("homeless", 1))
         self.note("cordon none", self.configure({"cordoned.log.dirs": None}))
-        self.until(lambda: not any(each["is_cordoned"] for each in self.described().values()))
+        self.until(lambda: not any(directory["is_cordoned"] for directory in self.described().values()))
         time.sleep(1)
 
     def tell_failure(self) -> None:
@@ -146,12 +146,12 @@ class DirectoryStory:
         self.note("none in the lost one", "c" not in self.by_directory("meanwhile"))
 
     def tell_after_repair(self) -> None:
-        """After a stop, ``repair_directory`` and a start."""
+        """The steps after a stop, ``repair_directory`` and a start."""
         self.until(lambda: all(self.leader("lost", number)[0] == 1 for number in range(6)))
         self.until(lambda: all(self.read("lost", number)[1] for number in range(6)))
         self.note("all of it again", [self.read("lost", number) for number in range(6)])
 
-    # --- words
+    # --- requests
 
     def note(self, step: str, answer: Any) -> None:
         self.answers[step] = answer
@@ -198,8 +198,8 @@ class DirectoryStory:
 
     def by_directory(self, topic: str) -> dict[str, list[int]]:
         found = {
-            name: sorted(number for each, number, future in told["topics"] if each == topic and not future)
-            for name, told in self.described().items()
+            name: sorted(number for each, number, future in entry["topics"] if each == topic and not future)
+            for name, entry in self.described().items()
         }
         return {name: numbers for name, numbers in found.items() if numbers}
 
@@ -209,13 +209,13 @@ class DirectoryStory:
     def futures(self) -> dict[tuple[str, int], str]:
         return {
             (topic, number): name
-            for name, told in self.described().items()
-            for topic, number, future in told["topics"]
+            for name, entry in self.described().items()
+            for topic, number, future in entry["topics"]
             if future
         }
 
     def produce(self, topic: str, partition: int, value: bytes) -> int:
-        records = build_batch([Record(0, int(time.time() * 1000), None, value)])  # Retention keeps it.
+        records = build_batch([Record(0, int(time.time() * 1000), None, value)])  # Retention keeps the segment.
         data = produce.PartitionProduceData(index=partition, records=records)
         request = produce.ProduceRequest(
             acks=-1, timeout_ms=5000, topic_data=[produce.TopicProduceData(name=topic, partition_data=[data])]
@@ -223,13 +223,13 @@ class DirectoryStory:
         return int(self.client.call(request, 11).responses[0].partition_responses[0].error_code)
 
     def read(self, topic: str, partition: int) -> list[int]:
-        """Error, and how many bytes."""
+        """Fetch. Return the error and the number of bytes."""
         wanted = fetch.FetchPartition(partition=partition, fetch_offset=0, partition_max_bytes=1 << 20)
         request = fetch.FetchRequest(
             max_wait_ms=0, min_bytes=0, session_epoch=-1, topics=[fetch.FetchTopic(topic=topic, partitions=[wanted])]
         )
-        told = self.client.call(request, 11).responses[0].partitions[0]
-        return [int(told.error_code), len(told.records or b"")]
+        fetched = self.client.call(request, 11).responses[0].partitions[0]
+        return [int(fetched.error_code), len(fetched.records or b"")]
 
     def offsets(self, topic: str, partition: int) -> list[int]:
         found = []
@@ -242,11 +242,11 @@ class DirectoryStory:
         return found
 
     def leader(self, topic: str, partition: int) -> list[Any]:
-        """Leader, ISR, offline replicas, error."""
+        """Return leader, ISR, offline replicas and error."""
         wanted = metadata.MetadataRequestTopic(topic_id=Uuid.ZERO, name=topic)
         answer = self.client.call(metadata.MetadataRequest(topics=[wanted]))
-        told = next(each for each in answer.topics[0].partitions if each.partition_index == partition)
-        return [told.leader_id, list(told.isr_nodes), list(told.offline_replicas), told.error_code]
+        state = next(each for each in answer.topics[0].partitions if each.partition_index == partition)
+        return [state.leader_id, list(state.isr_nodes), list(state.offline_replicas), state.error_code]
 
     def configure(self, values: Mapping[str, str | None], broker: str = "1") -> int:
         configs = [
@@ -260,7 +260,7 @@ class DirectoryStory:
         return int(answer.responses[0].error_code)
 
 
-def _partitions(told: Any) -> Iterator[tuple[Any, Any]]:
-    for topic in sorted(told.topics, key=lambda each: str(each.name)):
+def _partitions(answer: Any) -> Iterator[tuple[Any, Any]]:
+    for topic in sorted(answer.topics, key=lambda each: str(each.name)):
         for part in sorted(topic.partitions, key=lambda each: int(each.partition_index)):
             yield topic, part

@@ -1,7 +1,7 @@
-"""Envelopes of every kind, good and bad, for a controller that has done nothing yet (KIP-590).
+"""Envelopes of every kind, good and bad, for a new controller without any changes (KIP-590).
 
-The controller has an authorizer for which ANONYMOUS is a super user, a listener where nobody logs in, and another one
-with SASL/PLAIN where ``bob`` logs in, who has no rights. What comes back is an Envelope's answer in version 0.
+The controller has an authorizer for which ANONYMOUS is a super user, a listener without logins, and another one with
+SASL/PLAIN for ``bob``, a user without rights. The answer is an Envelope response in version 0.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class EnvelopeCase(NamedTuple):
     frame: bytes
     """The body of an Envelope request."""
     inner: tuple[ApiKey, int] | None
-    """How the answer inside is to be read, if there is one."""
+    """How to decode the inner answer, if one exists."""
     as_bob: bool = False
 
 
@@ -68,7 +68,7 @@ _CREATE = CreateTopicsRequest(topics=[CreatableTopic(name="orders", num_partitio
 
 
 def inner(request: Message, version: int, *, client_id: str | None = "terminal") -> bytes:
-    """A client's request as it goes into an envelope."""
+    """Return a client's request in the form inside an envelope."""
     key = ApiKey(request.API_KEY)
     header = RequestHeader(
         request_api_key=key, request_api_version=version, correlation_id=77, client_id=client_id
@@ -95,7 +95,7 @@ def _case(
 
 
 def envelopes() -> Iterator[EnvelopeCase]:
-    """To be asked in this order on one new controller."""
+    """Yield the envelopes, to be sent in this order to one new controller."""
     yield from _about_the_envelope()
     yield from _about_the_header()
     yield from _about_the_api()

@@ -71,7 +71,7 @@ _ANOTHER_CLUSTER = "another cluster"
 
 
 class Target(NamedTuple):
-    """What the requests are about: a topic that exists, a group, and a topic that may be made and deleted."""
+    """The subjects of the requests: an existing topic, a group, and a topic that may be created and deleted."""
 
     topic: str
     topic_id: Uuid
@@ -389,5 +389,5 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
 
 
 def request_for(api_key: ApiKey, version: int, target: Target) -> Any:
-    """Raises KeyError for an API that is not served: add it here when it is."""
+    """Return the request. Raise KeyError for an API that is not listed: add it here when it is served."""
     return _MAKERS[api_key](target, version)

@@ -1,4 +1,5 @@
-"""Connect workers of ours in the test's own process, whole but for Spark: their tasks only say that they run."""
+"""Connect workers of ours in the test's own process, complete except for Spark: their tasks only record that they
+run."""
 
 from __future__ import annotations
 
@@ -27,13 +28,13 @@ __all__ = ["InProcessWorker", "TaskLedger", "eventually", "in_process_worker"]
 
 
 async def eventually(condition: Callable[[], bool]) -> None:
-    """The test's own time-out ends it."""
+    """Poll without a limit: the timeout of the test ends it."""
     while not condition():  # noqa: ASYNC110 - what is watched has no event.
         await asyncio.sleep(0.02)
 
 
 class TaskLedger:
-    """Who runs which task, over all workers of a test. Two at a time are an error."""
+    """The owner of each task, over all workers of a test. Two concurrent owners are an error."""
 
     def __init__(self) -> None:
         self.owners: dict[ConnectorTaskId, str] = {}
@@ -57,7 +58,7 @@ class _Runtime:
 
     async def start_task(self, start: TaskStart, listener: TaskListener) -> None:
         if start.task.connector in self._ledger.failing:
-            # As a library may, it quotes what it was given.
+            # The text quotes its input, as a library may.
             listener(TaskFailed(start.task, f"it broke\n{start.connector_config}"))
             return
         self._ledger.start(self._worker, start)
@@ -104,7 +105,7 @@ class InProcessWorker:
         return await self.client.request(method, self.url + path, json=body)
 
     async def until(self, path: str, wanted: Callable[[Any], bool], *, timeout_s: float = 30) -> Any:
-        """The first answer of which it is true."""
+        """Return the first answer that satisfies the condition."""
         found: Any = None
         try:
             async with asyncio.timeout(timeout_s):
@@ -115,10 +116,10 @@ class InProcessWorker:
                         return found
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise AssertionError(f"GET {path} went on answering {found}") from None
+            raise AssertionError(f"GET {path} kept answering {found}") from None
 
     async def die(self) -> None:
-        """As by kill -9: nobody is told, and nothing is left."""
+        """End the worker as by kill -9: without notice to the group, and without cleanup."""
         self._is_dead = True
         await self.running.group.close()
         await self.running.outside.close()

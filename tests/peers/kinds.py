@@ -1,8 +1,9 @@
-"""The kinds of nodes that our clients are tried on: ours, a real Kafka 4.3.1, and for a part of the tests the last 3.x.
+"""The kinds of nodes that our clients are tested on: ours, a real Kafka 4.3.1, and for a part of the tests the last
+3.x.
 
-A module asks for them in a ``pytest_generate_tests`` of its own, with the fixture that starts the node. A test says by
-``@pytest.mark.kafka_3("always")`` that it also runs on the last 3.x; with ``BARNABAS_KAFKA_3=all`` (``make older``)
-all do, except those marked ``"never"``. ``"only"``: what an old Kafka lacks.
+A module requests them in its own ``pytest_generate_tests``, with the fixture that starts the node. A test with
+``@pytest.mark.kafka_3("always")`` also runs on the last 3.x; with ``BARNABAS_KAFKA_3=all`` (``make older``) all do,
+except those marked ``"never"``. ``"only"`` marks tests of what an old Kafka lacks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What followers, producers and consumers ask of the leader of replicated partitions, and what it answers.
+"""Requests of followers, producers and consumers to the leader of replicated partitions, and its answers.
 
 The leader is a freshly formatted combined node of Kafka's or ours with id 1, whose sessions are long. Brokers 5 and 6,
-its followers, exist only here: they have no log, and say of it whatever the story wants.
+its followers, exist only here: they have no log, and report any state that the story needs.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ LEADER, FIRST, SECOND = 1, 5, 6
 
 
 class LeaderStory:
-    """``answers`` by step, in order, without what differs from run to run."""
+    """``answers`` by step, in order, without values that differ from run to run."""
 
     def __init__(self, broker_port: int, controller_port: int, cluster_id: str) -> None:
         self.answers: dict[str, Any] = {}
@@ -406,10 +406,10 @@ class LeaderStory:
 
     @staticmethod
     def _settle() -> None:
-        """What was sent on one connection is looked at before what is sent on another from now on."""
+        """Requests sent on one connection are processed before those sent on another from now on."""
         time.sleep(0.3)
 
-    # --- writing down
+    # --- recording
 
     def step(self, name: str, ask: Callable[[], Any]) -> None:
         answer = ask()

@@ -1,7 +1,6 @@
-"""Writes a ``LeadershipStory`` down so that two controllers that were told it can be compared.
-
-Left out is what differs from run to run (topic ids, broker epochs are named after what they are of) and what changes
-nothing: a NoOp, the fencing of a broker that is fenced; and that the controller itself registers.
+"""Records a ``LeadershipStory`` so that two controllers that run it can be compared. The record omits values that
+differ from run to run (topic ids and broker epochs are named after their owner) and records without effect: a NoOp, the
+fencing of a fenced broker, and the registration of the controller itself.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ Versioned = tuple[Any, int]
 """A record and its version."""
 
 _UNORDERED = {"features": "name", "replicaElectionResults": "topic", "partitionResult": "partitionId"}
-"""Lists that Kafka writes in the order of a hash table, and what their entries are sorted by."""
+"""Lists that Kafka writes in the order of a hash table, and the sort keys of their entries."""
 
 
 class LeadershipScribe:
@@ -34,8 +33,8 @@ class LeadershipScribe:
         self._epochs: dict[tuple[int, int], str] = {}
         self._lives: dict[int, int] = {}
 
-    def told(self, step: str, answer: Any, version: int, records: Iterable[Versioned]) -> dict[str, Any]:
-        """Also lets the story know of the records."""
+    def entry(self, step: str, answer: Any, version: int, records: Iterable[Versioned]) -> dict[str, Any]:
+        """Return the line of a step, and pass the records to the story."""
         lines, kinds = [], []
         for record, record_version in records:
             if isinstance(record, (NoOpRecord, RegisterControllerRecord)) or self._changes_nothing(record):
@@ -82,5 +81,5 @@ class LeadershipScribe:
 
 
 def _answered(answer: Any, version: int) -> Any:
-    """As it is on the wire: what a version has no room for is not compared."""
+    """Return the message as on the wire: fields that the version lacks are not compared."""
     return type(answer).decode(answer.encode(version), version).to_json(version)

@@ -1,8 +1,8 @@
-"""What happens to partitions and their brokers in a cluster, at random by seed: a story that goes on with each answer.
+"""Random events for partitions and their brokers in a cluster, by seed: each answer determines the next step.
 
-Brokers 1 to 6 exist only here: 1 to 3 have one log directory, 4 to 6 have two. They join, lead, fall behind, die, come
-back and leave; topics are made with replicas that are named, so that nothing is drawn by the controller; somebody
-reassigns, elects and changes settings all the time. What a controller decides is read from its log, in ``replay``.
+Brokers 1 to 6 exist only here: 1 to 3 have one log directory, 4 to 6 have two. They join, lead, fall behind, die,
+return and leave; topics are created with explicit replicas, so that the controller draws nothing; an operator
+continuously reassigns, elects and changes settings. The decisions of a controller are read from its log, in ``replay``.
 """
 
 from __future__ import annotations
@@ -68,13 +68,13 @@ SETTINGS = {"min.insync.replicas": ("1", "2", "3"), "unclean.leader.election.ena
 
 
 class Pause(NamedTuple):
-    """Long enough that the sessions of brokers that are silent end, while the others' go on."""
+    """Long enough that the sessions of silent brokers expire, while the others' continue."""
 
     name: str
 
 
 class Told(NamedTuple):
-    """The answer to a step (None to a pause), and the records that the controller wrote because of it."""
+    """The answer to a step (None to a pause), and the records that the controller wrote for it."""
 
     answer: Any
     records: Sequence[Any]
@@ -84,7 +84,7 @@ Story = Generator[Step | Pause, Told, None]
 
 
 class LeadershipStory:
-    """``sessions`` are the brokers that are in touch, and whether they want to be fenced."""
+    """``sessions`` are the brokers that send heartbeats, and whether they want to be fenced."""
 
     def __init__(self, cluster_id: str, seed: int, steps: int, *, changes_features: bool = False) -> None:
         self._cluster_id = cluster_id
@@ -181,8 +181,8 @@ class LeadershipStory:
         if broker is None:
             return
         for attempt in range(3):
-            told = yield Step(f"broker {broker} leaves, {attempt}", self.heartbeat(broker, want_shut_down=True), 1)
-            if told.answer.should_shut_down:
+            reply = yield Step(f"broker {broker} leaves, {attempt}", self.heartbeat(broker, want_shut_down=True), 1)
+            if reply.answer.should_shut_down:
                 break
         del self.sessions[broker]
         yield Pause(f"broker {broker} has left")
@@ -237,7 +237,7 @@ class LeadershipStory:
             for index, replicas in enumerate(self._replicas() for _ in range(self._random.randint(1, 3)))
         ]
         size = len(assignments[0].broker_ids)
-        assignments = [each for each in assignments if len(each.broker_ids) == size]
+        assignments = [assignment for assignment in assignments if len(assignment.broker_ids) == size]
         for index, each in enumerate(assignments):
             each.partition_index = index
         topic = CreatableTopic(
@@ -259,8 +259,8 @@ class LeadershipStory:
         topic = self._topic()
         if topic is None or len(topic.partitions) > 3:
             return
-        if len({len(each.replicas) for each in topic.partitions.values()}) > 1:
-            return  # Kafka takes the factor of whichever partition comes first in a hash table.
+        if len({len(partition.replicas) for partition in topic.partitions.values()}) > 1:
+            return  # Kafka uses the factor of the partition that is first in a hash table.
         wanted = CreatePartitionsTopic(
             name=topic.name,
             count=len(topic.partitions) + 1,
@@ -300,7 +300,9 @@ class LeadershipStory:
             yield self._wrong_isr(found)
             return
         others = [
-            each for each in partition.replicas if each != partition.leader and not self._lies_in_lost(partition, each)
+            replica
+            for replica in partition.replicas
+            if replica != partition.leader and not self._lies_in_lost(partition, replica)
         ]
         live = [each for each in others if self._is_live(each)] if self._random.random() < 0.9 else others
         if self._random.random() < 0.3:
@@ -310,7 +312,7 @@ class LeadershipStory:
         yield self._isr("becomes", (topic, index, partition), members, recovery=recovery)
 
     def _lies_in_lost(self, partition: PartitionRegistration, broker: int) -> bool:
-        """Kafka lets a replica into the ISR whose disk has failed; ours does not."""
+        """Kafka accepts a replica into the ISR whose disk has failed; ours does not."""
         known, where = self.image.cluster.brokers.get(broker), partition.directory_of(broker)
         return known is not None and not where.is_reserved and where not in known.directories
 
@@ -324,12 +326,12 @@ class LeadershipStory:
         wrong: list[dict[str, Any]] = [
             {"leader_epoch": partition.leader_epoch + self._random.choice([-1, 1])},
             {"partition_epoch": partition.partition_epoch + self._random.choice([-1, 1])},
-            {"members": [each for each in BROKERS if each != leader][:2]},
+            {"members": [broker for broker in BROKERS if broker != leader][:2]},
             {"members": [leader, 77]},
             {"members": [leader, leader]},
             {"members": []},
             {"recovery": 1, "members": list(partition.replicas)},
-            {"sender": next(each for each in BROKERS if each != leader)},
+            {"sender": next(broker for broker in BROKERS if broker != leader)},
             {"shift": 1},
         ]
         return self._isr("would be", found, **{"members": list(partition.isr), **self._random.choice(wrong)})
@@ -354,7 +356,7 @@ class LeadershipStory:
             partition_epoch=partition.partition_epoch if partition_epoch is None else partition_epoch,
             leader_recovery_state=recovery,
             new_isr_with_epochs=[
-                BrokerState(broker_id=each, broker_epoch=self._epoch(each) + shift) for each in members
+                BrokerState(broker_id=member, broker_epoch=self._epoch(member) + shift) for member in members
             ],
         )
         request = AlterPartitionRequest(
@@ -368,7 +370,7 @@ class LeadershipStory:
         known = self.image.cluster.brokers.get(broker)
         return 7 if known is None else known.epoch
 
-    # What people ask for
+    # Requests of operators
 
     def _reassign(self) -> Story:
         found = self._partition()
@@ -379,18 +381,18 @@ class LeadershipStory:
         if kind < 0.2:
             replicas = self._random.sample(partition.replicas, len(partition.replicas))
         elif kind < 0.3:
-            replicas = [each for each in partition.replicas if each not in partition.adding_replicas]
+            replicas = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
         else:
             replicas = self._replicas(BROKERS if self._random.random() < 0.1 else None)
         adding, removing = set(replicas) - set(partition.replicas), set(partition.replicas) - set(replicas)
         if (not adding and removing & set(partition.adding_replicas)) or (not removing and partition.removing_replicas):
-            return  # Kafka would wait for a replica that shall go, or remove one that shall stay.
+            return  # Kafka would wait for a replica that is to be removed, or remove one that is to stay.
         yield self._reassignment(topic, index, replicas, may_change_factor=self._random.random() < 0.8)
 
     def _cancel(self) -> Story:
         found = self._partition()
         if found is None or {found[2].leader, *found[2].last_known_elr} & set(found[2].adding_replicas):
-            return  # Kafka would go on naming a last leader without a replica, and fail some time later.
+            return  # Kafka would keep naming a last leader without a replica, and fail some time later.
         yield self._reassignment(found[0], found[1], None)
 
     def _reassignment(
@@ -444,7 +446,7 @@ class LeadershipStory:
             return
         topic, index, partition = found
         known = self.image.cluster.brokers
-        several = [each for each in partition.replicas if each in TWO_DIRECTORIES and each in known]
+        several = [replica for replica in partition.replicas if replica in TWO_DIRECTORIES and replica in known]
         if not several:
             return
         broker = self._random.choice(several)

@@ -1,15 +1,13 @@
-"""A TCP proxy between the processes of a cluster: it holds up or drops what one node sends to another, by direction.
+"""A TCP proxy between the processes of a cluster: it delays or drops the bytes from one node to another, by direction.
 
-Every node's address leads through it, so that nodes and clients connect to each other as always. Who connected is
-found by the process that owns the other end of the connection, not by anything in the bytes. While a direction
-is cut its bytes are kept: a connection stays open and is silent, as over a network that loses packets. Healing sends
-what was kept, late, or resets the connections that were touched.
+Every node's address leads through it, so that nodes and clients connect as usual. The connecting node is found by the
+process that owns the other end of the connection, not by the bytes. While a direction is cut, its bytes are kept: a
+connection stays open and is silent, as over a network that loses packets. Healing sends the kept bytes late, or resets
+the affected connections. While a direction drops, its bytes and connection ends vanish. A connection that lost bytes
+stays silent in that direction after healing, like one whose retransmissions are minutes apart; new connections work.
 
-While a direction drops, its bytes vanish and so does the end of a connection. A connection that lost bytes stays silent
-in that direction after healing too, as one whose retransmissions are minutes apart; new connections work.
-
-The proxy watches itself: a connection of its own goes through it again and again. While that takes longer than a second
-every node looks as if it hung, and the proxy is to blame.
+The proxy monitors itself: it repeatedly opens a connection through itself. While that takes longer than a second, every
+node seems to hang, and the proxy is the cause.
 """
 
 from __future__ import annotations
@@ -33,14 +31,14 @@ from typing import Any
 __all__ = ["CLIENT", "STANDSTILL_S", "LinkProxy"]
 
 CLIENT = "client"
-"""Who connects and is no node."""
+"""The name for a peer that is not a node."""
 _WATCH = "the proxy itself"
 
 _CHUNK = 1 << 16
 _BACKLOG = 1024
 _WATCH_EVERY_S = 0.5
 STANDSTILL_S = 1.0
-"""How long the proxy may take for a connection of its own: nodes give their connections two seconds."""
+"""The limit for a connection of the proxy itself: the connection timeout of nodes is two seconds."""
 
 # linux/netlink.h, linux/inet_diag.h
 _NETLINK_SOCK_DIAG = 4
@@ -61,18 +59,17 @@ class _Node:
 
 @dataclass(slots=True)
 class _Link:
-    """From one node to another, over any connection of theirs."""
+    """The direction from one node to another, over all their connections."""
 
     is_open: asyncio.Event
     keeps: asyncio.Event
-    """Cleared while what is sent vanishes."""
+    """Cleared while sent bytes vanish."""
     writers: set[asyncio.StreamWriter] = field(default_factory=set)
 
 
 class LinkProxy:
-    """A process of its own, so that what goes through it does not wait for its user's threads.
-
-    Every method may be called from any thread, and returns when it is done.
+    """A separate process, so that its traffic does not wait for its user's threads. Every method may be called from any
+    thread, and returns on completion.
     """
 
     def __init__(self) -> None:
@@ -87,30 +84,31 @@ class LinkProxy:
         return self._process.pid
 
     def add(self, name: str, *, port: int, target_port: int) -> None:
-        """``port`` will lead to ``target_port`` while the node is up."""
+        """Make ``port`` lead to ``target_port`` while the node is up."""
         self._call("add", name, port, target_port)
 
     def node_is_up(self, name: str, pid: int) -> None:
         self._call("node_is_up", name, pid)
 
     def node_is_down(self, name: str) -> None:
-        """Its port refuses connections, as that of a dead process does."""
+        """Make the node's port refuse connections, as that of a dead process does."""
         self._call("node_is_down", name)
 
     def cut(self, source: str, destination: str) -> None:
-        """What ``source`` sends to ``destination`` is held up from now on."""
+        """Delay everything that ``source`` sends to ``destination`` from now on."""
         self._cut.add((source, destination))
         self._call("cut", source, destination)
 
     def drop(self, source: str, destination: str) -> None:
-        """What ``source`` sends to ``destination`` vanishes from now on, without a reset."""
+        """Drop everything that ``source`` sends to ``destination`` from now on, without a reset."""
         self._cut.add((source, destination))
         self._call("drop", source, destination)
 
     def heal(self, source: str, destination: str, *, resets: bool) -> None:
-        """What was held up arrives now, or, if it ``resets``, never, and its connections are closed.
+        """End a cut or a drop. Delayed bytes arrive now; with ``resets`` they never arrive, and their connections are
+        closed.
 
-        What was dropped never arrives: a connection that lost bytes stays silent, unless this ``resets`` it.
+        Dropped bytes never arrive: a connection that lost bytes stays silent, unless this ``resets`` it.
         """
         self._cut.discard((source, destination))
         self._call("heal", source, destination, resets)
@@ -120,7 +118,7 @@ class LinkProxy:
             self.heal(source, destination, resets=False)
 
     def standstills(self) -> list[tuple[float, float]]:
-        """When the proxy itself took longer than ``STANDSTILL_S`` for a connection, by the monotonic clock."""
+        """Return when the proxy itself took longer than ``STANDSTILL_S`` for a connection, by the monotonic clock."""
         return [(from_s, to_s) for from_s, to_s in self._call("standstills")]
 
     def close(self) -> None:
@@ -143,7 +141,7 @@ class LinkProxy:
 
 
 class _Proxy:
-    """The other side: in the process of its own. Commands are methods."""
+    """The side in the separate process. Commands are methods."""
 
     def __init__(self) -> None:
         self._nodes: dict[str, _Node] = {}
@@ -153,7 +151,7 @@ class _Proxy:
         self._watch = _Watch()
 
     async def obey(self) -> None:
-        """Until the commands end."""
+        """Serve until the commands end."""
         loop = asyncio.get_running_loop()
         await self._watch_itself()
         while line := await loop.run_in_executor(None, sys.stdin.readline):
@@ -164,7 +162,7 @@ class _Proxy:
         return self._watch.standstills()
 
     async def _watch_itself(self) -> None:
-        """Over a path of its own, with all that other connections pass through."""
+        """Measure with a separate path that has all parts of other connections."""
         target_port = await self._watch.serve()
         listening = socket.create_server(("127.0.0.1", 0), backlog=_BACKLOG)
         self._nodes[_WATCH] = _Node(listening.getsockname()[1], target_port)
@@ -245,10 +243,10 @@ class _Proxy:
                 if not lost_bytes:
                     writer.write(data)
                     await writer.drain()
-            await link.is_open.wait()  # An end is a packet too.
+            await link.is_open.wait()  # The end of a connection is a packet too.
             await link.keeps.wait()
             if lost_bytes:
-                writer.transport.abort()  # The sender has forgotten this connection, and resets it.
+                writer.transport.abort()  # The sender no longer knows this connection, and resets it.
             else:
                 writer.write_eof()
         finally:
@@ -256,11 +254,11 @@ class _Proxy:
 
 
 class _Owners:
-    """Who has the other ends of connections that were accepted.
+    """Finds the owners of the other ends of accepted connections.
 
-    The open files of all nodes are looked through once for all connections that wait for it, on a thread: a look at
-    thousands of files takes many milliseconds. Done for each connection it made the proxy so slow when many came that
-    their clients gave up and came again, and served only connections that were closed already, for minutes.
+    One search of the open files of all nodes, on a thread, serves all waiting connections: a search of thousands of
+    files takes many milliseconds. A search for each connection made the proxy so slow under many connections that
+    clients gave up and reconnected, and for minutes it served only connections that were already closed.
     """
 
     def __init__(self, nodes: Mapping[str, _Node]) -> None:
@@ -269,7 +267,7 @@ class _Owners:
         self._search: asyncio.Task[None] | None = None
 
     async def of(self, writer: asyncio.StreamWriter) -> str | None:
-        """The name of a node, or CLIENT; None when nobody has the other end any more."""
+        """Return the name of a node, or CLIENT, or None if no process owns the other end any longer."""
         try:
             inode = _socket_inode(writer.get_extra_info("peername")[1], writer.get_extra_info("sockname")[1])
         except (OSError, TypeError):
@@ -286,14 +284,14 @@ class _Owners:
         while self._asked:
             asked, self._asked = self._asked, {}
             pids = {name: node.pid for name, node in self._nodes.items() if node.pid is not None}
-            found = await asyncio.to_thread(_who_have_open, pids, set(asked))
+            found = await asyncio.to_thread(_owners_by_inode, pids, set(asked))
             for inode, answer in asked.items():
                 if not answer.done():
                     answer.set_result(found.get(inode, CLIENT))
 
 
 class _Watch:
-    """How long a connection through the proxy takes. An answer that is still missing counts too."""
+    """Measures how long a connection through the proxy takes. A pending answer counts too."""
 
     def __init__(self) -> None:
         self._found: list[tuple[float, float]] = []
@@ -301,12 +299,12 @@ class _Watch:
         self._server: asyncio.Server | None = None
 
     async def serve(self) -> int:
-        """The port where each connection gets a byte and its end."""
+        """The port that sends each connection a byte and closes it."""
         self._server = await asyncio.start_server(_say_hello, "127.0.0.1", 0)
         return int(self._server.sockets[0].getsockname()[1])
 
     async def run(self, port: int) -> None:
-        """A question counts from the moment at which it was due: the proxy may stand still before it asks, too."""
+        """A probe counts from the time at which it was due: the proxy may also stand still before it connects."""
         self._asked_s = asked_s = time.monotonic()
         while True:
             with contextlib.suppress(OSError):
@@ -341,9 +339,8 @@ def _new_link() -> _Link:
 
 
 def _socket_inode(local_port: int, remote_port: int) -> str | None:
-    """Of the connection's end at ``local_port``; the kernel is asked for this one, for the table of all may be long.
-
-    None when no process has it: it was closed, and its inode is 0.
+    """Return the inode of the connection's end at ``local_port``. The query is for this end alone, because the table of
+    all may be long. Return None if no process owns it: it was closed, and its inode is 0.
     """
     here = socket.inet_aton("127.0.0.1").ljust(16, b"\0")
     ends = struct.pack(">HH", local_port, remote_port) + here + here
@@ -358,8 +355,8 @@ def _socket_inode(local_port: int, remote_port: int) -> str | None:
     return str(inode) if inode else None
 
 
-def _who_have_open(pids: Mapping[str, int], inodes: Iterable[str]) -> dict[str, str]:
-    """By inode of a socket the name of the process that has it."""
+def _owners_by_inode(pids: Mapping[str, int], inodes: Iterable[str]) -> dict[str, str]:
+    """Return the owning process names by socket inode."""
     wanted = {f"socket:[{inode}]": inode for inode in inodes}
     found: dict[str, str] = {}
     for name, pid in pids.items():

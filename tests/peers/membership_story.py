@@ -1,4 +1,4 @@
-"""What brokers ask of a controller, good and bad, from joining to leaving: a story that goes on with each answer.
+"""Requests of brokers to a controller, good and bad, from joining to leaving: each answer determines the next step.
 
 The controller is a freshly formatted combined node of Kafka's or ours with id 1. Brokers 5 and 6 exist only here.
 """
@@ -77,8 +77,12 @@ def _join(cluster_id: str) -> Generator[Step, Any, dict[int, int]]:
         return Step(f"registration, {name}", registration(changes.pop("cluster_id", cluster_id), 5, **changes), 4)
 
     yield refused("another cluster", cluster_id="another")
-    yield refused("no metadata.version", features=[each for each in FEATURES if each.name != "metadata.version"])
-    yield refused("metadata.version only", features=[each for each in FEATURES if each.name == "metadata.version"])
+    yield refused(
+        "no metadata.version", features=[feature for feature in FEATURES if feature.name != "metadata.version"]
+    )
+    yield refused(
+        "metadata.version only", features=[feature for feature in FEATURES if feature.name == "metadata.version"]
+    )
     low = Feature(name="metadata.version", min_supported_version=7, max_supported_version=8)
     yield refused("an old metadata.version", features=[low, *(e for e in FEATURES if e.name != "metadata.version")])
     unknown = Feature(name="nobody.knows", min_supported_version=0, max_supported_version=3)
@@ -129,8 +133,8 @@ def _lead(epochs: dict[int, int]) -> Generator[Step, Any, Uuid]:
         member_epoch: int | None = None,
     ) -> Step:  # fmt: skip
         states = [
-            BrokerState(broker_id=each, broker_epoch=epochs.get(each, 7) if member_epoch is None else member_epoch)
-            for each in members
+            BrokerState(broker_id=member, broker_epoch=epochs.get(member, 7) if member_epoch is None else member_epoch)
+            for member in members
         ]
         data = AlterPartitionRequestPartitionData(
             partition_index=partition,
@@ -189,9 +193,9 @@ def _keep_in_directories(epochs: dict[int, int], topic_id: Uuid) -> Story:
 
 def _register_controllers() -> Story:
     features = [
-        ControllerFeature(name=each.name, min_supported_version=each.min_supported_version,
-                          max_supported_version=each.max_supported_version)
-        for each in FEATURES
+        ControllerFeature(name=feature.name, min_supported_version=feature.min_supported_version,
+                          max_supported_version=feature.max_supported_version)
+        for feature in FEATURES
     ]  # fmt: skip
     request = ControllerRegistrationRequest(controller_id=9, incarnation_id=Uuid.from_int(0x999), features=features)
     yield Step("controller", request, 0)

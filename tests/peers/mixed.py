@@ -1,4 +1,4 @@
-"""Brokers apart from their controllers: a real Kafka's and ours, with controllers of either."""
+"""Brokers separate from their controllers: a real Kafka's and ours, with controllers of either kind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SCRAM_LISTENER = "SASLP"
 
 
 def _settings(node_id: int, controllers: str, port: int, scram_port: int) -> dict[str, str]:
-    """With a listener for those who log in with SCRAM-SHA-256."""
+    """A broker with a listener for logins with SCRAM-SHA-256."""
     return {
         "process.roles": "broker",
         "node.id": str(node_id),
@@ -62,13 +62,13 @@ class RealBroker(KafkaNode):
         )
 
     def format(self, *options: str) -> None:
-        """With our own tool, whose files are those of Kafka's."""
+        """Format the folder with our own tool, whose files equal those of Kafka's tool."""
         self.write_properties()
         _format(self.properties, self._cluster_id, *options)
 
 
 class OurBroker(BarnabasNode):
-    """A broker of ours and nothing else. It formats its folder itself."""
+    """A broker of ours without a controller. It formats its folder itself."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """Requests for quotas, leader elections, reassignments and the quorum, good and bad, for a fresh cluster of one broker.
 
-The broker has id 1. They are sent one after the other: later ones rest on what earlier ones made.
+The broker has id 1. They are sent one after the other: later ones depend on the results of earlier ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A broker in a process of its own: what ours and Kafka's have in common."""
+"""A broker in a separate process: the common part of ours and Kafka's."""
 
 from __future__ import annotations
 
@@ -14,14 +14,13 @@ from pathlib import Path
 __all__ = ["NodeProcess", "free_ports"]
 
 _PORT_MIN = 10_240
-_FIRST_OUTGOING_PORT = 32_768  # Linux' default.
+_FIRST_OUTGOING_PORT = 32_768  # The default of Linux.
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports that were free a moment ago. All are held at once, so that they differ.
-
-    They lie below those that the system gives to outgoing connections: otherwise any client on the machine may take
-    the port of a node that is being started, or started again. Workers that run side by side have ranges of their own.
+    """Return ports that were free a moment ago. All are held together, so that they differ. They are below the ports
+    that the system assigns to outgoing connections: otherwise any client on the machine could take the port of a node
+    that starts or restarts. Parallel test workers have separate ranges.
     """
     ports = _own_ports()
     chosen = random.SystemRandom()
@@ -54,9 +53,8 @@ def _first_outgoing_port() -> int:
 
 
 class NodeProcess(ABC):
-    """A combined node on ports of its own, in a folder of its own; ``stop`` and ``start`` make a restart.
-
-    ``log`` is the file of everything that it printed.
+    """A combined node with its own ports and folder; ``stop`` and ``start`` restart it. ``log`` is the file with its
+    complete output.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -67,16 +65,16 @@ class NodeProcess(ABC):
         self._process: subprocess.Popen[bytes] | None = None
 
     def change_settings(self, settings: Mapping[str, str]) -> None:
-        """Before the first start: for settings that name the node's ports."""
+        """Change the settings before the first start: for settings that name the node's ports."""
         self._settings.update(settings)
 
     @abstractmethod
     def command(self) -> list[str]:
-        """What starts it."""
+        """Return the command that starts the node."""
 
     @abstractmethod
     def is_ready(self, printed: str) -> bool:
-        """Whether it serves; ``printed`` is what it said since this start."""
+        """Return whether it serves; ``printed`` is its output since this start."""
 
     @property
     def bootstrap(self) -> str:
@@ -89,14 +87,15 @@ class NodeProcess(ABC):
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and has not ended since, by itself or otherwise."""
+        """Return whether it was started and has not ended since."""
         return self._process is not None and self._process.poll() is None
 
     def printed(self, since: int = 0) -> str:
         return self.log.read_bytes()[since:].decode(errors="replace") if self.log.exists() else ""
 
     def start(self, *, timeout_s: float = 60, on_spawned: Callable[[int], None] | None = None) -> None:
-        """Returns when the node serves. ``on_spawned`` gets its process id before it can have connected to anybody."""
+        """Start the node. Return when it serves. ``on_spawned`` receives its process id before it can connect to any
+        peer."""
         self.folder.mkdir(parents=True, exist_ok=True)
         printed_before = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
@@ -113,7 +112,7 @@ class NodeProcess(ABC):
             time.sleep(0.02)
 
     def stop(self, *, timeout_s: float = 30) -> int:
-        """SIGTERM, and its exit status. A node that does not end by itself is a failure."""
+        """Send SIGTERM and return the exit status. A node that does not end is a failure."""
         if self._process is None:
             return 0
         process, self._process = self._process, None
@@ -126,7 +125,7 @@ class NodeProcess(ABC):
             raise AssertionError(f"did not end after SIGTERM:\n{self.printed()[-4000:]}") from None
 
     def kill(self) -> None:
-        """SIGKILL: nothing is flushed or said goodbye to."""
+        """Send SIGKILL: the node flushes nothing and closes no session."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,6 +1,6 @@
-"""A small, valid request for each API that nodes ask of a controller, in each of its versions.
+"""A small, valid request for each API that nodes use on a controller, in each of its versions.
 
-They come from a broker that isn't registered, so that asking changes nothing.
+The sender is an unregistered broker, so the requests change nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A PostgreSQL of our own: a new data folder, a free port of loopback, an unprivileged user, gone afterwards."""
+"""A private PostgreSQL: a new data folder, a free loopback port, an unprivileged user; all is deleted afterwards."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START_TIMEOUT_S = 60
 
 
 def postgresql_programs() -> Path | None:
-    """The folder with ``initdb`` and ``postgres``, None if there is no server on this machine."""
+    """Return the folder with ``initdb`` and ``postgres``, or None if this machine has no server."""
     on_path = shutil.which("initdb")
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     found = [*folders, *([Path(on_path).resolve().parent] if on_path else [])]
@@ -49,7 +49,7 @@ class PostgresqlServer:
         }
 
     def sql(self, statements: str) -> list[list[str]]:
-        """Rows as psql prints them, unaligned."""
+        """Return rows as psql prints them, unaligned."""
         command = [
             str(self.programs / "psql"),
             "-h",
@@ -91,7 +91,7 @@ def running_postgresql(programs: Path) -> Iterator[PostgresqlServer]:
             _wait_until_ready(server, process, folder / "log")
             yield server
         finally:
-            process.send_signal(2)  # Fast shutdown: clients are sent away.
+            process.send_signal(2)  # Fast shutdown: clients are disconnected.
             process.wait(30)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
@@ -101,7 +101,7 @@ def _unprivileged() -> pwd.struct_passwd | None:
     """PostgreSQL refuses to run as root."""
     if os.getuid() != 0:
         return None
-    known = {each.pw_name: each for each in pwd.getpwall()}
+    known = {entry.pw_name: entry for entry in pwd.getpwall()}
     return known.get("postgres") or known["nobody"]
 
 

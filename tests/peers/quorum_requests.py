@@ -1,4 +1,4 @@
-"""Requests of the metadata quorum from somebody whose epoch is over: refused by every replica that has gone on."""
+"""Requests of the metadata quorum from a replica in an old epoch: every replica in a later epoch refuses them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EPOCHS_SINCE = 12
 
 
 def outdated_quorum_request(key: ApiKey, version: int) -> Any:
-    """Of epoch 0, or for another cluster. Raises KeyError for an API that is none of the quorum's."""
+    """Return a request of epoch 0, or for another cluster. Raise KeyError for an API outside the quorum."""
     return {
         ApiKey.VOTE: _vote,
         ApiKey.BEGIN_QUORUM_EPOCH: _begin,

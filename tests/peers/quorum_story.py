@@ -1,6 +1,6 @@
 """Requests of the metadata quorum, good and bad, for a controller that leads, follows, or knows no leader.
 
-Nobody is behind the other replicas that these stories speak of: they are voters 3001 and 3002, and strangers.
+The other replicas of these stories do not exist: they are voters 3001 and 3002, and strangers.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ Story: TypeAlias = Generator[Step, Any, None]
 
 
 class Place(NamedTuple):
-    """The controller that is asked."""
+    """The controller under test."""
 
     cluster_id: str
     node_id: int
     directory_id: Uuid
     ports: tuple[int, ...]
-    """Of all voters; its own is the first."""
+    """The directories of all voters; its own is the first."""
     user: str | None = None
-    """Who asks, if one must log in."""
+    """The user of the requests, if a login is required."""
 
     @property
     def port(self) -> int:
@@ -64,7 +64,7 @@ class Place(NamedTuple):
 
 
 def a_vote(place: Place, **changes: Any) -> vote.VoteRequest:
-    """``topics`` replaces all that is said of partitions."""
+    """``topics`` replaces all fields about partitions."""
     fields: dict[str, Any] = {
         "partition_index": 0,
         "replica_epoch": 1,
@@ -217,7 +217,8 @@ def an_update(
 
 
 def leading_story(place: Place) -> Story:
-    """Of the only voter, kraft.version 1, whose log has no snapshot and gets no records but those asked for here."""
+    """The story of the only voter, kraft.version 1. Its log has no snapshot and receives only the records requested
+    here."""
     yield from _votes_for_a_leader(place)
     yield from _epochs_of_others(place)
     end_offset = yield from _fetches(place)
@@ -431,16 +432,16 @@ def _changes_of_voters(place: Place) -> Iterator[Step]:
 
 
 def _the_next_epoch(place: Place) -> Iterator[Step]:
-    """A leader that hears of a later epoch, and being the only voter leads the one after that."""
+    """A leader learns of a later epoch and, as the only voter, leads the epoch after that."""
     yield Step("vote, unsound in a later epoch", a_vote(place, replica_epoch=5, last_offset=-1), 2)
     yield Step("vote, a later epoch, behind", a_vote(place, replica_epoch=5), 2)
 
 
-# --- a voter whose voters stand in the settings
+# --- a voter with static voters
 
 
 def static_story(place: Place) -> Story:
-    """Of the only voter, kraft.version 0."""
+    """The story of the only voter, kraft.version 0."""
     me, mine = place.node_id, place.directory_id
     yield Step("add, as usual", an_add(place, 9, OTHER_DIRECTORY), 1)
     yield Step("add, another cluster", an_add(place, 9, OTHER_DIRECTORY, cluster_id="another"), 1)
@@ -466,7 +467,7 @@ def static_story(place: Place) -> Story:
 
 
 def snapshot_story(place: Place) -> Story:
-    """Of the only voter, which makes a snapshot of its whole log, and gets no more records then."""
+    """The story of the only voter, which writes a snapshot of its whole log and then receives no more records."""
     snapshot, high_watermark = None, -1
     while snapshot is None or snapshot.end_offset < high_watermark:
         answer = yield Step("fetch, from the beginning", a_fetch(place, 18, 1, 0), 18)
@@ -508,11 +509,11 @@ def snapshot_story(place: Place) -> Story:
         yield chunk("of an earlier end", 0, version, snapshot=(end_offset - 1, 1))
 
 
-# --- an authorizer, and somebody without rights
+# --- an authorizer, and a user without rights
 
 
 def denied_story(place: Place) -> Story:
-    """What only nodes may ask, asked by somebody else."""
+    """Requests reserved for nodes, sent by another client."""
     for key in (ApiKey.FETCH, ApiKey.VOTE, ApiKey.BEGIN_QUORUM_EPOCH, ApiKey.END_QUORUM_EPOCH, ApiKey.FETCH_SNAPSHOT,
                 ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER, ApiKey.UPDATE_RAFT_VOTER):  # fmt: skip
         for version in range(API_TABLE[key].lowest, API_TABLE[key].highest + 1):
@@ -525,7 +526,7 @@ def denied_story(place: Place) -> Story:
         yield Step(f"DESCRIBE_QUORUM v{version}", request, version)
 
 
-# --- one of three voters, alone, whose timers never run out
+# --- one of three voters, alone, whose timers never expire
 
 
 def following_story(place: Place) -> Story:

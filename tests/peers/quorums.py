@@ -1,4 +1,4 @@
-"""Quorums of controllers, ours and Kafka's side by side, each in a process of its own."""
+"""Quorums of controllers, ours and Kafka's mixed, each in a separate process."""
 
 from __future__ import annotations
 
@@ -64,12 +64,12 @@ class ControllerNode(NodeProcess):
         self.properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings.items()))
 
     def format(self, cluster_id: str, *options: str) -> None:
-        """With our own tool, whose files are those of Kafka's."""
+        """Format the folder with our own tool, whose files equal those of Kafka's tool."""
         self.write_properties()
         barnabas("storage", "format", "-t", cluster_id, "-c", str(self.properties), *options)
 
     def launch(self) -> None:
-        """Start without waiting: a controller is ready when a majority is there."""
+        """Start without waiting: a controller is ready when a majority runs."""
         self.folder.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -168,13 +168,13 @@ class Quorum:
         controller.format(self.cluster_id, *voters, *self._options)
 
     def wipe(self, controller: ControllerNode) -> None:
-        """It has lost its disk, and got a new one."""
+        """Replace the disk of a controller with an empty one."""
         shutil.rmtree(controller.folder / "data")
         self.format(controller)
 
     @property
     def servers(self) -> str:
-        return ",".join(each.address for each in self.controllers)
+        return ",".join(controller.address for controller in self.controllers)
 
     def start(self, *, timeout_s: float = 60) -> None:
         for controller in self.controllers:
@@ -227,7 +227,7 @@ def running_quorum(
     is_static: bool = False,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[Quorum]:
-    """``new_quorum``, for the length of a ``with`` block."""
+    """Run ``new_quorum`` for the duration of a ``with`` block."""
     quorum = new_quorum(folder, kinds, is_static=is_static, settings=settings)
     try:
         quorum.start()
@@ -237,7 +237,7 @@ def running_quorum(
 
 
 def wait_until(is_true: Callable[[], bool], *, what: str, timeout_s: float = 20) -> float:
-    """How long it took, in seconds."""
+    """Wait for the condition. Return the duration in seconds."""
     began = time.monotonic()
     while not is_true():
         if time.monotonic() - began > timeout_s:
@@ -247,7 +247,7 @@ def wait_until(is_true: Callable[[], bool], *, what: str, timeout_s: float = 20)
 
 
 def barnabas(*arguments: str) -> str:
-    """Run a command of ours to its end; what it printed."""
+    """Run a command of ours to its end. Return its output."""
     done = subprocess.run([_barnabas(), *arguments], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -1,4 +1,4 @@
-"""Ask a real Kafka everything in ``admin_requests``, or in ``mutation_requests``, and write its answers down.
+"""Send a real Kafka all requests of ``admin_requests``, or of ``mutation_requests``, and record its answers.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Ask a real Kafka's classes everything in ``connect_questions`` and write questions and answers down.
+"""Run all of ``connect_questions`` on a real Kafka's classes, and record questions and answers.
 
 ::
 

@@ -1,10 +1,10 @@
-"""Ask a real Kafka everything in ``credential_requests`` and write its answers down.
+"""Send a real Kafka all requests of ``credential_requests``, and record its answers.
 
 ::
 
     python -m tests.peers.record_credential_answers > answers.jsonl
 
-It starts the nodes that it asks, one after the other.
+It starts the nodes itself, one after the other.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ from tests.peers.credential_requests import (
 __all__ = ["answers", "kafka_settings", "prepare_rights"]
 
 _PAUSE_S = 0.4
-"""A token that a real Kafka has just made, it doesn't know yet: it follows its own log at some distance."""
+"""The wait after a new token: a real Kafka does not know it immediately, because it follows its own log with a
+delay."""
 
 
 def kafka_settings(plain_port: int, sasl_port: int, controller_port: int, *, has_tokens: bool) -> dict[str, str]:
@@ -54,7 +55,7 @@ def kafka_settings(plain_port: int, sasl_port: int, controller_port: int, *, has
 
 
 def prepare_rights(client: RawClient) -> None:
-    """The ACLs that the requests rest on."""
+    """Create the ACLs that the requests need."""
     creations = [
         create_acls.AclCreation(
             resource_type=ResourceType[kind],
@@ -86,7 +87,7 @@ def _prepare_quotas(client: RawClient) -> None:
 
 
 def answers(clients: dict[str, RawClient], asked: list[Step], *, pause_s: float) -> dict[str, Any]:
-    """By the name of the step. Answers are in the versions of their requests, as JSON."""
+    """Return the answers by the name of the step, as JSON in the versions of their requests."""
     known: dict[str, bytes] = {}
     found: dict[str, Any] = {}
     for step in asked:

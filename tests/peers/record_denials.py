@@ -1,10 +1,11 @@
-"""Ask a real Kafka every case of the ACL table and keep which denials its authorizer logs.
+"""Run every case of the ACL table on a real Kafka, and record the denials that its authorizer logs.
 
 ::
 
     python -m tests.peers.record_denials tests/vectors/acl_matrix/denials.json
 
-In the form of ``record_acl_matrix``: for each row the distinct sets of lines, and for each case which of them it got.
+The format is that of ``record_acl_matrix``: for each row the distinct sets of lines, and for each case the index of its
+set.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _LINE = re.compile(
 
 
 def denials_of_all_cases(node: NodeProcess) -> Recorded:
-    """Start the node, ask it, stop it, and read what it printed. Cases that share a user are left out."""
+    """Start the node, run the cases, stop it, and read its output. Cases that share a user are omitted."""
     node.change_settings(secure_settings(node, (case.me for case in cases_of(all_rows()))))
     node.start(timeout_s=90)
     asked: list[Case] = []
@@ -44,15 +45,15 @@ def denials_of_all_cases(node: NodeProcess) -> Recorded:
         stage.close()
     finally:
         node.stop()
-    told = defaultdict(list)
+    lines_by_user = defaultdict(list)
     for match in _LINE.finditer(node.printed()):
         kind, pattern, name = match["resource"].split(":", 2)
         if kind == "DelegationToken":
             name = f"token of {token_ids.get(name, '<another>')}"
         name = re.sub(r"\bc\d{4}(?!\d)", lambda m: "<me>" if m[0] == match["user"] else "<another>", name)  # noqa: B023
         line = f"{match['operation']} {kind}:{pattern}:{name} {match['api']} x{match['references']}"
-        told[match["user"]].append(line)
-    return {(case.row.name, case.version, case.rights): sorted(told[case.me]) for case in asked}
+        lines_by_user[match["user"]].append(line)
+    return {(case.row.name, case.version, case.rights): sorted(lines_by_user[case.me]) for case in asked}
 
 
 def main(path: Path) -> None:

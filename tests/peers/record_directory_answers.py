@@ -1,4 +1,4 @@
-"""Tell a real Kafka the ``directory_story`` and write down what it answers.
+"""Run the ``directory_story`` on a real Kafka, and record its answers.
 
 ::
 
@@ -18,16 +18,16 @@ from tests.peers import KafkaNode
 from tests.peers.directory_story import SETTINGS, DirectoryStory, log_dirs, repair_directory
 from tests.peers.node_process import NodeProcess
 
-__all__ = ["kafka_node", "told_by"]
+__all__ = ["kafka_node", "answers_of"]
 
 
 def kafka_node(folder: Path) -> KafkaNode:
-    """With its log directories in ``folder``/dirs."""
+    """Return a node with its log directories in ``folder``/dirs."""
     return KafkaNode(folder / "node", settings={"log.dirs": log_dirs(folder / "dirs"), **SETTINGS})
 
 
-def told_by(node: NodeProcess, directories: Path) -> dict[str, Any]:
-    """By step what the node answers. It is started, and stopped twice."""
+def answers_of(node: NodeProcess, directories: Path) -> dict[str, Any]:
+    """Return the node's answers by step. The node is started, and stopped twice."""
     directories.mkdir()
     node.start()
     story = DirectoryStory(node.port, directories)
@@ -51,7 +51,7 @@ def told_by(node: NodeProcess, directories: Path) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    print(json.dumps(told_by(kafka_node(folder), folder / "dirs"), sort_keys=True, indent=1))
+    print(json.dumps(answers_of(kafka_node(folder), folder / "dirs"), sort_keys=True, indent=1))
 
 
 if __name__ == "__main__":

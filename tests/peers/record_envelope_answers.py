@@ -1,4 +1,4 @@
-"""Ask a real Kafka's controller every envelope of ``envelope_requests`` and write its answers down.
+"""Send a real Kafka's controller every envelope of ``envelope_requests``, and record its answers.
 
 ::
 
@@ -31,7 +31,7 @@ _ENVELOPE_HEADER = bytes.fromhex("003a0000000000090006") + b"broker" + b"\0"
 
 
 def settings(node: NodeProcess, sasl_port: int) -> dict[str, str]:
-    """Of a combined node with a second controller listener, where bob logs in."""
+    """Return the settings of a combined node with a second controller listener, where bob logs in."""
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_bob="bob-secret";'
     return {
         "listeners": f"PLAINTEXT://127.0.0.1:{node.port},CONTROLLER://127.0.0.1:{node.controller_port},"
@@ -49,7 +49,7 @@ def settings(node: NodeProcess, sasl_port: int) -> dict[str, str]:
 
 class _Connection(RawClient):
     def envelope(self, case: EnvelopeCase) -> EnvelopeResponse | None:
-        """None when the node closed the connection."""
+        """Return the answer, or None if the node closed the connection."""
         frame = _ENVELOPE_HEADER + case.frame
         try:
             self._socket.sendall(_LENGTH.pack(len(frame)) + frame)
@@ -60,7 +60,7 @@ class _Connection(RawClient):
 
 
 def answer_of(case: EnvelopeCase, response: EnvelopeResponse | None) -> Any:
-    """An envelope's answer as JSON: its error, and what is inside."""
+    """Return an envelope's answer as JSON: its error, and the inner answer."""
     if response is None:
         return "closed"
     if response.response_data is None:
@@ -80,12 +80,12 @@ _SECRET = ("hmac", "tokenId", "issueTimestampMs", "expiryTimestampMs", "maxTimes
 
 
 def _without_secrets(answer: Any) -> Any:
-    """A token and its times are those of the run."""
+    """Remove the token and its times, which differ from run to run."""
     return {key: "new" if key in _SECRET and value not in ("", -1, 0) else value for key, value in answer.items()}
 
 
 def asked(controller_port: int, sasl_port: int) -> dict[str, Any]:
-    """What a controller answers to every envelope."""
+    """Return a controller's answer to every envelope."""
     answers = {}
     plain, bob = _Connection(controller_port), _Connection(sasl_port)
     bob.log_in("bob", "bob-secret")

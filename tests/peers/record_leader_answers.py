@@ -1,4 +1,4 @@
-"""Tell a real Kafka's broker the ``LeaderStory`` and write down what it says.
+"""Run the ``LeaderStory`` on a real Kafka's broker, and record its answers.
 
 ::
 
@@ -19,11 +19,12 @@ from tests.peers import KafkaNode
 from tests.peers.leader_story import SETTINGS, LeaderStory
 from tests.peers.node_process import NodeProcess
 
-__all__ = ["told"]
+__all__ = ["answers_of"]
 
 
-def told(node: NodeProcess) -> dict[str, Any]:
-    """By step what a node answers that was made with ``SETTINGS``. Its followers exist nowhere: it has to be killed."""
+def answers_of(node: NodeProcess) -> dict[str, Any]:
+    """Return by step the answers of a node created with ``SETTINGS``. Its followers do not exist, so it must be
+    killed."""
     node.start()
     try:
         lines = (node.folder / "data" / "meta.properties").read_text().splitlines()
@@ -35,7 +36,7 @@ def told(node: NodeProcess) -> dict[str, Any]:
 
 
 def main(folder: Path) -> None:
-    for name, answer in told(KafkaNode(folder, settings=SETTINGS)).items():
+    for name, answer in answers_of(KafkaNode(folder, settings=SETTINGS)).items():
         print(json.dumps({"step": name, "answer": answer}, sort_keys=True))
 
 

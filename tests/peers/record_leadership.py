@@ -1,11 +1,11 @@
-"""Tell a real Kafka's controller a ``LeadershipStory`` and write down what it answers and what it writes.
+"""Run a ``LeadershipStory`` on a real Kafka's controller, and record its answers and its log records.
 
 ::
 
     python -m tests.peers.record_leadership FOLDER SEED STEPS [--static] [--changes-features] [FORMAT-OPTION ...]
 
 It starts a controller without a broker, in an empty folder. The options are those of ``barnabas storage format``;
-``--static`` is for levels that know no other quorum; with ``--changes-features`` ELR comes and goes.
+``--static`` is for levels that only support static quorums; with ``--changes-features`` ELR is enabled and disabled.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ FIRST_ENOUGH_S = 1.0
 
 
 class LogTail:
-    """What was added to the first segment of a controller's log since the last time."""
+    """Reads what was appended to the first segment of a controller's log since the last read."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "data" / "__cluster_metadata-0" / f"{0:020}.log"
@@ -54,11 +54,11 @@ class LogTail:
                     for record in batch.records():
                         yield decode_metadata_record(record.value or b"")
         except DecodeError:
-            return  # A batch that is not whole yet.
+            return  # The batch is not complete yet.
 
 
 class Kafka:
-    """A controller that is told a story, and kept in touch with the story's brokers meanwhile."""
+    """A controller under a story, with the heartbeats of the story's brokers in between."""
 
     def __init__(self, port: int, story: LeadershipStory) -> None:
         self._client = RawClient(port)
@@ -66,7 +66,7 @@ class Kafka:
         self._last: dict[int, float] = {}
 
     def call(self, request: Any, version: int) -> Any:
-        # Who has not been heard since it was unfenced keeps a broker that leaves from leaving.
+        # A broker that has sent nothing since it was unfenced keeps a leaving broker from leaving.
         leaves = isinstance(request, BrokerHeartbeatRequest) and request.want_shut_down
         self.keep_in_touch(0 if leaves else FIRST_ENOUGH_S, leaving=request.broker_id if leaves else -1)
         answer = self._client.call(request, version)
@@ -91,7 +91,7 @@ class Kafka:
 
 def recorded(folder: Path, port: int, story: LeadershipStory) -> Iterator[dict[str, Any]]:
     scribe, tail, kafka = LeadershipScribe(story), LogTail(folder), Kafka(port, story)
-    yield scribe.told("the beginning", None, 0, tail.records())
+    yield scribe.entry("the beginning", None, 0, tail.records())
     following = story.steps()
     step = next(following)
     while True:
@@ -102,7 +102,7 @@ def recorded(folder: Path, port: int, story: LeadershipStory) -> Iterator[dict[s
             version = step.version
             answer = kafka.call(step.request, version)
         records = list(tail.records())
-        yield scribe.told(step.name, answer, version, records)
+        yield scribe.entry(step.name, answer, version, records)
         try:
             step = following.send(Told(answer, [record for record, _ in records]))
         except StopIteration:

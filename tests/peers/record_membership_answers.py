@@ -1,4 +1,4 @@
-"""Tell a real Kafka's controller the ``membership_story`` and write down what it says.
+"""Run the ``membership_story`` on a real Kafka's controller, and record its answers.
 
 ::
 
@@ -18,11 +18,11 @@ from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode
 from tests.peers.membership_story import membership_story
 
-__all__ = ["told"]
+__all__ = ["answers_of"]
 
 
-def told(controller_port: int, cluster_id: str) -> dict[str, Any]:
-    """By step what a controller answers."""
+def answers_of(controller_port: int, cluster_id: str) -> dict[str, Any]:
+    """Return a controller's answers by step."""
     client, answers = RawClient(controller_port), {}
     story = membership_story(cluster_id)
     step = next(story)
@@ -41,7 +41,7 @@ def main(folder: Path) -> None:
     try:
         lines = (folder / "data" / "meta.properties").read_text().splitlines()
         cluster_id = next(line.partition("=")[2] for line in lines if line.startswith("cluster.id"))
-        for name, answer in told(node.controller_port, cluster_id).items():
+        for name, answer in answers_of(node.controller_port, cluster_id).items():
             print(json.dumps({"step": name, "answer": answer}, sort_keys=True))
     finally:
         node.stop()

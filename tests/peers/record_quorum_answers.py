@@ -1,4 +1,4 @@
-"""Tell a real Kafka's controllers the quorum's stories and write down what they say.
+"""Run the quorum's stories on a real Kafka's controllers, and record their answers.
 
 ::
 
@@ -29,7 +29,7 @@ from tests.peers.quorum_story import (
 )
 from tests.peers.quorums import ControllerNode, RealController, new_quorum, wait_until
 
-__all__ = ["SITUATIONS", "told_in"]
+__all__ = ["SITUATIONS", "answers_in"]
 
 _FOREVER = "600000"
 _QUIET = {"metadata.max.idle.interval.ms": "0"}
@@ -57,11 +57,11 @@ SITUATIONS: Mapping[str, tuple[Callable[[Place], Story], int, bool, Mapping[str,
     "denied": (denied_story, 1, False, _SECURE),
     "following": (following_story, 3, False, _WITHOUT_TIMERS),
 }
-"""The story, how many voters there are, whether they stand in the settings, and the settings."""
+"""The story, the number of voters, whether they are static, and the settings."""
 
 
-def told_in(situation: str, folder: Path, kind: type[ControllerNode]) -> dict[str, Any]:
-    """By step what a controller of this kind answers; only the first voter runs."""
+def answers_in(situation: str, folder: Path, kind: type[ControllerNode]) -> dict[str, Any]:
+    """Return by step the answers of a controller of this kind; only the first voter runs."""
     story, voters, is_static, settings = SITUATIONS[situation]
     quorum = new_quorum(folder, [kind] * voters, is_static=is_static, settings=settings)
     controller = quorum.controllers[0]
@@ -77,7 +77,7 @@ def told_in(situation: str, folder: Path, kind: type[ControllerNode]) -> dict[st
         place = Place(
             quorum.cluster_id, controller.node_id, directory_id, ports, "alice" if situation == "denied" else None
         )
-        return _told(story(place), place)
+        return _answers(story(place), place)
     finally:
         controller.kill()
 
@@ -89,7 +89,7 @@ def _serves(controller: ControllerNode, *, leads: bool) -> bool:
         return probe.connect_ex(("127.0.0.1", controller.controller_port)) == 0
 
 
-def _told(story: Story, place: Place) -> dict[str, Any]:
+def _answers(story: Story, place: Place) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     step = next(story)
     while True:
@@ -108,7 +108,7 @@ def _told(story: Story, place: Place) -> dict[str, Any]:
 
 
 def _comparable(answer: Any, place: Place, name: str = "") -> Any:
-    """Without what differs from run to run, and without what only a person reads."""
+    """Return the answers without values that differ from run to run, and without texts for people."""
     if isinstance(answer, dict):
         return {key: _comparable(value, place, key) for key, value in answer.items()}
     if isinstance(answer, list):
@@ -128,7 +128,7 @@ def _comparable(answer: Any, place: Place, name: str = "") -> Any:
 
 def main(folder: Path) -> None:
     for situation in SITUATIONS:
-        for name, answer in told_in(situation, folder / situation, RealController).items():
+        for name, answer in answers_in(situation, folder / situation, RealController).items():
             print(json.dumps({"situation": situation, "step": name, "answer": answer}, sort_keys=True))
 
 

@@ -1,4 +1,4 @@
-"""Workers' REST APIs in one process, without sockets: requests go from one application to the other in memory."""
+"""Workers' REST APIs in one process, without sockets: requests pass from one application to the other in memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ START_MS = 1_795_260_000_000
 
 
 class TestClock:
-    """Stands still unless told."""
+    """A clock that stands still unless it is advanced."""
 
     __test__ = False
 
@@ -64,7 +64,7 @@ class RestWorkers:
             application.open(self.services[name])
 
     def change(self, name: str, **fields: object) -> None:
-        """Of a worker's services."""
+        """Replace fields of a worker's services."""
         self.services[name] = replace(self.services[name], **fields)  # type: ignore[arg-type]
         self.applications[name].open(self.services[name])
 
@@ -115,7 +115,7 @@ class RestWorkers:
         )
 
     def _logger_levels(self) -> LoggerLevels:
-        """Of loggers of their own: those of the tests stay as they are."""
+        """Return levels of separate loggers: those of the tests stay unchanged."""
         root = logging.RootLogger(logging.INFO)
         root.manager = logging.Manager(root)
         levels = LoggerLevels(self.clock.now_ms, root)
@@ -124,7 +124,7 @@ class RestWorkers:
 
 
 class _Between(httpx.AsyncBaseTransport):
-    """From one worker to another, by the port."""
+    """Routes a request from one worker to another by the port."""
 
     def __init__(self, workers: RestWorkers) -> None:
         self._workers = workers

@@ -1,7 +1,6 @@
-"""Odd exchanges with a SASL listener: every order of a few frames, and frames that are wrong in themselves.
-
-``observe`` plays them against a port and writes down what a client sees, so that two kinds of nodes can be compared.
-``python -m tests.peers.sasl_exchanges FILE`` records what the real Kafka does.
+"""Odd exchanges with a SASL listener: every order of a few frames, and malformed frames. ``observe`` runs them against
+a port and records what a client sees, so that two kinds of nodes can be compared. ``python -m
+tests.peers.sasl_exchanges FILE`` records the behaviour of the real Kafka.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = ["AGAIN", "AGAIN_SETTINGS", "ALPHABET", "EXCHANGES", "FILE", "SETTINGS
 
 FILE = Path(__file__).resolve().parents[1] / "vectors" / "sasl_exchanges.json"
 SETTINGS = {"connection.failed.authentication.delay.ms": "20", "sasl.server.max.receive.size": "20000"}
-"""Of the node that is observed; it offers PLAIN and SCRAM-SHA-256."""
+"""The settings of the observed node; it offers PLAIN and SCRAM-SHA-256."""
 
 _SIZE = Struct(">i")
 _ANSWER_TIMEOUT_S = 1.5
@@ -73,7 +72,7 @@ ALPHABET: dict[str, bytes] = {
     "metadata": request(MetadataRequest(topics=[]), 9),
     "raw-good": sized(_GOOD),
 }
-"""Frames of which every order of up to three is tried."""
+"""Frames that are tested in every order of up to three."""
 
 _ODD: dict[str, list[bytes]] = {
     "versions too new": [frame(18, 99, b"", flexible=True), ALPHABET["versions"], ALPHABET["handshake1"]],
@@ -160,7 +159,7 @@ AGAIN: dict[str, list[bytes | float]] = {
     "a request after the end of a raw login": [*_RAW_LOGIN, _EXPIRED, ALPHABET["metadata"]],
     "again twice": [*_LOGIN, *_LOGIN, 1.1, *_LOGIN, ALPHABET["metadata"]],
 }
-"""On a node where a login lasts ``AGAIN_SETTINGS`` long; a number is a pause in seconds."""
+"""Exchanges for a node whose session lifetime is in ``AGAIN_SETTINGS``; a number is a pause in seconds."""
 AGAIN_SETTINGS = {**SETTINGS, "connections.max.reauth.ms": "1200"}
 
 EXCHANGES: dict[str, list[bytes]] = {
@@ -178,7 +177,7 @@ class _Closed(Exception):
 
 
 def observe(port: int, steps: Iterable[bytes | float]) -> list[str]:
-    """What a client sees after each step: an answer, "silence" or "closed" (then nothing more is sent)."""
+    """Return what a client sees after each step: an answer, "silence" or "closed" (which ends the exchange)."""
     seen: list[str] = []
     is_raw = False
     with socket.create_connection(("127.0.0.1", port), 10) as connection:
@@ -224,7 +223,7 @@ def _read(connection: socket.socket, size: int) -> bytes:
 
 
 def _describe(step: bytes, answer: bytes, *, is_raw: bool) -> str:
-    """The answer without what differs between nodes: which APIs there are, topics, nonces."""
+    """Return the answer without values that differ between nodes: the served APIs, topics, nonces."""
     if is_raw:
         return f"raw {answer.hex()}"
     key, version = int.from_bytes(step[4:6], "big"), int.from_bytes(step[6:8], "big")

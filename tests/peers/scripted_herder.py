@@ -1,6 +1,5 @@
-"""A herder without a group, topics or tasks, for tests of the REST API: what a cluster knows, kept in dictionaries.
-
-Two workers of a ``ScriptedCluster`` share what they know; one leads. Its texts are Kafka's, from the captures.
+"""A herder without a group, topics or tasks, for tests of the REST API: the state of a cluster in dictionaries. Two
+workers of a ``ScriptedCluster`` share its state; one leads. Its texts are Kafka's, from the captures.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class ScriptedCluster:
 
 
 class ScriptedHerder(Herder):
-    """``rebalancing`` makes everything that needs a stable group fail until it is cleared."""
+    """While ``rebalancing`` is set, every request that needs a stable group fails."""
 
     def __init__(self, cluster: ScriptedCluster, url: str) -> None:
         self.cluster = cluster
@@ -112,10 +111,10 @@ class ScriptedHerder(Herder):
             await self.rebalancing.wait()
             self.rebalancing = None
 
-    # What the parts share.
+    # Shared by the parts.
 
     async def turn(self) -> None:
-        """What goes through the herder's queue."""
+        """Requests that pass through the herder's queue."""
         if self.stuck:
             await asyncio.Event().wait()
         if self.rebalancing is not None:
@@ -133,7 +132,7 @@ class ScriptedHerder(Herder):
         return connector
 
     def check(self, config: Mapping[str, str | None]) -> None:
-        """Raises BadRequest for what is not valid."""
+        """Raise BadRequest for invalid input."""
         if config.get("connector.class") not in _REQUIRED:
             raise BadRequest(f"Failed to find any class that implements Connector: {config.get('connector.class')}")
         errors = _errors(config)

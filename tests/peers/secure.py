@@ -1,7 +1,7 @@
-"""Nodes with all four kinds of listeners, ours and the real one, and what a client needs to reach them.
+"""Nodes with all four kinds of listeners, ours and real ones, and the properties with which clients reach them.
 
-Every node knows the users of ``USERS`` for PLAIN and SCRAM, takes tokens that ``TokenIssuer`` signs, and has a TLS
-certificate of an authority made for the run. ``admin`` is a super user for those who add an authorizer.
+Every node knows the users of ``USERS`` for PLAIN and SCRAM, accepts tokens that ``TokenIssuer`` signs, and has a TLS
+certificate of an authority created for the run. ``admin`` is a super user for tests that add an authorizer.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MODULES = {
 
 
 class TokenIssuer:
-    """Signs tokens with a key made for the run and writes the key set that checks them."""
+    """Signs tokens with a key created for the run, and writes the key set that verifies them."""
 
     def __init__(self, folder: Path, *, key_id: str = "key-1") -> None:
         self.key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -135,7 +135,7 @@ def secure_settings(
     issuer: TokenIssuer | None,
     mechanisms: Sequence[str] = MECHANISMS,
 ) -> dict[str, str]:
-    """The settings that both kinds of nodes have in common. Without a key store the TLS listeners are left out."""
+    """Return the common settings of both kinds of nodes. Without a key store, the TLS listeners are omitted."""
     listeners = [f"{protocol}://localhost:{port}" for protocol, port in ports.items()]
     listeners.append(f"CONTROLLER://localhost:{controller_port}")
     protocols = ["CONTROLLER:PLAINTEXT", *(f"{protocol}:{protocol}" for protocol in ports)]
@@ -204,7 +204,7 @@ def running_secure_barnabas(
     mechanisms: Sequence[str] = MECHANISMS,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[SecureNode]:
-    """Ours for the length of a ``with`` block."""
+    """Run our node for the duration of a ``with`` block."""
     files = _Files(folder, protocols)
     properties = folder / "server.properties"
     node = BarnabasNode(folder, properties=properties)
@@ -246,7 +246,7 @@ def running_secure_kafka(
     settings: Mapping[str, str] | None = None,
     version: str = KAFKA_VERSION,
 ) -> Iterator[SecureNode]:
-    """The real one for the length of a ``with`` block."""
+    """Run the real node for the duration of a ``with`` block."""
     files = _Files(folder, protocols)
     allowed = [
         f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={files.issuer.key_set.as_uri()}",

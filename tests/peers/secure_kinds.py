@@ -1,4 +1,4 @@
-"""Nodes of each kind that has listeners with and without logins, and who may log in there, for tests of our clients."""
+"""Nodes of each kind with listeners with and without logins, and their users, for tests of our clients."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RUNNING: dict[str, Callable[..., AbstractContextManager[SecureNode]]] = {
 
 @contextmanager
 def running_kind(kind: str, folder: Path) -> Iterator[SecureNode]:
-    """A node with rules, whose super user needs no login on the PLAINTEXT listener."""
+    """A node with ACLs, whose super user needs no login on the PLAINTEXT listener."""
     with RUNNING[kind](folder, settings=SETTINGS) as node:
         yield node
 
@@ -39,7 +39,7 @@ def running_kind(kind: str, folder: Path) -> Iterator[SecureNode]:
 def sasl_properties(
     peer: SecureNode, user: str, mechanism: str = "PLAIN", password: str | None = None, **more: Any
 ) -> dict[str, str]:
-    """What a client needs to log in over SASL_SSL."""
+    """Return the properties with which a client logs in over SASL_SSL."""
     return {
         "security.protocol": "SASL_SSL",
         "ssl.truststore.type": "PEM",

@@ -1,4 +1,4 @@
-"""Spark as others run it: a standalone cluster of one worker, and a Spark Connect server, from PySpark's own jars."""
+"""Separate Spark servers: a standalone cluster of one worker, and a Spark Connect server, from PySpark's own jars."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
 
 class _SparkProcess(NodeProcess):
-    """``port`` is where it is spoken to."""
+    """``port`` is the port that it listens on."""
 
     main_class: str
     memory = "256m"
@@ -41,7 +41,7 @@ class _SparkProcess(NodeProcess):
         options = [*_JVM, f"-Xmx{self.memory}", f"-Dlog4j2.configurationFile={log4j}", *_module_options()]
         environment = {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_LOCAL_DIRS": str(self.folder)}
         environment["PYSPARK_PYTHON"] = sys.executable
-        environment["SPARK_SCALA_VERSION"] = "2.13"  # Spark's scripts tell it; without it no executor is started.
+        environment["SPARK_SCALA_VERSION"] = "2.13"  # Spark's scripts set it; without it no executor starts.
         return [
             "env",
             *(f"{name}={value}" for name, value in environment.items()),
@@ -68,7 +68,7 @@ class SparkMaster(_SparkProcess):
 
 
 class SparkWorker(_SparkProcess):
-    """Executors get what is left of one core and 1 GB."""
+    """Executors receive the rest of one core and 1 GB."""
 
     main_class = "org.apache.spark.deploy.worker.Worker"
     says_ready = "Successfully registered with master"
@@ -83,7 +83,7 @@ class SparkWorker(_SparkProcess):
 
 
 class SparkConnectServer(_SparkProcess):
-    """With the jars that a worker of ours would bring along, and Python for functions in Python."""
+    """A Spark Connect server with the jars that our worker would add, and with Python for Python functions."""
 
     main_class = "org.apache.spark.deploy.SparkSubmit"
     memory = "1g"
@@ -124,7 +124,7 @@ def running_cluster(folder: Path) -> Iterator[SparkMaster]:
 
 
 def _module_options() -> list[str]:
-    """What Spark's own scripts open for it."""
+    """Return the JVM options with which Spark's own scripts open packages."""
     opened: tuple[str, ...] = (
         "java.lang",
         "java.lang.invoke",

@@ -1,11 +1,11 @@
-"""Quorum transcripts: each file of ``quorum/`` is a list of commands, each followed by what it made happen.
+"""Quorum transcripts: each file of ``quorum/`` is a list of commands, each followed by its effects.
 
 A block is a command line, ``----``, and the expected lines. With ``REWRITE_SCENARIOS=1`` in the environment the files
-are written again instead of compared; the difference is then reviewed like any other change.
+are rewritten instead of compared; the difference is then reviewed like any other change.
 
 Commands: ``voters 1 2 3`` (and ``static``, ``observers 100``) · ``start 1`` · ``run 1000`` (ms) · ``append 1 a b`` ·
 ``crash 1`` · ``partition 1 | 2 3`` · ``heal`` · ``snapshot 1`` · ``resign 1`` · ``status``.
-Fetches that bring nothing new are not shown, and a message that is sent again in a block only counts.
+Fetches without news are not shown, and repeated messages in a block are only counted.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Interpreter:
 
 
 def play(text: str) -> str:
-    """The same file with what happens now after each command."""
+    """Return the same file with the current effects of each command."""
     interpreter = Interpreter()
     written: list[str] = []
     in_expected = False
@@ -136,7 +136,7 @@ def play(text: str) -> str:
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.txt")), ids=lambda path: path.stem)
-def test_the_transcript_is_what_happens(path: Path) -> None:
+def test_the_run_equals_its_transcript(path: Path) -> None:
     expected = path.read_text()
     happened = play(expected)
     if os.environ.get("REWRITE_SCENARIOS"):

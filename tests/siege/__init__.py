@@ -1,1 +1,1 @@
-"""A node under siege: a catalogue of hostile inputs, and what a well-behaved client feels of each."""
+"""A node under siege: a catalogue of hostile inputs, and the effect of each on a well-behaved client."""

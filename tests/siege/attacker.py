@@ -1,7 +1,7 @@
-"""Carries out one entry of the catalogue: ``python -m tests.siege.attacker NAME SCENE SECONDS SEED``.
+"""Executes one entry of the catalogue: ``python -m tests.siege.attacker NAME SCENE SECONDS SEED``.
 
-A process of its own, so that it shares no interpreter with the well-behaved client. It prepares what it sends, prints
-``ready``, begins when a line comes, stops by itself, and prints what it did as JSON.
+It is a separate process, so that it shares no interpreter with the well-behaved client. It prepares its payloads,
+prints ``ready``, begins when it reads a line, stops after the given time, and prints its counts as JSON.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["Attack"]
 
 _PAUSE_S = 0.002
 _YIELDS = 5
-"""An attacker has a machine of its own: here it leaves the processors to the node and to the well-behaved client."""
+"""A real attacker has its own machine: here it yields the processors to the node and to the well-behaved client."""
 
 
 class Attack:
-    """One entry under way: so many connections, what each has still to send, and counts."""
+    """One running entry: its connections, what each still has to send, and counts."""
 
     def __init__(self, entry: Entry, scene: Scene, rng: random.Random) -> None:
         self.entry = entry
@@ -112,7 +112,7 @@ def _connect(entry: Entry, port: int) -> socket.socket:
 
 
 class _Stream:
-    """One connection: sends payload after payload, as its way says."""
+    """One connection: it sends payload after payload in the way of the entry."""
 
     def __init__(self, connection: socket.socket, payloads: list[bytes], way: Way, number: int) -> None:
         self.connection = connection
@@ -153,7 +153,7 @@ class _Stream:
             self._load()
 
     def read(self, attack: Attack) -> bool:
-        """False when the node closed the connection."""
+        """Return False if the node closed the connection."""
         if self._way is Way.NEVER_READ:
             return True
         try:
@@ -168,7 +168,7 @@ class _Stream:
         return True
 
     def _count(self, data: bytes, attack: Attack) -> None:
-        """Answers are frames; only their sizes are looked at."""
+        """Answers are frames; only their sizes are read."""
         if self._unread >= len(data):
             self._unread -= len(data)
             ended = not self._unread

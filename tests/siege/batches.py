@@ -1,4 +1,4 @@
-"""Record batches that take much work, from a user who may write to a topic."""
+"""Record batches that need much work, from a user that may write to a topic."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _HOUR_MS = 3_600_000
 
 
 def produced(make: Callable[[int], list[bytes]], *, partition: int = 0) -> Payloads:
-    """A request for each batch that ``make`` builds for a time in ms."""
+    """Return a request for each batch that ``make`` builds for a time in ms."""
     return lambda scene, rng: [
         request(
             ProduceRequest(

@@ -1,4 +1,4 @@
-"""What a stranger can send before a login: to SASL listeners, and through TLS."""
+"""Inputs of a client without a login: to SASL listeners, and through TLS."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.siege.stage import CONTROLLER, Scene
 __all__ = ["BEFORE_LOGIN"]
 
 _LARGEST = 500 * 1024
-"""Kafka takes 512 KB before a login (``sasl.server.max.receive.size``)."""
+"""Kafka accepts 512 KB before a login (``sasl.server.max.receive.size``)."""
 _HANDSHAKE = request(SaslHandshakeRequest(mechanism="PLAIN"), 1)
 
 

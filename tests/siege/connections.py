@@ -1,4 +1,4 @@
-"""What a stranger can do with connections: many, half open, slow, of no use."""
+"""Attacks with connections alone: many, half open, slow or unused ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.siege.stage import CONTROLLER, Scene
 __all__ = ["CONNECTIONS"]
 
 _CLIENT_HELLO = bytes.fromhex("16030100c8010000c40303") + bytes(range(32)) + b"\0"
-"""The beginning of a TLS handshake that never goes on."""
+"""The beginning of a TLS handshake that never continues."""
 
 
 def _broken_tls(scene: Scene, rng: Random) -> list[bytes]:

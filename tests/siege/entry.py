@@ -1,4 +1,4 @@
-"""One hostile input: what is sent, to which listener, as whom, and how."""
+"""One hostile input: the payloads, the listener, the user, and the way of sending."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Payloads = Callable[[Scene, Random], list[bytes]]
 
 
 class Way(Enum):
-    """What a connection does with its payloads, in turn."""
+    """How a connection sends its payloads, in turn."""
 
     EXCHANGE = "send one, wait for the answer, send the next"
     PIPELINE = "send one after the other and read the answers"
@@ -26,7 +26,7 @@ class Way(Enum):
 
 @dataclass(frozen=True)
 class Entry:
-    """``user`` None: before a login, or on a listener that has none."""
+    """``user`` None: before a login, or on a listener without logins."""
 
     name: str
     listener: str

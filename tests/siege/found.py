@@ -1,4 +1,4 @@
-"""What the search (``tests.siege.search``) found to cost the most processor time for a byte."""
+"""The inputs for which the search (``tests.siege.search``) measured the most processor time a byte."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pieces of hostile frames: raw headers, varints, tagged fields, batches that claim more than they hold."""
+"""Pieces of hostile frames: raw headers, varints, tagged fields, batches that declare more than they contain."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def request(message: Message, version: int | None = None) -> bytes:
 
 
 def sized(key: ApiKey, version: int, body: bytes, *, header_tags: bytes | None = None) -> bytes:
-    """A frame with a right header and any body; ``header_tags`` in place of the header's tagged fields."""
+    """Return a frame with a valid header and any body; ``header_tags`` replaces the header's tagged fields."""
     header = RequestHeader(request_api_key=key, request_api_version=version, correlation_id=7, client_id="siege")
     encoded = header.encode(request_header_version(key, version))
     if header_tags is not None:
@@ -48,14 +48,14 @@ def sized(key: ApiKey, version: int, body: bytes, *, header_tags: bytes | None =
 
 
 def tags(total: int, size: int = 0) -> bytes:
-    """A section of tagged fields that nobody knows, of about ``total`` bytes; ``size`` is that of each value."""
+    """Return a section of unknown tagged fields, of about ``total`` bytes; ``size`` is that of each value."""
     one = len(varint(1000)) + len(varint(size)) + size
     count = max(total // one, 1)
     return varint(count) + (varint(1000) + varint(size) + bytes(size)) * count
 
 
 def batch_of(section: bytes, count: int, *, compression: Compression = Compression.NONE, now_ms: int = 0) -> bytes:
-    """A record batch with any section of records under a right header."""
+    """Return a record batch with any section of records under a valid header."""
     return with_header(
         compress(compression, section),
         base_offset=0,
@@ -72,6 +72,6 @@ def batch_of(section: bytes, count: int, *, compression: Compression = Compressi
 
 
 def record(headers: bytes = b"\0", value: bytes = b"", offset_delta: int = 0) -> bytes:
-    """One record; ``headers`` begins with their count."""
+    """Return one record; ``headers`` begins with their count."""
     body = b"\0" + zigzag(0) + zigzag(offset_delta) + zigzag(-1) + zigzag(len(value)) + value + headers
     return zigzag(len(body)) + body

@@ -1,7 +1,8 @@
 """A hostile input as a few numbers, so that a search can change them one at a time.
 
-``RequestGenome`` fills the declaration of a request: so many elements in an array of each depth, so long strings, so
-many tagged fields in each structure. ``BatchGenome`` is a record batch. Both become bytes in one way only.
+``RequestGenome`` fills the declaration of a request. Its numbers set the elements in an array of each depth, the length
+of strings, and the tagged fields in each structure. ``BatchGenome`` is a record batch. Both are encoded
+deterministically.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class RequestGenome:
     tag_size: int = 0
 
     def body(self) -> bytes:
-        """The frame's content: header and body, at most about a megabyte."""
+        """Return the frame's content: header and body, at most about a megabyte."""
         key = ApiKey(self.api_key)
         module = import_module(f"barnabas.protocol.messages.{key.name.lower()}")
         message = _filled(getattr(module, f"{API_TABLE[key].name}Request"), self, 0)
@@ -43,7 +44,7 @@ class RequestGenome:
         return encoded
 
     def size(self) -> int:
-        """About so many bytes."""
+        """The approximate size in bytes."""
         structure = self.string + self.tagged * (3 + self.tag_size) + 4
         return structure * (1 + self.outer * (1 + self.inner))
 
@@ -64,7 +65,7 @@ class BatchGenome:
     header_size: int = 0
     value: int = 0
     shift: int = 0
-    """Added to the offset deltas: then the batch has to be numbered anew."""
+    """Added to the offset deltas: the broker must then assign the offsets again."""
 
     def batch(self, now_ms: int) -> bytes:
         one = zigzag(self.header_size) + bytes(self.header_size) + zigzag(0)
@@ -74,7 +75,7 @@ class BatchGenome:
         return batch_of(section, self.records, compression=Compression(self.codec), now_ms=now_ms)
 
     def size(self) -> int:
-        """About so many bytes, before they are compressed."""
+        """The approximate size in bytes before compression."""
         return self.records * (8 + self.value + self.headers * (2 + self.header_size))
 
     def mutated(self, rng: Random) -> BatchGenome:
@@ -91,11 +92,11 @@ TARGETS: tuple[Target, ...] = (
     *((BatchGenome, codec) for codec in range(5)),
     *((RequestGenome, int(key)) for key in _APIS),
 )
-"""What a genome may attack: batches by their compression, requests by their API."""
+"""The targets of a genome: batches by their compression, requests by their API."""
 
 
 def random_genome(rng: Random, target: Target | None = None) -> Genome:
-    """``target`` None: any of them, batches more often than a single API."""
+    """``target`` None: any target, batches more often than a single API."""
     if target is None:
         target = rng.choice(TARGETS[:5]) if rng.random() < 0.4 else rng.choice(TARGETS[5:])
     kind, number = target

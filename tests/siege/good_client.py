@@ -1,7 +1,7 @@
-"""A well-behaved client: it produces, fetches and asks for metadata at a steady rate, and notes how long each took.
+"""A well-behaved client: it produces, fetches and requests metadata at a steady rate, and records the latencies.
 
 On a machine with other work a request is also late because the client or the node's loop waited for a processor. Linux
-counts these waits for each thread, so that every request is noted twice: as the clock says, and without them.
+counts these waits for each thread, so that every request is recorded twice: by the clock, and without these waits.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _INTERVAL_S = 0.01
 
 
 class Latencies(NamedTuple):
-    """Of some requests. ``own``: without the time in which the client or the node's loop waited for a processor."""
+    """Latencies of some requests. ``own``: without the time in which the client or the node's loop waited for a
+    processor."""
 
     median_s: float
     worst_s: float
@@ -39,24 +40,24 @@ class Latencies(NamedTuple):
 
     @classmethod
     def of(cls, times: list[tuple[float, float]]) -> Latencies:
-        """Of how long each took, and how much of it was a wait for a processor."""
+        """Compute the latencies from (duration, wait for a processor) of each request."""
         taken = [took for took, _ in times]
         own = [max(took - waited, 0.0) for took, waited in times]
         return cls(median(taken), max(taken), median(own), max(own), len(times))
 
 
 class GoodRequests(Protocol):
-    """What a well-behaved client asks for, in turn."""
+    """The requests of a well-behaved client, in turn."""
 
     def turns(self) -> Sequence[Callable[[int], None]]:
-        """Each takes a number that counts up, and raises when the answer is not right."""
+        """Return the requests. Each accepts an increasing number, and raises if the answer is wrong."""
         ...
 
     def close(self) -> None: ...
 
 
 class GoodClient:
-    """Works on a thread of its own. A failed request ends it, and is raised by ``between``."""
+    """Works on its own thread. A failed request ends it, and ``between`` raises the error."""
 
     def __init__(self, requests: GoodRequests, loop_pid: int | None) -> None:
         """``loop_pid``: a process whose first thread answers all requests."""
@@ -75,7 +76,8 @@ class GoodClient:
         self._requests.close()
 
     def between(self, *spans: tuple[float, float]) -> Latencies:
-        """Of the requests that began in these spans (``perf_counter``). One that is still waiting counts so far."""
+        """Return the latencies of requests that began in these spans (``perf_counter``). A waiting request counts with
+        its time so far."""
         if self.failure is not None:
             raise RuntimeError("the well-behaved client failed") from self.failure
         waiting_since = self._began
@@ -90,7 +92,7 @@ class GoodClient:
         return Latencies.of(times or [(sum(end - start for start, end in spans), 0.0)])
 
     def is_idle(self) -> bool:
-        """Whether the last request has been answered, or has failed."""
+        """Return whether the last request has been answered, or has failed."""
         began = self._began
         return self.failure is not None or began is None or time.perf_counter() - began < 0.05
 
@@ -113,7 +115,7 @@ class GoodClient:
 
 
 class KafkaRequests:
-    """Produce, fetch what was produced, and metadata, of ``alice``."""
+    """The requests of ``alice``: produce, fetch the produced record, and metadata."""
 
     def __init__(self, scene: Scene) -> None:
         self._client = logged_in(scene.ports["SASL_PLAINTEXT"], ALICE)
@@ -148,7 +150,7 @@ class KafkaRequests:
 
 
 class RestRequests:
-    """What a tool asks a Connect worker for."""
+    """The requests of a tool to a Connect worker."""
 
     def __init__(self, scene: Scene) -> None:
         self._connection = HTTPConnection("127.0.0.1", scene.ports[REST], timeout=60)

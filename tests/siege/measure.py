@@ -1,4 +1,4 @@
-"""What an attack does to the node: its memory, processor time, log lines, and leadership."""
+"""Measures the effects of an attack on the node: memory, processor time, log lines, and leadership."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def memory_bytes(pid: int) -> int:
-    """Resident memory of a process."""
+    """Return the resident memory of a process."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
 
 
 def cpu_s(pid: int) -> float:
-    """Processor time that a process has used, in user and in kernel mode."""
+    """Return the processor time that a process has used, in user and in kernel mode."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 
 
 class CoreWaits:
-    """How long the calling thread, and the first thread of a process, were ready to run and had no processor.
+    """Measures how long the calling thread, and the first thread of a process, were ready to run without a processor.
 
-    Linux counts it: the second number of ``schedstat``. Zero where it does not.
+    Linux counts it in the second number of ``schedstat``; elsewhere it is zero.
     """
 
     def __init__(self, pid: int | None) -> None:
@@ -60,7 +60,7 @@ class Watch:
                 self._memory_max = max(self._memory_max, memory_bytes(self._pid))
 
     def end(self) -> tuple[int, int, float]:
-        """Bytes of memory at most beyond those before, bytes of log, seconds of processor time."""
+        """Return the maximal growth in bytes of memory, the bytes of log, and the seconds of processor time."""
         self._is_over.set()
         self._thread.join()
         grown = self._memory_max - self._memory_before
@@ -68,7 +68,8 @@ class Watch:
 
 
 def settle(pid: int, *, at_most_s: float = 20.0) -> None:
-    """Wait until the process is nearly idle, so that one attack is not measured by what the one before left."""
+    """Wait until the process is nearly idle, so that leftovers of an attack do not affect the measurement of the
+    next."""
     deadline = time.monotonic() + at_most_s
     while time.monotonic() < deadline:
         before = cpu_s(pid)

@@ -1,4 +1,5 @@
-"""Requests of brokers and controllers from those who are neither, on the controller's listener and on others."""
+"""Inter-node requests from clients that are neither broker nor controller, on the controller's listener and on
+others."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ MIB = 1024 * 1024
 BENCHMARKS = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks"
 _ONE_LOOP = "ours"
 Figures: TypeAlias = dict[str, Any]
-"""Of one entry, as ``siege.json`` has them."""
+"""The figures of one entry, as in ``siege.json``."""
 _NAMES = {"ours": "barnabas", "kafka": "Kafka 4.3.1"}
 
 
@@ -40,7 +40,7 @@ def line_of(kind: str, outcome: Outcome) -> str:
 def write_report(results: Mapping[str, Sequence[Outcome]], *, seconds: float, seed: int) -> None:
     """Write all figures and the table of docs/benchmarks/siege.md.
 
-    Entries that this run did not carry out keep their figures, so a run may stop, or be for some of them only.
+    Entries that this run did not execute keep their figures, so a run may stop early or cover only some entries.
     """
     figures = _known_figures()
     for kind, outcomes in results.items():
@@ -89,17 +89,17 @@ def _figures(outcome: Outcome) -> Figures:
 
 _NOTES = (
     "- **median x**: the client's median latency during the attack, as a multiple of that in the 0.6 s before and the "
-    "0.6 s after. Bar: 2, or below 1 ms.",
-    "- **worst**: its longest request. Bar: 250 ms.",
-    "- **own**: the same two without the time in which the client or the node's loop was ready to run and had no "
+    "0.6 s after. Bound: 2, or below 1 ms.",
+    "- **worst**: its longest request. Bound: 250 ms.",
+    "- **own**: the same two without the time in which the client or the node's loop was ready to run and waited for a "
     "processor (Linux counts it for each thread). Only for barnabas, where one thread answers all requests. Waits that "
-    "the node's other threads cause are left out, too.",
-    "- **memory**: what the process grew by. Bar: 3 times the bytes in flight, or 16 MB.",
+    "the node's other threads cause are excluded, too.",
+    "- **memory**: the growth of the process. Bound: 3 times the bytes in flight, or 16 MB.",
     "- **CPU**: processor time of the node for each byte that the attacker sent.",
     "- The log may grow by 1 MB a minute, and no leader may change; a Connect worker may not leave its group.",
     "- Under **breaks**, **answers** says that the process no longer answered a well-behaved client within 60 s, or "
-    "ended. It was started again for the next entry.",
-    "- **tries**: an entry that broke a bar was repeated at most twice; the best attempt is in the table.",
+    "ended. It was restarted for the next entry.",
+    "- **tries**: an entry that exceeded a bound was repeated at most twice; the best attempt is in the table.",
     "- Empty cells were not measured.",
 )
 
@@ -114,9 +114,9 @@ def _page(results: Mapping[str, Sequence[Figures]], machine: str) -> str:
     lines = [
         "# Hostile input",
         "",
-        "Written by `make siege KIND=both ARGS=--write`. One entry of the catalogue (`tests/siege`) goes on for "
-        f"{_seconds(results)} s while a well-behaved client asks for something every 10 ms: it produces, fetches and "
-        "asks for metadata, or reads from the REST API of a Connect worker.",
+        "Written by `make siege KIND=both ARGS=--write`. One entry of the catalogue (`tests/siege`) runs for "
+        f"{_seconds(results)} s while a well-behaved client sends a request every 10 ms: it produces, fetches and "
+        "requests metadata, or reads from the REST API of a Connect worker.",
         "",
         f"Machine: {machine}, which had other work during some of the entries. The seed of each entry is in "
         "`siege.json`. Compare the columns of one line, not the figures of different pages.",
@@ -156,7 +156,7 @@ def _cells(kind: str, found: Figures | None) -> str:
 
 
 def _ratio(found: Figures, prefix: str = "") -> str:
-    """Of a process that no longer answers there is no calm time to compare with."""
+    """A process that no longer answers has no calm time to compare with."""
     if found["why_over"]:
         return "-"
     return f"{found[f'{prefix}median_ms'] / max(found[f'{prefix}calm_median_ms'], 0.001):.1f}"
@@ -164,5 +164,5 @@ def _ratio(found: Figures, prefix: str = "") -> str:
 
 def _summary(kind: str, rows: Sequence[Figures]) -> str:
     broken, own = (sum(bool(found[breaks]) for found in rows) for breaks in ("breaks", "own_breaks"))
-    left = f"; in {own} when waits for a processor are left out" if kind == _ONE_LOOP else ""
-    return f"{_NAMES[kind]} breaks a bar in {broken} of {len(rows)} entries{left}.\n"
+    left = f"; in {own} without waits for a processor" if kind == _ONE_LOOP else ""
+    return f"{_NAMES[kind]} exceeds a bound in {broken} of {len(rows)} entries{left}.\n"

@@ -62,9 +62,9 @@ from tests.siege.stage import BOB, CONTROLLER, GROUP, MALLORY, OWN_TOPIC, Scene
 __all__ = ["REQUESTS"]
 
 _MANY = 90_000
-"""Just below what a client may name in one request (``barnabas.request.max.elements``)."""
+"""Just below the limit of names in one request (``barnabas.request.max.elements``)."""
 _MANY_AT_ONCE = 19_900
-"""Just below what may be named where the request is decided as a whole."""
+"""Just below the limit of names where the request is decided as a whole."""
 _TOO_MANY = 2_000_000
 _SASL = "SASL_PLAINTEXT"
 

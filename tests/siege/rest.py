@@ -1,6 +1,5 @@
-"""What a stranger can send to the REST API of a Connect worker: large, deep, slow and odd bodies, and odd heads.
-
-The worker's listener is plain and asks nobody who they are, as by default. Signed is only what workers send each other.
+"""Hostile inputs to the REST API of a Connect worker: large, deep, slow and odd bodies, and odd heads. The worker's
+listener is plain and without authentication, as by default. Only requests between workers are signed.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ def _loggers(scene: Scene, rng: Random) -> list[bytes]:
 
 
 def _unfinished(scene: Scene, rng: Random) -> list[bytes]:
-    """Half of a body that is announced whole."""
+    """Return half of the announced body."""
     return [_head("POST", "/connectors", _JSON, f"Content-Length: {MIB}") + b" " * (MIB // 2)]
 
 

@@ -1,4 +1,4 @@
-"""A hostile HTTP request as a few numbers, and what a Connect worker spends on it."""
+"""A hostile HTTP request as a few numbers, and the processor time of a Connect worker for it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _SHAPES: tuple[Callable[[int, str], str], ...] = (
     lambda count, text: "[" + f'{{"a": "{text}"}},' * count + "{}]",
     lambda count, text: '{"level": "' + text * count + '"}',
 )
-"""Bodies: so many elements, with so much text in each."""
+"""The bodies, by the number of elements and the text size in each."""
 _DONE_WITHIN_S = 20.0
 
 
@@ -65,7 +65,7 @@ class RestGenome:
     segments: int = 0
     query: int = 0
     chunk: int = 0
-    """Bytes in each chunk of the body; 0: the head says how long it is."""
+    """Bytes in each chunk of the body; 0: the head contains the length."""
 
     def request(self) -> bytes:
         """The whole request. Its connection ends with the answer."""
@@ -85,7 +85,7 @@ class RestGenome:
         return "\r\n".join((*head, "", "")).encode() + body
 
     def size(self) -> int:
-        """About so many bytes."""
+        """The approximate size in bytes."""
         overhead = 1 if not self.chunk else 1 + 6 // self.chunk
         head = self.fields * (8 + self.field_size) + 5 * self.segments + 4 * self.query
         return head + self.count * (self.text + 8) * overhead
@@ -105,7 +105,7 @@ def random_rest_genome(rng: Random, route: int) -> RestGenome:
 
 
 def cost_s(data: bytes) -> float:
-    """Processor time from the first byte to the end of the answer, of all threads."""
+    """Return the processor time of all threads from the first byte to the end of the answer."""
     began = time.process_time()
     asyncio.run(_answered(data))
     return time.process_time() - began
@@ -146,7 +146,7 @@ async def _answered(data: bytes) -> None:
 
 
 class _Transport(asyncio.Transport):
-    """Takes the answer, and gives nothing while the worker does not read."""
+    """Receives the answer, and sends nothing while the worker does not read."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,8 +1,8 @@
-"""Carries out the catalogue against a running node and judges what the well-behaved client felt.
+"""Executes the catalogue against a running node, and compares the effects on the well-behaved client with the bounds.
 
-Latencies in peace are measured before and after each attack. An entry that breaks a bar is repeated, for the machine
-may have been busy with something else; the best attempt counts, and the number of attempts is reported. One that the
-node does not live through breaks the bar ``answers``, and the stage has to be built anew for the entries behind it.
+Calm latencies are measured before and after each attack. An entry that exceeds a bound is repeated, because the machine
+may have been busy; the best attempt counts, and the number of attempts is reported. An entry that ends the node breaks
+the bound ``answers``, and a new stage is built for the entries after it.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ _CALM_S = 0.6
 """Before the attack and again after it."""
 _AFTER_S = 0.5
 _SERVED_WITHIN_S = 30.0
-"""After an attack; one that keeps everybody waiting longer has ended the stage."""
+"""The limit after an attack; an attack that blocks clients for longer has ended the stage."""
 _ATTEMPTS = 3
 _MEMORY_FREE = 16 * MIB
-"""Memory that may be taken whatever was sent: allocators take it in pieces of such sizes."""
+"""Memory growth that is always allowed: allocators reserve memory in pieces of such sizes."""
 _LOG_WINDOW_S = 30.0
-"""Lines are limited in windows of up to so long: a burst at the beginning of one says nothing about a minute."""
+"""The longest window of log limits: a burst at the beginning of one is not representative of a minute."""
 _MEDIAN_FREE_S = 0.001
-"""A median below this is not felt, whatever its ratio."""
+"""A median below this is not noticeable, whatever its ratio."""
 
 
 class Outcome(NamedTuple):
-    """What one entry did."""
+    """The measured effects of one entry."""
 
     name: str
     calm: Latencies
@@ -62,7 +62,7 @@ class Outcome(NamedTuple):
     leader_changes: int
     attempts: int = 1
     why_over: str = ""
-    """What the well-behaved client, or the process, failed with; the figures end there."""
+    """The error of the well-behaved client or of the process; the figures end there."""
 
     @property
     def median_ratio(self) -> float:
@@ -77,11 +77,11 @@ class Outcome(NamedTuple):
         return 1e9 * self.cpu_s / max(self.sent, 1)
 
     def failures(self) -> list[str]:
-        """The bars that it breaks."""
+        """Return the bounds that it exceeds."""
         return [name for name, holds in BARS.items() if not holds(self)]
 
     def own_failures(self) -> list[str]:
-        """The bars that it breaks when waits for a processor are left out."""
+        """Return the bounds that it exceeds if waits for a processor are subtracted."""
         calm, besieged = (
             it._replace(median_s=it.own_median_s, worst_s=it.own_worst_s) for it in (self.calm, self.besieged)
         )
@@ -99,13 +99,14 @@ BARS: dict[str, Callable[[Outcome], bool]] = {
 
 
 class NotServed(Exception):
-    """The process runs, and the well-behaved client waits and waits."""
+    """The process runs, but the well-behaved client receives no answer."""
 
 
 class Besieged(NamedTuple):
     """A process under siege: a node, or a Connect worker.
 
-    ``has_one_loop``: its first thread answers all requests. ``leadership`` is the same as long as nothing changes.
+    ``has_one_loop``: its first thread answers all requests. ``leadership`` is constant as long as leadership does not
+    change.
     """
 
     process: NodeProcess
@@ -131,7 +132,7 @@ def besiege(
     seed: int,
     tell: Callable[[Outcome], None],
 ) -> list[Outcome]:
-    """Carry out entries until one of them ends the stage, whose outcome is the last then."""
+    """Execute entries until one of them ends the stage; its outcome is then the last."""
     good = GoodClient(target.requests, target.process.pid if target.has_one_loop else None)
     outcomes: list[Outcome] = []
     try:
@@ -148,7 +149,8 @@ def besiege(
 
 
 def _best_of(attempt: Callable[[], Outcome]) -> Outcome:
-    """The first that holds all bars, or the one that breaks the fewest. After one that ends the stage there is none."""
+    """Return the first attempt within all bounds, or the one that exceeds the fewest. An attempt that ends the stage is
+    the last."""
     made: list[Outcome] = []
     while not made or (made[-1].failures() and len(made) < _ATTEMPTS):
         made.append(attempt())
@@ -163,7 +165,7 @@ def _carry_out(target: Besieged, scene: Scene, good: GoodClient, entry: Entry, s
     try:
         return _attack(target, scene, good, entry, seconds, seed)
     except (AssertionError, ConnectionError, RuntimeError, TimeoutError, FileNotFoundError, NotServed) as error:
-        # ``FileNotFoundError``: of a process that has ended there is nothing to read.
+        # ``FileNotFoundError``: the process has ended.
         why = error if good.failure is None else good.failure
         if good.failure is None and target.process.is_running and not isinstance(error, NotServed):
             raise
@@ -218,15 +220,15 @@ def _attack(target: Besieged, scene: Scene, good: GoodClient, entry: Entry, seco
 
 
 def _leadership(target: Besieged) -> object:
-    """Raises NotServed when the process does not answer: an attack may leave it so busy that it answers too late."""
+    """Raise NotServed if the process does not answer: an attack may leave it so busy that it answers too late."""
     try:
         return target.leadership()
     except TimeoutError as error:
-        raise NotServed("the question who leads was not answered in time") from error
+        raise NotServed("the leadership request was not answered in time") from error
 
 
 def _peace() -> tuple[float, float]:
-    """A span in which there is no attack."""
+    """Wait for a span without an attack, and return its bounds."""
     began = time.perf_counter()
     time.sleep(_CALM_S)
     return began, time.perf_counter()
@@ -239,7 +241,8 @@ def _attacker(entry: Entry, scene: Scene, seconds: float, seed: int) -> subproce
 
 
 def members_of_worker(scene: Scene) -> tuple[str, list[str]]:
-    """The worker's group: its state, and the member id that a worker receives anew when it was thrown out."""
+    """Return the state of the worker's group, and the member id, which changes when a worker is removed from the
+    group."""
     client = logged_in(scene.ports["SASL_PLAINTEXT"], ADMIN)
     (group,) = client.call(DescribeGroupsRequest(groups=[WORKER_GROUP]), 5).groups
     client.close()

@@ -1,10 +1,11 @@
-"""``python -m tests.siege.search --evaluations 300``: looks for inputs that cost a node the most processor time a byte.
+"""``python -m tests.siege.search --evaluations 300``: searches for inputs that cost a node the most processor time a
+byte.
 
-Hill climbing with restarts: a genome is changed in one number at a time, and a change that costs more is kept. The cost
-is the processor time of what a node does with the bytes before it asks who may do what: the limits, the decoder, the
-check of a batch; and all that a Connect worker does with an HTTP request of a stranger. What is refused early costs
-little, so the search moves to what the limits leave. The seed is drawn and printed; each API, each compression and each
-route of the REST API has so many evaluations. The worst are written to ``found.json``, which the catalogue reads.
+Hill climbing with restarts: one number of a genome is changed at a time, and a change that costs more is kept. The cost
+is the processor time that a node spends on the bytes before authorization: the limits, the decoder, the check of a
+batch; and all processing of a stranger's HTTP request by a Connect worker. Early refusals cost little, so the search
+moves to inputs that the limits allow. The seed is drawn and printed; each API, each compression and each route of the
+REST API has the given number of evaluations. The worst are written to ``found.json``, which the catalogue reads.
 """
 
 from __future__ import annotations
@@ -41,22 +42,22 @@ _NOW_MS = 1_700_000_000_000
 _LIMITS = RequestLimits()
 _HANDLERS = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
 _SMALLEST = 200
-"""Below so many bytes the fixed cost of a request says everything."""
+"""Below this size in bytes, the fixed cost of a request dominates."""
 _LARGEST = 512 * 1024
 _UNPACKED_MAX = 512 * 1024
 _LONG_S = 0.05
 _PATIENCE = 25
 _SMALLEST_HTTP = 2000
-"""A request costs about a millisecond whatever is in it."""
+"""A request costs about a millisecond whatever it contains."""
 PARTS: dict[str, tuple[tuple[Target, ...], int]] = {
     "node": (TARGETS, 12),
     "rest": (tuple((RestGenome, route) for route in range(len(ROUTES))), 6),
 }
-"""What is searched, and how many of the worst are kept."""
+"""The searched part, and how many of its worst inputs are kept."""
 
 
 def cost_ns_per_byte(genome: AnyGenome) -> float:
-    """Processor time for a byte sent; 0 for what cannot be sent."""
+    """Return the processor time for each sent byte, or 0 for inputs that cannot be sent."""
     if genome.size() > _UNPACKED_MAX:
         return 0.0
     if isinstance(genome, RestGenome):
@@ -71,7 +72,7 @@ def cost_ns_per_byte(genome: AnyGenome) -> float:
     if len(data) > _LARGEST:
         return 0.0
     best = float("inf")
-    for _ in range(2):  # Twice: the first request of a version compiles its reader.
+    for _ in range(2):  # Run twice: the first request of a version compiles its reader.
         began = time.process_time()
         _work(genome, data)
         best = min(best, time.process_time() - began)
@@ -81,7 +82,7 @@ def cost_ns_per_byte(genome: AnyGenome) -> float:
 
 
 def _work(genome: BatchGenome | RequestGenome, data: bytes) -> None:
-    """What a node does with the bytes."""
+    """Process the bytes as a node does."""
     try:
         if isinstance(genome, BatchGenome):
             validate_produced(data, ProduceRules(), now_ms=_NOW_MS, partition="t-0")
@@ -101,7 +102,7 @@ def _work(genome: BatchGenome | RequestGenome, data: bytes) -> None:
 
 
 class Found(NamedTuple):
-    """The worst of one target, and after how many evaluations."""
+    """The worst input of one target, and the evaluations needed to find it."""
 
     cost: float
     genome: AnyGenome
@@ -114,7 +115,7 @@ def search(
     targets: Sequence[Target] = TARGETS,
     tell: Callable[[Found], None] = lambda found: None,
 ) -> list[Found]:
-    """The worst input of each target, the most costly first. Each target is evaluated so many times."""
+    """Return the worst input of each target, the most costly first. Each target has the given number of evaluations."""
     found = []
     for target in targets:
         worst = _worst_of(target, Random(f"{seed} {target[0].__name__} {target[1]}"), evaluations)
@@ -153,9 +154,9 @@ def _random(rng: Random, target: Target) -> AnyGenome:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.siege.search", description=__doc__)
-    parser.add_argument("--evaluations", type=int, default=300, help="of each API, compression and route")
+    parser.add_argument("--evaluations", type=int, default=300, help="evaluations of each API, compression and route")
     parser.add_argument("--seed", type=int, default=None)
-    parser.add_argument("--only", choices=tuple(PARTS), default=None, help="search this part; the other one stays")
+    parser.add_argument("--only", choices=tuple(PARTS), default=None, help="search only this part, keep the other")
     parser.add_argument("--write", action="store_true", help="write the worst to found.json")
     given = parser.parse_args()
     seed = given.seed if given.seed is not None else SystemRandom().randrange(2**31)

@@ -1,8 +1,8 @@
-"""The node that is besieged, ours or a real Kafka: all kinds of listeners, an authorizer, users with few rights.
+"""The node under siege, ours or a real Kafka: all kinds of listeners, an authorizer, users with few rights.
 
 ``alice`` is the well-behaved client. ``mallory`` may write to one topic, read it, and use one group. ``bob`` may log
-in and has no right at all. ``ANONYMOUS`` is whoever connects to a listener without SASL, and has no right either:
-brokers and controllers log in.
+in and has no right at all. ``ANONYMOUS`` is any client of a listener without SASL, and has no right either: brokers and
+controllers log in.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _USERS = (ADMIN, ALICE, BOB, MALLORY)
 
 
 class Scene(NamedTuple):
-    """What an attacker must know of a running stage: ports by listener, ids of topics."""
+    """The facts that an attacker needs about a running stage: ports by listener, ids of topics."""
 
     ports: dict[str, int]
     topic_id: bytes
@@ -81,7 +81,7 @@ def running_stage(folder: Path, kind: str) -> Iterator[tuple[SecureNode, Scene]]
         with_rights = _prepare(ports["SASL_PLAINTEXT"])
         yield node, Scene(ports, *with_rights)
         if kind == "kafka":
-            node.process.kill()  # It may still be busy with what it was sent, and nothing is looked at any more.
+            node.process.kill()  # It may still process the attack, and nothing is measured any longer.
 
 
 @contextmanager
@@ -158,7 +158,7 @@ def _prepare(port: int) -> tuple[bytes, bytes]:
 
 
 def _wait_for_rights(port: int) -> None:
-    """Kafka's broker learns of rules some time after the controller has answered."""
+    """Kafka's broker applies ACLs some time after the controller has answered."""
     alice, deadline = logged_in(port, ALICE), time.monotonic() + 20
     while True:
         batch = build_batch([Record(0, int(time.time() * 1000), None, b"first", ())])

@@ -1,4 +1,4 @@
-"""``python -m tests.simulation``: run seeds, repeat one, make a failing one smaller, prove that defects are found."""
+"""``python -m tests.simulation``: run seeds, repeat or shrink a failing one, prove that the checks find defects."""
 
 from tests.simulation.cluster.command import main
 

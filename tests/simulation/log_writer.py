@@ -1,6 +1,6 @@
-"""Appends to the partition logs of a folder until it is killed, saying on its standard output what it may rely on.
+"""Appends to the partition logs of a folder until it is killed, and prints each acknowledged record.
 
-Run as ``python -m tests.simulation.log_writer FOLDER SEED``. Each line it prints is flushed after the append returned:
+Run it as ``python -m tests.simulation.log_writer FOLDER SEED``. Each line is flushed after the append has returned:
 ``idempotent <sequence> <offset>`` or ``compacted <key> <value> <offset>``. The cleaner runs in its thread meanwhile.
 """
 
@@ -68,7 +68,7 @@ def main() -> None:
         for attempt in range(draw.randrange(1, 3)):
             info = idempotent.append_as_leader(sent, leader_epoch=0, now_ms=NOW_MS)
             if info.duplicate != (attempt > 0):
-                raise AssertionError(f"attempt {attempt} of sequence {sequence} gave {info}")
+                raise AssertionError(f"attempt {attempt} of sequence {sequence} returned {info}")
         print("idempotent", sequence + count - 1, info.last_offset, flush=True)
         sequence += count
         key, value = draw.randrange(KEYS), compacted.log_end_offset

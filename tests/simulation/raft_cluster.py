@@ -1,7 +1,7 @@
-"""A quorum of raft nodes in one process: a simulated network, disks that lose what was not flushed, one clock.
+"""A quorum of raft nodes in one process: a simulated network, disks that lose unflushed data, one clock.
 
-Every message travels as bytes. Invariants are checked at each step: one leader per epoch, the same record at each
-committed offset on every replica, an epoch that never goes back, a committed record that is never lost.
+Every message travels as bytes. Invariants are checked at each step: an epoch has one leader, every replica has the same
+record at each committed offset, epochs never decrease, and committed records are never lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Trace = Callable[[str], None]
 
 
 class TextSerde:
-    """Records are strings."""
+    """A serializer of records that are strings."""
 
     def encode(self, record: str) -> bytes:
         return record.encode()
@@ -54,7 +54,7 @@ def voter(node_id: int) -> VoterNode:
 
 
 class Snapshot:
-    """What a snapshot file would hold."""
+    """The content of a snapshot file."""
 
     def __init__(self, data: bytes, voters: VoterSet, kraft_version: int) -> None:
         self.data = data
@@ -63,7 +63,7 @@ class Snapshot:
 
 
 class Disk:
-    """What a replica keeps; ``flushed`` batches survive a crash."""
+    """The durable state of a replica; ``flushed`` batches survive a crash."""
 
     def __init__(self) -> None:
         self.election: ElectionState | None = None
@@ -167,7 +167,7 @@ class Replica:
         self.node = None
         self.disk.lose_unflushed()
 
-    # --- doing what the node asks
+    # --- executing the node's outputs
 
     def carry_out(self, ready: Ready) -> None:
         cluster, disk = self.cluster, self.disk
@@ -308,7 +308,7 @@ class Cluster:
         heapq.heappush(self._queue, (time_ms, next(self._sequence), action))
 
     def run_for(self, duration_ms: int) -> None:
-        """Let messages, flushes and timers happen, in the order of their times."""
+        """Run messages, flushes and timers in the order of their times."""
         end_ms = self.now_ms + duration_ms
         while True:
             due = min((self._next_timer(replica), id_) for id_, replica in self.replicas.items())
@@ -392,7 +392,7 @@ class Cluster:
 
         self.at(self.now_ms + self.random.randint(*self.flush_ms), flush)
 
-    # --- what a test does
+    # --- for tests
 
     def start(self, *node_ids: int) -> None:
         for node_id in node_ids or self.replicas:
@@ -409,7 +409,7 @@ class Cluster:
 
     @property
     def leader(self) -> Replica | None:
-        """The leader of the highest epoch among those that are up and think they lead."""
+        """Return the leader of the highest epoch among the live replicas in the leader state."""
         leading = [
             replica for replica in self.replicas.values() if replica.node and replica.node.state_name == "Leader"
         ]
@@ -425,9 +425,9 @@ class Cluster:
     def check_replica(self, replica: Replica) -> None:
         node = replica.node
         assert node is not None
-        assert node.epoch >= replica.last_epoch, f"{replica.node_id} went back to epoch {node.epoch}"
+        assert node.epoch >= replica.last_epoch, f"{replica.node_id} returned to epoch {node.epoch}"
         replica.last_epoch = node.epoch
-        assert node.log_end_offset == replica.disk.end_offset, f"{replica.node_id} lost track of its log"
+        assert node.log_end_offset == replica.disk.end_offset, f"the log end of {replica.node_id} differs from its disk"
         if node.state_name == "Leader":
             known = self.leaders.setdefault(node.epoch, replica.node_id)
             assert known == replica.node_id, f"{known} and {replica.node_id} both lead epoch {node.epoch}"
@@ -457,7 +457,7 @@ class Cluster:
 
 
 def _describe(body: Message) -> str:
-    """A message in a few words: its partition's fields that are not at their defaults."""
+    """Describe a message by the fields of its partition that are not at their defaults."""
     name = type(body).__name__
     topics = getattr(body, "topics", None) or getattr(body, "responses", None) or []
     if not topics:

@@ -1,7 +1,7 @@
-"""A sample of what ``make simulate`` and ``make defects`` run: whole clusters under faults, and mistakes to be found.
+"""Runs a sample of ``make simulate`` and ``make defects``: whole clusters under faults, and defects to be found.
 
-Each run is a process of its own, with the order of sets fixed, so that what fails here fails again from the command
-line that it prints. ``BARNABAS_SIMULATION_SEEDS`` is how many seeds.
+Each run is a separate process with a fixed order of sets, so that the printed command line repeats a failure.
+``BARNABAS_SIMULATION_SEEDS`` sets the number of seeds.
 """
 
 from __future__ import annotations
@@ -37,62 +37,62 @@ def simulation(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def told(found: subprocess.CompletedProcess[str]) -> str:
-    return found.stdout[-8000:] + found.stderr[-2000:]
+def output_of(process: subprocess.CompletedProcess[str]) -> str:
+    return process.stdout[-8000:] + process.stderr[-2000:]
 
 
 def documented() -> dict[str, int]:
-    """The table of docs/simulation.md: in how many seeds each defect was found."""
+    """Return the number of seeds that found each defect, from the table in docs/simulation.md."""
     text = (PROJECT / "docs" / "simulation.md").read_text()
     return {name: int(seeds) for name, seeds in re.findall(r"^\| `([a-z-]+)` \|.*?\| (\d+) \|", text, re.MULTILINE)}
 
 
 @pytest.mark.parametrize("half", [0, 1])
-def test_no_seed_of_a_sample_breaks_a_promise(half: int) -> None:
+def test_a_sample_of_seeds_passes_all_checks(half: int) -> None:
     count = SEEDS // 2
-    found = simulation("--first", str(half * count), "--seeds", str(count), "--jobs", "1")
-    assert found.returncode == 0, told(found)
+    process = simulation("--first", str(half * count), "--seeds", str(count), "--jobs", "1")
+    assert process.returncode == 0, output_of(process)
 
 
 @pytest.mark.parametrize("part", [0, 1])
-def test_no_seed_that_ever_failed_fails_again(part: int) -> None:
-    """The list says what each of them found; with other plans or other code a seed becomes another run."""
+def test_all_seeds_that_ever_failed_pass(part: int) -> None:
+    """The list names the bug that each seed found; if plans or code change, a seed becomes another run."""
     seeds = failed_seeds()[part::2]
     assert len(seeds) >= 5
-    found = simulation("--these", ",".join(map(str, seeds)), "--jobs", "1")
-    assert found.returncode == 0, told(found)
+    process = simulation("--these", ",".join(map(str, seeds)), "--jobs", "1")
+    assert process.returncode == 0, output_of(process)
 
 
-def test_a_block_that_is_drawn_at_random_is_printed_with_the_command_that_repeats_it() -> None:
-    found = simulation("--seeds", "1", "--jobs", "1")
+def test_a_random_block_is_printed_with_the_command_that_repeats_it() -> None:
+    process = simulation("--seeds", "1", "--jobs", "1")
     drawn = re.search(
-        r"^seeds (\d+) to \1, drawn at random; again: make simulate SEEDS=1 FIRST=\1$", found.stdout, re.M
+        r"^seeds (\d+) to \1, drawn at random; again: make simulate SEEDS=1 FIRST=\1$", process.stdout, re.M
     )
-    assert drawn is not None, told(found)
+    assert drawn is not None, output_of(process)
 
 
-def test_a_run_is_the_same_every_time() -> None:
+def test_two_runs_of_a_seed_are_equal() -> None:
     first, second = (simulation("--seed", "5", "--full") for _ in range(2))
     assert first.stdout == second.stdout
     assert len(first.stdout.splitlines()) > 50
 
 
-def test_a_failure_shows_its_history_and_becomes_smaller() -> None:
-    found = simulation("--seed", "2", "--defect", "answer-before-commit", "--shrink")
-    assert found.returncode == 1, told(found)
+def test_a_failure_shows_its_history_and_is_shrunk() -> None:
+    process = simulation("--seed", "2", "--defect", "answer-before-commit", "--shrink")
+    assert process.returncode == 1, output_of(process)
     repeated = re.search(
-        r"^python -m tests.simulation (--seed 2 --defect answer-before-commit --only .*)$", found.stdout, re.M
+        r"^python -m tests.simulation (--seed 2 --defect answer-before-commit --only .*)$", process.stdout, re.M
     )
-    assert repeated is not None, told(found)
+    assert repeated is not None, output_of(process)
     again = simulation(*repeated[1].split())
     assert again.returncode == 1
     assert "VIOLATION" in again.stdout
 
 
-def test_every_defect_can_be_put_into_the_product_and_is_documented() -> None:
-    """One whose place in the product is gone would be none any more."""
-    found = simulation("--check-defects")
-    assert found.returncode == 0, told(found)
+def test_every_defect_can_be_inserted_into_the_product_and_is_documented() -> None:
+    """A defect whose place in the product was deleted would have no effect."""
+    process = simulation("--check-defects")
+    assert process.returncode == 0, output_of(process)
     assert set(documented()) == set(DEFECTS)
 
 
@@ -100,5 +100,5 @@ def test_a_sample_of_the_defects_is_found() -> None:
     easy = [name for name, seeds in documented().items() if seeds <= SAMPLE_SEEDS_MAX]
     sample = easy[::SAMPLE_EVERY]
     assert len(sample) >= 5
-    found = simulation("--prove", *sample, "--within", "40", "--jobs", "1")
-    assert found.returncode == 0, told(found)
+    process = simulation("--prove", *sample, "--within", "40", "--jobs", "1")
+    assert process.returncode == 0, output_of(process)

@@ -1,4 +1,4 @@
-"""A process that appends and compacts is killed again and again; nothing it was told is written may be missing."""
+"""Kills a process that appends and compacts repeatedly: every record that it reported as written must survive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
 def run_until_killed(folder: Path, seed: int, seconds: float) -> list[list[str]]:
-    """Start the writer, kill it that long after it was ready; return the lines that it got out."""
+    """Start the writer and kill it after it has been ready for this time; return the lines that it printed."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.simulation.log_writer", str(folder), str(seed)],
         cwd=PROJECT,
@@ -37,25 +37,25 @@ def run_until_killed(folder: Path, seed: int, seconds: float) -> list[list[str]]
         first = process.stdout.readline()
         timer = threading.Timer(seconds, process.kill)
         timer.start()
-        printed = process.stdout.read()  # Not communicate(): it would lose what readline() has read ahead.
-        said = process.stderr.read()
+        printed = process.stdout.read()  # Not communicate(): it would lose the data that readline() has read ahead.
+        errors = process.stderr.read()
     timer.cancel()
-    assert first == "ready\n", said
-    assert process.returncode == -9, said
+    assert first == "ready\n", errors
+    assert process.returncode == -9, errors
     return [line.split() for line in printed.split("\n")[:-1]]
 
 
-def test_nothing_that_was_acknowledged_is_lost_or_doubled(tmp_path: Path) -> None:
+def test_acknowledged_records_survive_kills_exactly_once(tmp_path: Path) -> None:
     draw = random.Random(SEED)
     sequences, values, offsets = 0, {}, 0
     has_compacted = False
     for round_ in range(ROUNDS_MAX):
         if round_ >= ROUNDS and has_compacted:
-            break  # On a busy machine more rounds may pass before one lives long enough to compact.
+            break  # On a busy machine it may take more rounds until a process lives long enough to compact.
         for kind, *words in run_until_killed(tmp_path, SEED + round_, draw.uniform(0.02, 0.6)):
             numbers = [int(word) for word in words]
             if kind == "idempotent":
-                assert numbers[0] == numbers[1]  # One producer, nothing doubled: sequence and offset stay equal.
+                assert numbers[0] == numbers[1]  # One producer without duplicates: sequence and offset stay equal.
                 sequences = numbers[0] + 1
             else:
                 values[numbers[0]] = numbers[1]
@@ -70,7 +70,7 @@ def test_nothing_that_was_acknowledged_is_lost_or_doubled(tmp_path: Path) -> Non
         last = {int(record.key or b""): int(record.value or b"") for record in found}
         assert all(last[key] >= value for key, value in values.items())
         for segment in (*idempotent.segments, *compacted.segments):
-            segment.release()  # Rounds on a busy machine would come to thousands of descriptors.
+            segment.release()  # The rounds on a busy machine would otherwise use thousands of descriptors.
         for directory in manager.directories.all:
             directory.unlock()
         has_compacted = bool(manager.cleaner_offsets)

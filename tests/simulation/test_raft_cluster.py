@@ -1,4 +1,4 @@
-"""Seeded runs of a whole quorum: whatever is lost, cut off, crashed or restarted, nothing committed goes away."""
+"""Seeded runs of a whole quorum: committed records survive lost messages, partitions, crashes and restarts."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_an_observer_follows_without_a_vote() -> None:
     assert cluster.replicas[100].applied == {3: "a"}
 
 
-def test_a_new_leader_is_elected_when_the_old_one_is_gone() -> None:
+def test_a_new_leader_is_elected_after_the_leader_crashes() -> None:
     cluster = Cluster([1, 2, 3], seed=1)
     cluster.start()
     cluster.run_for(5000)
@@ -84,7 +84,7 @@ def test_a_leader_without_a_majority_resigns() -> None:
 
 
 def test_a_replica_that_is_cut_off_does_not_disturb_the_others_when_it_returns() -> None:
-    """That is what pre-votes are for: its epoch does not grow while it is alone."""
+    """Pre-votes ensure this: the epoch of the isolated replica does not increase."""
     cluster = Cluster([1, 2, 3], seed=5)
     cluster.start()
     cluster.run_for(5000)
@@ -92,8 +92,8 @@ def test_a_replica_that_is_cut_off_does_not_disturb_the_others_when_it_returns()
     assert leader is not None
     assert leader.node is not None
     epoch = leader.node.epoch
-    alone = next(id_ for id_ in cluster.replicas if id_ != leader.node_id)
-    cluster.partition([alone], [id_ for id_ in cluster.replicas if id_ != alone])
+    isolated = next(id_ for id_ in cluster.replicas if id_ != leader.node_id)
+    cluster.partition([isolated], [id_ for id_ in cluster.replicas if id_ != isolated])
     cluster.run_for(30_000)
     cluster.heal()
     cluster.run_for(10_000)
@@ -118,7 +118,7 @@ def test_a_replica_that_is_far_behind_takes_a_snapshot() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_nothing_committed_is_lost_in_a_hostile_run(seed: int) -> None:
+def test_committed_records_survive_a_hostile_run(seed: int) -> None:
     chance = random.Random(seed)
     voters = chance.choice([1, 2, 3, 3, 3, 5])
     cluster = Cluster(list(range(1, voters + 1)), observer_ids=[100], seed=seed, is_static=chance.random() < 0.2)

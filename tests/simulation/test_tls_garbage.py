@@ -1,4 +1,4 @@
-"""Handshakes with damage: whatever arrives, the layer ends the connection or goes on, and nothing escapes it."""
+"""Damaged handshakes: for any input the TLS layer ends the connection or continues, and no error escapes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One Spark session for all tests of the run: starting it is most of what they cost."""
+"""One Spark session for all tests of the run: starting it takes most of their time."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SETTINGS = {
 
 @contextmanager
 def py4j_sockets_collected() -> Iterator[None]:
-    """Py4J leaves sockets to the garbage collector. Collected here, they don't warn in somebody else's test."""
+    """Py4J leaves sockets to the garbage collector. Collected here, they don't cause warnings in another test."""
     try:
         yield
     finally:
@@ -48,7 +48,7 @@ def py4j_sockets_collected() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_start() -> Iterator[None]:
-    """Every JVM that a test starts with Spark's scripts, in whichever process, takes its classes from an archive."""
+    """Every JVM that a test starts with Spark's scripts, in any process, loads its classes from an archive."""
     from barnabas.spark.connector_jars import cache_directory
     from barnabas.spark.errors import SparkUnavailable
     from barnabas.spark.java_runtime import find_java
@@ -56,7 +56,7 @@ def _quick_start() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         try:
             options = shared_classes(find_java(os.environ).home, cache_directory(os.environ))
-        except SparkUnavailable:  # A test that needs Java says so itself.
+        except SparkUnavailable:  # A test that needs Java declares that itself.
             options = None
         if options is not None:
             patch.setenv("SPARK_SUBMIT_OPTS", options)
@@ -87,7 +87,7 @@ def _collected() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """During a test the collector may run at any time, so here what Py4J leaves is no failure."""
+    """The collector may run at any time during a test, so sockets that Py4J leaves are not failures here."""
     for item in items:
         if item.get_closest_marker("spark") is not None:
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))

@@ -1,4 +1,5 @@
-"""What Kafka's own classes answered (``tests/peers/connect_questions.py``), and ours in the same form."""
+"""The recorded answers of Kafka's own classes (``tests/peers/connect_questions.py``), and our answers in the same
+form."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ __all__ = [
 VECTORS = Path(__file__).resolve().parent.parent / "vectors" / "connect" / "answers-4.3.1.jsonl.gz"
 
 Answered = tuple[int, dict[str, Any], Any]
-"""The line, the question, and Kafka's answer."""
+"""Yield the line, the question, and Kafka's answer."""
 
 _RAW = pa.schema(
     [
@@ -61,7 +62,7 @@ def answers(*asks: str) -> list[Answered]:
 
 
 def by_class(answered: Iterable[Answered]) -> dict[tuple[str, tuple[tuple[str, str], ...]], list[Answered]]:
-    """Those of one class with the same settings go through one DataFrame."""
+    """Questions for one class with the same settings share one DataFrame."""
     groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Answered]] = defaultdict(list)
     for each in answered:
         question = each[1]
@@ -70,15 +71,15 @@ def by_class(answered: Iterable[Answered]) -> dict[tuple[str, tuple[tuple[str, s
 
 
 def raw_frame(spark: SparkSession, rows: Sequence[Mapping[str, Any]]) -> DataFrame:
-    """As Spark's Kafka source gives records. ``offset`` is what the answers are found by."""
+    """Return records in the form of Spark's Kafka source. ``offset`` identifies the answers."""
     complete = [{"topic": "topic", "partition": 0, "headers": [], **row} for row in rows]
     return spark.createDataFrame(pa.Table.from_pylist(complete, schema=_RAW))
 
 
 @dataclass(frozen=True)
 class Held:
-    """Decoded records as local data. Spark evaluates projections of such while it plans, without compiling anything or
-    running a job, so that what was decoded once serves many questions in little time."""
+    """Decoded records as local data. Spark evaluates projections of local data during planning, without compilation or
+    a job, so that data decoded once serves many questions quickly."""
 
     batches: Sequence[tuple[RecordBatch, frozenset[int]]]
 
@@ -107,25 +108,25 @@ class Held:
 
 
 def typed_rows(batches: Iterable[RecordBatch]) -> dict[int, tuple[RecordBatch, Row]]:
-    """By offset."""
+    """Return the answers by offset."""
     return {row["offset"]: (batch, row) for batch in batches for row in batch.frame.collect()}
 
 
 def described(schema: ConnectSchema | None, value: Any) -> dict[str, Any]:
     if value is None and schema is None:
         return {"schema": None, "value": None}
-    told = None if schema is None else schema.to_json()
-    return {"schema": told, "value": described_value(schema, value)}
+    schema_json = None if schema is None else schema.to_json()
+    return {"schema": schema_json, "value": described_value(schema, value)}
 
 
 def described_value(schema: ConnectSchema | None, value: Any) -> Any:
-    """As ConnectAnswers.java does it."""
+    """Describe the value as ConnectAnswers.java does."""
     if value is None:
         return None
     if schema is None:
         return _plain(value.toPython() if hasattr(value, "toPython") else value)
     if schema.type is SchemaType.STRUCT:
-        return {each.name: described_value(each.schema, value[each.name]) for each in schema.fields}
+        return {field.name: described_value(field.schema, value[field.name]) for field in schema.fields}
     if schema.type is SchemaType.ARRAY:
         return [described_value(schema.item, each) for each in value]
     if schema.type is SchemaType.MAP:
@@ -155,15 +156,15 @@ def _plain(value: Any) -> Any:
 
 
 def header_described(header: Any) -> list[Any]:
-    told = header["schema"]
-    schema = None if told is None else ConnectSchema.from_json(json.loads(told))
+    schema_json = header["schema"]
+    schema = None if schema_json is None else ConnectSchema.from_json(json.loads(schema_json))
     value = None if header["value"] is None else header["value"].toPython()
     shown = {"$date": value} if schema is not None and schema.logical == TIME else _plain(value)
     return [header["key"], {"schema": None if schema is None else schema.to_json(), "value": shown}]
 
 
 def as_number(described: Any) -> Any:
-    """Numbers by what they are worth, for comparing: 1.5 is 1.50, a float is the double that is nearest to it."""
+    """Return numbers by value for comparison: 1.5 equals 1.50, and a float equals the nearest double."""
     if isinstance(described, dict):
         if set(described) == {"$float"}:
             return float(pa.scalar(float(described["$float"]), pa.float32()).as_py()).__repr__()

@@ -1,6 +1,5 @@
-"""Where our converters and transforms answer otherwise than Kafka's, and why. Everything else is a failure.
-
-Each entry is a reason and the answers that it is for, told from the question, Kafka's answer and ours.
+"""The differences between our converters and transforms and Kafka's, with reasons. Every other difference is a failure.
+Each entry is a reason and a predicate on the question, Kafka's answer and ours.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def _asks(question: Question, name: str) -> bool:
 
 
 def _wrong_json(question: Question, theirs: Any, ours: Any) -> bool:
-    return _says(ours, "Invalid type for", "Arrays should be encoded", "no Base64")
+    return _says(ours, "Invalid type for", "Arrays should be encoded", "not Base64")
 
 
 def _both_refuse(question: Question, theirs: Any, ours: Any) -> bool:
@@ -84,7 +83,7 @@ def _null_of_batch(question: Question, theirs: Any, ours: Any) -> bool:
     )
 
 
-def _name_of_no_struct(question: Question, theirs: Any, ours: Any) -> bool:
+def _name_on_non_struct(question: Question, theirs: Any, ours: Any) -> bool:
     return _asks(question, "SetSchemaMetadata") and "Cannot list fields on non-struct type" in str(theirs)
 
 
@@ -94,7 +93,7 @@ def _required_time(question: Question, theirs: Any, ours: Any) -> bool:
 
 
 def _renamed_twice(question: Question, theirs: Any, ours: Any) -> bool:
-    """Two fields get one name, or one gets the name of a field that stays."""
+    """Return whether two fields receive one name, or one receives the name of a field that stays."""
     return (
         _asks(question, "ReplaceField")
         and ":" in question["config"].get("renames", "")
@@ -103,7 +102,7 @@ def _renamed_twice(question: Question, theirs: Any, ours: Any) -> bool:
 
 
 def _schemaless_time(question: Question, theirs: Any, ours: Any) -> bool:
-    """Nothing else differs than that it is a number."""
+    """Return whether the answers differ only in that ours is a number."""
     return (
         _asks(question, "TimestampConverter")
         and question["config"]["target.type"] == "Time"
@@ -112,10 +111,10 @@ def _schemaless_time(question: Question, theirs: Any, ours: Any) -> bool:
     )
 
 
-def _plain_dates(told: Any) -> Any:
-    if isinstance(told, dict):
-        return told["$date"] if set(told) == {"$date"} else {key: _plain_dates(each) for key, each in told.items()}
-    return [_plain_dates(each) for each in told] if isinstance(told, list) else told
+def _plain_dates(value: Any) -> Any:
+    if isinstance(value, dict):
+        return value["$date"] if set(value) == {"$date"} else {key: _plain_dates(each) for key, each in value.items()}
+    return [_plain_dates(each) for each in value] if isinstance(value, list) else value
 
 
 def _out_of_range(question: Question, theirs: Any, ours: Any) -> bool:
@@ -123,40 +122,40 @@ def _out_of_range(question: Question, theirs: Any, ours: Any) -> bool:
 
 
 DIFFERENCES: tuple[tuple[str, Told], ...] = (
-    ("a null has the schema that the others of its batch have after the transform", _null_of_batch),
-    ("a schema that is no struct gets its name and version too; Java's fails on it", _name_of_no_struct),
-    ("both refuse, in other words: ours say what to do, or what exactly is wrong", _both_refuse),
+    ("a null has the schema of the other records of its batch after the transform", _null_of_batch),
+    ("a schema that is not a struct receives its name and version too; Java's fails on it", _name_on_non_struct),
+    ("both refuse with different texts: ours name the fix or the exact error", _both_refuse),
     (
-        "JSON of another type than its schema says is a bad record; Jackson makes 0, false, null or a part of it",
+        "JSON of a type other than its schema's is a bad record; Jackson converts it to 0, false, null or a part",
         _wrong_json,
     ),
-    ("a null is a tombstone whatever its schema: rows of Spark have no other way to say tombstone", _null),
+    ("a null is a tombstone whatever its schema: Spark rows cannot express a tombstone otherwise", _null),
     ("a decimal is written with the scale of its schema; Java refuses one that was read with another", _decimal_scale),
     ("NaN and the infinities, which JsonConverter writes as text, are read back", _nan),
-    ("what a header has inside that looks like an array or a map stays schemaless", _structured_header),
-    ("the header `null` is null; Java's converter answers null where a value with a schema is due", _null_header),
-    ("dates are read strictly; Java's calendar counts the thirteenth month on", _lenient_date),
-    ("bytes that are no UTF-16 are a bad record, not a replacement character", _odd_utf16),
+    ("a nested array or map in a header stays schemaless", _structured_header),
+    ("the header `null` is null; Java's converter returns null where a value with a schema is expected", _null_header),
+    ("dates are parsed strictly; Java's calendar accepts a thirteenth month as the next January", _lenient_date),
+    ("invalid UTF-16 is a bad record, not a replacement character", _odd_utf16),
     (
         "the default of a Decimal stays Base64 in the schema, whatever decimal.format says of the payload",
         _numeric_default,
     ),
     (
-        "a whole Date that is cast drops the name of the logical type; Java keeps it on a type that it is not for",
+        "a cast of a whole Date drops the name of the logical type; Java keeps it on a type that it does not fit",
         _cast_logical,
     ),
     (
-        "a required timestamp that a record lacks makes it a bad record at once; after Java's the converter refuses it",
+        "a record without a required timestamp is immediately bad; after Java's transform the converter refuses it",
         _required_time,
     ),
     (
-        "a rename changes only what is there; Java's looks for the value under a name that the record lacks",
+        "a rename changes only existing fields; Java's looks for the value under a name that the record lacks",
         _renamed_twice,
     ),
     ("without a schema a Time is its milliseconds: VARIANT has no type for it, nor JSON", _schemaless_time),
-    ("moments that Spark's 64 bits of microseconds can't tell are bad records", _out_of_range),
+    ("times that Spark's 64 bits of microseconds cannot represent are bad records", _out_of_range),
 )
 
 
 def reason_of(question: Question, theirs: Any, ours: Any) -> str | None:
-    return next((reason for reason, told in DIFFERENCES if told(question, theirs, ours)), None)
+    return next((reason for reason, applies in DIFFERENCES if applies(question, theirs, ours)), None)

@@ -1,4 +1,4 @@
-"""A SparkTaskRuntime on the session of the tests, with the offset topic in memory and everything heard."""
+"""A SparkTaskRuntime on the session of the tests, with the offset topic in memory and all events recorded."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TIMEOUT_S = 60
 
 
 class SharedSession(Sessions):
-    """The session of the test run, which no task may end."""
+    """The session of the test run, which tasks may not end."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -153,20 +153,20 @@ class Stage:
         return task
 
     async def until(self, condition: Callable[[], bool], *, fails: bool = False) -> None:
-        """A task that fails meanwhile fails the test, unless that is what is waited for."""
+        """Wait for a condition. A task that fails meanwhile fails the test, unless the condition is a failure."""
         deadline = asyncio.get_running_loop().time() + _TIMEOUT_S
         while not await asyncio.to_thread(condition):
             for event in self.events:
                 assert fails or not isinstance(event, TaskFailed), event.trace
-            assert asyncio.get_running_loop().time() < deadline, f"nothing came of it: {self.events}"
+            assert asyncio.get_running_loop().time() < deadline, f"the condition did not become true: {self.events}"
             await asyncio.sleep(0.05)
 
     async def failure(self) -> TaskFailed:
-        await self.until(lambda: any(isinstance(each, TaskFailed) for each in self.events), fails=True)
-        return next(each for each in self.events if isinstance(each, TaskFailed))
+        await self.until(lambda: any(isinstance(event, TaskFailed) for event in self.events), fails=True)
+        return next(event for event in self.events if isinstance(event, TaskFailed))
 
     async def running(self) -> None:
-        await self.until(lambda: any(isinstance(each, TaskRunning) for each in self.events))
+        await self.until(lambda: any(isinstance(event, TaskRunning) for event in self.events))
 
     async def stop(self, task: ConnectorTaskId) -> None:
         await self.runtime.stop_tasks([task])
@@ -177,7 +177,7 @@ class Stage:
     def create(self, topic: str, partitions: int = 1) -> list[TopicPartition]:
         with AdminClient.sync(self.node.bootstrap) as admin:
             admin.create_topics([NewTopic(topic, partitions, 1)], wait=True).raise_for_errors()
-        return [TopicPartition(topic, each) for each in range(partitions)]
+        return [TopicPartition(topic, partition) for partition in range(partitions)]
 
     def produce(self, topic: str, values: Sequence[str]) -> None:
         rows = self.spark.createDataFrame([(value,) for value in values], "value string").coalesce(1)
@@ -230,7 +230,7 @@ async def running_stage(
 async def running_json_stage(
     spark: SparkSession, node: BarnabasNode, folder: Path, connector: type[Connector]
 ) -> AsyncIterator[Stage]:
-    """With the converters of a worker, for keys that are text and values that are JSON without schemas."""
+    """Run a stage with the converters of a worker, for text keys and JSON values without schemas."""
     worker_config = {
         "key.converter": "org.apache.kafka.connect.storage.StringConverter",
         "value.converter": "org.apache.kafka.connect.json.JsonConverter",

@@ -1,4 +1,5 @@
-"""A whole worker in the test's process: its tasks run on the session of the tests, all else is as in production."""
+"""A complete worker in the test's process: its tasks run on the session of the tests, everything else is as in
+production."""
 
 from __future__ import annotations
 
@@ -34,11 +35,11 @@ class SparkWorker(InProcessWorker):
         assert answer.status_code == 201, answer.text
 
     async def states(self, name: str, *states: str, was: str = "") -> dict[str, Any]:
-        """The status when its tasks have exactly these states. A failed one fails the test, unless that is waited for,
-        or is what it ``was``."""
+        """Return the status when the tasks have exactly these states. A failed task fails the test, unless a failure is
+        expected, or equals ``was``."""
 
         def wanted(status: dict[str, Any]) -> bool:
-            found = [each["state"] for each in status["tasks"]]
+            found = [task["state"] for task in status["tasks"]]
             assert "FAILED" in (*states, was) or "FAILED" not in found, status
             return found == list(states)
 
@@ -46,7 +47,7 @@ class SparkWorker(InProcessWorker):
         return found
 
     async def eventually(self, condition: Callable[[], bool]) -> None:
-        """Asked on a thread. A task that fails meanwhile fails the test."""
+        """Poll the condition on a thread. A task that fails meanwhile fails the test."""
         async with asyncio.timeout(_TIMEOUT_S):
             while not await asyncio.to_thread(condition):
                 for name, each in (await self.request("GET", "/connectors?expand=status")).json().items():

@@ -1,6 +1,5 @@
-"""Run by test_connect_session_dies: a worker's runtime whose JVM is killed, in a process of its own.
-
-Arguments: bootstrap servers, folder. Prints a line for each thing that happened.
+"""Run by test_connect_session_dies: a worker's runtime whose JVM is killed, in a separate process. Arguments: bootstrap
+servers, folder. Prints a line for each event.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""An archive of the classes that Spark loads when it starts: with it a JVM is ready with half the processor time.
-
-It is made once for each installation of Java and PySpark, and kept in the folder where Spark's connectors are kept.
+"""An archive of the classes that Spark loads when it starts: with it, a JVM starts with half the processor time. It is
+created once for each installation of Java and PySpark, and stored in the folder of Spark's connectors.
 """
 
 from __future__ import annotations
@@ -31,7 +30,8 @@ process.wait()
 
 
 def shared_classes(java_home: Path, cache: Path) -> str | None:
-    """The JVM's options that use the archive, which is made now if need be; None where this Java makes none."""
+    """Return the JVM options that use the archive, which is created if necessary, or None if this Java cannot create
+    one."""
     import pyspark
 
     java = (java_home / "bin" / "java").resolve()
@@ -47,7 +47,7 @@ def shared_classes(java_home: Path, cache: Path) -> str | None:
 
 
 def _make(archive: Path, java_home: Path) -> None:
-    """An empty file says that it can't be made."""
+    """An empty file means that the archive can't be created."""
     with tempfile.TemporaryDirectory(dir=archive.parent) as folder:
         made = Path(folder, "classes.jsa")
         options = f"-XX:ArchiveClassesAtExit={made} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC"

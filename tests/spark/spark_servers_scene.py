@@ -1,4 +1,4 @@
-"""A worker in a process of its own whose Spark is elsewhere, and what its users ask it."""
+"""A worker in a separate process with Spark elsewhere, and the requests of its users."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ CREATED = {"topic.creation.default.partitions": "1", "topic.creation.default.rep
 _TIMEOUT_S = 400
 
 
-def until(condition: Callable[[], bool], told: Callable[[], object], *, timeout_s: float = _TIMEOUT_S) -> None:
+def until(condition: Callable[[], bool], state: Callable[[], object], *, timeout_s: float = _TIMEOUT_S) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
-        assert time.monotonic() < deadline, f"nothing came of it: {told()}"
+        assert time.monotonic() < deadline, f"the condition did not become true: {state()}"
         time.sleep(0.25)
 
 
@@ -40,7 +40,7 @@ class RemoteWorker(BarnabasWorker):
     def __init__(self, folder: Path, bootstrap: str, group: str, master: str, **settings: str) -> None:
         given = {"barnabas.connect.spark.master": master, **settings}
         super().__init__(folder, {**worker_settings(bootstrap, group), **given})
-        if master.startswith("sc://"):  # Such a setting is made where the server is started.
+        if master.startswith("sc://"):  # This setting belongs to the start of the server.
             del self._settings["barnabas.connect.spark.conf.spark.driver.memory"]
 
     def request(self, method: str, path: str, body: object = None) -> httpx.Response:
@@ -59,25 +59,25 @@ class RemoteWorker(BarnabasWorker):
         return {"tasks": []}
 
     def states(self, name: str) -> list[str]:
-        return [each["state"] for each in self.status(name)["tasks"]]
+        return [task["state"] for task in self.status(name)["tasks"]]
 
     def until_state(self, name: str, state: str) -> dict[str, Any]:
-        """The status when all its tasks are in it."""
-        until(lambda: set(self.states(name)) == {state}, lambda: self._told(name))
+        """Return the status when all its tasks are in this state."""
+        until(lambda: set(self.states(name)) == {state}, lambda: self._described(name))
         return self.status(name)
 
     def trace(self, name: str) -> str:
-        """What its task failed with, as soon as it has."""
+        """Return the error of its task, as soon as it has failed."""
         found: list[str] = []
 
         def has_failed() -> bool:
-            found[:] = [each["trace"] for each in self.status(name)["tasks"] if each.get("trace")]
+            found[:] = [task["trace"] for task in self.status(name)["tasks"] if task.get("trace")]
             return bool(found)
 
-        until(has_failed, lambda: self._told(name))
+        until(has_failed, lambda: self._described(name))
         return found[0]
 
-    def _told(self, name: str) -> str:
+    def _described(self, name: str) -> str:
         return f"{self.status(name)}\n{self.printed()[-6000:]}"
 
 
@@ -86,5 +86,5 @@ def lines_of(file: Path) -> list[str]:
 
 
 def json_rows(folder: Path) -> Sequence[Any]:
-    """Of the data files of TopicToFiles."""
+    """Return the rows of the data files of TopicToFiles."""
     return [json.loads(line) for file in sorted(folder.glob("*.json")) for line in file.read_text().splitlines()]

@@ -1,4 +1,4 @@
-"""A whole worker with a standalone cluster: the driver is in the worker, executors do the work."""
+"""A complete worker with a standalone cluster: the driver is in the worker, executors do the work."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _EXECUTOR = "barnabas.connect.spark.conf.spark.executor.memory"
 
 def _applications(master: SparkMaster) -> list[str]:
     answer = httpx.get(f"http://127.0.0.1:{master.controller_port}/json/", trust_env=False, timeout=30)
-    return [each["name"] for each in answer.json()["activeapps"]]
+    return [app["name"] for app in answer.json()["activeapps"]]
 
 
-def test_executors_of_a_cluster_do_the_work_and_its_end_is_told(java: None, tmp_path: Path) -> None:
+def test_executors_of_a_cluster_do_the_work_and_its_end_is_reported(java: None, tmp_path: Path) -> None:
     (tmp_path / "node").mkdir()
     with running_barnabas(tmp_path / "node") as node:
         with running_cluster(tmp_path / "cluster") as master:

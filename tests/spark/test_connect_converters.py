@@ -1,4 +1,4 @@
-"""Our converters beside the answers of Kafka 4.3.1's own (``tests/vectors/connect/answers-4.3.1.jsonl.gz``)."""
+"""Our converters compared with the answers of Kafka 4.3.1's own (``tests/vectors/connect/answers-4.3.1.jsonl.gz``)."""
 
 from __future__ import annotations
 
@@ -126,14 +126,14 @@ def _decoded(spark: SparkSession, answered: list[Answered], form: str) -> Held:
 
 
 def _written(answered: Answered, row: Any) -> tuple[Answered, Any]:
-    """JSON is compared as JSON: its members may come in another order."""
+    """JSON is compared as JSON: its members may have another order."""
     line, question, theirs = answered
     if row["failure"]:
         return answered, _error(row)
     ours: dict[str, Any] = {"data": None if row["value"] is None else bytes(row["value"]).hex()}
     if question["class"].endswith("JsonConverter") and ours["data"] and theirs.get("data"):
-        told = {"json": json.loads(bytes.fromhex(theirs["data"]))}
-        return (line, question, told), {"json": json.loads(bytes.fromhex(ours["data"]))}
+        parsed = {"json": json.loads(bytes.fromhex(theirs["data"]))}
+        return (line, question, parsed), {"json": json.loads(bytes.fromhex(ours["data"]))}
     return answered, ours
 
 
@@ -188,11 +188,11 @@ def test_schemaless_json_loses_no_field_on_its_way_to_a_sink(spark: SparkSession
     frame = converter.to_frame(converter.to_connect(raw))
     value: Any = frame.schema["value"].dataType
     assert sorted(value.names) == ["a", "b", "d"]
-    told = [row[0] for row in frame.orderBy("offset").selectExpr("to_json(value)").collect()]
-    assert [json.loads(each) for each in told] == [{"a": 1}, {"b": {"c": "x"}}, {"a": "text"}]
+    texts = [row[0] for row in frame.orderBy("offset").selectExpr("to_json(value)").collect()]
+    assert [json.loads(text) for text in texts] == [{"a": 1}, {"b": {"c": "x"}}, {"a": "text"}]
 
 
-def test_a_given_schema_types_json_and_tells_fields_that_it_has_no_place_for(spark: SparkSession) -> None:
+def test_a_given_schema_types_json_and_reports_unknown_fields(spark: SparkSession) -> None:
     settings = {"schemas.enable": "false", "barnabas.schema": "id BIGINT, at TIMESTAMP, tags ARRAY<STRUCT<x: INT>>"}
     converter = _with(JsonConverter.of(settings))
     values = [
@@ -208,7 +208,7 @@ def test_a_given_schema_types_json_and_tells_fields_that_it_has_no_place_for(spa
     assert "Invalid type for int64" in wrong["failure"]["message"]
 
 
-def test_bytes_that_are_no_utf_8_are_replaced_as_by_javas_decoder(spark: SparkSession) -> None:
+def test_invalid_utf_8_is_replaced_as_by_javas_decoder(spark: SparkSession) -> None:
     given = [b"a\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"", "\u00e4".encode()]
     frame = spark.createDataFrame([(each,) for each in given], "value binary").coalesce(1)
     column = StringConverter().to_connect(F.col("value"), None).column

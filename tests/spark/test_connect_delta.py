@@ -1,4 +1,4 @@
-"""Topics to tables of Delta Lake: rows with their positions, whoever writes them, and how often."""
+"""Topics to tables of Delta Lake: rows with their positions, whichever task writes them, and however often."""
 
 from __future__ import annotations
 
@@ -40,7 +40,9 @@ def rows(spark: SparkSession, path: Path) -> list[Row]:
     return sorted(spark.read.format("delta").load(str(path)).collect(), key=str)
 
 
-def test_a_batch_is_there_once_with_its_positions_whoever_writes_it(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_batch_is_stored_once_with_its_positions_whichever_task_writes_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
     path = tmp_path / "people"
     people = kit(path, record_columns="topic,partition,offset,timestamp,key,headers,date,hour", partition_by="_date")
     at = datetime.datetime(2024, 2, 29, 12, 30, tzinfo=datetime.UTC)
@@ -48,12 +50,12 @@ def test_a_batch_is_there_once_with_its_positions_whoever_writes_it(spark: Spark
     first = people.write(spark, batch, value_type=PERSON)
     assert isinstance(first, SinkTask)
     assert first.positions([P0, P1]) == {P0: 2}
-    people.write(spark, batch, value_type=PERSON, batch_id=7)  # Another worker, with numbers of its own.
+    people.write(spark, batch, value_type=PERSON, batch_id=7)  # Another worker, with its own batch numbers.
     assert [(row.id, row.name, row._offset) for row in rows(spark, path)] == [(1, "Ada", 0), (2, None, 1)]
     row = rows(spark, path)[0]
     assert (row._topic, row._partition, row._key, row._headers) == ("topic", 0, "k", [("h", "v")])
     assert (row._timestamp.astimezone(datetime.UTC), str(row._date), row._hour) == (at, "2024-02-29", 12)
-    with pytest.raises(TerminalError, match="all before 2 already: another task writes the same partition"):
+    with pytest.raises(TerminalError, match="all offsets before 2 already: another task writes the same partition"):
         people.write(spark, records((9, "late"), offset=1) + records((9, "late"), offset=2), value_type=PERSON)
     people.write(spark, records((3, "Cy"), partition=1), value_type=PERSON)
     assert first.positions([P0, P1]) == {P0: 2, P1: 1}
@@ -80,7 +82,7 @@ def test_rows_follow_the_last_record_of_their_key(spark: SparkSession, tmp_path:
 
 
 @pytest.mark.long
-def test_a_tables_types_stay_and_new_columns_come_if_they_may(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_types_of_a_table_stay_and_new_columns_are_added_if_allowed(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "things"
     strict, evolving = kit(path), kit(path, auto_evolve="true")
     nested = "struct<id: {id}, part: struct<a: {a}{more}>, tags: array<string>, nothing: void>"
@@ -100,11 +102,14 @@ def test_a_tables_types_stay_and_new_columns_come_if_they_may(spark: SparkSessio
     frame = spark.createDataFrame([((2.5,),), ((3.0,),)], "value struct<id: double>")
     why = task.refused(frame)
     assert why is not None
-    assert [row[0] for row in frame.select(why).collect()] == [f"id is no bigint, as the column of {path} is", None]
+    assert [row[0] for row in frame.select(why).collect()] == [
+        f"id is not of type bigint, as the column of {path} is",
+        None,
+    ]
 
 
 @pytest.mark.long
-def test_what_fields_there_are_without_a_schema_is_told_by_the_whole_batch(spark: SparkSession, tmp_path: Path) -> None:
+def test_without_a_schema_the_fields_are_inferred_from_the_whole_batch(spark: SparkSession, tmp_path: Path) -> None:
     people = kit(tmp_path / "people", insert_mode="upsert", pk_mode="record_value", pk_fields="id")
     people.write(spark, records((1, "Ada")), value_type=PERSON)
     task = people.task()
@@ -114,13 +119,13 @@ def test_what_fields_there_are_without_a_schema_is_told_by_the_whole_batch(spark
     why = task.refused(frame)
     assert why is not None
     assert frame.select(why).collect()[0][0] is None
-    with pytest.raises(Exception, match="id is null, and rows are found by it"):
+    with pytest.raises(Exception, match="id is null, but it identifies the row"):
         people.write(spark, records((None, "Bo"), offset=1), value_type=PERSON)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("settings", [{}, {"insert_mode": "upsert", "pk_mode": "record_value", "pk_fields": "id"}])
-def test_two_tasks_write_one_table_at_once(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
+def test_two_tasks_write_one_table_concurrently(spark: SparkSession, tmp_path: Path, settings: dict[str, str]) -> None:
     path = tmp_path / "shared"
     people = kit(path, **settings)
     failures: list[BaseException] = []
@@ -143,7 +148,7 @@ def test_two_tasks_write_one_table_at_once(spark: SparkSession, tmp_path: Path, 
 
 
 @pytest.mark.long
-def test_a_task_that_was_thought_dead_is_refused_in_the_middle_of_its_batch(
+def test_a_presumed_dead_task_is_refused_in_the_middle_of_its_batch(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from barnabas.connect_spark.connectors.delta.delta_log import DeltaTransaction
@@ -159,13 +164,13 @@ def test_a_task_that_was_thought_dead_is_refused_in_the_middle_of_its_batch(
         add(transaction, frame, **settings)
 
     monkeypatch.setattr(DeltaTransaction, "add", overtaken)
-    with pytest.raises(TerminalError, match="all before 3 already: another task writes the same partition"):
+    with pytest.raises(TerminalError, match="all offsets before 3 already: another task writes the same partition"):
         people.write(spark, records((2, "late"), offset=1), value_type=PERSON)
     assert [row.name for row in rows(spark, path)] == ["x", "other", "other"]
 
 
 @pytest.mark.long
-def test_each_topic_has_its_table_and_one_that_is_there_is_not_written_again(
+def test_each_topic_has_its_table_and_an_existing_batch_is_not_written_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     both = kit(tmp_path / "${topic}", topics="a,b")
@@ -176,7 +181,7 @@ def test_each_topic_has_its_table_and_one_that_is_there_is_not_written_again(
 
 
 @pytest.mark.long
-def test_what_a_user_may_get_wrong_is_told(spark: SparkSession, tmp_path: Path) -> None:
+def test_errors_of_a_user_are_reported(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(TerminalError, match="is not a Delta table, and auto.create is false"):
         kit(tmp_path / "t", auto_create="false").write(spark, records("x"))
     with pytest.raises(TerminalError, match=r"partition.by has day, and records have value"):
@@ -187,7 +192,7 @@ def test_what_a_user_may_get_wrong_is_told(spark: SparkSession, tmp_path: Path) 
     with pytest.raises(TerminalError, match="Delta names are case-insensitive"):
         kit(tmp_path / "t").write(spark, records((1, 2)), value_type="struct<id: int, ID: int>")
     spark.sql(f"CREATE TABLE delta.`{tmp_path}/c` (id BIGINT NOT NULL, name STRING) USING delta")
-    with pytest.raises(TerminalError, match="does not take the records: .*id"):
+    with pytest.raises(TerminalError, match="rejects the records: .*id"):
         kit(tmp_path / "c").write(spark, records((None, "x")), value_type=PERSON)
     task = kit(tmp_path / "c").task()
     assert isinstance(task, SinkTask)
@@ -195,4 +200,4 @@ def test_what_a_user_may_get_wrong_is_told(spark: SparkSession, tmp_path: Path) 
     frame = spark.createDataFrame([((None, "x"),)], f"value {PERSON}")
     why = task.refused(frame)
     assert why is not None
-    assert frame.select(why).collect()[0][0] == f"id is null, which the column of {tmp_path}/c must not be"
+    assert frame.select(why).collect()[0][0] == f"id is null, but the column of {tmp_path}/c is NOT NULL"

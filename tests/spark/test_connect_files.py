@@ -1,4 +1,4 @@
-"""The connectors that come along, through the runtime, on a node of ours."""
+"""The bundled connectors, through the runtime, on a node of ours."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def scratch_folders(folder: Path) -> list[Path]:
     return list(folder.rglob("scratch"))
 
 
-def test_lines_of_a_file_go_to_a_topic_and_a_restart_goes_on(
+def test_lines_of_a_file_go_to_a_topic_and_a_restart_resumes(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
     source = tmp_path / "lines.txt"
@@ -66,9 +66,7 @@ def test_lines_of_a_file_go_to_a_topic_and_a_restart_goes_on(
     asyncio.run(scenario())
 
 
-def test_many_lines_at_once_keep_their_order_and_bytes_that_are_no_text_are_replaced(
-    spark: SparkSession, tmp_path: Path
-) -> None:
+def test_many_lines_keep_their_order_and_invalid_bytes_are_replaced(spark: SparkSession, tmp_path: Path) -> None:
     source = tmp_path / "lines.txt"
     lines = [b"%06d %s" % (number, b"x" * 50) for number in range(40_000)]
     lines[30_000] = b"\xff \xc3\xa4"
@@ -91,7 +89,7 @@ def test_many_lines_at_once_keep_their_order_and_bytes_that_are_no_text_are_repl
     assert [row.value for row in task.poll(spark).records.collect()] == ["half done"]
 
 
-def test_lines_that_begin_with_a_byte_order_mark_are_held_in_smaller_batches(
+def test_lines_with_a_byte_order_mark_are_held_in_smaller_batches(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("barnabas.connect_spark.connectors.files.file_stream._HELD_BYTES_MAX", 1000)
@@ -105,7 +103,7 @@ def test_lines_that_begin_with_a_byte_order_mark_are_held_in_smaller_batches(
     assert task.poll(spark).records.count() == 10_991
 
 
-def test_many_records_at_once_are_appended_in_the_order_of_each_partition(spark: SparkSession, tmp_path: Path) -> None:
+def test_many_records_are_appended_in_the_order_of_each_partition(spark: SparkSession, tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
     target.write_text("there\n")
     kit = ConnectorKit(FileStreamSink, {"file": str(target)}, topics={"t": 3})
@@ -121,7 +119,7 @@ def test_many_records_at_once_are_appended_in_the_order_of_each_partition(spark:
     assert target.read_text() == "\n".join(["there", *wanted, *wanted, ""])
 
 
-def test_a_paused_task_keeps_its_place(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
+def test_a_paused_task_keeps_its_position(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
 
     async def scenario() -> None:
@@ -144,7 +142,7 @@ def test_a_paused_task_keeps_its_place(spark: SparkSession, node: BarnabasNode, 
     asyncio.run(scenario())
 
 
-def test_topics_become_files_and_the_group_shows_how_far(
+def test_topics_become_files_and_the_group_shows_the_progress(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
@@ -171,7 +169,7 @@ def test_topics_become_files_and_the_group_shows_how_far(
     asyncio.run(scenario())
 
 
-def test_objects_become_columns_and_what_is_no_json_a_dead_letter(
+def test_objects_become_columns_and_invalid_json_becomes_a_dead_letter(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
@@ -200,7 +198,7 @@ def test_objects_become_columns_and_what_is_no_json_a_dead_letter(
     asyncio.run(scenario())
 
 
-def test_generated_records_go_on_after_a_restart(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
+def test_generated_records_continue_after_a_restart(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
     config = {"topic": "generated", "records.per.second": "1000", "records.max": "300", "text.size": "5"}
 
     async def scenario() -> None:

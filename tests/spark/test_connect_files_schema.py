@@ -30,7 +30,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
 
 
 def read(spark: SparkSession, folder: Path, file_format: str = "parquet") -> DataFrame:
-    """As somebody with a plain Spark does."""
+    """Read as a plain Spark session does."""
     before = spark.conf.get("spark.sql.caseSensitive")
     spark.conf.set("spark.sql.caseSensitive", "false")
     try:
@@ -41,12 +41,12 @@ def read(spark: SparkSession, folder: Path, file_format: str = "parquet") -> Dat
 
 
 def read_plainly(spark: SparkSession, folder: Path) -> int:
-    """Without any option: the columns are those of one of the files, and all files can be read by them."""
+    """Read without any option: the columns are those of one of the files, and they fit all files."""
     return len(spark.read.parquet(str(folder)).collect())
 
 
 async def batch(stage: Stage, topic: str, values: Sequence[Any], group: str, until: int) -> None:
-    """Values that a batch of the sink has."""
+    """Write a batch of the sink with these values."""
     texts = [each if isinstance(each, str) else json.dumps(each) for each in values]
     await asyncio.to_thread(stage.produce, topic, texts)
     await stage.until(lambda: sum(stage.committed(group).values()) == until)
@@ -56,7 +56,7 @@ async def letters(stage: Stage, topic: str) -> list[tuple[str, str]]:
     rows = await asyncio.to_thread(stage.read, topic)
     found = []
     for row in rows:
-        headers = {each.key: bytes(each.value).decode() for each in row.headers}
+        headers = {header.key: bytes(header.value).decode() for header in row.headers}
         found.append((bytes(row.value).decode(), headers["__connect.errors.exception.message"]))
     return found
 
@@ -76,11 +76,11 @@ BATCHES: list[list[Any]] = [
     [{"id": 2**70}, {"id": 15, "extra": {"a": 1.5}}, {"id": 16, "extra": {"b": [1]}}, {"id": {}}],
 ]
 GOOD = 8
-"""Of the first four batches, with the null."""
+"""The values of the first four batches, with the null."""
 
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
-def test_batches_of_changing_shapes_are_read_back_and_what_does_not_fit_is_a_bad_record(
+def test_batches_of_changing_shapes_are_read_back_and_misfits_are_bad_records(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path, file_format: str
 ) -> None:
     folder, name = tmp_path / "data", f"shapes-{file_format}"
@@ -144,7 +144,7 @@ def test_without_tolerance_the_task_fails_and_names_the_record_and_the_column(
     assert 'id is "x", which does not fit the type BIGINT' in first
 
 
-def test_csv_has_the_columns_of_its_first_file_in_front_whatever_comes(
+def test_csv_keeps_the_columns_of_its_first_file_in_front(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
@@ -177,7 +177,7 @@ def files_task(spark: SparkSession, folder: Path, **settings: str) -> Any:
 
 
 def write(spark: SparkSession, task: Any, values: Sequence[Any], at: int) -> list[str]:
-    """What a worker does with one batch. Why records were refused."""
+    """Process one batch as a worker does. Return why records were refused."""
     from pyspark.sql import functions as F
 
     rows = [(None if each is None else json.dumps(each),) for each in values]
@@ -186,9 +186,9 @@ def write(spark: SparkSession, task: Any, values: Sequence[Any], at: int) -> lis
     reason = task.refused(frame)
     refused: list[str] = []
     if reason is not None:
-        told = frame.withColumn("reason", reason).localCheckpoint()
-        refused = [row.reason for row in told.where("reason IS NOT NULL").select("reason").collect()]
-        frame = told.where("reason IS NULL").drop("reason")
+        checked = frame.withColumn("reason", reason).localCheckpoint()
+        refused = [row.reason for row in checked.where("reason IS NOT NULL").select("reason").collect()]
+        frame = checked.where("reason IS NULL").drop("reason")
     task.write(frame, SinkBatch(at, {TopicPartition("t", 0): OffsetRange(at, at + len(values))}))
     return refused
 
@@ -205,7 +205,7 @@ def test_given_columns_have_their_types_before_the_first_record(spark: SparkSess
         files_task(spark, tmp_path / "other", schema="price NONSENSE")
 
 
-def test_two_tasks_agree_on_a_schema_whoever_comes_first(spark: SparkSession, tmp_path: Path) -> None:
+def test_two_tasks_agree_on_a_schema_in_any_order(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     one, other = files_task(spark, folder), files_task(spark, folder)
     assert write(spark, one, [{"a": 1}], 0) == []
@@ -219,7 +219,7 @@ def test_two_tasks_agree_on_a_schema_whoever_comes_first(spark: SparkSession, tm
     assert read(spark, folder).count() == 3
 
 
-def test_files_of_a_release_before_are_where_the_schema_comes_from(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_schema_is_read_from_files_of_an_earlier_release(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "data"
     write(spark, files_task(spark, folder), [{"a": 1.5}], 0)
     (schema,) = folder.rglob("schema.json")
@@ -282,7 +282,7 @@ def test_typed_values_keep_their_types_and_misfits_are_refused(spark: SparkSessi
         ("map<string, bigint>", {'{"a": 1}': "{'a': 1}"}, ["5", '{"a": "x"}']),
     ],
 )  # fmt: skip
-def test_a_schemaless_value_fits_where_nothing_of_it_is_lost(
+def test_a_schemaless_value_fits_a_column_that_holds_it_without_loss(
     spark: SparkSession, wanted: str, good: Mapping[str, Any], bad: Sequence[str]
 ) -> None:
     from pyspark.sql import functions as F
@@ -290,8 +290,8 @@ def test_a_schemaless_value_fits_where_nothing_of_it_is_lost(
 
     frame = spark.createDataFrame([(text,) for text in (*good, *bad)], "text string")
     value, misfit = fitted_variant(F.parse_json("text"), t.DataType.fromDDL(wanted))
-    told = frame.select("text", value.alias("value"), (F.lit(False) if misfit is None else misfit).alias("misfit"))
-    found = {row.text: row for row in told.collect()}
+    checked = frame.select("text", value.alias("value"), (F.lit(False) if misfit is None else misfit).alias("misfit"))
+    found = {row.text: row for row in checked.collect()}
     assert {text for text, row in found.items() if row.misfit} == set(bad)
     for text, expected in good.items():
         assert found[text].value == expected or str(found[text].value) == str(expected), text

@@ -1,4 +1,4 @@
-"""Topics to tables, in the databases that need no server and in a real PostgreSQL."""
+"""Topics to tables, in databases without a server and in a real PostgreSQL."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
 def postgresql() -> Iterator[PostgresqlServer]:
     programs = postgresql_programs()
     if programs is None:
-        pytest.skip("there is no PostgreSQL on this machine: install the package postgresql")
+        pytest.skip("PostgreSQL is not installed: install the package postgresql")
     with running_postgresql(programs) as server:
         yield server
 
@@ -100,7 +100,7 @@ def _write_every_type(spark: SparkSession, config: dict[str, str]) -> None:
     }
     kit = ConnectorKit(JdbcSink, settings)
     records = [SinkRecord(FIRST, key="a"), SinkRecord((2, "", *[None] * 5), key="b", offset=1)]
-    for batch_id in (7, 7):  # The answer to the commit got lost, and the batch comes again.
+    for batch_id in (7, 7):  # The answer to the commit was lost, and the batch is repeated.
         kit.write(spark, records, batch_id=batch_id, value_type=VALUE)
     kit.write(spark, [SinkRecord(None, key="a", offset=2)], batch_id=8, value_type=VALUE)
     kit.write(spark, [SinkRecord(FIRST, key="c", offset=3)], batch_id=9, value_type=VALUE)
@@ -109,7 +109,7 @@ def _write_every_type(spark: SparkSession, config: dict[str, str]) -> None:
 
 
 def _read(spark: SparkSession, config: dict[str, str]) -> list[list[tuple[Any, ...]]]:
-    """All that a source finds, batch by batch, and that there is nothing more then."""
+    """Return all rows that a source reads, batch by batch, and check that no more follow."""
     task: Any = ConnectorKit(JdbcSource, {"topic.prefix": "from-", "poll.interval.ms": "0", **config}).task()
     task.start(spark)
     try:
@@ -136,7 +136,7 @@ def _check_every_type(spark: SparkSession, config: dict[str, str]) -> None:
         _read(spark, {**config, **by_time, "table.whitelist": "t_topic", "validate.non.null": "true"})
 
 
-def test_every_type_goes_to_postgresql_and_comes_back(spark: SparkSession, postgresql: PostgresqlServer) -> None:
+def test_every_type_survives_a_round_trip_through_postgresql(spark: SparkSession, postgresql: PostgresqlServer) -> None:
     _check_every_type(spark, postgresql.settings)
     sql = "SELECT key, id, octet_length(name), at, price, encode(raw, 'hex'), parts, ok FROM t_topic ORDER BY key"
     assert postgresql.sql(sql) == [
@@ -146,11 +146,11 @@ def test_every_type_goes_to_postgresql_and_comes_back(spark: SparkSession, postg
 
 
 @pytest.mark.long  # It fetches 73 MB the first time.
-def test_every_type_goes_to_duckdb_and_comes_back(spark: SparkSession, tmp_path: Path) -> None:
+def test_every_type_survives_a_round_trip_through_duckdb(spark: SparkSession, tmp_path: Path) -> None:
     _check_every_type(spark, {"connection.url": f"jdbc:duckdb:{tmp_path}/target.db"})
 
 
-def test_rows_of_a_table_become_objects_and_a_restart_goes_on(
+def test_rows_of_a_table_become_objects_and_a_restart_resumes(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
     path = tmp_path / "source.db"

@@ -1,4 +1,4 @@
-"""Whom the files of a worker are for: a process as a user starts it, with Spark in it."""
+"""The permissions of a worker's files: a process as a user starts it, with Spark in it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ JSON = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "f
 def too_open(folder: Path) -> Iterator[str]:
     for path in (folder, *sorted(folder.rglob("*"))):
         if path.suffix == ".jar":
-            continue  # Spark gives copies of its jars, which anybody may have, a mode of its own.
+            continue  # Spark gives copies of its jars, which are public, its own mode.
         try:
             found = path.lstat().st_mode
         except FileNotFoundError:
-            continue  # Spark tidies up.
+            continue  # Spark deletes temporary files.
         allowed = 0o750 if stat.S_ISDIR(found) else 0o640
         if not stat.S_ISLNK(found) and stat.S_IMODE(found) & ~allowed:
             yield f"{path.relative_to(folder)}: {stat.S_IMODE(found):o}"
 
 
-def test_checkpoints_logs_and_data_are_for_the_user_and_the_group(java: None, tmp_path: Path) -> None:
+def test_only_the_user_and_the_group_can_read_checkpoints_logs_and_data(java: None, tmp_path: Path) -> None:
     data, spark = tmp_path / "data", tmp_path / "worker" / "spark"
     (tmp_path / "node").mkdir()
     (tmp_path / "worker").mkdir()

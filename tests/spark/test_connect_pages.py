@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("page", ["converters.md", "transforms.md"])
-def test_an_example_prints_what_the_page_says(
+def test_an_example_prints_the_documented_output(
     page: str, spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
     examples = re.findall(r"```python\n(.*?)```\n+```\n(.*?)```", (PAGES / page).read_text(), re.DOTALL)
@@ -33,12 +33,12 @@ def test_an_example_prints_what_the_page_says(
 
 def _settings(page: str, containing: str) -> dict[str, str]:
     blocks: list[str] = re.findall(r"```properties\n(.*?)```", (PAGES / page).read_text(), re.DOTALL)
-    [found] = [each for each in blocks if containing in each]
+    [found] = [block for block in blocks if containing in block]
     pairs = (line.partition("=") for line in found.splitlines())
     return {name: value for name, _, value in pairs}
 
 
-def test_the_settings_of_the_pages_are_good(spark: SparkSession) -> None:
+def test_the_settings_of_the_pages_are_valid(spark: SparkSession) -> None:
     chain = TransformChain.of(_settings("transforms.md", "predicates=tombstone"))
     assert [step.java_class.rpartition(".")[2] for step in chain.steps] == [
         "Filter",

@@ -1,4 +1,4 @@
-"""What is lost and what comes twice when a task dies between any two of its steps, and what becomes of bad records."""
+"""Losses and repeats when a task dies between any two of its steps, and the handling of bad records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 
 
 class Crash(Exception):
-    """What is not caught by anybody: as far as the data go, the process has ended."""
+    """An error that no code catches: for the data, the process has ended."""
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
 
 
 class KeepingTask(SinkTask):
-    """Keeps what it was given; not exactly once."""
+    """Keeps its records; not exactly once."""
 
     batches: list[tuple[SinkBatch, list[tuple[int, str]]]] = []
 
@@ -62,7 +62,7 @@ def batches() -> list[tuple[SinkBatch, list[tuple[int, str]]]]:
 
 
 def once(target: type, method: str, *, before: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next call crashes, before it has done anything or after it has done all."""
+    """The next call crashes, before any or after all of its work."""
     real: Callable[..., Any] = getattr(target, method)
     left = [True]
 
@@ -104,9 +104,7 @@ def test_files_have_every_record_once_whatever_step_a_task_dies_after(
                     await stage.start("once", {"directory": str(folder)}, partitions=partitions)
                     await stage.failure()
                 if number % 2:
-                    shutil.rmtree(
-                        tmp_path / "worker", ignore_errors=True
-                    )  # The task goes on where there is no checkpoint.
+                    shutil.rmtree(tmp_path / "worker", ignore_errors=True)  # The task continues without a checkpoint.
                 stage.events.clear()
             task = await stage.start("once", {"directory": str(folder)}, partitions=partitions)
             await stage.until(lambda: stage.committed("connect-once") == {partitions[0]: len(expected)})
@@ -116,7 +114,7 @@ def test_files_have_every_record_once_whatever_step_a_task_dies_after(
     asyncio.run(scenario())
 
 
-def test_a_batch_that_was_not_committed_comes_again_as_it_was(
+def test_an_uncommitted_batch_is_repeated_unchanged(
     spark: SparkSession,
     node: BarnabasNode,
     tmp_path: Path,
@@ -131,7 +129,7 @@ def test_a_batch_that_was_not_committed_comes_again_as_it_was(
                 once(GroupPositions, "commit", before=True, monkeypatch=patched)
                 await stage.start("again", {}, partitions=partitions)
                 await stage.failure()
-            stage.produce("again", ["c"])  # More is there now, but the batch is the one that was planned.
+            stage.produce("again", ["c"])  # More records exist now, but the batch is the planned one.
             stage.events.clear()
             task = await stage.start("again", {}, partitions=partitions)
             await stage.until(lambda: stage.committed("connect-again") == {partitions[0]: 3})
@@ -207,4 +205,4 @@ def test_tolerated_bad_records_become_dead_letters(
 
 
 def context_of(letter: Any) -> dict[str, str]:
-    return {each.key.removeprefix("__connect.errors."): bytes(each.value).decode() for each in letter.headers}
+    return {header.key.removeprefix("__connect.errors."): bytes(header.value).decode() for header in letter.headers}

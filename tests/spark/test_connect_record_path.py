@@ -1,4 +1,4 @@
-"""What the way of records costs, told by Spark's plans: where no record can be bad, none is looked at."""
+"""The cost of the record path, from Spark's plans: where no record can be bad, none is checked."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RAW = (
 
 
 def plan_of_values(spark: SparkSession, value_converter: str, header_converter: str) -> str:
-    """How Spark makes the column ``value`` of a sink that tolerates no error."""
+    """Return how Spark computes the column ``value`` of a sink that tolerates no errors."""
     converters = {
         "key.converter": f"{STORAGE}.StringConverter",
         "value.converter": value_converter,
@@ -37,13 +37,13 @@ def plan_of_values(spark: SparkSession, value_converter: str, header_converter: 
         "header.converter": header_converter,
     }
     path = ConverterPath({}, converters)
-    batches = [strict(each) for each in path.sink_batches(spark.range(2).selectExpr(*RAW))]
+    batches = [strict(batch) for batch in path.sink_batches(spark.range(2).selectExpr(*RAW))]
     return str(path.sink_frame(batches).select("value")._jdf.queryExecution().optimizedPlan().toString())
 
 
 @pytest.mark.parametrize("value_converter", [f"{STORAGE}.StringConverter", BYTES])
 @pytest.mark.parametrize("header_converter", [f"{STORAGE}.SimpleHeaderConverter", f"{STORAGE}.StringConverter", BYTES])
-def test_where_no_record_can_be_bad_none_is_looked_at(
+def test_records_that_cannot_be_bad_are_not_checked(
     spark: SparkSession, value_converter: str, header_converter: str
 ) -> None:
     plan = plan_of_values(spark, value_converter, header_converter)
@@ -54,7 +54,7 @@ def test_where_no_record_can_be_bad_none_is_looked_at(
     ("value_converter", "header_converter"),
     [(JSON, f"{STORAGE}.SimpleHeaderConverter"), (BYTES, JSON)],
 )
-def test_where_one_can_be_bad_it_is_found(spark: SparkSession, value_converter: str, header_converter: str) -> None:
+def test_bad_records_are_found(spark: SparkSession, value_converter: str, header_converter: str) -> None:
     assert "raise_error" in plan_of_values(spark, value_converter, header_converter)
 
 
@@ -75,7 +75,7 @@ STRING = f"{STORAGE}.StringConverter"
     [
         (STRING, STRING, {}, ("value",), True),
         (STRING, BYTES, {}, SINK_COLUMNS, True),
-        (JSON, STRING, {}, ("topic", "value"), True),  # Nobody uses what has no schema.
+        (JSON, STRING, {}, ("topic", "value"), True),  # The column without a schema is unused.
         (JSON, STRING, {}, ("key", "value"), False),
         (STRING, JSON, {}, ("value",), False),
         (STRING, JSON, {"value.converter.schemas.enable": "true", "value.converter": JSON}, ("value",), False),
@@ -83,7 +83,7 @@ STRING = f"{STORAGE}.StringConverter"
          ("value",), True),
     ],
 )  # fmt: skip
-def test_what_depends_on_no_record_is_part_of_the_stream(
+def test_a_batch_that_depends_on_no_record_is_part_of_the_stream(
     spark: SparkSession, key: str, value: str, connector: dict[str, str], columns: tuple[str, ...], is_fixed: bool
 ) -> None:
     path = ConverterPath(connector, converters(key, value))
@@ -96,7 +96,7 @@ def test_what_depends_on_no_record_is_part_of_the_stream(
         assert frame.columns == list(columns)
 
 
-def test_what_a_task_does_not_use_is_not_made(spark: SparkSession) -> None:
+def test_unused_columns_are_not_computed(spark: SparkSession) -> None:
     path = ConverterPath({}, converters(STRING, STRING))
     batch = path.fixed_batch(spark.range(2).selectExpr(*RAW), ("value",))
     assert batch is not None
@@ -106,25 +106,25 @@ def test_what_a_task_does_not_use_is_not_made(spark: SparkSession) -> None:
 
 
 class Writes(SinkTask):
-    told: tuple[str, ...] | None = None
+    used: tuple[str, ...] | None = None
 
     def __init__(self) -> None:
         pass
 
     def columns(self) -> tuple[str, ...] | None:
-        return self.told
+        return self.used
 
 
-def test_columns_of_a_task_come_in_the_order_of_records() -> None:
+def test_columns_of_a_task_have_the_order_of_records() -> None:
     task = Writes()
     assert used_columns(task) == SINK_COLUMNS
-    task.told = ("value", "topic")
+    task.used = ("value", "topic")
     assert used_columns(task) == ("topic", "value")
 
 
-@pytest.mark.parametrize(("told", "named"), [(("values",), "values"), ((), "none")])
-def test_columns_that_there_are_not_are_refused(told: tuple[str, ...], named: str) -> None:
+@pytest.mark.parametrize(("used", "named"), [(("values",), "values"), ((), "none")])
+def test_unknown_columns_are_refused(used: tuple[str, ...], named: str) -> None:
     task = Writes()
-    task.told = told
-    with pytest.raises(TerminalError, match=rf"Writes.columns gives {named}; a sink can use topic, partition"):
+    task.used = used
+    with pytest.raises(TerminalError, match=rf"Writes.columns returns {named}; a sink can use topic, partition"):
         used_columns(task)

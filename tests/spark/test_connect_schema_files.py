@@ -1,4 +1,4 @@
-"""Avro and Protobuf in a Spark session: their bytes, told from others, there and back."""
+"""Avro and Protobuf in a Spark session: their bytes, recognized among others, are written and read back."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _with(value: Converter) -> RecordConverter:
 
 
 def _read(spark: SparkSession, converter: RecordConverter, values: list[bytes | None]) -> list[Any]:
-    """The value of each, or what is wrong with it."""
+    """Return the value of each record, or its error."""
     raw = raw_frame(spark, [{"offset": at, "value": value} for at, value in enumerate(values)])
     rows = [row for _, (_, row) in sorted(typed_rows(converter.to_connect(raw)).items())]
     return [row["failure"]["message"] if row["failure"] else row["value"] for row in rows]
@@ -50,7 +50,7 @@ def _written(spark: SparkSession, converter: RecordConverter, ddl: str, rows: li
     return [None if row["value"] is None else bytes(row["value"]) for row in found]
 
 
-def test_avro_is_written_and_read_and_the_framing_of_a_registry_is_told(spark: SparkSession) -> None:
+def test_avro_is_written_and_read_and_registry_framing_is_reported(spark: SparkSession) -> None:
     converter = _with(AvroConverter.of({"barnabas.avro.schema": json.dumps(ORDER)}))
     plain = [bytes.fromhex("0202026e"), bytes.fromhex("0000"), None]
     ddl = "struct<id: bigint, note: string>"
@@ -60,11 +60,11 @@ def test_avro_is_written_and_read_and_the_framing_of_a_registry_is_told(spark: S
     assert (first.id, first.note) == (1, "n")
     assert (second.id, second.note) == (0, None)
     assert tombstone is None
-    assert "asks no registry" in registry
+    assert "uses no registry" in registry
     assert "no Avro of the schema" in broken
 
 
-def test_a_session_without_avro_fails_the_task_and_says_what_to_set() -> None:
+def test_a_session_without_avro_fails_the_task_and_names_the_setting() -> None:
     functions = JavaPackage("org.apache.spark.sql.avro.functions", object())
     jvm = SimpleNamespace(org=SimpleNamespace(apache=SimpleNamespace(spark=SimpleNamespace(
         sql=SimpleNamespace(avro=SimpleNamespace(functions=functions))
@@ -87,7 +87,7 @@ def test_protobuf_is_written_and_read(spark: SparkSession, tmp_path: Path) -> No
     assert "the bytes are not a shop.Item" in broken
 
 
-def test_fields_that_differ_only_in_case_are_two(spark: SparkSession) -> None:
+def test_fields_that_differ_only_in_case_are_distinct(spark: SparkSession) -> None:
     schema = {"type": "record", "name": "R", "fields": [{"name": name, "type": "int"} for name in ("id", "ID")]}
     converter = _with(AvroConverter.of({"barnabas.avro.schema": json.dumps(schema)}))
     [row] = _read(spark, converter, [b"\x02\x04"])

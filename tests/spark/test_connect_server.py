@@ -1,4 +1,4 @@
-"""A whole worker with a Spark Connect server: the same connectors, and what happens when either of the two is gone."""
+"""A complete worker with a Spark Connect server: the same connectors, and the effects when either of the two dies."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _mirror(bootstrap: str, prefix: str) -> dict[str, str]:
 def _records(
     bootstrap: str, topic: str, count: int, *, quiet_s: float = 0
 ) -> list[tuple[bytes | None, list[tuple[str, bytes]]]]:
-    """The first ones of a topic, and whatever comes within some time after them."""
+    """Return the first records of a topic, and all that arrive within some time after them."""
     settings = {"bootstrap.servers": bootstrap, "group.id": f"reads-{uuid4()}", "auto.offset.reset": "earliest"}
     consumer = Consumer(settings)
     found: list[Any] = []
@@ -67,7 +67,7 @@ def _records(
     return found
 
 
-def test_connectors_run_on_a_server_and_tell_their_states(
+def test_connectors_run_on_a_server_and_report_their_states(
     node: BarnabasNode, server: SparkConnectServer, tmp_path: Path
 ) -> None:
     worker = RemoteWorker(tmp_path / "worker", node.bootstrap, "server", server.url)
@@ -110,7 +110,7 @@ def test_connectors_run_on_a_server_and_tell_their_states(
         worker.request("PUT", "/connectors/files/resume")
         until(lambda: len(json_rows(tmp_path / "data")) == 3, worker.printed)
         plan = worker.request("GET", "/connectors/files/status").json()
-        assert [each["state"] for each in plan["tasks"]] == ["RUNNING"]
+        assert [task["state"] for task in plan["tasks"]] == ["RUNNING"]
 
         worker.configure("broken", {**files, "topics": "mixed", "directory": str(tmp_path / "strict")})
         assert "VALUE_CONVERTER of the record at mixed-0, offset 1 failed" in worker.trace("broken").splitlines()[0]
@@ -119,7 +119,7 @@ def test_connectors_run_on_a_server_and_tell_their_states(
         worker.kill()
 
 
-def test_a_server_that_is_killed_fails_its_tasks_which_go_on_when_it_is_back(
+def test_a_killed_server_fails_its_tasks_which_resume_when_it_returns(
     node: BarnabasNode, server: SparkConnectServer, tmp_path: Path
 ) -> None:
     restarts = {
@@ -144,13 +144,13 @@ def test_a_server_that_is_killed_fails_its_tasks_which_go_on_when_it_is_back(
         worker.until_state("files", "RUNNING")
         assert "out of its group" not in worker.printed()
         numbers = [row["number"] for row in json_rows(tmp_path / "data")]
-        assert set(numbers) == set(range(max(numbers) + 1))  # None is missing; the source may have repeated a batch.
+        assert set(numbers) == set(range(max(numbers) + 1))  # The source may have repeated a batch.
         assert worker.stop(timeout_s=90) == 0
     finally:
         worker.kill()
 
 
-def test_what_a_killed_worker_has_left_on_the_server_ends_before_its_successor_starts(
+def test_the_queries_of_a_killed_worker_end_before_its_successor_starts(
     node: BarnabasNode, server: SparkConnectServer, tmp_path: Path
 ) -> None:
     first, second = (

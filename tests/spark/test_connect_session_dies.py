@@ -1,4 +1,4 @@
-"""Spark's JVM is killed under a worker: its tasks are told why they failed, and start again on another JVM."""
+"""Spark's JVM is killed under a worker: its tasks fail with the reason, and start again on another JVM."""
 
 from __future__ import annotations
 

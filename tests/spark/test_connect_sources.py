@@ -60,10 +60,10 @@ def test_each_file_becomes_records_once(
     again.start(spark)
     assert again.poll(spark) is None
     (tmp_path / "two.data.tmp").rename(tmp_path / "two.data")
-    assert [each.partition["file"] for each in again.poll(spark).offsets] == ["two.data"]
+    assert [offset.partition["file"] for offset in again.poll(spark).offsets] == ["two.data"]
 
 
-def test_topics_are_copied_with_keys_and_headers_and_a_restart_goes_on(
+def test_topics_are_copied_with_keys_and_headers_and_a_restart_resumes(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
     config = {

@@ -1,4 +1,4 @@
-"""Several tasks of a source with Spark's own positions: each goes on where its own work was, and no row is left out."""
+"""Several tasks of a source with Spark's own positions: each resumes at its own position, and no row is skipped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 _SPEEDS = (1000, 30, 7)
-"""Rows of a batch, by the part of the source: a task is at another place soon."""
+"""Rows of a batch, by the part of the source: the tasks' positions soon differ."""
 
 
 class PartTask(SourceTask):
@@ -34,7 +34,7 @@ class PartTask(SourceTask):
 
 
 class Parts(SourceConnector):
-    """One task for each part, up to ``tasks.max``. Nothing is said about positions."""
+    """One task for each part, up to ``tasks.max``. The source does not define positions."""
 
     task_class = PartTask
     config_def = ConfigDef([ConfigKey("topic"), ConfigKey("part", default="0")])
@@ -50,7 +50,7 @@ class NamedParts(Parts):
 
 
 class SharesTask(SourceTask):
-    """Each n-th row of one source, where n is ``tasks.max``: what a task reads depends on how many there are."""
+    """Each n-th row of one source, where n is ``tasks.max``: the rows of a task depend on the number of tasks."""
 
     def read(self, spark: SparkSession) -> DataFrame:
         share, shares = int(self.config["share"]), int(self.config["tasks.max"])
@@ -89,7 +89,7 @@ def settings(connector: type[SourceConnector], topic: str, tasks: int) -> dict[s
 
 
 def rows(spark: SparkSession, node: BarnabasNode, topic: str) -> dict[int, Counter[int]]:
-    """How often each number of each part has come."""
+    """Return how often each number of each part was received."""
     found: dict[int, Counter[int]] = {}
     for record in records(spark, node.bootstrap, topic):
         part, number = map(int, bytes(record.value).decode().split())
@@ -120,7 +120,7 @@ async def offsets(worker: SparkWorker, name: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_tasks_of_different_speeds_go_on_where_each_was_and_positions_are_shown_and_taken(
+def test_tasks_of_different_speeds_resume_and_positions_are_shown_and_settable(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
@@ -149,11 +149,13 @@ def test_tasks_of_different_speeds_go_on_where_each_was_and_positions_are_shown_
             twice = {part: [number for number, count in found[part].items() if count > 1] for part in found}
             assert twice == {0: [], 1: [], 2: []}, "a connector that was stopped in order repeats nothing"
 
-            # One is set back by hand, under the name that is shown.
-            slow = next(each for each in await offsets(worker, "parts") if '"2"' in each["partition"]["spark.task"])
+            # One position is reset manually, under the name that is shown.
+            slow = next(
+                offset for offset in await offsets(worker, "parts") if '"2"' in offset["partition"]["spark.task"]
+            )
             back = {"partition": slow["partition"], "offset": {"offset": '{"offset":7,"timestamp":0}'}}
-            told = await worker.request("PATCH", "/connectors/parts/offsets", {"offsets": [back]})
-            assert told.status_code == 200, told.text
+            answer = await worker.request("PATCH", "/connectors/parts/offsets", {"offsets": [back]})
+            assert answer.status_code == 200, answer.text
             shared = {"partition": {"spark.source": 0}, "offset": back["offset"]}
             refused = await worker.request("PATCH", "/connectors/parts/offsets", {"offsets": [shared]})
             assert refused.status_code == 400
@@ -172,7 +174,7 @@ def test_tasks_of_different_speeds_go_on_where_each_was_and_positions_are_shown_
 
 
 @pytest.mark.parametrize(("connector", "repeats"), [(Shares, True), (NamedParts, False)])
-def test_another_number_of_tasks_leaves_no_row_out(
+def test_a_changed_number_of_tasks_skips_no_row(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path, connector: type[SourceConnector], repeats: bool
 ) -> None:
     topic = connector.__name__.lower()
@@ -190,7 +192,7 @@ def test_another_number_of_tasks_leaves_no_row_out(
             await resume(worker, topic, 2)
             most = {part: max(numbers) for part, numbers in before.items()}
             await worker.eventually(lambda: max(rows(spark, node, topic)[0]) > most[0] + 1000)
-            if connector is Shares:  # The slow one has to come through once, because the fast one has half of the rows.
+            if connector is Shares:  # The slow task must complete a pass, because the fast one has half of the rows.
                 await worker.eventually(lambda: 29 in rows(spark, node, topic)[0])
             await stop(worker, topic)
             found = await asyncio.to_thread(rows, spark, node, topic)
@@ -205,7 +207,7 @@ def test_another_number_of_tasks_leaves_no_row_out(
     asyncio.run(scenario())
 
 
-def test_the_only_task_goes_on_at_a_position_of_before_positions_belonged_to_work(
+def test_the_only_task_resumes_at_a_position_of_the_older_format(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
@@ -216,8 +218,8 @@ def test_the_only_task_goes_on_at_a_position_of_before_positions_belonged_to_wor
             await stop(worker, "former")
             assert (await worker.request("DELETE", "/connectors/former/offsets")).status_code == 200
             former = {"partition": {"spark.source": 0}, "offset": {"offset": '{"offset":40000,"timestamp":0}'}}
-            told = await worker.request("PATCH", "/connectors/former/offsets", {"offsets": [former]})
-            assert told.status_code == 200, told.text
+            answer = await worker.request("PATCH", "/connectors/former/offsets", {"offsets": [former]})
+            assert answer.status_code == 200, answer.text
             await resume(worker, "former", 1)
             await worker.eventually(lambda: 40001 in rows(spark, node, "former").get(0, {}))
             await stop(worker, "former")

@@ -1,4 +1,4 @@
-"""Our transforms and predicates beside the answers of Kafka 4.3.1's own."""
+"""Our transforms and predicates compared with the answers of Kafka 4.3.1's own."""
 
 from __future__ import annotations
 
@@ -86,19 +86,19 @@ def _ours(chain: TransformChain, batches: list[RecordBatch]) -> dict[int, Any]:
             "timestamp": None if moment is None else round(moment.timestamp() * 1000),
             "key": described(batch.key_schema, row["key"]),
             "value": described(batch.value_schema, row["value"]),
-            "headers": [header_described(each) for each in row["headers"]],
+            "headers": [header_described(header) for header in row["headers"]],
         }
     return found
 
 
 def _at_offset(line: int, question: dict[str, Any], theirs: Any) -> Any:
-    """Our record is at the offset of its line; Kafka's was at the one in the question. InsertField tells which."""
-    told = question["config"].get("offset.field", "").rstrip("!?")
+    """Our record has the offset of its line; Kafka's had the one in the question. InsertField shows which."""
+    field = question["config"].get("offset.field", "").rstrip("!?")
     side = question["class"].rpartition("$")[2].lower()
-    if not told or "error" in theirs or told not in (theirs[side]["value"] or ()):
+    if not field or "error" in theirs or field not in (theirs[side]["value"] or ()):
         return theirs
-    assert theirs[side]["value"][told] == question["record"]["offset"]
-    return {**theirs, side: {**theirs[side], "value": {**theirs[side]["value"], told: line}}}
+    assert theirs[side]["value"][field] == question["record"]["offset"]
+    return {**theirs, side: {**theirs[side], "value": {**theirs[side]["value"], field: line}}}
 
 
 @pytest.mark.long

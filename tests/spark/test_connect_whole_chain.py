@@ -1,4 +1,4 @@
-"""Three connectors of one worker, each going on where the one before ends: a folder, two topics, a file of lines."""
+"""Three connectors of one worker, each starting where the previous one ends: a folder, two topics, a file of lines."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
     assert "Traceback" not in started.printed()
 
 
-def test_rows_of_files_go_through_two_topics_into_lines_and_a_restart_repeats_none(
+def test_rows_pass_through_two_topics_into_lines_and_a_restart_repeats_none(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
     incoming, lines = tmp_path / "incoming", tmp_path / "lines.txt"

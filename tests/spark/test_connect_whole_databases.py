@@ -1,4 +1,5 @@
-"""From one table of a real PostgreSQL to another, through a topic and a whole worker, with the password in a file."""
+"""From one table of a real PostgreSQL to another, through a topic and a complete worker, with the password in a
+file."""
 
 from __future__ import annotations
 
@@ -41,12 +42,12 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
 def database() -> Iterator[PostgresqlServer]:
     programs = postgresql_programs()
     if programs is None:
-        pytest.skip("there is no PostgreSQL on this machine: install the package postgresql")
+        pytest.skip("PostgreSQL is not installed: install the package postgresql")
     with running_postgresql(programs) as server:
         yield server
 
 
-def test_rows_that_come_and_change_arrive_in_another_table(
+def test_inserted_and_updated_rows_arrive_in_another_table(
     spark: SparkSession, node: BarnabasNode, database: PostgresqlServer, tmp_path: Path
 ) -> None:
     secrets = tmp_path / "secrets.properties"
@@ -94,9 +95,9 @@ def test_rows_that_come_and_change_arrive_in_another_table(
             database.sql("INSERT INTO orders (item) VALUES ('c')")
             database.sql("UPDATE orders SET item = 'changed', changed_at = timezone('utc', now()) WHERE id = 1")
             await worker.eventually(lambda: copies() == [["1", "changed"], ["2", "b"], ["3", "c"]])
-            told = (await worker.request("GET", "/connectors/out/offsets")).json()["offsets"]
-            assert [each["partition"] for each in told] == [{"protocol": "1", "table": "orders"}]
-            assert set(told[0]["offset"]) == {"incrementing", "timestamp", "timestamp_nanos"}
+            offsets = (await worker.request("GET", "/connectors/out/offsets")).json()["offsets"]
+            assert [each["partition"] for each in offsets] == [{"protocol": "1", "table": "orders"}]
+            assert set(offsets[0]["offset"]) == {"incrementing", "timestamp", "timestamp_nanos"}
             shown = (await worker.request("GET", "/connectors?expand=info&expand=status")).text
             assert database.password not in shown
 

@@ -1,4 +1,4 @@
-"""Whole workers with a real Spark: what users ask over HTTP, and what then lies in topics and files."""
+"""Complete workers with a real Spark: requests of users over HTTP, and the resulting topics and files."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
 
 
 def create(bootstrap: str, **topics: int) -> None:
-    """By name, with so many partitions."""
+    """Create topics by name, with this many partitions."""
     with AdminClient.sync(bootstrap) as admin:
         new = [NewTopic(name.replace("_", "-"), partitions, 1) for name, partitions in topics.items()]
         admin.create_topics(new, wait=True).raise_for_errors()
 
 
 def produce(spark: SparkSession, bootstrap: str, topic: str, rows: Sequence[tuple[int, str]]) -> None:
-    """Partition and value of each."""
+    """Produce rows of partition and value."""
     frame = spark.createDataFrame(list(rows), "partition int, value string").coalesce(1)
     frame.write.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("topic", topic).save()
 
@@ -61,7 +61,7 @@ def records(spark: SparkSession, bootstrap: str, topic: str) -> list[Any]:
 
 
 def committed(folder: Path, file_format: str = "parquet") -> list[Path]:
-    """Others come and go beside them."""
+    """Return the committed files; Spark creates and deletes other entries beside them."""
     return [
         path for each in folder.glob("*") if not each.name.startswith("_")
         for path in ([each] if each.is_file() else each.rglob("*")) if path.suffix == f".{file_format}"
@@ -78,7 +78,7 @@ def offsets_of(bootstrap: str, group: str) -> dict[TopicPartition, Any]:
 
 
 def task_metrics(text: str, group: str) -> Set[tuple[str, float]]:
-    """Of the only task."""
+    """Return the metrics of the only task."""
     return {
         (sample.name.removeprefix(f"kafka_connect_{group}_"), sample.value)
         for family in text_string_to_metric_families(text)
@@ -104,7 +104,7 @@ def test_a_new_topic_of_a_pattern_and_new_partitions_become_work_of_two_tasks(
         return sorted((row._topic, row._partition, row._offset, row.value) for row in values_of(spark, folder))
 
     def divided(tasks: list[dict[str, Any]]) -> list[set[TopicPartition]]:
-        return [set(parse_partitions(each["config"][TASK_PARTITIONS])) for each in tasks]
+        return [set(parse_partitions(task["config"][TASK_PARTITIONS])) for task in tasks]
 
     async def scenario() -> None:
         async with running_worker(spark, node.bootstrap, "pattern", tmp_path) as worker:
@@ -134,7 +134,7 @@ def test_a_new_topic_of_a_pattern_and_new_partitions_become_work_of_two_tasks(
 
 
 @pytest.mark.long
-def test_pauses_restarts_and_failures_are_states_and_what_was_mended_goes_on(
+def test_pauses_restarts_and_failures_are_states_and_a_repaired_task_resumes(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
@@ -247,15 +247,15 @@ def test_bad_records_of_a_running_sink_go_to_the_dead_letter_topic_and_the_log(
     assert of_task["running_ratio"] > 0
     unread, uncast = records(spark, node.bootstrap, "poison-dead")
     assert [bytes(each.value) for each in (unread, uncast)] == [b"{no json", b'{"id": "x"}']
-    told = [{each.key: bytes(each.value).decode() for each in letter.headers} for letter in (unread, uncast)]
+    headers = [{header.key: bytes(header.value).decode() for header in letter.headers} for letter in (unread, uncast)]
     before = "__connect.errors."
-    assert [each[f"{before}stage"] for each in told] == ["VALUE_CONVERTER", "TRANSFORMATION"]
-    assert [each[f"{before}offset"] for each in told] == ["1", "2"]
-    assert told[0][f"{before}topic"] == "poison"
-    assert told[0][f"{before}connector.name"] == "poison"
-    assert told[0][f"{before}class.name"] == "org.apache.kafka.connect.json.JsonConverter"
-    assert told[1][f"{before}class.name"] == "org.apache.kafka.connect.transforms.Cast$Value"
-    assert told[1][f"{before}exception.class.name"].startswith("org.apache.kafka.connect.errors.")
+    assert [header[f"{before}stage"] for header in headers] == ["VALUE_CONVERTER", "TRANSFORMATION"]
+    assert [header[f"{before}offset"] for header in headers] == ["1", "2"]
+    assert headers[0][f"{before}topic"] == "poison"
+    assert headers[0][f"{before}connector.name"] == "poison"
+    assert headers[0][f"{before}class.name"] == "org.apache.kafka.connect.json.JsonConverter"
+    assert headers[1][f"{before}class.name"] == "org.apache.kafka.connect.transforms.Cast$Value"
+    assert headers[1][f"{before}exception.class.name"].startswith("org.apache.kafka.connect.errors.")
     assert "topic='poison', partition=0, offset=1, key=null, value='{no json'" in caplog.text
 
 
@@ -289,7 +289,7 @@ def protobuf(folder: Path) -> dict[str, str]:
     [(avro, "", ("number", "text")), (protobuf, "number:id,text:note", ("id", "note"))],
     ids=["avro", "protobuf"],
 )
-def test_bytes_of_a_schema_go_from_a_source_through_a_topic_into_files(
+def test_typed_bytes_go_from_a_source_through_a_topic_into_files(
     spark: SparkSession,
     node: BarnabasNode,
     tmp_path: Path,
@@ -335,7 +335,7 @@ def test_bytes_of_a_schema_go_from_a_source_through_a_topic_into_files(
 
 @pytest.mark.long
 @pytest.mark.parametrize("file_format", ["parquet", "json", "csv", "orc"])
-def test_files_of_each_format_lie_in_folders_by_time(
+def test_files_of_each_format_are_in_folders_by_time(
     spark: SparkSession, node: BarnabasNode, tmp_path: Path, file_format: str
 ) -> None:
     topic, folder = f"formats-{file_format}", tmp_path / "data"
@@ -378,7 +378,7 @@ def secure_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode
     with running_secure_barnabas(tmp_path_factory.mktemp("secure-worker"), settings=settings) as started:
         client = RawClient(started.ports["PLAINTEXT"])
         rights = {"alice": "READ TOPIC secured; READ GROUP connect-sink", "bob": "WRITE TOPIC secured"}
-        create_acls(client, [each for user, text in rights.items() for each in parse_rights(text, user, None)])
+        create_acls(client, [right for user, text in rights.items() for right in parse_rights(text, user, None)])
         client.close()
         yield started
     assert "Traceback" not in started.process.printed()
@@ -399,10 +399,11 @@ def prefixed(prefix: str, settings: dict[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.long
-def test_tasks_log_in_as_the_workers_prefixes_and_the_connectors_overrides_say(
+def test_tasks_log_in_with_worker_prefixes_and_connector_overrides(
     spark: SparkSession, secure_node: SecureNode, tmp_path: Path
 ) -> None:
-    """Nobody has more rights than his part needs, so records arrive only if each client is who it should be."""
+    """Every client has only the rights that it needs, so records arrive only if each authenticates as the right
+    user."""
     bootstrap, folder = secure_node.bootstrap("SASL_SSL"), tmp_path / "data"
     worker_settings = {
         **login(secure_node, "admin", "SCRAM-SHA-512"),

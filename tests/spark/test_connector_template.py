@@ -1,4 +1,4 @@
-"""The connectors and tests in docs/connect/plugins.md work as they stand there."""
+"""The connectors and tests in docs/connect/plugins.md work as printed."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ def template() -> dict[str, Any]:
     return namespace
 
 
-def test_the_template_says_what_is_missing(template: dict[str, Any]) -> None:
+def test_the_template_names_missing_settings(template: dict[str, Any]) -> None:
     template["test_a_topic_is_needed"]()
 
 
-def test_the_templates_source_gives_records(template: dict[str, Any], spark: Any) -> None:
+def test_the_source_of_the_template_returns_records(template: dict[str, Any], spark: Any) -> None:
     test: Callable[[Any], None] = template["test_ticks_come"]
     test(spark)
 
 
-def test_the_templates_sink_writes_a_batch_once(template: dict[str, Any], spark: Any, tmp_path: Path) -> None:
+def test_the_sink_of_the_template_writes_a_batch_once(template: dict[str, Any], spark: Any, tmp_path: Path) -> None:
     test: Callable[[Any, Path], None] = template["test_a_batch_becomes_files"]
     test(spark, tmp_path)

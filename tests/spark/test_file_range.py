@@ -30,7 +30,7 @@ def line_starts(path: Path) -> list[int]:
     return starts
 
 
-def test_each_range_has_its_lines_and_no_others(spark: SparkSession, tmp_path: Path) -> None:
+def test_each_range_has_exactly_its_lines(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "a b%20\u00fc.txt"
     path.write_bytes(b"one\r\n\ntwo\r\rno \xff text\n\xef\xbb\xbf\nlast\nhalf")
     starts = line_starts(path)
@@ -39,7 +39,7 @@ def test_each_range_has_its_lines_and_no_others(spark: SparkSession, tmp_path: P
         assert read(spark, path, start, end) == path.read_bytes()[start:end].splitlines()
 
 
-def test_what_is_appended_meanwhile_is_left_for_later(spark: SparkSession, tmp_path: Path) -> None:
+def test_lines_appended_during_a_read_are_left_for_later(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "grows"
     path.write_bytes(b"one\ntwo\n")
     frame = lines_in_range(spark, path, 4, 8)
@@ -52,14 +52,14 @@ def test_what_is_appended_meanwhile_is_left_for_later(spark: SparkSession, tmp_p
 @pytest.mark.parametrize(
     ("name", "content", "start"),
     [
-        ("mark", "\ufeffone\ntwo\n".encode(), 0),  # Spark leaves the mark out.
-        ("first", b"\ntwo\n", 1),  # Hadoop's reader would take it for the first line.
-        ("middle", b"one\ntwo\n", 2),  # Somebody has set the offset.
+        ("mark", "\ufeffone\ntwo\n".encode(), 0),  # Spark omits the mark.
+        ("first", b"\ntwo\n", 1),  # Hadoop's reader would read it as the first line.
+        ("middle", b"one\ntwo\n", 2),  # A user has set the offset.
         ("between", b"one\r\ntwo\n", 4),
-        ("lines.gz", b"one\ntwo\n", 0),  # It would be unpacked.
+        ("lines.gz", b"one\ntwo\n", 0),  # Spark would decompress it.
     ],
 )
-def test_what_spark_would_read_otherwise_is_left_to_others(
+def test_ranges_that_spark_would_read_differently_are_refused(
     spark: SparkSession, tmp_path: Path, name: str, content: bytes, start: int
 ) -> None:
     path = tmp_path / name

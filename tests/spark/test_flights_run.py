@@ -1,4 +1,4 @@
-"""The main job as a person starts it, on a node of its own, with a part of the flights."""
+"""The main job as a user starts it, on its own node, with a part of the flights."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ import pytest
 pytestmark = [pytest.mark.spark, pytest.mark.interop, pytest.mark.timeout(900), pytest.mark.usefixtures("java")]
 
 FLIGHTS = 3_000
-WITHOUT_DEPARTURE = 22  # Of the first 3,000, as pandas counts them.
+WITHOUT_DEPARTURE = 22  # Flights without a departure among the first 3,000, as pandas counts them.
 
 
 class Run:
-    """One start of the job. Its output is read beside it, so that a test can wait for a line."""
+    """One start of the job. Its output is read concurrently, so that a test can wait for a line."""
 
     def __init__(self, folder: Path, *arguments: str, keep: bool = False) -> None:
         command = [sys.executable, "-m", "barnabas.pipelines.flights", "--run-directory", str(folder)]
@@ -66,18 +66,18 @@ class Run:
 
 
 def running(folder: Path) -> list[str]:
-    """The command lines of processes that work on this folder."""
+    """Return the command lines of processes that work on this folder."""
     answer = subprocess.run(["ps", "-ww", "-eo", "stat=,args="], capture_output=True, text=True, check=True).stdout
     return [line for line in answer.splitlines() if str(folder) in line and not line.startswith("Z")]
 
 
 def kinds_running(folder: Path) -> list[str]:
-    """Without the JVM of the worker."""
+    """Return them without the JVM of the worker."""
     lines = running(folder)
     return [kind for kind in ("node", "worker") if any(f"barnabas {kind} " in line for line in lines)]
 
 
-def all_gone(folder: Path) -> bool:
+def all_stopped(folder: Path) -> bool:
     deadline = time.monotonic() + 30
     while running(folder) and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -123,28 +123,28 @@ def test_a_run_proves_its_totals_and_kept_node_and_worker_serve_the_next_one(fol
     assert kinds_running(folder) == ["node", "worker"]
     os.kill(worker["process_id"], signal.SIGTERM)
     os.kill(node["process_id"], signal.SIGTERM)
-    assert all_gone(folder)
+    assert all_stopped(folder)
 
 
 @pytest.mark.long
-def test_a_run_that_is_interrupted_twice_comes_to_the_same_totals(folder: Path) -> None:
+def test_a_run_that_is_interrupted_twice_reaches_the_same_totals(folder: Path) -> None:
     slow = ["--flights", str(FLIGHTS), "--rate", "300"]
     interrupted = Run(folder, *slow)
     interrupted.await_line(" s  produced ")
     interrupted.send(signal.SIGINT)
     assert interrupted.wait() == 128 + signal.SIGINT, interrupted.output
     assert "interrupted by SIGINT" in interrupted.output
-    assert all_gone(folder)
+    assert all_stopped(folder)
 
     killed = Run(folder, *slow)
     killed.await_line(" s  produced ")
     killed.send(signal.SIGKILL)
     assert killed.wait() == -signal.SIGKILL
-    assert "was interrupted: going on where it was" in killed.output
-    assert all_gone(folder)
+    assert "was interrupted: resuming it" in killed.output
+    assert all_stopped(folder)
 
     last = Run(folder, "--flights", str(FLIGHTS))
     assert last.wait() == 0, last.output
-    assert "was interrupted: going on where it was" in last.output
+    assert "was interrupted: resuming it" in last.output
     assert totals(folder) == (FLIGHTS, WITHOUT_DEPARTURE)
-    assert all_gone(folder)
+    assert all_stopped(folder)

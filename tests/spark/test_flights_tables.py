@@ -18,7 +18,7 @@ pytestmark = pytest.mark.spark
 
 
 class Bench:
-    """A folder of tables; each ``arrive`` is a task's life with one batch."""
+    """A folder of tables; each ``arrive`` is the lifetime of a task with one batch."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self.spark = spark
@@ -56,7 +56,7 @@ def test_duplicates_count_once(bench: Bench) -> None:
     assert bench.flights() == 3
 
 
-def test_batches_that_come_again_change_nothing(bench: Bench) -> None:
+def test_repeated_batches_change_nothing(bench: Bench) -> None:
     first = [flight(row, month=1 + row % 3, delay=row) for row in range(100)]
     second = [flight(row, month=1 + row % 3, delay=row) for row in range(50, 150)]
     bench.arrive(first)
@@ -67,7 +67,7 @@ def test_batches_that_come_again_change_nothing(bench: Bench) -> None:
     assert before["flights"].sum() == 150
 
 
-def test_a_batch_that_failed_between_the_two_tables_is_repeated_and_comes_out_right(
+def test_a_batch_that_failed_between_the_two_tables_is_repeated_correctly(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench.arrive([flight(1, delay=5)])
@@ -94,17 +94,17 @@ def test_a_batch_rewrites_only_the_months_that_it_touches(bench: Bench) -> None:
     assert changed == {"month=2013-04"}
 
 
-def test_records_that_are_no_flights_are_left_out(bench: Bench) -> None:
+def test_records_that_are_not_flights_are_omitted(bench: Bench) -> None:
     bench.arrive([flight(1), "hello", '{"row": 2}'])
     assert bench.delays()["flights"].sum() == 1
 
 
-def test_a_batch_of_noise_alone_makes_no_table(bench: Bench) -> None:
+def test_a_batch_of_only_invalid_records_creates_no_table(bench: Bench) -> None:
     bench.arrive(["hello"])
     assert not (bench.folder / "flights").exists()
 
 
-def test_there_is_one_task_and_its_folder_is_named_in_full(tmp_path: Path) -> None:
+def test_the_only_task_names_its_folder_in_full(tmp_path: Path) -> None:
     kit = ConnectorKit(FlightDelays, {"directory": str(tmp_path)}, topics={"flights": 4})
     assert len(kit.task_configs(4)) == 1
     assert "directory" in ConnectorKit(FlightDelays, {"directory": "here"}).errors

@@ -1,4 +1,4 @@
-"""The pure steps of the flights pipeline, against what pandas and numpy make of the same flights."""
+"""The pure steps of the flights pipeline, compared with the results of pandas and numpy for the same flights."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def test_a_flight_that_never_departed_has_no_delay(spark: SparkSession) -> None:
     assertDataFrameEqual(found, flights(spark, (7, "UA", HOUR, None), (8, "UA", HOUR, -3)))
 
 
-def test_the_month_is_that_of_utc(spark: SparkSession) -> None:
+def test_the_month_is_in_utc(spark: SparkSession) -> None:
     (found,) = flights_from_records(records(spark, flight(time_hour="2014-01-01T04:00:00Z"))).collect()
     assert found["month"] == "2014-01"
 
 
-def test_records_that_are_no_flights_are_counted_under_the_null_month(spark: SparkSession) -> None:
+def test_records_that_are_not_flights_are_counted_under_the_null_month(spark: SparkSession) -> None:
     noise = ["", "no json", "[1]", "{}", {"row": 1}, flight(row=None), flight(carrier=None), flight(time_hour="soon")]
     found = flights_from_records(records(spark, *noise, flight()))
     assertDataFrameEqual(
@@ -63,7 +63,7 @@ def test_records_that_are_no_flights_are_counted_under_the_null_month(spark: Spa
     )
 
 
-def test_merging_keeps_each_row_once_and_drops_what_is_no_flight(spark: SparkSession) -> None:
+def test_merging_keeps_each_row_once_and_drops_invalid_records(spark: SparkSession) -> None:
     known = flights(spark, (1, "UA", HOUR, 5), (2, "AA", HOUR, None))
     arrived = flights_from_records(records(spark, flight(row=2, carrier="AA", dep_delay=None), flight(row=3), "noise"))
     expected = flights(spark, (1, "UA", HOUR, 5), (2, "AA", HOUR, None), (3, "UA", HOUR, -3))
@@ -83,14 +83,14 @@ def test_an_hour_without_any_departure_has_no_mean_and_no_percentile(spark: Spar
     assertDataFrameEqual(found, spark.createDataFrame(expected, DELAYS_BY_CARRIER_HOUR))
 
 
-def test_flights_without_a_departure_are_counted_apart_and_do_not_weigh(spark: SparkSession) -> None:
+def test_flights_without_a_departure_are_counted_separately_and_not_averaged(spark: SparkSession) -> None:
     found = delays_by_carrier_hour(flights(spark, (1, "UA", HOUR, 0), (2, "UA", HOUR, None), (3, "UA", HOUR, 100)))
     expected = [("UA", HOUR, 3, 2, 1, 50.0, 95.0, "2013-07")]
     assertDataFrameEqual(found, spark.createDataFrame(expected, DELAYS_BY_CARRIER_HOUR))
 
 
 def test_the_percentile_is_exact_for_hours_of_every_size(spark: SparkSession) -> None:
-    """Against numpy's linear interpolation. An approximation would show at 20,000 distinct values."""
+    """Compare with numpy's linear interpolation. An approximation would show at 20,000 distinct values."""
     sizes = [*range(1, 25), 100, 20_000]
     delays = {f"{size}": np.random.default_rng(size).permutation(size) * 7 - 40 for size in sizes}
     rows = [(0, carrier, HOUR, int(delay)) for carrier, values in delays.items() for delay in values]
@@ -101,7 +101,7 @@ def test_the_percentile_is_exact_for_hours_of_every_size(spark: SparkSession) ->
         assert found[carrier]["dep_delay_mean"] == pytest.approx(values.mean(), rel=1e-12)
 
 
-def test_real_flights_give_what_pandas_computes(spark: SparkSession) -> None:
+def test_real_flights_aggregate_to_what_pandas_computes(spark: SparkSession) -> None:
     source = list(islice(find_dataset(flights=20_000).read(), 20_000))
     found = delays_by_carrier_hour(flights_from_records(records(spark, *source)))
     assertDataFrameEqual(found, spark.createDataFrame(expected_delays(source), DELAYS_BY_CARRIER_HOUR), rtol=1e-12)

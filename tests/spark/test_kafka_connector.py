@@ -43,7 +43,7 @@ def read(spark: SparkSession, node: BarnabasNode, topic: str) -> list[int]:
 
 
 def run_stream(spark: SparkSession, node: BarnabasNode, topic: str, folder: Path) -> None:
-    """Everything that is there now, then stop; the checkpoint remembers where."""
+    """Read all present records, then stop; the checkpoint stores the position."""
     stream: DataFrame = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", node.bootstrap)
@@ -80,9 +80,7 @@ def test_a_batch_reads_by_timestamp_and_by_offset(spark: SparkSession, node: Bar
     assert sorted(row.partition for row in ends.select("partition").collect()) == [0, 1, 2]
 
 
-def test_a_stream_goes_on_where_it_was_after_the_node_was_restarted(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
-) -> None:
+def test_a_stream_resumes_after_a_restart_of_the_node(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
     write(spark, node, "spark-stream", 0, 300)
     run_stream(spark, node, "spark-stream", tmp_path)
     assert node.stop() == 0
@@ -93,7 +91,7 @@ def test_a_stream_goes_on_where_it_was_after_the_node_was_restarted(
     assert sorted(row.number for row in found) == list(range(400))
 
 
-def test_a_stream_from_topic_to_topic(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
+def test_a_stream_copies_from_topic_to_topic(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
     write(spark, node, "spark-from", 0, 200)
     query = (
         spark.readStream.format("kafka")

@@ -25,11 +25,11 @@ def flights(spark: SparkSession, *rows: tuple[int, datetime]) -> DataFrame:
     return spark.createDataFrame([(row, "UA", hour, 1, f"{hour:%Y-%m}") for row, hour in rows], FLIGHTS)
 
 
-def test_a_month_that_is_not_there_reads_as_empty(spark: SparkSession, table: MonthTable) -> None:
+def test_a_missing_month_reads_as_empty(spark: SparkSession, table: MonthTable) -> None:
     assertDataFrameEqual(table.read(spark, ["2013-07"]), spark.createDataFrame([], FLIGHTS))
 
 
-def test_what_was_put_in_is_read_back_month_by_month(spark: SparkSession, table: MonthTable) -> None:
+def test_written_rows_are_read_back_month_by_month(spark: SparkSession, table: MonthTable) -> None:
     table.replace(flights(spark, (1, JULY), (2, AUGUST), (3, AUGUST)), months=2, order=["row"])
     assertDataFrameEqual(table.read(spark, ["2013-08", "2013-09"]), flights(spark, (2, AUGUST), (3, AUGUST)))
     assert table.read(spark, ["2013-07", "2013-08"]).count() == 3
@@ -50,7 +50,7 @@ def test_a_frame_may_read_the_month_that_it_replaces(spark: SparkSession, table:
     assertDataFrameEqual(table.read(spark, ["2013-07"]), flights(spark, (1, JULY), (2, JULY)))
 
 
-def test_what_a_killed_process_left_in_the_scratch_folder_does_not_count(
+def test_leftovers_of_a_killed_process_in_the_scratch_folder_are_ignored(
     spark: SparkSession, table: MonthTable, tmp_path: Path
 ) -> None:
     leftover = tmp_path / "scratch" / "flights.new" / "month=2013-09"

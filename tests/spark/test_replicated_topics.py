@@ -1,6 +1,6 @@
 """A streaming query reads a topic with three replicas while leaders die, brokers restart and replicas move.
 
-It does not fail, and what it wrote in the end is every record, once.
+It does not fail, and in the end it has written every record once.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def written(spark: SparkSession, folder: Path) -> list[tuple[int, int]]:
     return sorted((row.partition, row.offset) for row in spark.read.parquet(str(folder / "out")).collect())
 
 
-def test_a_stream_goes_on_while_leaders_die_and_replicas_move(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_continues_while_leaders_die_and_replicas_move(spark: SparkSession, tmp_path: Path) -> None:
     check = RecordsCheck()
     with running_cluster(tmp_path / "cluster", (("ours",) * 3, ("ours",))) as cluster:
         create_replicated(cluster, TOPIC, ALL)
@@ -68,6 +68,6 @@ def test_a_stream_goes_on_while_leaders_die_and_replicas_move(spark: SparkSessio
         finally:
             query.stop()
         final_read(cluster.bootstrap, TOPIC, range(len(ALL)), check, timeout_s=30)
-    assert [str(each) for each in check.violations()][:10] == []
+    assert [str(violation) for violation in check.violations()][:10] == []
     assert written(spark, tmp_path) == check.final_places()
     assert len(check.final_places()) > 500

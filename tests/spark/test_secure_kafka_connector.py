@@ -1,6 +1,5 @@
-"""Spark's Kafka connector on SASL_SSL with each mechanism, and with no more rights than it needs.
-
-To write it needs WRITE on the topic, to read READ on the topic; nothing on groups, transactional ids or the cluster.
+"""Spark's Kafka connector on SASL_SSL with each mechanism, and with only the rights that it needs. Writing needs WRITE
+on the topic, reading needs READ on the topic; neither needs rights on groups, transactional ids or the cluster.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
 
 
 def options(node: SecureNode, user: str, mechanism: str = "SCRAM-SHA-512") -> dict[str, str]:
-    """What a job gives the connector: the client's settings with ``kafka.`` before them."""
+    """Return the options of a job for the connector: the client's settings with ``kafka.`` before them."""
     client = {
         "bootstrap.servers": node.bootstrap("SASL_SSL"),
         "security.protocol": "SASL_SSL",
@@ -106,17 +105,17 @@ def test_a_stream_reads_as_one_user_and_writes_as_another(
     assert read(spark, options(node, READER), "spark-to") == list(range(200))
 
 
-def test_who_lacks_the_right_is_told_so(spark: SparkSession, node: SecureNode) -> None:
+def test_a_user_without_the_right_receives_an_authorization_error(spark: SparkSession, node: SecureNode) -> None:
     with pytest.raises(Exception, match="TopicAuthorizationException"):
         write(spark, options(node, WRITER), "hidden", 1)
-    # Without WRITE on any topic at all there is no producer id: its idempotent producer does not even start.
+    # Without WRITE on any topic the broker assigns no producer id: the idempotent producer does not even start.
     with pytest.raises(Exception, match="ClusterAuthorizationException"):
         write(spark, options(node, READER), "spark-to", 1)
     with pytest.raises(Exception, match="TopicAuthorizationException|not authorized|UnknownTopicOrPartition"):
         read(spark, options(node, READER), "hidden")
 
 
-def test_a_wrong_password_is_refused_at_once(spark: SparkSession, node: SecureNode) -> None:
+def test_a_wrong_password_is_refused_immediately(spark: SparkSession, node: SecureNode) -> None:
     wrong = options(node, WRITER) | {"kafka.sasl.jaas.config": jaas_client("SCRAM-SHA-512", WRITER, "guessed")}
     with pytest.raises(Exception, match="SaslAuthenticationException|Authentication failed"):
         write(spark, wrong, "spark-to", 1)

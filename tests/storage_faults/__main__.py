@@ -1,4 +1,4 @@
-"""Run the matrix on one kind of node and write what it did: ``python -m tests.storage_faults --kind kafka --write``."""
+"""Run the matrix on one kind of node and write the results: ``python -m tests.storage_faults --kind kafka --write``."""
 
 from __future__ import annotations
 
@@ -55,13 +55,13 @@ def _run(scene: Scene, parsed: argparse.Namespace, nodes: str, ended: str, known
         cell = Cell(cell.verdict, cell.detail.replace(str(scene.folder), "FOLDER"))
         sys.stdout.write(f"{nodes:5} {ended:10} {name:55} {cell.verdict:14} {cell.detail[:150]}\n")
         sys.stdout.flush()
-        # A start that took too long on a busy machine says nothing about Kafka.
+        # A start that took too long on a busy machine is not evidence about Kafka.
         if parsed.write and (parsed.kind == "barnabas" or cell.verdict != "hang"):
             _write(parsed.kind, nodes, ended, name, cell)
 
 
 def recorded(kind: str) -> dict[str, dict[str, dict[str, list[str]]]]:
-    """Number of nodes -> how the node had ended -> ``file / fault`` -> verdict and detail."""
+    """Number of nodes -> how the node ended before -> ``file / fault`` -> verdict and detail."""
     path = RECORDED / f"{kind}.json"
     return dict(json.loads(path.read_text())) if path.exists() else {}
 
@@ -70,7 +70,7 @@ def _write(kind: str, nodes: str, ended: str, name: str, cell: Cell) -> None:
     """Each cell is written as soon as it is known: the whole matrix takes long."""
     RECORDED.mkdir(parents=True, exist_ok=True)
     with (Path(tempfile.gettempdir()) / "storage-faults.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # Several scenes may run side by side.
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Several scenes may run in parallel.
         known = recorded(kind)
         known.setdefault(nodes, {}).setdefault(ended, {})[name] = list(cell)
         path = RECORDED / f"{kind}.json"

@@ -1,4 +1,4 @@
-"""One node, which nobody can help: its directory is made once, and copied for each try."""
+"""A single node, without replicas to recover from: its directory is created once, and copied for each try."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Alone(Scene):
         assert node.start(timeout_s=START_S) == "up", node.printed()[-4000:]
 
     def _make_other(self) -> None:
-        """Another cluster's node."""
+        """Create the directory of a node of another cluster."""
         ports = self.new_ports()
         node = self.new_node(self.folder / "other", 2, ports, f"127.0.0.1:{ports[1]}", self._host)
         self.format(node, str(random_uuid()), "--standalone")
@@ -92,8 +92,8 @@ class Alone(Scene):
         shutil.rmtree(node.folder, ignore_errors=True)
 
     def await_service(self, node: Node, topics: Sequence[str]) -> Cell | None:
-        """The node that is up serves; a client waits for a partition's leader by itself."""
-        time.sleep(1.5)  # What the node notices by itself, it shall have noticed.
+        """A running node serves; a client itself waits for a partition's leader."""
+        time.sleep(1.5)  # The node has time to detect the fault without a request.
         return None
 
     def without_the_node(self, topic: str) -> Cell:

@@ -1,4 +1,4 @@
-"""What the node has acknowledged before anything is damaged: records, ACLs and committed offsets; and their files."""
+"""The data that the node acknowledges before any damage: records, ACLs and committed offsets; and their files."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ACLS = {("User:alice", 3), ("User:mallory", 2)}
 TOPIC_SETTINGS = {"internal.segment.bytes": 8000, "index.interval.bytes": 1000}
 TOPIC_CONFIGS = {name: str(setting) for name, setting in TOPIC_SETTINGS.items()}
 _ABORTED, _MARKER = (3, 4, 5), 6
-"""Of ten offsets of a topic with transactions."""
+"""The aborted offsets and the marker among each ten offsets of a topic with transactions."""
 
 PARTITION_FILES: Mapping[str, tuple[str, int]] = {
     "log, rolled": (".log", 0),
@@ -60,7 +60,7 @@ PARTITION_FILES: Mapping[str, tuple[str, int]] = {
     "leader-epoch-checkpoint": ("leader-epoch-checkpoint", 0),
     "partition.metadata": ("partition.metadata", 0),
 }
-"""How the name ends, and which of the files that are named so."""
+"""The suffix of the name, and which of the files with this suffix."""
 
 GROUPS = (
     ("log, rolled", "log, active"),
@@ -70,7 +70,7 @@ GROUPS = (
     ("leader-epoch-checkpoint",),
     ("partition.metadata",),
 )
-"""Kinds whose changed contents are tried in one start."""
+"""The kinds whose changed contents are tested in one start."""
 
 NODE_FILES: Mapping[str, str] = {
     "meta.properties": "meta.properties",
@@ -97,11 +97,11 @@ NODE_FILES: Mapping[str, str] = {
 
 
 FEW_TOPICS = ("kept", "other", "transactions")
-"""For faults that are tried one by one."""
+"""The topics for faults that are tested one by one."""
 
 
 def topic_of(file: str, fault: str) -> str:
-    """A changed content has a topic of its own."""
+    """Return the topic for a file and a fault. Each changed content has its own topic."""
     if file not in PARTITION_FILES:
         return "kept"
     if fault not in FAULTS:
@@ -122,20 +122,20 @@ def _has_transactions(topic: str) -> bool:
 
 
 def expected_records(topic: str) -> dict[int, bytes]:
-    """By offset, what a reader of committed records gets."""
+    """Return the values that a reader of committed records receives, by offset."""
     hidden = (*_ABORTED, _MARKER) if _has_transactions(topic) else ()
     return {offset: value(topic, offset) for offset in range(COUNT) if offset % 10 not in hidden}
 
 
 def produce_all(client: NodeClient, topics: Iterable[str]) -> None:
-    """Fill all but those with transactions, which ``write_transactions`` fills."""
+    """Fill all topics except those with transactions, which ``write_transactions`` fills."""
     topics = [topic for topic in topics if not _has_transactions(topic)]
     for offset in range(COUNT):
         client.produce(topics, [value(topic, offset) for topic in topics])
 
 
 def wait_for_directories(data: Path, topics: Iterable[str], *, timeout_s: float = 30.0) -> None:
-    """A node creates the log of a new partition soon after the topic, if no client writes to it before."""
+    """Wait for the directories. A node creates the log of a new partition soon after the topic, even without writes."""
     ends_s = time.monotonic() + timeout_s
     missing = [topic for topic in topics if _has_transactions(topic)]
     while missing := [topic for topic in missing if not (data / f"{topic}-0").is_dir()]:
@@ -144,7 +144,8 @@ def wait_for_directories(data: Path, topics: Iterable[str], *, timeout_s: float 
 
 
 def write_transactions(data: Path, topics: Iterable[str]) -> None:
-    """Into the directories of a stopped node: our node has no coordinator that could end a transaction."""
+    """Write transactions into the directories of a stopped node: our node has no coordinator that could end a
+    transaction."""
     now_ms = int(time.time() * 1000)
     for topic in topics:
         if _has_transactions(topic):
@@ -186,6 +187,6 @@ def partition_file(data: Path, topic: str, file: str) -> Path | None:
 
 
 def node_file(data: Path, file: str) -> Path | None:
-    """The largest of the files of that kind."""
+    """Return the largest file of that kind."""
     found = sorted(data.glob(NODE_FILES[file]), key=lambda path: (path.stat().st_size, path))
     return found[-1] if found else None

@@ -1,4 +1,4 @@
-"""Faults: what changes in a file, and what changes in the surroundings of a node that needs the file."""
+"""Faults: changes of a file, and changes of the environment of a node that needs the file."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ FAULTS: Mapping[str, Change | None] = {
     "garbage": _garbage,
     "other node's": lambda content, other: other,
 }
-"""Changes of the content. They are made while the node is stopped, and stay."""
+"""Changes of the content. They are applied while the node is stopped, and stay."""
 
 NO_PERMISSION, READ_ONLY, NO_SPACE = "wrong permissions", "read-only directory", "no space"
 SURROUNDINGS = (NO_PERMISSION, READ_ONLY, NO_SPACE)
-"""Faults that end: after them everything that was acknowledged, before or meanwhile, has to be found again."""
+"""Faults that end: afterwards all data acknowledged before or meanwhile must exist again."""
 
 ALL_FAULTS = (*FAULTS, *SURROUNDINGS)
 
 
 def damage(path: Path, fault: str, other: Path | None) -> bool:
-    """Change the content; False where the fault changes nothing, as a flipped bit in an empty file."""
+    """Change the content. Return False if the fault changes nothing, such as a flipped bit in an empty file."""
     change = FAULTS[fault]
     if change is None:
         path.unlink()
@@ -61,7 +61,7 @@ def damage(path: Path, fault: str, other: Path | None) -> bool:
 
 @contextmanager
 def surroundings(path: Path, fault: str, no_space: NoSpace | None) -> Iterator[bool]:
-    """The fault, for the length of a ``with`` block. False where this machine can't cause it."""
+    """Cause the fault for the duration of a ``with`` block. Yield False if this machine can't cause it."""
     if fault == NO_SPACE:
         if no_space is None:
             yield False
@@ -82,18 +82,18 @@ def surroundings(path: Path, fault: str, no_space: NoSpace | None) -> Iterator[b
         for changed, mode in before.items():
             if changed.exists():
                 changed.chmod(mode)
-        if not path.parent.exists():  # The node renamed the directory; its files shall be removable, at least.
+        if not path.parent.exists():  # The node renamed the directory; its files must at least be removable.
             for renamed in path.parent.parent.glob(f"{path.parent.name}*"):
                 renamed.chmod(0o750)
 
 
 def can_refuse() -> bool:
-    """Whether permissions can be refused to a node that this process starts."""
+    """Return whether permissions can be denied to a node that this process starts."""
     return os.geteuid() != 0 or shutil.which("setpriv") is not None
 
 
 def without_override() -> list[str]:
-    """The prefix of a command by which root, too, is refused what permissions refuse."""
+    """Return the command prefix that makes permissions apply to root too."""
     if os.geteuid() != 0 or shutil.which("setpriv") is None:
         return []
     return ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", "--"]

@@ -1,7 +1,7 @@
-"""A disk without space for some files of a node: a small library that is preloaded, so that no mount is needed.
+"""A disk without space for some files of a node: a small preloaded library, so that no mount is needed.
 
 It refuses each write that needs space (also a file that is created, or grows) of the paths that ``refuse`` names. It
-needs a C compiler; where there is none, ``NoSpace.build`` gives None.
+needs a C compiler; without one, ``NoSpace.build`` returns None.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class NoSpace:
         control.write_bytes(bytes(_CONTROL_SIZE))
         self._control = control
         self.environment = {"LD_PRELOAD": str(library), "NO_SPACE_CONTROL": str(control)}
-        """Of the processes that shall feel it."""
+        """The environment of the affected processes."""
 
     @classmethod
     def build(cls, folder: Path) -> NoSpace | None:

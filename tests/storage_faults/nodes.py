@@ -1,7 +1,8 @@
-"""A node of ours or of Kafka's that is started on damaged directories, many times over.
+"""A node of ours or of Kafka's that is started on damaged directories, many times.
 
-Ours is a process for each start, forked by one that has loaded everything. Kafka's are hosted by one Java process
-(``NodeHost.java``), which is replaced after a node that failed or halted: a first start costs ten times a later one.
+Ours is a process for each start, forked from one that has loaded all modules. Kafka's are hosted by one Java process
+(``NodeHost.java``), which is replaced after a node that failed or halted: the first start takes ten times as long as a
+later one.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _JVM = ("-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto
 
 
 class Node(ABC):
-    """``settings`` are all of the node's; the directory ``data`` is formatted already, or copied."""
+    """``settings`` are all settings of the node; the directory ``data`` is already formatted, or copied."""
 
     def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         self.folder = folder
@@ -50,28 +51,28 @@ class Node(ABC):
 
     @abstractmethod
     def start(self, *, timeout_s: float) -> Outcome:
-        """Returns when the node serves, has ended, or the time is over."""
+        """Start the node. Return when it serves, has ended, or the time is over."""
 
     @property
     @abstractmethod
     def is_running(self) -> bool:
-        """Whether it has neither failed nor ended."""
+        """Return whether the node has neither failed nor ended."""
 
     @abstractmethod
     def printed(self) -> str:
-        """Everything since the last start."""
+        """Return the output since the last start."""
 
     @abstractmethod
     def stop(self) -> None:
-        """A clean end."""
+        """Stop the node cleanly."""
 
     @abstractmethod
     def kill(self) -> None:
-        """The end of a process that has no time to do anything."""
+        """Kill the node without time for any action."""
 
     @abstractmethod
     def end(self) -> None:
-        """Any end: nothing depends on what the node leaves behind."""
+        """End the node in any way: its leftovers do not matter."""
 
 
 class OurHost:
@@ -83,7 +84,7 @@ class OurHost:
         self._lock = threading.Lock()
 
     def start(self, log: Path, properties: Path) -> int:
-        """The process id of the node. Several threads may start one each."""
+        """Start a node and return its process id. Several threads may each start one."""
         with self._lock:
             if self._process is None:
                 self._process = subprocess.Popen(
@@ -158,7 +159,7 @@ class NodeOfOurs(Node):
 
 
 class KafkaHost:
-    """The Java process. ``start`` of it happens with the first node."""
+    """The Java process. It starts with the first node."""
 
     def __init__(self, folder: Path, no_space: NoSpace | None = None) -> None:
         self._folder = folder
@@ -176,7 +177,7 @@ class KafkaHost:
         return f"{lib}/*:{classes}"
 
     def send(self, command: str) -> int:
-        """Where in the log the answer will stand."""
+        """Return the position in the log where the answer will be."""
         if self._process is None:
             self._folder.mkdir(parents=True, exist_ok=True)
             log4j = f"-Dlog4j2.configurationFile={_JAVA / 'log4j2.properties'}"

@@ -1,6 +1,6 @@
-"""A process that has loaded our node and forks for each start: loading takes most of the time that a start takes.
+"""A process that has loaded our node and forks for each start: loading takes most of the time of a start.
 
-Reads ``LOG PROPERTIES`` lines, and prints the process id of the node that it started with them.
+It reads ``LOG PROPERTIES`` lines, and prints the process id of the node that it started with them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.cli.main import main
 
 
 def serve() -> None:
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # Nodes that have ended are not waited for.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # The kernel reaps nodes that have ended.
     for line in sys.stdin:
         log, properties = line.split()
         pid = os.fork()

@@ -1,4 +1,4 @@
-"""Ask a node what it still has: every record of a topic, the offsets of a group, the ACLs."""
+"""Read from a node what it still has: every record of a topic, the offsets of a group, the ACLs."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ _TRANSIENT = ("LEADER_NOT_AVAILABLE", "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_I
 
 
 class Found(NamedTuple):
-    """What a consumer sees that reads committed records only.
+    """The view of a consumer that reads only committed records.
 
-    ``values`` by offset; ``errors`` by the offset that was refused; ``wrong`` counts batches that fail their CRC.
+    ``values`` by offset; ``errors`` by the refused offset; ``wrong`` counts batches that fail their CRC.
     """
 
     values: dict[int, bytes]
@@ -59,7 +59,7 @@ class NodeClient:
         self._client.close()
 
     def create_topics(self, names: Sequence[str], configs: dict[str, str], brokers: Sequence[int] = ()) -> None:
-        """With a partition that the broker has, or the given ones, the preferred leader first."""
+        """Create topics with a partition on this broker, or on the given ones, the preferred leader first."""
         assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=list(brokers))] if brokers else []
         made = [
             CreatableTopic(
@@ -74,7 +74,7 @@ class NodeClient:
         assert not bad, bad
 
     def partitions(self, names: Sequence[str]) -> dict[str, tuple[int, frozenset[int]]]:
-        """Leader and ISR of the first partition of each topic; topics with an error are omitted."""
+        """Return leader and ISR of the first partition of each topic; topics with an error are omitted."""
         topics = [MetadataRequestTopic(name=name) for name in names]
         response = self._client.call(MetadataRequest(topics=topics, allow_auto_topic_creation=False), 12)
         return {
@@ -102,7 +102,7 @@ class NodeClient:
         return self._ids[name]
 
     def try_produce(self, names: Sequence[str], values: Sequence[bytes]) -> dict[str, tuple[ErrorCode, int]]:
-        """One record for each topic, in one request: the error and the offset of each."""
+        """Produce one record to each topic in one request. Return the error and the offset of each."""
         data = []
         for name, value in zip(names, values, strict=True):
             batch = build_batch([Record(0, int(time.time() * 1000), None, value)])
@@ -112,7 +112,7 @@ class NodeClient:
         return {name: (ErrorCode(answer.error_code), int(answer.base_offset)) for name, answer in answered.items()}
 
     def produce(self, names: Sequence[str], values: Sequence[bytes]) -> None:
-        """``try_produce`` until each topic has taken its record."""
+        """Repeat ``try_produce`` until each topic has accepted its record."""
         wanted = dict(zip(names, values, strict=True))
         for _ in range(200):
             answers = self.try_produce(list(wanted), list(wanted.values()))
@@ -120,10 +120,10 @@ class NodeClient:
             if not wanted:
                 return
             time.sleep(0.1)
-        raise AssertionError(f"not all topics take a record: {answers}")
+        raise AssertionError(f"some topics accept no record: {answers}")
 
     def read(self, name: str, count: int) -> Found:
-        """Read as a consumer does that steps over what it is refused, up to ``count`` records or the end."""
+        """Read as a consumer that skips refused offsets, up to ``count`` records or the end."""
         found = Found({}, {}, 0)
         topic_id = self.topic_id(name)
         if topic_id is None:
@@ -146,7 +146,9 @@ class NodeClient:
         return found._replace(wrong=wrong)
 
     def _take(self, answer: Any, offset: int, values: dict[int, bytes]) -> tuple[int, int]:
-        aborted = sorted((one.first_offset, one.producer_id) for one in answer.aborted_transactions or ())
+        aborted = sorted(
+            (transaction.first_offset, transaction.producer_id) for transaction in answer.aborted_transactions or ()
+        )
         hidden: set[int] = set()
         try:
             for view in iter_batches(answer.records):
@@ -163,7 +165,7 @@ class NodeClient:
                         if record.offset >= offset:
                             values[record.offset] = bytes(record.value or b"")
                 offset = max(view.next_offset, offset)
-        except Exception:  # What is not a batch at all: a client can't go on by itself.
+        except Exception:  # The bytes are not a batch: a client can't continue without a seek.
             return offset + 1, 1
         return offset, 0
 
@@ -180,7 +182,7 @@ class NodeClient:
         return (ErrorCode(answer.error_code).name if answer.error_code else ""), answer
 
     def create_acls(self, rules: Iterable[tuple[str, int]]) -> None:
-        """Each a principal and a permission type."""
+        """Create ACLs, each for a principal and a permission type."""
 
         def acl(principal: str, permission: int) -> AclCreation:
             return AclCreation(
@@ -200,7 +202,9 @@ class NodeClient:
         for _ in range(50):
             response = self._client.call(request, 3)
             if not response.error_code:
-                return {(acl.principal, acl.permission_type) for each in response.resources for acl in each.acls}
+                return {
+                    (acl.principal, acl.permission_type) for resource in response.resources for acl in resource.acls
+                }
             time.sleep(0.1)
         return ErrorCode(response.error_code).name
 
@@ -232,7 +236,7 @@ class NodeClient:
         return error
 
     def _ask_coordinator(self, group: str, request: Request[Message], version: int) -> Any:
-        """None while the group has none that can be reached."""
+        """Return None while the group has no reachable coordinator."""
         found = self._client.call(FindCoordinatorRequest(key_type=0, coordinator_keys=[group]), 4).coordinators[0]
         if found.error_code:
             return None

@@ -1,6 +1,5 @@
-"""What the two scenes, one node and three nodes, have in common: nodes of a kind, faults, and the verdict of a cell.
-
-A changed content stays while the node runs. A fault of the surroundings ends: the node is used under it, stopped, and
+"""The common part of the two scenes, one node and three nodes: nodes of a kind, faults, and the verdict of a cell. A
+changed content stays while the node runs. A fault of the environment ends: the node is used under it, stopped, and
 started again without it, and the verdict is the worse of the two.
 """
 
@@ -57,12 +56,12 @@ SETTINGS = {
     "offsets.topic.num.partitions": "4",
 }
 _USE_COUNT = 25
-"""More records than a segment takes: the log rolls, and each kind of file is written."""
+"""More records than a segment holds: the log rolls, and each kind of file is written."""
 _PROBLEMS = (OSError, AssertionError)
 
 
 class Scene(ABC):
-    """The node that is damaged has the id 1."""
+    """One test setup. The damaged node has the id 1."""
 
     replicas: tuple[int, ...]
 
@@ -73,7 +72,7 @@ class Scene(ABC):
         self.no_space = NoSpace.build(folder)
         self._hosts: list[Host] = []
         self.extra: dict[str, dict[int, bytes]] = {}
-        """By topic and offset: what was acknowledged after the content had been made."""
+        """By topic and offset: records acknowledged after the content was created."""
         self.rules: set[tuple[str, int]] = set()
 
     def new_node(self, folder: Path, node_id: int, ports: tuple[int, int], servers: str, host: Host) -> Node:
@@ -106,31 +105,31 @@ class Scene(ABC):
     def format(node: Node, cluster_id: str, *options: str) -> None:
         barnabas("storage", "format", "-t", cluster_id, "-c", str(node.properties), *options)
 
-    # --- what a scene is
+    # --- the parts of a scene
 
     @abstractmethod
     def make(self, topics: Sequence[str]) -> None:
-        """Make the node's directory, with all content of these topics."""
+        """Create the node's directory, with all content of these topics."""
 
     @abstractmethod
     def begin_try(self) -> Node:
-        """A stopped node whose files may be damaged."""
+        """Return a stopped node whose files may be damaged."""
 
     @abstractmethod
     def other_data(self) -> Path:
-        """The directory of another node."""
+        """Return the directory of another node."""
 
     @abstractmethod
     def end_try(self, node: Node, cells: Mapping[str, Cell]) -> None:
-        """What the try left behind goes, or stays as it is if it is sound."""
+        """Remove the leftovers of the try, or keep them if they are sound."""
 
     @abstractmethod
     def await_service(self, node: Node, topics: Sequence[str]) -> Cell | None:
-        """Wait until the started node takes part; what is wrong otherwise."""
+        """Wait until the started node takes part. Return what is wrong otherwise."""
 
     @abstractmethod
     def without_the_node(self, topic: str) -> Cell:
-        """What a client finds while the node does not run."""
+        """Return what a client finds while the node does not run."""
 
     def close(self) -> None:
         for host in self._hosts:
@@ -141,7 +140,7 @@ class Scene(ABC):
     def cells(
         self, wanted: Wanted = lambda file, fault: True, *, of_partitions: bool = True, of_nodes: bool = True
     ) -> Iterator[tuple[str, Cell]]:
-        """By ``file / fault``."""
+        """Yield the name ``file / fault`` and the cell of each pair."""
         groups = [[(file, fault) for file in group for fault in FAULTS if wanted(file, fault)] for group in GROUPS]
         if of_partitions and any(groups):
             self.make(all_topics())
@@ -161,7 +160,7 @@ class Scene(ABC):
             yield f"{file} / {fault}", try_one(file, fault)
 
     def _partition_cells(self, pending: list[tuple[str, str]]) -> Iterator[tuple[str, Cell]]:
-        """All in one start. Where that ends the node, each half in a start of its own."""
+        """Run all cells in one start. If that ends the node, run each half in a separate start."""
         found = self._try_together(pending) if pending else {}
         if found is not None:
             yield from found.items()
@@ -171,7 +170,7 @@ class Scene(ABC):
         yield from self._partition_cells(pending[middle:])
 
     def _try_together(self, wanted: list[tuple[str, str]]) -> dict[str, Cell] | None:
-        """None if the node failed with more than one fault."""
+        """Return None if the node failed with more than one fault."""
         cells: dict[str, Cell] = {}
         node = self.begin_try()
         paths: dict[tuple[str, str], Path] = {}
@@ -225,7 +224,7 @@ class Scene(ABC):
         return cell
 
     def _use(self, node: Node, topic: str) -> None:
-        """Write, and remember in ``extra`` and ``rules`` what is acknowledged. Failures are expected."""
+        """Write, and record acknowledged data in ``extra`` and ``rules``. Failures are expected."""
         with suppress(*_PROBLEMS):
             client = NodeClient(node.port)
             try:
@@ -258,7 +257,7 @@ class Scene(ABC):
         return problem
 
     def _has_ended(self, node: Node) -> bool:
-        """Whether it ends, now that it closed a connection."""
+        """Return whether the node ends, now that it has closed a connection."""
         deadline = time.monotonic() + 10
         while node.is_running and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -297,7 +296,7 @@ class Scene(ABC):
             found = client.read(topic, max(expected) + 1)
         finally:
             client.close()
-        # Records behind those that were made first may have been written without being acknowledged.
+        # Records behind the initial ones may have been written without an acknowledgement.
         values = {offset: value for offset, value in found.values.items() if offset < COUNT or offset in expected}
         return judge_records(found._replace(values=values), expected, is_named=is_named)
 

@@ -22,7 +22,7 @@ def _lines() -> Iterator[str]:
         for ended in ENDS:
             cells = ours.get(nodes, {}).get(ended, {})
             if cells:
-                yield f"{title}, which had ended {ended}; ours / Kafka's where it was recorded.\n"
+                yield f"{title}, which had ended {ended}; barnabas / Kafka where recorded.\n"
                 yield from _table(cells, kafkas.get(nodes, {}).get(ended, {}))
                 yield ""
 

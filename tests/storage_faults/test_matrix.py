@@ -1,8 +1,9 @@
-"""No fault of a file loses records in silence, opens access, or ends a node in a traceback; never worse than Kafka.
+"""No fault of a file loses records silently, opens access, or ends a node in a traceback; ours is never worse than
+Kafka.
 
-A cell is good when everything is still there, or when what is not is refused with the file's name in the node's log.
-What a real Kafka does was recorded by ``python -m tests.storage_faults --kind kafka --write``. The whole matrix takes
-long (``make faults``); a sample of each kind of fault and file runs here.
+A cell is good if all data still exists, or if missing data is refused with the file's name in the node's log. The
+behaviour of a real Kafka was recorded by ``python -m tests.storage_faults --kind kafka --write``. The whole matrix
+takes long (``make faults``); a sample of each kind of fault and file runs here.
 """
 
 from __future__ import annotations
@@ -23,10 +24,10 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(900)]
 
 GOOD = frozenset({"kept", "refused", "-"})
 UNDETECTABLE = frozenset({f"{file} / other node's" for file in ("log, rolled", "log, active", "committed offsets")})
-"""Whole, valid batches of another partition: nothing in them says which partition they belong to."""
+"""Whole, valid batches of another partition: they do not name their partition."""
 REFUSED_BY_RULE = ("bootstrap.checkpoint / ", "metadata log / ")
-"""Kafka takes the first without its checksum, and cuts the second without a line: what it lost were no-op records, by
-luck. A refusal that names the file is what our rules ask for."""
+"""Kafka accepts the first without verifying its checksum, and truncates the second without a log line: by luck it lost
+only no-op records. Our rules require a refusal that names the file."""
 SAMPLE = frozenset(
     {
         ("meta.properties", "garbage"), ("bootstrap.checkpoint", "flip in middle"), ("metadata log", "flip in middle"),
@@ -53,7 +54,7 @@ def is_sampled_of_three(file: str, fault: str) -> bool:
 
 
 def problems(cells: Iterator[tuple[str, Cell]], nodes: str, ended: str) -> dict[str, Cell]:
-    """Those that are not good, and those that are worse than Kafka's."""
+    """Return the cells that are not good, and those that are worse than Kafka's."""
     theirs = recorded("kafka").get(nodes, {}).get(ended, {})
     return {name: cell for name, cell in cells if is_problem(name, cell, theirs.get(name))}
 
@@ -65,8 +66,8 @@ def is_problem(name: str, cell: Cell, theirs: list[str] | None) -> bool:
     return not is_good or (theirs is not None and worse(cell.verdict, theirs[0]))
 
 
-def test_a_sample_of_the_faults_on_a_node_alone(tmp_path: Path) -> None:
-    assert can_refuse(), "root is refused nothing without `setpriv`"
+def test_a_sample_of_the_faults_on_a_single_node(tmp_path: Path) -> None:
+    assert can_refuse(), "permissions do not apply to root without `setpriv`"
     with closing(SCENES["alone"]("barnabas", tmp_path, ended="cleanly")) as scene:
         assert not problems(scene.cells(is_sampled), "alone", "cleanly")
 
@@ -86,12 +87,12 @@ def test_a_sample_of_the_faults_on_one_of_three_nodes(tmp_path: Path) -> None:
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("ended", ENDS)
 @pytest.mark.parametrize("nodes", SCENES)
-def test_every_fault(tmp_path: Path, nodes: str, ended: Ended) -> None:
+def test_every_fault_of_the_matrix(tmp_path: Path, nodes: str, ended: Ended) -> None:
     with closing(SCENES[nodes]("barnabas", tmp_path, ended=ended)) as scene:
         assert not problems(scene.cells(), nodes, ended)
 
 
-def test_the_recorded_cells_are_of_this_matrix() -> None:
+def test_the_recorded_cells_belong_to_this_matrix() -> None:
     names = {f"{file} / {fault}" for file in (*PARTITION_FILES, *NODE_FILES) for fault in ALL_FAULTS}
     for kind in ("barnabas", "kafka"):
         for nodes, by_end in recorded(kind).items():

@@ -1,7 +1,6 @@
-"""Three nodes, each broker and controller; the files of one are damaged while the two others go on.
-
-The node that was damaged goes on with what it has as long as it is sound. After a cell in which it was not, its
-directory is put back as it was when it had ended: what an operator does who undoes a mistake.
+"""Three nodes, each broker and controller; the files of one are damaged while the other two run on. The damaged node
+keeps its data as long as it is sound. After a cell in which it was not, its directory is restored to the state in which
+the node ended, as an operator would undo a mistake.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ __all__ = ["Three"]
 _FORMATTED = ("bootstrap.checkpoint", "__cluster_metadata-0/00000000000000000000-0000000000.checkpoint")
 """Files that only formatting writes, and that are the same on all three nodes."""
 _BACK_S = 40
-"""In which the node that was damaged has to be in sync again."""
+"""The time in which the damaged node must be in sync again."""
 
 
 class Three(Scene):
@@ -64,7 +63,7 @@ class Three(Scene):
         }
 
     def make(self, topics: Sequence[str]) -> None:
-        """A second time only fewer of the topics are wanted."""
+        """The second time, only some of the topics are needed."""
         if self._topics:
             client = NodeClient(self._nodes[2].port)
             client.delete_topics([topic for topic in self._topics if topic not in topics])
@@ -96,7 +95,7 @@ class Three(Scene):
         self._await_in_sync(topics)
 
     def _start_all(self) -> None:
-        """A node is ready when a majority is there, so all are launched before one is waited for."""
+        """A node is ready when a majority runs, so all are launched before waiting for one."""
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(3) as pool:
@@ -108,7 +107,7 @@ class Three(Scene):
         time.sleep(1.5)  # The checkpoints are written each second.
         node.stop() if self.ended == "cleanly" else node.kill()
         for path in _FORMATTED:
-            if not (node.data / path).exists():  # An earlier try took it away, and the node does not need it.
+            if not (node.data / path).exists():  # An earlier try removed it, and the node does not need it.
                 shutil.copy(self._nodes[2].data / path, node.data / path)
         backup = self.folder / "backup"
         shutil.rmtree(backup, ignore_errors=True)
@@ -130,7 +129,7 @@ class Three(Scene):
         self._await_in_sync(self._topics)
 
     def await_service(self, node: Node, topics: Sequence[str]) -> Cell | None:
-        """In sync again, and leader. Where it does not come back, what the others still have counts."""
+        """Wait until the node is in sync and leads again. If it does not return, the data of the others counts."""
         deadline = time.monotonic() + _BACK_S
         waiting = set(topics)
         while waiting and node.is_running and time.monotonic() < deadline:
@@ -141,7 +140,7 @@ class Three(Scene):
         return None
 
     def _judge_topic(self, node: Node, topic: str, path: Path) -> Cell:
-        """Read from the node, if it leads again, and then from whichever leads, as a client does that tries again."""
+        """Read from the node, if it leads again, and then from the current leader, as a client that retries."""
         cell = None
         if node.is_running and self._leader(topic) == 1:
             cell = super()._judge_topic(node, topic, path)
@@ -157,7 +156,7 @@ class Three(Scene):
         return Cell("refused" if is_named(path, node.printed()) else "unnamed", "the node does not lead again")
 
     def _comes_back(self, topic: str) -> bool:
-        """The node noticed the damage when it was read, and copies what it lost."""
+        """The node noticed the damage on a read, and copies the lost data."""
         deadline = time.monotonic() + _BACK_S
         while time.monotonic() < deadline:
             if self._in_sync([topic]):
@@ -167,7 +166,7 @@ class Three(Scene):
         return False
 
     def without_the_node(self, topic: str) -> Cell:
-        """Whichever leads serves everything, as soon as one does; a client asks again."""
+        """As soon as a broker leads, it serves everything; a client retries."""
         deadline = time.monotonic() + 20
         cell = Cell("lost, silent", "never tried")
         while time.monotonic() < deadline:

@@ -1,4 +1,4 @@
-"""What became of a cell: a verdict that is the same word for our node and for Kafka's."""
+"""The outcome of a cell: a verdict with the same word for our node and for Kafka's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Cell(NamedTuple):
 
 
 def worse(ours: str, theirs: str) -> bool:
-    """Words of one rank are as bad as one another; an unnamed refusal still keeps what is on the disk."""
+    """Return whether ours is worse. Verdicts of one rank are equally bad; an unnamed refusal still keeps the data on
+    disk."""
     return "-" not in (ours, theirs) and _RANK[ours] > _RANK[theirs]
 
 
@@ -42,7 +43,7 @@ def worst(cells: Iterable[Cell]) -> Cell:
 
 
 def is_named(path: Path, printed: str) -> bool:
-    """Whether a line that is meant to be seen names the file or its directory."""
+    """Return whether a warning or error line names the file or its directory."""
     names = (str(path), path.name, f"{path.parent.name}/", f"{path.parent.name} ", path.parent.name)
     return any(_LOUD.search(line) and any(name in line for name in names) for line in printed.splitlines())
 

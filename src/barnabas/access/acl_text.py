@@ -61,7 +61,7 @@ def parse_operation(text: str) -> AclOperation:
     """Parse one operation that a client can request; ``All`` is not one."""
     operation = _OPERATIONS.get(_plain(text))
     if operation is None:
-        hint = " (ask for one operation; access who shows all)" if _plain(text) in ("all", "any") else ""
+        hint = " (choose one operation; access who shows all)" if _plain(text) in ("all", "any") else ""
         raise ValueError(
             f"{text!r} is not an operation{hint or _nearest(text, _OPERATIONS)}; "
             f"valid are {', '.join(map(operation_name, _OPERATIONS.values()))}"
@@ -85,7 +85,7 @@ def parse_super_users(text: str) -> frozenset[str]:
 
 
 def parse_host(text: str) -> str:
-    """An IP address in the form that Kafka compares with ACLs; ``*`` for an address that no ACL names."""
+    """Return an IP address in the form that Kafka compares with ACLs; ``*`` for an address that no ACL names."""
     if text == WILDCARD_HOST:
         return text
     try:

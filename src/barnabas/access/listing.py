@@ -86,9 +86,9 @@ def principals_with_access(policy: Policy, resource: Resource, operation: int | 
             kind, _, rest = name.partition(":")
             rules = [*by_principal[name], *wildcard]
             grants += _grants(policy, name, Principal(kind, rest), rules, resource, operations)
-    everybody = policy.unnamed_principal()
+    unnamed = policy.unnamed_principal()
     if on_resource or policy.allow_everyone:
-        grants += _grants(policy, "*", everybody, wildcard, resource, operations)
+        grants += _grants(policy, "*", unnamed, wildcard, resource, operations)
     return PrincipalsWithAccess(resource, operation, tuple(grants), bool(on_resource), policy.allow_everyone)
 
 

@@ -370,17 +370,17 @@ def _part(change: Change, *, is_going: bool) -> Change | None:
     return None if is_going else change
 
 
-def _is_same_setting(told: str | None, given: str | None) -> bool:
-    """Nodes return some values in another form: 0100 as 100, TRUE as true, lists without blanks."""
-    if told is None or given is None or told == given:
-        return told == given
+def _is_same_setting(reported: str | None, given: str | None) -> bool:
+    """Return whether values are equal. Nodes reformat some: 0100 as 100, TRUE as true, lists without blanks."""
+    if reported is None or given is None or reported == given:
+        return reported == given
     forms: tuple[Callable[[str], object], ...] = (int, float, _truth)
     for form in forms:
         try:
-            return form(told) == form(given)
+            return form(reported) == form(given)
         except ValueError:
             continue
-    return [item.strip() for item in told.split(",")] == [item.strip() for item in given.split(",")]
+    return [item.strip() for item in reported.split(",")] == [item.strip() for item in given.split(",")]
 
 
 def _truth(text: str) -> str:

@@ -33,7 +33,7 @@ __all__ = ["plan_json", "proof_json"]
 
 
 def plan_json(plan: Plan, *, forbid_new_access: bool = False) -> dict[str, object]:
-    """Without the accesses that open and close, which may be many: ``proof_json`` goes into the place of ``access``."""
+    """Return the plan without opened and closed accesses, which may be many: ``proof_json`` returns ``access``."""
     return {
         "verdict": verdict(plan, forbid_new_access=forbid_new_access).value,
         "opens_access": plan.proof.opens,

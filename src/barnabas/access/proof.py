@@ -1,4 +1,4 @@
-"""Which accesses a change of the rules opens and closes: all of them, and no others.
+"""Compute exactly which accesses a change of the rules opens and closes.
 
 The space of (principal, host, operation, resource) is infinite, but rules divide it into finitely many parts:
 
@@ -322,7 +322,7 @@ class _Comparison:
         return tuple(found)
 
     def _default_causes(self, name_class: NameClass, *, is_opening: bool) -> list[Cause]:
-        """The default decides about the name on one side only: it changed, or the rules for the name came or went."""
+        """The default decides on one side only: it changed, or the name gained its first or lost its last rule."""
         resource_type = name_class.resource_type
         if resource_type not in self._changed_lookups:
             groups = self.rules.changed_by_type.get(resource_type, {}).values()

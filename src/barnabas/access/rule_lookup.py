@@ -1,4 +1,4 @@
-"""Finds the rules that match a name without looking at all of them: one probe for each length that a prefix has."""
+"""Finds the rules that match a name without examining all of them: one lookup for each prefix length."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RuleLookup"]
 
 
 class RuleLookup:
-    """Over the rules of one resource type."""
+    """Looks up the rules of one resource type."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._literals: dict[str, list[Rule]] = {}
@@ -23,7 +23,7 @@ class RuleLookup:
         self._lengths = sorted({len(name) for name in self._prefixes})
 
     def matching(self, name: str) -> list[Rule]:
-        """The nearest first: by name, by prefixes from the longest, by the wildcard."""
+        """Return the matching rules, the nearest first: by name, by prefixes from the longest, by the wildcard."""
         found = list(self._literals.get(name, ()))
         for length in reversed(self._lengths):
             if length <= len(name):

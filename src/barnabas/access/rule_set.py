@@ -1,7 +1,7 @@
 """A set of rules with everything that decides beside them, and the decisions of the node's own authorizer on it.
 
-Every answer of this package is taken from ``StandardAuthorizer``, so that what is explained here can't differ from what
-a node does. Rules come from a log (with ids) or from DescribeAcls (without).
+Every answer of this package is from ``StandardAuthorizer``, so the explanation can't differ from a node's decision.
+Rules are from a log (with ids) or from DescribeAcls (without).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FIRST_MADE_UP_ID = 1 << 64
 
 
 class Rule(NamedTuple):
-    """An ACL. The id is known where the rule comes from a metadata log."""
+    """An ACL. The id is known for rules of a metadata log."""
 
     binding: AclBinding
     id: Uuid | None = None
@@ -72,7 +72,7 @@ class Policy:
         self.authorizer.complete_initial_load()
 
     def rule_of(self, acl_id: Uuid) -> Rule:
-        """The rule that the authorizer knows by this id."""
+        """Return the rule that the authorizer knows by this id."""
         return self._by_id[acl_id]
 
     def rules_on(self, resource_type: int, name: str) -> list[Rule]:
@@ -116,7 +116,7 @@ class Policy:
 
 
 def covers(binding: AclBinding, operation: int) -> bool:
-    """Whether the rule says anything about the operation: by itself, by All, or (only ALLOW) by implication."""
+    """Return whether the rule decides the operation: it names it or All, or (only ALLOW) implies it."""
     if binding.operation in (operation, AclOperation.ALL):
         return True
     return binding.permission == AclPermissionType.ALLOW and binding.operation in IMPLIED_BY.get(operation, ())

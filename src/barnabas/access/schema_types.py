@@ -47,13 +47,13 @@ class Shape(Protocol):
 
 
 class Text(NamedTuple):
-    """A text that ``parse`` makes a value of; it raises ValueError for what is not allowed."""
+    """A text that ``parse`` converts to a value; it raises ValueError for invalid texts."""
 
     parse: Callable[[str], Any]
     what: str
     pattern: str = ""
     words: tuple[str, ...] = ()
-    """All that is possible, where it can be listed."""
+    """All valid texts, where they can be listed."""
     is_null_allowed: bool = False
 
     def read(self, node: Node, path: str, problems: list[Problem]) -> Any:
@@ -112,7 +112,7 @@ class Number(NamedTuple):
 
 
 class AnyText(NamedTuple):
-    """The value of a setting: what is written, or a list, which settings write with commas."""
+    """The value of a setting: the text as written, or a list, which is joined with commas."""
 
     what: str
 
@@ -209,7 +209,7 @@ class Record(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Keys that the writer chooses: gives a dict from what ``key`` parses to (line, value)."""
+    """Keys that the author chooses. Returns a dict from the parsed key to (line, value)."""
 
     key: Text
     value: Shape

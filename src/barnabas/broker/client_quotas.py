@@ -148,10 +148,10 @@ class ClientQuotas:
             throttle_ms = self._fetched.record(context, _fetched_bytes(response), now_ms)
         if self._busy.levels is not None:
             throttle_ms = max(throttle_ms, self._busy.record(context, busy_s * 100, now_ms))
-        told: Any = response
-        decided_elsewhere = getattr(told, "throttle_time_ms", None)
+        throttled: Any = response
+        decided_elsewhere = getattr(throttled, "throttle_time_ms", None)
         if decided_elsewhere is not None:
-            throttle_ms = told.throttle_time_ms = max(throttle_ms, decided_elsewhere)
+            throttle_ms = throttled.throttle_time_ms = max(throttle_ms, decided_elsewhere)
         return throttle_ms
 
 

@@ -71,7 +71,7 @@ class DirectoryAssignmentSender:
             delay = min(delay * 2, _RETRY_S_MAX)
 
     async def _send(self) -> bool:
-        """Send one request; False if some of it has to be retried."""
+        """Send one request. Return False if part of it must be retried."""
         assignments = self._directories.assignments
         wanted = assignments.next_request()
         request = AssignReplicasToDirsRequest(

@@ -472,7 +472,7 @@ def _updated(
 ) -> Iterator[WantedPartition]:
     """Apply a request's partitions one after the other.
 
-    ``repeats``: a client that starts a partition anew receives its state again. In that case Kafka's leaders leave a
+    ``repeats``: a client that starts a partition again receives its state again. In that case Kafka's leaders leave a
     follower with an old high watermark until the next one arrives.
     """
     max_bytes = 0

@@ -1,4 +1,4 @@
-"""Fetch as a follower sends it: up to the log end; its fetch offset tells the leader which records it has.
+"""Fetch as a follower sends it: up to the log end; its fetch offset shows the leader which records it has.
 
 A follower is identified by its broker id and the epoch of its registration; CLUSTER_ACTION lets it read every topic. A
 session asserts that the follower still has all records of the partitions that it does not name. If its log diverged

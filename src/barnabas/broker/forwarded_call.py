@@ -1,6 +1,6 @@
 """Encodes a client's request as an Envelope and decodes the answer (KIP-590): bytes and values, no I/O.
 
-A client's request is forwarded as it came, header and all, so that fields unknown to this broker survive. A body that
+A client's request is forwarded unchanged, header included, so that fields unknown to this broker survive. A body that
 the broker changed gets the client's header in front of it. A request that the broker builds in a client's name, to
 create a topic, has the client's id and number, in the highest version that the controller serves.
 """

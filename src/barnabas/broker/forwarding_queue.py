@@ -6,7 +6,7 @@ action. The owner has the sockets, a future for each call, and these duties:
 1. ``add`` a call; then ``next_to_send`` until it returns None: each call that it returns is in flight until
   ``completed``.
 2. ``completed`` takes the outcome of the attempt. Its verdict is final, but for RETRY: then the call waits in the queue
-   again, in front of those that came later.
+   again, before later ones.
 3. At ``wakeup_ms`` call ``expired``, whose calls ran out of time, and ``next_to_send`` again. The sender of a call that
    expired in flight receives REQUEST_TIMED_OUT at once; the owner ends the attempt, and the call is not sent again.
 4. ``withdraw`` a call whose sender has disconnected: it is not sent if it still waits.
@@ -41,7 +41,7 @@ class Attempt(Enum):
     """The outcome of a request that was sent."""
 
     ANSWERED = auto()
-    """An answer arrived; with it comes the error of the envelope, or of a request without one."""
+    """An answer arrived, with the error of the envelope, or of a request without one."""
     LOST = auto()
     """The connection could not be opened, or it ended, or the answer did not arrive in time."""
     NOT_BELIEVED = auto()
@@ -54,7 +54,7 @@ class Attempt(Enum):
 
 class Fate(Enum):
     DELIVER = auto()
-    """The answer goes to the sender, whatever it says."""
+    """The sender receives the answer, whatever it says."""
     FAIL = auto()
     """The sender receives ``Verdict.error`` in the form of its API."""
     HANG_UP = auto()

@@ -258,6 +258,6 @@ class _Reader:
         return self._log.high_watermark
 
     def read_batches(self, offset: int, max_bytes: int) -> bytes | memoryview:
-        """Raises ApiException, also on a disk error: then the log's directory has failed."""
+        """Raise ApiException, also on a disk error: then the log's directory has failed."""
         with self._replicas.answered_disk_errors(self._log.topic_partition):
             return self._log.read(offset, max_bytes, min_one_message=True).records

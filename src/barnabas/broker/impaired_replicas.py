@@ -56,7 +56,7 @@ class ImpairedReplicas:
             self._give_up(partition, registration)
         elif registration.leader == broker_id and len(registration.replicas) > 1:
             log.error(
-                "%s has lost records, and no other replica is in sync: broker %d goes on with what is intact",
+                "%s has lost records, and no other replica is in sync: broker %d continues with the intact records",
                 topic_partition, broker_id,
             )  # fmt: skip
 

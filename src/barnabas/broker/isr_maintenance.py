@@ -90,7 +90,7 @@ class LeaderReplicas:
             leader.end(error)
 
     def follow_cluster(self, cluster: ClusterImage) -> None:
-        """Brokers came, went or changed: add followers that may join an ISR now."""
+        """Brokers joined, left or changed: add followers that may join an ISR now."""
         was_known = self.context.is_known
         self.context.cluster = cluster
         if not was_known and self.context.is_known:

@@ -138,7 +138,7 @@ class BrokerLifecycle:
 
     async def _register(self, request: BrokerRegistrationRequest) -> None:
         now_s, limit_s = asyncio.get_running_loop().time, self._registration_timeout_s
-        began_s, delay, told = now_s(), _RETRY_S, ErrorCode.NONE
+        began_s, delay, reported = now_s(), _RETRY_S, ErrorCode.NONE
         while (code := await self._try_register(request)) is not ErrorCode.NONE:
             if code in _FATAL:
                 raise ApiException(code, f"The controller refuses this broker: {code.name}{self._why_refused(code)}")
@@ -148,11 +148,11 @@ class BrokerLifecycle:
                     f"This broker could not register within initial.broker.registration.timeout.ms ({limit_s:g} s): "
                     f"{code.name}",
                 )
-            is_new, told = code is not told, code
+            is_new, reported = code is not reported, code
             if code is ErrorCode.DUPLICATE_BROKER_REGISTRATION and is_new:
                 log.warning(
                     "the controller still has a session of another process that runs as broker %d; if that was this "
-                    "broker before it was killed, the session expires by itself (broker.session.timeout.ms)",
+                    "broker before it was killed, the session expires automatically (broker.session.timeout.ms)",
                     self._broker_id,
                 )
             elif code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED and is_new:
@@ -173,7 +173,7 @@ class BrokerLifecycle:
         return ErrorCode(response.error_code)
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Register again when the cluster's metadata.version comes to support log directories: the first had none."""
+        """Register again when the cluster's metadata.version first supports log directories: the first had none."""
         own, version = new_image.cluster.brokers.get(self._broker_id), new_image.features.metadata_version
         if delta.features is None or version is None or not version.is_directory_assignment_supported:
             return
@@ -218,7 +218,7 @@ class BrokerLifecycle:
             return
         self._answered_s = now_s()
         self._renew_lease(response, sent_s)
-        reports.told(offline)
+        reports.note_reported(offline)
         self._is_caught_up = response.is_caught_up
         if self.state is BrokerState.CONTROLLED_SHUTDOWN:
             if response.should_shut_down:

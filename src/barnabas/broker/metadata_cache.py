@@ -2,7 +2,7 @@
 
 A topic's part of a Metadata answer is encoded once per version and kept with the topic's own value in the image
 (``TopicImage.memo``). A changed topic is a new value without a cached part. What depends on brokers (offline leaders
-and replicas) is covered by ``liveness``, which grows when a broker comes or goes.
+and replicas) is covered by ``liveness``, which grows when a broker joins or leaves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MetadataCache:
     def __init__(self) -> None:
         self.image = MetadataImage.EMPTY
         self.liveness = 0
-        self._random = Random(0)  # It needs no secrecy, and a simulation has to repeat.
+        self._random = Random(0)  # It needs no secrecy, and a simulation must be repeatable.
         self._sorted_names: Sequence[str] | None = None
         self._memo: dict[object, object] = {}
 

@@ -1,7 +1,7 @@
 """Manages the log directories of this broker's replicas: moves between them, their failures, and their reports.
 
-A move is a few steps of copying in each turn of the event loop, so that answering goes on; see ``directory_move`` for
-its stages. After a restart the copy of an existing future log continues.
+A move is a few steps of copying in each turn of the event loop, so that answers are not delayed; see ``directory_move``
+for its stages. After a restart the copy of an existing future log continues.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class ReplicaDirectories:
     # --- moves
 
     def move(self, topic_partition: TopicPartition, path: str) -> None:
-        """Move the replica to the directory at ``path``, or create it there when it comes to this broker.
+        """Move the replica to the directory at ``path``, or create it there when this broker receives it.
 
         Naming its current directory ends a move to another one. Raises the ApiException for this replica.
         """

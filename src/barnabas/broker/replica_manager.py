@@ -447,7 +447,7 @@ class ReplicaManager:
 
         def finished(task: asyncio.Task[AppendInfo]) -> None:
             partition.appends_waiting -= 1
-            # No caller reads the exception when the client has gone meanwhile.
+            # No caller reads the exception when the client has disconnected meanwhile.
             if not task.cancelled() and isinstance(failure := task.exception(), ApiException):
                 forget_frames(failure)
 

@@ -24,7 +24,7 @@ __all__ = ["SessionLease"]
 
 
 class SessionLease:
-    """Times are seconds of a clock that never goes back, and goes on while the process is stopped."""
+    """Times are seconds of a monotonic clock that continues while the process is stopped."""
 
     __slots__ = ("_caught_up_session", "_session_end_s", "_session_timeout_s", "on_held", "session", "until_s")
 

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from barnabas.cli.arguments.properties_arguments import UsageError, parse_arguments
 from barnabas.cli.output.exit_status import USAGE_ERROR
+from barnabas.common.settings.problem import InvalidSettings
 from barnabas.server.settings.node_config import NodeConfig, load_node_config
-from barnabas.server.settings.problem import InvalidSettings
 
 __all__ = ["main"]
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from barnabas.clients.errors import InvalidClientConfig
 from barnabas.common.config_def import ConfigDef, ConfigException
 from barnabas.common.properties_file import MalformedProperties, read_properties_file
-from barnabas.common.settings.setting import INT, LIST, LONG, PASSWORD, STRING, Setting
+from barnabas.common.settings.client_settings import ClientSettings
 
 __all__ = [
     "Address",
@@ -37,39 +37,6 @@ class Address(NamedTuple):
 
 
 _SASL_MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
-
-_ROWS: tuple[Setting, ...] = (
-    Setting("bootstrap.servers", LIST, ""),
-    Setting("bootstrap.controllers", LIST, ""),
-    Setting("client.id", STRING, ""),
-    Setting("security.protocol", STRING, "PLAINTEXT", "i:PLAINTEXT|SSL|SASL_PLAINTEXT|SASL_SSL"),
-    Setting("request.timeout.ms", INT, "30000", "0.."),
-    Setting("default.api.timeout.ms", INT, "60000", "0.."),
-    Setting("socket.connection.setup.timeout.ms", LONG, "10000", "0.."),
-    Setting("send.buffer.bytes", INT, "131072", "-1.."),
-    Setting("receive.buffer.bytes", INT, "65536", "-1.."),
-    Setting("retries", INT, "2147483647", "0.."),
-    Setting("retry.backoff.ms", LONG, "100", "0.."),
-    Setting("retry.backoff.max.ms", LONG, "1000", "0.."),
-    Setting("client.dns.lookup", STRING, "use_all_dns_ips", "use_all_dns_ips"),
-    Setting("sasl.mechanism", STRING, "GSSAPI"),
-    Setting("sasl.jaas.config", PASSWORD, None),
-    Setting("sasl.oauthbearer.token.endpoint.url", STRING, None),
-    Setting("ssl.cipher.suites", LIST, ""),
-    Setting("ssl.enabled.protocols", LIST, "TLSv1.2,TLSv1.3"),
-    Setting("ssl.endpoint.identification.algorithm", STRING, "https"),
-    Setting("ssl.key.password", PASSWORD, None),
-    Setting("ssl.keystore.certificate.chain", PASSWORD, None),
-    Setting("ssl.keystore.key", PASSWORD, None),
-    Setting("ssl.keystore.location", STRING, None),
-    Setting("ssl.keystore.password", PASSWORD, None),
-    Setting("ssl.keystore.type", STRING, "JKS"),
-    Setting("ssl.protocol", STRING, "TLSv1.3"),
-    Setting("ssl.truststore.certificates", PASSWORD, None),
-    Setting("ssl.truststore.location", STRING, None),
-    Setting("ssl.truststore.password", PASSWORD, None),
-    Setting("ssl.truststore.type", STRING, "JKS"),
-)
 
 CONFIG_PROVIDERS = "config.providers"
 
@@ -98,7 +65,7 @@ _BUILT_IN_CLASSES = ("OAuthBearerLoginCallbackHandler", "FileJwtRetriever")
 
 @cache
 def _definition() -> ConfigDef:
-    return ConfigDef(_ROWS)
+    return ConfigDef(ClientSettings)
 
 
 class ClientConfig:

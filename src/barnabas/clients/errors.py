@@ -1,4 +1,4 @@
-"""Errors between a client and a node. Messages are for the person that runs the client.
+"""Errors between a client and a node. Messages are for the person who runs the client.
 
 Retry loops ask only whether an error is ``Transient``.
 """
@@ -42,11 +42,11 @@ class AuthenticationFailed(ClientError, Terminal):
 
 
 class Disconnected(ClientError, Transient):
-    """The connection ended before the answer came. Whether the node acted on the request is not known."""
+    """The connection ended before the answer arrived. It is unknown whether the node performed the request."""
 
 
 class RequestTimedOut(ClientError, Transient):
-    """No answer in time. Whether the node acted on the request is not known."""
+    """No answer in time. It is unknown whether the node performed the request."""
 
 
 class UnsupportedVersion(ClientError, Terminal):
@@ -54,4 +54,4 @@ class UnsupportedVersion(ClientError, Terminal):
 
 
 class RemoteProtocolError(ClientError, Terminal):
-    """The node sent something that Kafka's protocol does not allow."""
+    """The node violated Kafka's protocol."""

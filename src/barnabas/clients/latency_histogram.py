@@ -1,4 +1,4 @@
-"""How long things took: percentiles of any number of durations in memory that does not grow.
+"""Percentiles of any number of durations, in constant memory.
 
 Buckets are as in HdrHistogram: as wide as a microsecond up to 256 µs, and no wider than 1/128 of their value above
 that. So a percentile is at most 0.8 % too large, whatever was recorded; average and maximum are exact.
@@ -12,12 +12,12 @@ _BITS = 7
 _HALF = 1 << _BITS
 _EXACT = 2 * _HALF
 _US_MAX = (1 << 40) - 1
-"""Twelve days; what takes longer counts as that."""
+"""Twelve days; longer durations count as that."""
 _BUCKETS = (40 - _BITS) * _HALF + _HALF
 
 
 class LatencyHistogram:
-    """Durations are in seconds; a negative one (a clock that was set back) counts as none at all."""
+    """Durations are in seconds; a negative one (a clock that was set back) counts as 0."""
 
     __slots__ = ("_counts", "_max_us", "_sum_us", "count")
 
@@ -28,7 +28,7 @@ class LatencyHistogram:
         self.count = 0
 
     def record(self, duration_s: float, count: int = 1) -> None:
-        """``count`` things took so long."""
+        """Record a duration ``count`` times."""
         value = int(duration_s * 1_000_000)
         if value < _EXACT:
             value = max(value, 0)
@@ -44,7 +44,7 @@ class LatencyHistogram:
             self._max_us = value
 
     def record_run(self, now: float, first_s: float, interval_s: float, length: int) -> None:
-        """Things that ended now, of which the first began at ``first_s`` and each next an interval later."""
+        """Record events that ended now, of which the first began at ``first_s`` and each next an interval later."""
         if not interval_s:
             self.record(now - first_s, length)
             return
@@ -52,7 +52,7 @@ class LatencyHistogram:
             self.record(now - first_s - index * interval_s)
 
     def merge(self, other: LatencyHistogram) -> None:
-        """Add what another one has recorded."""
+        """Add another histogram."""
         self._counts = [mine + theirs for mine, theirs in zip(self._counts, other._counts, strict=True)]
         self._sum_us += other._sum_us
         self._max_us = max(self._max_us, other._max_us)
@@ -67,7 +67,7 @@ class LatencyHistogram:
         return self._max_us / 1_000_000
 
     def percentile_s(self, percentile: float) -> float:
-        """The latency below which this percentage lies; 0 if nothing was recorded."""
+        """Return the latency below which this percentage lies; 0 if nothing was recorded."""
         wanted = max(1, -int(-self.count * percentile // 100))
         seen = 0
         for index, count in enumerate(self._counts):
@@ -78,7 +78,7 @@ class LatencyHistogram:
 
 
 def _highest_of(index: int) -> int:
-    """The largest value that falls into a bucket."""
+    """Return the largest value of a bucket."""
     if index < _EXACT:
         return index
     shift = (index >> _BITS) - 1

@@ -1,4 +1,4 @@
-"""What a producer and a fetcher share: they follow where a topic's partitions are, and brokers hold them back."""
+"""The common part of producer and fetcher: they follow the leaders of a topic's partitions, and obey throttling."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ThrottleStatistics:
 
 
 def start_guarded(work: Coroutine[object, object, None], fail: Callable[[Exception], None]) -> asyncio.Task[None]:
-    """A task whose end by a fault of ours is not overheard."""
+    """Start a task whose unexpected failure is reported."""
 
     def ended(task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:

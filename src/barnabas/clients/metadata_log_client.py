@@ -1,8 +1,8 @@
 """Reads the committed metadata log of a live quorum, as an observer without a replica id, unknown to the quorum.
 
-``catch_up`` returns the image committed at the time of the call: a snapshot where the leader has one, and the log
-behind it up to the high watermark. Called again it reads only newer records. It needs CLUSTER_ACTION on the cluster,
-as every reader of that log does.
+``catch_up`` returns the image committed at the time of the call: a snapshot if the leader has one, and the log
+after it up to the high watermark. A repeated call reads only newer records. It needs CLUSTER_ACTION on the cluster,
+like every reader of that log.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _TOPIC = "__cluster_metadata"
 _FETCH_BYTES = 8 * 1024 * 1024
 _RETRY_S = 0.1
 _HOPS_MAX = 3
-"""The first node names the leader, which may have changed a moment ago."""
+"""The first node returns the leader, which may have changed a moment ago."""
 _LOOK_ELSEWHERE = frozenset(
     {ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER}
 )
@@ -50,7 +50,7 @@ R = TypeVar("R", bound="Message")
 
 
 class Ask(Protocol):
-    """Sends a request to a node, or to any controller that is known. Raises ClientError."""
+    """Sends a request to a node, or to any known controller. Raises ClientError."""
 
     async def __call__(self, address: Address | None, request: Request[R], /) -> R: ...
 
@@ -60,7 +60,7 @@ class NoLeader(ClientError, Transient):
 
 
 class NotAllowed(ClientError):
-    """The controllers don't let us read their log."""
+    """The controllers deny access to their log."""
 
 
 class MetadataLogClient:
@@ -79,7 +79,7 @@ class MetadataLogClient:
         return self._loader.image
 
     async def catch_up(self) -> MetadataImage:
-        """Raises a ClientError; what was read before stays."""
+        """Read new records. Raise a ClientError; records read before are kept."""
         deadline = asyncio.get_running_loop().time() + self._timeout_s
         target: int | None = None
         while target is None or self._next_offset < target:
@@ -89,9 +89,7 @@ class MetadataLogClient:
                 try:
                     await self._take(partition)
                 except (DecodeError, InvariantViolated) as error:
-                    raise RemoteProtocolError(
-                        f"{self._leader} sent a metadata log that can't be used: {error}"
-                    ) from error
+                    raise RemoteProtocolError(f"{self._leader} sent an invalid metadata log: {error}") from error
                 if target is None and partition.high_watermark >= 0:
                     target = partition.high_watermark
             if self._next_offset > reached or (target is not None and self._next_offset >= target):
@@ -103,7 +101,7 @@ class MetadataLogClient:
         return self._loader.image
 
     async def _fetch(self) -> PartitionData | None:
-        """The leader's answer; None without a leader, or with a new one."""
+        """Return the leader's answer; None without a leader, or with a new one."""
         for _ in range(_HOPS_MAX):
             try:
                 response = await self._ask(self._leader, self._fetch_request())
@@ -134,7 +132,7 @@ class MetadataLogClient:
     async def _take(self, partition: PartitionData) -> None:
         snapshot, diverging = partition.snapshot_id, partition.diverging_epoch
         if diverging is not None and diverging.epoch >= 0:
-            raise RemoteProtocolError(f"the log of {self._leader} lacks what was committed at {self._next_offset}")
+            raise RemoteProtocolError(f"the log of {self._leader} lacks the records committed at {self._next_offset}")
         if snapshot is not None and snapshot.epoch >= 0:
             await self._load_snapshot(snapshot.end_offset, snapshot.epoch)
             return
@@ -157,7 +155,7 @@ class MetadataLogClient:
             _check(response.error_code)
             partition = response.topics[0].partitions[0]
             if _error_of(partition.error_code) is ErrorCode.SNAPSHOT_NOT_FOUND:
-                return  # A newer one has taken its place meanwhile; the next Fetch says which.
+                return  # A newer one has replaced it; the next Fetch names it.
             _check(partition.error_code)
             data += partition.unaligned_records or b""
             if len(data) >= partition.size:
@@ -197,7 +195,7 @@ def _committed(batch: BatchView) -> CommittedBatch:
 
 
 def _snapshot_records(data: bytes) -> tuple[list[Message], int]:
-    """The records, and when the last one of the log that is in them was appended."""
+    """Return the records, and the append time of the last log record in them."""
     records: list[Message] = []
     time_ms = 0
     for batch in iter_batches(data):

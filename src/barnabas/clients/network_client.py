@@ -1,8 +1,8 @@
 """A client of a cluster: finds a node that answers, negotiates versions, authenticates, and sends requests.
 
-``NetworkClient`` talks to the first bootstrap server that can be reached, and to any other node by its address
-(``connection_to``), over one connection each. The right node of a request, and whether it may be sent again, are up to
-the caller: a request is sent once. An ended connection is opened again by the next request.
+``NetworkClient`` uses the first reachable bootstrap server, and any other node by its address
+(``connection_to``), over one connection each. The caller chooses the node of a request, and decides about repetitions:
+a request is sent once. The next request reopens an ended connection.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class NetworkClient:
     """Use it as ``async with NetworkClient(config) as client``, or close it."""
 
     def __init__(self, config: ClientConfig) -> None:
-        """Raises InvalidClientConfig when the stores or credentials that the settings name can't be used."""
+        """Raise InvalidClientConfig when the stores or credentials of the settings are unusable."""
         self.config = config
         self._tls = _tls_context(config)
         self._make_sasl_client = _sasl_client_maker(config)
@@ -56,9 +56,9 @@ class NetworkClient:
         return self._bootstrap or self.config.bootstrap[0]
 
     async def connect(self) -> NodeConnection:
-        """A connection to a bootstrap server: the one in use, else the first that answers.
+        """Return a connection to a bootstrap server: the one in use, else the first that answers.
 
-        A server that does not believe us ends the search: the others won't either.
+        A server that rejects the client's credentials ends the search: the others would too.
         """
         if self._bootstrap is not None and (known := self._connections.get(self._bootstrap)) and known.is_open:
             return known
@@ -76,7 +76,7 @@ class NetworkClient:
         raise ConnectFailed("no bootstrap server can be used:\n" + "\n".join(f"  {error}" for error in failures))
 
     async def connection_to(self, address: Address) -> NodeConnection:
-        """The connection to this node, opened if necessary."""
+        """Return the connection to this node, opened if necessary."""
         known = self._connections.get(address)
         if known is not None and known.is_open:
             return known
@@ -99,7 +99,7 @@ class NetworkClient:
             self._connections[address] = task.result()
 
     async def request(self, message: Request[R], *, version: int | None = None, timeout_s: float | None = None) -> R:
-        """Ask a bootstrap server; see ``NodeConnection.request``."""
+        """Send a request to a bootstrap server; see ``NodeConnection.request``."""
         connection = await self.connect()
         return await connection.request(message, version=version, timeout_s=timeout_s)
 
@@ -126,7 +126,7 @@ async def _open(
     tls: ssl.SSLContext | None,
     make_sasl_client: Callable[[], SaslClient] | None,
 ) -> NodeConnection:
-    """Connect, agree on versions, and authenticate. Raises a ClientError that says what to look at."""
+    """Connect, negotiate versions, and authenticate. Raise a ClientError with advice."""
     connection = await _connect(address, config, tls)
     try:
         connection.versions = await _versions(connection)
@@ -192,7 +192,7 @@ async def _connect(address: Address, config: ClientConfig, tls: ssl.SSLContext |
 
 
 async def _versions(connection: NodeConnection) -> Mapping[int, SupportedVersions]:
-    """The node's API versions. It may know only older versions of ApiVersions, and then names them."""
+    """Return the node's API versions. It may know only older versions of ApiVersions, and then names them."""
     version = 4
     for _ in range(2):
         request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)

@@ -1,7 +1,7 @@
-"""One connection to a node: requests go out as they are made, answers come back in the same order.
+"""One connection to a node: requests are sent immediately, answers arrive in the same order.
 
-Any number of requests may wait at once. A node answers a connection's requests in order, so an answer that does not
-come holds up all others: when one request runs out of time the connection is closed, as Kafka's clients do.
+Any number of requests may be in flight. A node answers a connection's requests in order, so a missing answer
+blocks all others: when one request times out the connection is closed, as in Kafka's clients.
 Nothing is retried here; the caller knows whether a repetition is harmless.
 """
 
@@ -41,7 +41,7 @@ ResponseReader: TypeAlias = "Callable[[bytearray, int, int], T]"
 
 _SIZE = Struct(">i")
 _RESPONSE_BYTES_MAX = 256 * 1024 * 1024
-"""More than any answer has; what a TLS record or text looks like when it is read as a size is far beyond."""
+"""More than any answer has. A TLS record or text that is read as a size has a far larger value."""
 
 
 class SupportedVersions(NamedTuple):
@@ -81,7 +81,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         is_plaintext: bool = True,
         uses_sasl: bool = False,
     ) -> None:
-        """The last two are this side's setup, from which errors derive what the node may expect."""
+        """The last two describe this side's setup; errors derive from them what the node may expect."""
         self.address = address
         self.versions: Mapping[int, SupportedVersions] = {}
         self.client_id = client_id
@@ -114,7 +114,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         return len(self._expected)
 
     def version_of(self, api_key: int) -> int:
-        """The highest version that both sides speak. Raises UnsupportedVersion."""
+        """Return the highest version that both sides support. Raise UnsupportedVersion."""
         info = API_TABLE[ApiKey(api_key)]
         offered = self.versions.get(api_key)
         if offered is None:
@@ -150,10 +150,10 @@ class NodeConnection(asyncio.BufferedProtocol):
         timeout_s: float | None = None,
         read: ResponseReader[object] | None = None,
     ) -> object:
-        """Send a request and give its response, whatever error code is in it.
+        """Send a request and return its response, whatever its error code is.
 
-        ``version`` is chosen unless given. ``read`` may put off the decoding of an answer that can be very large.
-        Raises a ClientError when there is no response.
+        ``version`` is negotiated unless given. ``read`` may defer the decoding of an answer that can be very large.
+        Raise a ClientError without a response.
         """
         if self._log_in_again is not None:
             await self._keep_session(self._log_in_again)
@@ -163,22 +163,22 @@ class NodeConnection(asyncio.BufferedProtocol):
         return await self._start(message, version, timeout_s, read or message.response_type().decode)
 
     async def exchange(self, message: Request[R], *, version: int | None = None) -> R:
-        """A request that does not wait for a session to be renewed: what logging in is made of."""
+        """Send a request without waiting for a renewed session: for the login itself."""
         if version is None:
             version = self.version_of(message.API_KEY)
         await self._can_write.wait()
         return await self.start(message, version=version)
 
     async def ready(self) -> None:
-        """Wait until ``start`` may be called: the session is fresh, and the socket takes more. Raises a ClientError."""
+        """Wait until ``start`` may be called: the session is fresh, the socket accepts data. Raise a ClientError."""
         if self._log_in_again is not None:
             await self._keep_session(self._log_in_again)
         await self._can_write.wait()
 
     def start(self, message: Request[R], *, version: int, timeout_s: float | None = None) -> asyncio.Future[R]:
-        """Send a request now, so that requests go out in the order of these calls, and return a future of its response.
+        """Send a request now, so that requests are sent in the order of these calls. Return a future of its response.
 
-        For callers with several requests under way; others use ``request``. Raises Disconnected.
+        For callers with several requests in flight; others use ``request``. Raise Disconnected.
         """
         return self._start(message, version, timeout_s, message.response_type().decode)
 
@@ -195,7 +195,7 @@ class NodeConnection(asyncio.BufferedProtocol):
         return future
 
     def _check_silence(self, expected: _Expected, limit_s: float, since_s: float) -> None:
-        """End the connection if nothing came for so long; ``since_s`` is when the request was sent."""
+        """End the connection if nothing arrived for so long; ``since_s`` is when the request was sent."""
         if expected.future.done():
             return
         due_s = max(self._received_s, since_s) + limit_s
@@ -206,26 +206,26 @@ class NodeConnection(asyncio.BufferedProtocol):
         expected.future.add_done_callback(lambda _: timer.cancel())
 
     def send_unanswered(self, message: Request[Message], *, version: int) -> None:
-        """Send a request that is never answered: Produce with acks=0. Raises Disconnected."""
+        """Send a request that is never answered: Produce with acks=0. Raise Disconnected."""
         self._write(message, version)
 
     def set_session(self, log_in_again: Callable[[], Awaitable[None]] | None, after_s: float = 0) -> None:
-        """Log in again before the first request that is made after so many seconds: else the node would hang up."""
+        """Log in again before the first request after so many seconds: otherwise the node would disconnect."""
         self._log_in_again = log_in_again
         self._log_in_at = self._loop.time() + after_s
 
     async def _keep_session(self, log_in: Callable[[], Awaitable[None]]) -> None:
-        """Requests wait during the login; those under way are answered before."""
+        """Log in again. New requests wait for it; those in flight are answered before."""
         async with self._logging_in:
             if self._loop.time() >= self._log_in_at:
                 try:
                     await log_in()
                 except ClientError as error:
-                    self._end(error)  # The node would hang up at the next request.
+                    self._end(error)  # The node would close the connection at the next request.
                     raise
 
     async def close(self) -> None:
-        """Close, and fail what still waits."""
+        """Close the connection, and fail waiting requests."""
         if self._transport is not None:
             self._end(Disconnected(f"the connection to {self.address} was closed"))
             await asyncio.wait([self._lost], timeout=1)
@@ -298,10 +298,10 @@ class NodeConnection(asyncio.BufferedProtocol):
         key, version = expected.api_key, expected.version
         header, position = ResponseHeader.read(frame, 0, response_header_version(key, version))
         if header.correlation_id != expected.correlation_id:
-            self._end(RemoteProtocolError(f"{self.address} answered another request than the one that was its turn"))
+            self._end(RemoteProtocolError(f"{self.address} answered another request than the next one"))
             return
         if key is ApiKey.API_VERSIONS and _is_unsupported_version(frame, position):
-            version = 0  # A node that does not know our version answers in the oldest, so that we can come down.
+            version = 0  # A node that does not support our version answers in the oldest one.
         response = expected.read(frame, version, position)
         self._expected.popleft()
         self._answer_count += 1
@@ -312,15 +312,15 @@ class NodeConnection(asyncio.BufferedProtocol):
         reason = getattr(exc, "reason", None) or getattr(exc, "strerror", None)
         text = f"{self.address} closed the connection" + (f" ({reason})" if reason else "")
         if isinstance(exc, ssl.SSLError) and "CERTIFICATE" in str(reason).upper():
-            return AuthenticationFailed(f"{text} -> it wants a certificate that it trusts (ssl.keystore.location)")
+            return AuthenticationFailed(f"{text} -> it requires a certificate that it trusts (ssl.keystore.location)")
         if self._answer_count == 0 and self._is_plaintext:
             return Disconnected(
-                f"{text} before it said anything -> if its listener is encrypted, "
+                f"{text} before it sent anything -> if its listener is encrypted, "
                 "set security.protocol to SSL or SASL_SSL"
             )
         if self._answer_count == 1 and not self._uses_sasl:
             protocol = "SASL_PLAINTEXT" if self._is_plaintext else "SASL_SSL"
-            return Disconnected(f"{text} -> if it wants you to log in, set security.protocol to {protocol}")
+            return Disconnected(f"{text} -> if it requires a login, set security.protocol to {protocol}")
         return Disconnected(text)
 
     def _end(self, reason: ClientError) -> None:
@@ -348,5 +348,5 @@ def _no_kafka(address: Address, size: int) -> ClientError:
     if start[0] in (0x15, 0x16) and start[1] == 3:
         return Disconnected(f"{address} speaks TLS: set security.protocol=SSL or SASL_SSL")
     if start == b"HTTP":
-        return Disconnected(f"{address} is a web server and no Kafka node")
+        return Disconnected(f"{address} is a web server, not a Kafka node")
     return RemoteProtocolError(f"{address} does not speak Kafka's protocol")

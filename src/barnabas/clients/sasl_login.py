@@ -1,8 +1,8 @@
-"""Logs a connection in over SASL, and again before its session ends (KIP-368).
+"""Log in to a node over SASL, and again before the session ends (KIP-368).
 
-Credentials come from ``sasl.jaas.config``, as for Kafka's clients: user and password for PLAIN and SCRAM (a delegation
-token's id and HMAC with ``tokenauth="true"``). An OAUTHBEARER token is read from the file that
-``sasl.oauthbearer.token.endpoint.url`` names, again for each login, because it is renewed from outside.
+Credentials are in ``sasl.jaas.config``, as for Kafka's clients: user and password for PLAIN and SCRAM (a delegation
+token's id and HMAC with ``tokenauth="true"``). An OAUTHBEARER token is read from the file of
+``sasl.oauthbearer.token.endpoint.url``, again for each login, because another program renews it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["SaslLogin", "sasl_client_maker"]
 
 _EARLIEST_RENEWAL, _LATEST_RENEWAL = 0.85, 0.95
-"""The part of a session after which it is renewed: at random, so that many clients don't come together."""
+"""The fraction of a session after which it is renewed: random, so that many clients don't log in simultaneously."""
 
 _TOKEN_URL = "sasl.oauthbearer.token.endpoint.url"
 _LOGIN_MODULES = {"PLAIN": "PlainLoginModule", "OAUTHBEARER": "OAuthBearerLoginModule"}
@@ -45,7 +45,7 @@ class SaslLogin:
         self._make_client = make_client
 
     async def log_in(self) -> None:
-        """Raises AuthenticationFailed with what the node says about it."""
+        """Log in. Raise AuthenticationFailed with the node's message."""
         connection, client = self._connection, self._make_client()
         await self._shake_hands()
         token, lifetime_ms = self._answer(client, b""), 0
@@ -91,7 +91,7 @@ class SaslLogin:
 
 
 def sasl_client_maker(config: ClientConfig) -> Callable[[], SaslClient]:
-    """Create the client of the mechanism. Raises InvalidClientConfig for unusable settings."""
+    """Create the client of the mechanism. Raise InvalidClientConfig for unusable settings."""
     try:
         entry = parse_jaas_entry(config.values["sasl.jaas.config"].value)
         return _maker(config, entry)

@@ -10,7 +10,7 @@ __all__ = ["Pacer"]
 
 
 class Pacer:
-    """Times are seconds on a clock of the caller's. Without a rate everything is due at once."""
+    """Times are seconds on the caller's clock. Without a rate every event is due immediately."""
 
     __slots__ = ("_began_at", "interval_s")
 
@@ -25,16 +25,16 @@ class Pacer:
         return self.interval_s > 0
 
     def due_at(self, index: int) -> float:
-        """When the thing of this number (from 0) is to be made."""
+        """Return when the event of this number (from 0) is due."""
         return self._began_at + index * self.interval_s
 
     def due_count(self, now: float, made: int, at_most: int) -> int:
-        """How many more may be made now, after so many were."""
+        """Return how many more events are due, after so many."""
         if not self.interval_s:
             return at_most
         due = int((now - self._began_at) / self.interval_s) + 1
         return max(0, min(due - made, at_most))
 
     def wait_s(self, now: float, made: int) -> float:
-        """How long until one more is due."""
+        """Return how long until the next event is due."""
         return max(0.0, self.due_at(made) - now)

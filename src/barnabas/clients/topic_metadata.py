@@ -1,4 +1,4 @@
-"""Where the partitions of one topic are: asked of any node that answers, and never a reason to create the topic."""
+"""The leaders of one topic's partitions, requested from any node that answers, without creating the topic."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ class TopicMetadata:
         return sorted(self.leaders)
 
     def address_of(self, partition: int) -> Address | None:
-        """The leader's address; None while it is unknown."""
+        """Return the leader's address; None while it is unknown."""
         return self.nodes.get(self.leaders.get(partition, NO_LEADER))
 
 
 class TopicMetadataSource:
-    """Asks a bootstrap server; when none answers any more, the nodes that it named."""
+    """Requests metadata from a bootstrap server; when none answers, from the nodes that it returned."""
 
     def __init__(self, network: Network, topic: str) -> None:
         self.topic = topic
@@ -52,7 +52,7 @@ class TopicMetadataSource:
         self._nodes: dict[int, Address] = {}
 
     async def load(self) -> TopicMetadata:
-        """Read the metadata. Raises AdminError for a missing or invisible topic, ClientError without an answer."""
+        """Read the metadata. Raise AdminError for a missing or invisible topic, ClientError without an answer."""
         try:
             return await self._ask(await self._network.connect())
         except ClientError as failure:

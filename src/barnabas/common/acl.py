@@ -61,8 +61,8 @@ class AclPermissionType(IntEnum):
 class AclBinding(NamedTuple):
     """One rule: what a principal at a host may or may not do to the resources of a pattern.
 
-    Two rules are the same rule when all seven fields are equal. Nothing is checked here: ``host`` and ``principal``
-    are compared as text, and an operation need not make sense for the type.
+    Two rules are the same rule when all seven fields are equal. No field is validated: ``host`` and ``principal``
+    are compared as text, and an operation need not fit the type.
     """
 
     resource_type: int
@@ -82,10 +82,10 @@ class AclBinding(NamedTuple):
 
 
 class AclBindingFilter(NamedTuple):
-    """Which rules are meant: None or ANY in a field means any.
+    """Selects rules: None or ANY in a field matches every value.
 
     Text is compared as text: ``User:*`` finds the rules whose principal is ``User:*`` and no others. Pattern type
-    LITERAL, PREFIXED and ANY want an equal name; MATCH finds what would decide about a resource of this name.
+    LITERAL, PREFIXED and ANY require an equal name; MATCH finds the rules that apply to a resource of this name.
     """
 
     resource_type: int = ResourceType.ANY
@@ -107,7 +107,7 @@ class AclBindingFilter(NamedTuple):
         )
 
     def matches_pattern(self, name: str, pattern_type: int) -> bool:
-        """Whether rules on this pattern, of a type that was compared already, are meant."""
+        """Return whether the filter selects rules on this pattern; the caller has compared the resource type."""
         if self.pattern_type not in (PatternType.ANY, PatternType.MATCH, pattern_type):
             return False
         if self.name is None or self.name == name:
@@ -117,7 +117,7 @@ class AclBindingFilter(NamedTuple):
         return name == WILDCARD_NAME if pattern_type == PatternType.LITERAL else self.name.startswith(name)
 
     def among(self, bindings: Sequence[AclBinding]) -> Sequence[AclBinding]:
-        """Those of many rules that match, in their order; the same object when nothing is asked for."""
+        """Return the rules that match, in their order; return ``bindings`` itself if the filter selects all."""
         for index, value in self.demands():
             bindings = [binding for binding in bindings if binding[index] == value]
         if self.name is not None and self.pattern_type == PatternType.MATCH:
@@ -125,7 +125,7 @@ class AclBindingFilter(NamedTuple):
         return bindings
 
     def demands(self) -> list[tuple[int, int | str]]:
-        """The values that a rule's fields, by index, must have, rare ones first. With MATCH the name demands more."""
+        """Return the required values of a rule's fields, by index, rare ones first. MATCH also restricts the name."""
         is_match = self.pattern_type == PatternType.MATCH
         texts = ((1, None if is_match else self.name), (3, self.principal), (4, self.host))
         codes = ((5, self.operation), (6, self.permission), (0, self.resource_type), (2, self.pattern_type))

@@ -43,11 +43,11 @@ _MECHANISM_SETTINGS = (
 )
 _LISTENER_PREFIX = "listener.name."
 _OAUTHBEARER_PREFIX = "oauthbearer."
-"""Its own settings may be given for the mechanism, too; with Kafka by way of the key's prefix."""
+"""The mechanism's own settings may also have this prefix; Kafka reads them through the key's prefix."""
 
 
 def listener_base_name(name: str) -> str | None:
-    """The setting that ``listener.name.<listener>[.<mechanism>].<setting>`` is a form of; none if it isn't one."""
+    """Return the base setting of ``listener.name.<listener>[.<mechanism>].<setting>``; None for any other name."""
     if not name.startswith(_LISTENER_PREFIX):
         return None
     for setting in _MECHANISM_SETTINGS:
@@ -86,13 +86,13 @@ def broker_config_doc(name: str) -> str | None:
 
 
 def update_mode(name: str) -> str | None:
-    """Where a broker setting may change at run time; none for an unknown name."""
+    """Return where a broker setting may change at run time; None for an unknown name."""
     key = broker_config_key(name)
     return None if key is None else key.update_mode
 
 
 def broker_synonyms(name: str, *, match_listener: bool = True) -> tuple[str, ...]:
-    """The names under which a broker setting may be given, the strongest first."""
+    """Return the names under which a broker setting may be set, the strongest first."""
     for group in _SYNONYM_GROUPS:
         if name in group:
             return group

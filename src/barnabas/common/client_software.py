@@ -8,9 +8,11 @@ from typing import Final
 __all__ = ["is_client_software"]
 
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
-_TOLD_SINCE: Final = 3
+_FIRST_VERSION_WITH_SOFTWARE: Final = 3
 
 
 def is_client_software(name: str, version: str, *, api_version: int) -> bool:
-    """Whether Kafka accepts the name and version of an ApiVersions request; before version 3 nothing is said."""
-    return api_version < _TOLD_SINCE or bool(_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version))
+    """Return whether Kafka accepts the name and version of an ApiVersions request; older versions have neither."""
+    if api_version < _FIRST_VERSION_WITH_SOFTWARE:
+        return True
+    return bool(_SOFTWARE.fullmatch(name) and _SOFTWARE.fullmatch(version))

@@ -1,4 +1,4 @@
-"""The clock as a port: deciding code is handed times, it never reads them."""
+"""The clock as a port: code that decides receives times and never reads a clock."""
 
 from typing import Protocol
 

@@ -1,4 +1,4 @@
-"""The numbers by which requests and answers about configs name things (KIP-133, KIP-226, KIP-339)."""
+"""The codes in requests and responses about configs (KIP-133, KIP-226, KIP-339)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ConfigResourceType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Where a value comes from, as DescribeConfigs says it."""
+    """The source of a value, as DescribeConfigs reports it."""
 
     UNKNOWN = 0
     TOPIC_CONFIG = 1

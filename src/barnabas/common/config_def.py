@@ -1,4 +1,4 @@
-"""A family of settings: look one up, check the texts of several, find the name that was meant."""
+"""A family of settings: look one up, check the texts of several, suggest the nearest known name."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from barnabas.common.settings.setting import (
     PER_BROKER,
     READ_ONLY,
     Setting,
+    SettingRow,
     SettingTable,
     rows_of,
 )
@@ -42,6 +43,8 @@ __all__ = [
     "Password",
     "Setting",
     "Short",
+    "missing",
+    "parse_all",
     "parse_value",
     "raise_together",
     "value_to_string",
@@ -49,7 +52,7 @@ __all__ = [
 
 
 class ConfigDef:
-    """Rows by their names. Made of a table, or of rows that are in none."""
+    """Rows by their names, from a table or from rows outside any table."""
 
     def __init__(self, rows: type[SettingTable] | Iterable[Setting]) -> None:
         listed = list(rows_of(rows) if isinstance(rows, type) else rows)
@@ -85,21 +88,11 @@ class ConfigDef:
         return sorted(name for name, row in self._rows.items() if not row.internal)
 
     def parse(self, configs: Mapping[str, object]) -> dict[str, ConfigValue]:
-        """All settings: those of ``configs`` checked, the others by default. Unknown names are left out.
+        """Return all settings: the checked values of ``configs``, defaults for the others. Unknown names are omitted.
 
-        Raises ConfigException for the first bad value, or for a setting that has no default and is missing.
+        Raises ConfigException for the first bad value, or for a missing setting without a default.
         """
-        values: dict[str, ConfigValue] = {}
-        for name, row in self._rows.items():
-            if name in configs:
-                values[name] = row.parse(configs[name])
-            elif row.required:
-                raise ConfigStateException(
-                    name, None, f'Missing required configuration "{name}" which has no default value.'
-                )
-            else:
-                values[name] = row.default
-        return values
+        return parse_all(self._rows.values(), configs)
 
     def parse_given(self, configs: Mapping[str, object]) -> tuple[dict[str, ConfigValue], list[ConfigException]]:
         """The values of the known settings in ``configs``, and what is wrong with the others."""
@@ -121,8 +114,28 @@ class ConfigDef:
         return f" (did you mean {nearest}?)" if nearest else ""
 
     def nearest_name(self, name: str) -> str | None:
-        """The known name that ``name`` most likely stands for."""
+        """Return the known name that ``name`` most likely means."""
         from difflib import get_close_matches  # Only a mistake needs it.
 
         close = get_close_matches(name, self._rows, n=1, cutoff=0.75)
         return close[0] if close else None
+
+
+def parse_all(rows: Iterable[SettingRow], configs: Mapping[str, object]) -> dict[str, ConfigValue]:
+    """Return the values of all rows: checked if they are in ``configs``, defaults otherwise.
+
+    Raises ConfigException for the first bad value, or for a missing setting without a default.
+    """
+    values: dict[str, ConfigValue] = {}
+    for row in rows:
+        if row.name in configs:
+            values[row.name] = row.parse(configs[row.name])
+        elif row.required:
+            raise missing(row.name)
+        else:
+            values[row.name] = row.default
+    return values
+
+
+def missing(name: str) -> ConfigException:
+    return ConfigStateException(name, None, f'Missing required configuration "{name}" which has no default value.')

@@ -1,11 +1,11 @@
-"""Config providers (KIP-297): values that stand elsewhere, as ``${provider:path:key}`` or ``${provider:key}``.
+"""Config providers (KIP-297) supply values from elsewhere, for ``${provider:path:key}`` or ``${provider:key}``.
 
-``config.providers`` names them, ``config.providers.<name>.class`` says which one each is, and
-``config.providers.<name>.param.<parameter>`` what it may read. There are Kafka's three: a properties file, the
-environment, and a directory with a file for each key. The values of providers are not searched for more references.
+``config.providers`` names them, ``config.providers.<name>.class`` selects the class of each, and
+``config.providers.<name>.param.<parameter>`` restricts what it may read. Kafka's three are supported: a properties
+file, the environment, and a directory with a file for each key. References inside the returned values are not resolved.
 
-A reference to a provider that is not named stays as it is, as with Kafka. One whose provider has nothing for it is a
-problem; Kafka leaves that as it is, too, so that a password becomes the text of the reference.
+A reference to a provider that is not named remains as text, as in Kafka. A reference for which its provider has no
+value is an error. Kafka keeps the text in this case too, so that a password becomes the text of the reference.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")
 _PACKAGE = "org.apache.kafka.common.config.provider."
 
 _Lookup = Callable[[str, str], str]
-"""Path and key give the value. Raises UnresolvedReference."""
+"""Returns the value for a path and a key. Raises UnresolvedReference."""
 
 
 class UnresolvedReference(ValueError):
@@ -38,12 +38,12 @@ def has_reference(text: str) -> bool:
 
 
 def is_provider_setting(name: str) -> bool:
-    """Whether it says something about one provider."""
+    """Return whether the setting configures a provider."""
     return name.startswith(_PREFIX)
 
 
 class ConfigProviders:
-    """Made from all settings that were given. ``problems`` are those of the providers themselves, by setting."""
+    """Takes all settings of a configuration. ``problems`` has the errors of the providers' own settings, by setting."""
 
     __slots__ = ("_lookups", "problems")
 
@@ -72,7 +72,9 @@ class ConfigProviders:
         class_name = settings.get(prefix + "class", "").strip()
         if class_name.removeprefix(_PACKAGE) not in known:
             what = f"is not an available class: {class_name}" if class_name else "is missing"
-            self.problems[prefix + "class"] = f"{what}; there are {', '.join(_PACKAGE + name for name in known)}"
+            self.problems[prefix + "class"] = (
+                f"{what}; the available classes are {', '.join(_PACKAGE + name for name in known)}"
+            )
             return
         parameter, make = known[class_name.removeprefix(_PACKAGE)]
         for other in parameters.keys() - {parameter}:
@@ -94,7 +96,7 @@ class ConfigProviders:
         return _REFERENCE.sub(value, text)
 
     def unnamed(self, text: str) -> list[str]:
-        """The providers that a text refers to and that are not there."""
+        """Return the names of providers that the text refers to and that do not exist."""
         return [match[1] for match in _REFERENCE.finditer(text) if match[1] not in self._lookups]
 
     def _value(self, match: re.Match[str]) -> str:
@@ -164,7 +166,7 @@ def _variable(pattern: re.Pattern[str], path: str, key: str) -> str:
 
 
 def _roots(allowed: str) -> tuple[str, ...]:
-    """The folders below which a provider may read; none for anywhere."""
+    """Return the folders below which a provider may read; without any it may read anywhere."""
     paths = [part.strip() for part in allowed.split(",") if part.strip()]
     for path in paths:
         if not os.path.isabs(path) or not os.path.exists(path):
@@ -173,9 +175,9 @@ def _roots(allowed: str) -> tuple[str, ...]:
 
 
 def _check_path(path: str, roots: tuple[str, ...]) -> None:
-    """Links are followed first, so that none leads out of what is allowed."""
+    """Resolve links first, so that no link leads out of the allowed folders."""
     if not path:
-        raise UnresolvedReference("it has no path; write ${provider:path:key}")
+        raise UnresolvedReference("the reference has no path; write ${provider:path:key}")
     real = os.path.realpath(path)
     if roots and not any(real == root or real.startswith(root.rstrip(os.sep) + os.sep) for root in roots):
         raise UnresolvedReference(f"{path} is not below allowed.paths")

@@ -71,7 +71,7 @@ class Range:
 
 
 class ValidString:
-    """One of the given strings, in this case."""
+    """One of the allowed strings, in this case."""
 
     __slots__ = ("allowed",)
 
@@ -101,7 +101,7 @@ class CaseInsensitiveString:
 
 
 class ValidList:
-    """A list of different, non-blank items; of the given ones if any are given."""
+    """A list of different, non-blank items, of the allowed ones if any are listed."""
 
     __slots__ = ("allowed", "empty_allowed", "null_allowed")
 

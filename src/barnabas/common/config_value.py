@@ -4,7 +4,7 @@ Clients compare what they read with what they wrote, so the corner cases count: 
 up to U+0020 (not of Unicode spaces), a boolean is true or false in any case and nothing else, integers take a sign
 and any Unicode digit but no underscore, doubles are Java literals ("1f", ".5", "0x1p3", "NaN", but neither "inf"
 nor "١٢"), a list is split at commas with their surrounding blanks, and blank text is the empty list.
-Null is null for every type.
+Null remains null for every type.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Importance(Enum):
 
 
 class ConfigException(ValueError):
-    """A setting has a value that it can't have. The message is Kafka's."""
+    """A setting has an invalid value. The message is Kafka's."""
 
     def __init__(self, name: str, value: object, reason: str | None = None) -> None:
         super().__init__(
@@ -76,7 +76,7 @@ class ConfigStateException(ConfigException):
 
 
 def raise_together(problems: Sequence[ConfigException]) -> None:
-    """Raise what is wrong: the problem itself, or one exception that says all of them. Nothing wrong raises nothing."""
+    """Raise the single problem, or one exception that names all of them. Without problems, return."""
     if len(problems) == 1:
         raise problems[0]
     if problems:
@@ -107,7 +107,7 @@ class Password:
 
 
 class Short(int):
-    """An integer that its sender typed as 16 bits wide. Plain ``int`` stands for Kafka's 32 bits."""
+    """An integer that its sender typed as 16 bits wide. Plain ``int`` means Kafka's 32 bits."""
 
 
 class Long(int):

@@ -1,7 +1,7 @@
 """The base classes of errors, by the code that handles them.
 
-``ApiException`` becomes an error field of an answer; ``InvariantViolated`` means that we are wrong and must
-stop parts that can no longer be trusted; ``Transient`` and ``Terminal`` guide retry loops.
+``ApiException`` becomes an error field of a response. ``InvariantViolated`` means a bug in barnabas: parts that can
+no longer be trusted must stop. ``Transient`` and ``Terminal`` guide retry loops.
 Only ``ApiException.message`` ever reaches a client: the cause stays in our log.
 """
 
@@ -27,7 +27,7 @@ __all__ = [
 
 
 _MESSAGE_MAX = 8000
-"""So many characters, whatever is quoted in a message, fit a string of the protocol: 32767 bytes."""
+"""Messages are cut to this many characters, which always fit a string of the protocol: 32767 bytes."""
 
 
 def _shortened(message: str) -> str:
@@ -35,7 +35,7 @@ def _shortened(message: str) -> str:
 
 
 class ApiException(Exception):
-    """The caller gets an answer with this error code and message."""
+    """The caller receives a response with this error code and message."""
 
     def __init__(self, code: ErrorCode, message: str | None = None) -> None:
         super().__init__(message or code.name)
@@ -80,15 +80,15 @@ ApiError.NONE = ApiError(ErrorCode.NONE)
 
 
 class Transient:
-    """Mix-in: the world failed, and trying again may help."""
+    """Mix-in: the environment failed, and a retry may succeed."""
 
 
 class Terminal:
-    """Mix-in: the world failed, and trying again will not help."""
+    """Mix-in: the environment failed, and a retry will not succeed."""
 
 
 class InvariantViolated(Exception):
-    """We are wrong. Never swallowed: the active controller resigns, a node stops serving what it can't trust."""
+    """A bug in barnabas. Never swallowed: the active controller resigns, a node stops serving what it can't trust."""
 
 
 def invariant(condition: object, message: str) -> None:
@@ -98,7 +98,7 @@ def invariant(condition: object, message: str) -> None:
 
 
 class InvalidRecords(ApiException):
-    """Some records of a produced batch are refused: which ones, by their index in the batch, and why."""
+    """Some records of a produced batch are refused: their indexes in the batch, and the reasons."""
 
     def __init__(
         self, message: str, record_errors: Sequence[tuple[int, str]], code: ErrorCode = ErrorCode.INVALID_RECORD

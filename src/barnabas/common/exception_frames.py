@@ -1,8 +1,8 @@
-"""Errors that are answers to clients must not keep memory.
+"""Errors that become responses to clients must not keep memory.
 
-An error refers to the frames that it passed, and these to whatever they worked on: pieces of a batch, a decompressor
-with its window, the request. When a frame also refers to the error, through a task or a future, all of that stays until
-the next full garbage collection, and a client that sends bad batches decides how much it is.
+An error refers to the frames that it passed. These refer to their data: pieces of a batch, a decompressor with its
+window, the request. When a frame also refers to the error, through a task or a future, all of this stays in memory
+until the next full garbage collection, and a client that sends bad batches determines the amount.
 """
 
 from __future__ import annotations

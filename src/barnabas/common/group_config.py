@@ -18,7 +18,7 @@ __all__ = [
 GROUP_CONFIG_DEF = ConfigDef(GroupSettings)
 CLIENT_METRICS_CONFIG_DEF = ConfigDef(ClientMetricsSettings)
 
-# Group settings that no broker setting stands behind.
+# Group settings without a broker setting as their default.
 _WITHOUT_SYNONYM = frozenset({"share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable"})
 
 # group setting -> the broker settings that it must stay between (where Kafka has them)
@@ -62,7 +62,7 @@ def group_synonym(name: str) -> str | None:
 
 
 def validate_group_config(configs: Mapping[str, object], broker: Mapping[str, ConfigValue]) -> None:
-    """Raise ConfigException unless ``configs`` is an allowed set of overrides, given the broker's typed settings."""
+    """Raise ConfigException unless ``configs`` is an allowed set of overrides for the broker's typed settings."""
     problems = GROUP_CONFIG_DEF.parse_given(configs)[1]
     raise_together([UnknownGroupConfig(name) for name in configs if name not in GROUP_CONFIG_DEF] + problems)
     values = GROUP_CONFIG_DEF.parse(configs)

@@ -1,4 +1,4 @@
-"""IP addresses between their bytes and the text that Kafka shows: Java's, which never writes ``::``."""
+"""Converts IP addresses between bytes and the text that Kafka shows: Java's form, which never has ``::``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def host_address_text(address: bytes) -> str:
 
 
 def host_address_bytes(text: str) -> bytes:
-    """Return the bytes of an address in any usual form; a zone (``%eth0``) is left out. Raises ValueError."""
+    """Return the bytes of an address in any usual form; a zone (``%eth0``) is omitted. Raises ValueError."""
     address = ip_address(text.partition("%")[0])
     if not isinstance(address, IPv4Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped

@@ -1,4 +1,4 @@
-"""An answer that takes long and is made in steps; ``network.stepped_responses`` serves other clients in between."""
+"""A response that takes long and is built in steps; ``network.stepped_responses`` serves other clients in between."""
 
 from __future__ import annotations
 

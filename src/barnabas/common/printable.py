@@ -1,4 +1,4 @@
-"""Text from outside in a form that can't be taken for anything else: in a log line, on a terminal, in an answer."""
+"""Renders external text so that it can't be mistaken for other output: in a log line, a terminal or a response."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["printable", "quoted"]
 def _unprintable() -> re.Pattern[str]:
     """Control characters, those that break lines or reorder text, and halves of characters.
 
-    Made when the first one comes: compiling it costs a millisecond of a node's start.
+    Compiled on first use: compiling it costs a millisecond of a node's start.
     """
     return re.compile(
         r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff\ufff9-\ufffb]"
@@ -25,12 +25,12 @@ def _plain() -> re.Pattern[str]:
 
 
 def printable(text: str) -> str:
-    """The text with its control characters written out: a line break becomes ``\\n``, an escape ``\\x1b``."""
+    """Return the text with its control characters escaped: a line break becomes ``\\n``, an escape ``\\x1b``."""
     return text if text.isprintable() else _unprintable().sub(_written_out, text)
 
 
 def quoted(text: str) -> str:
-    """The text itself when it is one plain word, else in quotes and in ASCII: it ends where it ends."""
+    """Return the text itself if it is one plain word, else quoted and in ASCII, so that its end is unambiguous."""
     if _plain().fullmatch(text):
         return text
     import json

@@ -1,9 +1,13 @@
 """Java's .properties format, as ``java.util.Properties`` reads it.
 
-What surprises: a key ends at the first ``=``, ``:`` or blank that is not escaped; a backslash at the end of a line
-goes on with the next one, whose leading blanks are dropped and which is never a comment; a backslash before any other
-character than ``t n r f u`` just disappears (so Windows paths need two); bytes are ISO-8859-1, everything else is
-written \\uXXXX. Of a key that is given twice the last one counts.
+Surprising rules:
+
+- A key ends at the first ``=``, ``:`` or blank that is not escaped.
+- A backslash at the end of a line continues it with the next line, whose leading blanks are dropped and which is never
+  a comment.
+- A backslash before any other character than ``t n r f u`` is dropped, so Windows paths need two.
+- Bytes are ISO-8859-1; all other characters are written as \\uXXXX.
+- If a key occurs twice, the last value counts.
 """
 
 from __future__ import annotations
@@ -28,7 +32,7 @@ class Properties(NamedTuple):
 
     values: dict[str, str]
     lines: dict[str, int]
-    """The line, from 1, on which each key stands (the last time)."""
+    """The number of the last line with each key, from 1."""
     warnings: list[str]
 
 
@@ -44,9 +48,7 @@ def parse_properties(text: str) -> Properties:
         except MalformedProperties as error:
             raise MalformedProperties(f"line {number}: {error}") from None
         if key in values:
-            warnings.append(
-                f"line {number}: {key} is given again (line {lines[key]} had it first); the last one counts"
-            )
+            warnings.append(f"line {number}: {key} occurs again (first in line {lines[key]}); the last value counts")
         values[key] = value
         lines[key] = number
     return Properties(values, lines, warnings)
@@ -78,10 +80,10 @@ def _natural_lines(text: str) -> list[str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Each line with its number, comments and blank lines left out, continued lines joined.
+    """Yield each line with its number, without comments and blank lines, continued lines joined.
 
-    A line that is only a backslash has begun nothing yet: a comment may follow it. At the very end it is an empty key,
-    unless the line ends the way of Windows.
+    A line that is only a backslash has not begun a property yet: a comment may follow it. At the end of the file it is
+    an empty key, unless the line ends with CR LF.
     """
     first = 0
     pending: str | None = None
@@ -105,7 +107,7 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[int, int]:
-    """Where the key ends and where the value starts."""
+    """Return the end of the key and the start of the value."""
     end = 0
     while end < len(line) and line[end] not in _SEPARATORS and line[end] not in _BLANKS:
         end += 2 if line[end] == "\\" else 1

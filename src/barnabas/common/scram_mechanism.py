@@ -7,13 +7,13 @@ from enum import IntEnum
 __all__ = ["SCRAM_ITERATIONS_MAX", "SCRAM_ITERATIONS_MIN", "ScramMechanism"]
 
 SCRAM_ITERATIONS_MIN = 4096
-"""Fewer are refused where a credential is made and where one is used."""
+"""Fewer iterations are refused when a credential is created and when it is used."""
 SCRAM_ITERATIONS_MAX = 16384
-"""More are refused where a credential is made: each login would cost the client that much."""
+"""More iterations are refused when a credential is created: each login would cost the client that much."""
 
 
 class ScramMechanism(IntEnum):
-    """``UNKNOWN`` is what a request may carry and no credential has."""
+    """``UNKNOWN`` may occur in a request, never in a credential."""
 
     UNKNOWN = 0
     SCRAM_SHA_256 = 1
@@ -31,12 +31,12 @@ class ScramMechanism(IntEnum):
 
     @classmethod
     def from_name(cls, name: str) -> ScramMechanism:
-        """``UNKNOWN`` for a name that is not one of a SCRAM mechanism."""
+        """Return the mechanism of this name; ``UNKNOWN`` for a name that is not a SCRAM mechanism's."""
         return _BY_NAME.get(name, cls.UNKNOWN)
 
     @classmethod
     def from_code(cls, code: int) -> ScramMechanism:
-        """``UNKNOWN`` for any other number."""
+        """Return the mechanism with this number; ``UNKNOWN`` for any other number."""
         return cls(code) if code in (1, 2) else cls.UNKNOWN
 
 

@@ -1,8 +1,8 @@
 """A sort in steps: one call of ``sorted`` over 200,000 names holds the event loop for a tenth of a second.
 
-A thread's call holds it as long: the interpreter changes threads between two calls, never inside one. Runs of some
-thousand items are sorted, then two runs at a time are merged, some thousand items in each step: ``sorted`` merges what
-is in order already in linear time.
+A call in a thread blocks the event loop for the same time: the interpreter switches threads between two calls, never
+inside one. So runs of some thousand items are sorted, then two runs at a time are merged, some thousand items in each
+step: ``sorted`` merges runs that are in order in linear time.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ ITEMS_A_RUN: Final = 4_096
 
 
 def sorted_in_pieces(items: Iterable[T], key: Key[T] | None = None) -> list[T]:
-    """The items in order, as ``sorted`` gives them, for a thread: others get the interpreter meanwhile."""
+    """Return the items in order, as ``sorted`` returns them, for a thread: other threads run meanwhile."""
     return whole(sorted_in_steps(items, key))
 
 
 def sorted_in_steps(items: Iterable[T], key: Key[T] | None = None) -> Generator[None, None, list[T]]:
-    """Returns the items in order, as ``sorted`` gives them. No two of them are equal."""
+    """Return the items in order, as ``sorted`` returns them. No two of them may be equal."""
     rest = iter(items)
     runs: list[list[T]] = []
     while run := list(islice(rest, ITEMS_A_RUN)):

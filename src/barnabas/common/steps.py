@@ -1,4 +1,4 @@
-"""Work in steps is a generator that yields nothing, only a moment for others, and returns its result."""
+"""Work in steps is a generator: it yields None between steps, so that other work can run, and returns its result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def whole(steps: Generator[None, None, T]) -> T:
-    """The result, with no moment for others."""
+    """Run all steps without interruption and return the result."""
     while True:
         try:
             next(steps)

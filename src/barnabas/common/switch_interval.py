@@ -1,4 +1,4 @@
-"""How long a thread that computes keeps an event loop waiting, each time: the interpreter's switch interval."""
+"""The interpreter's switch interval: how long a computing thread delays an event loop, each time."""
 
 from __future__ import annotations
 

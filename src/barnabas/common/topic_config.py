@@ -1,8 +1,8 @@
-"""The resolved values of a topic's settings, and what must hold between them.
+"""The resolved values of a topic's settings, and the rules between them.
 
-A topic setting that has no override takes its broker's value, whose name often differs and sometimes comes in several
+A topic setting without an override takes its broker's value, whose name often differs and sometimes exists in several
 units (``retention.ms`` from ``log.retention.ms``, ``.minutes`` or ``.hours``): see ``TOPIC_SYNONYMS``.
-``TopicConfig`` is what the log layer works with: every value typed and present.
+The log layer works with ``TopicConfig``: every value is typed and present.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AS_TOTAL: Final = -2  # A local retention that is the same as the whole one.
 
 TOPIC_CONFIG_DEF = ConfigDef(TopicSettings)
 
-# The settings that some rule combines with others; without one of them among the overrides nothing can clash.
+# The settings that some rule combines with others; overrides without any of them can't conflict.
 _COMBINED = frozenset(
     {
         "cleanup.policy",
@@ -46,23 +46,23 @@ class UnknownTopicConfig(ConfigStateException):
 class TopicConfig(TopicSettings):
     """Every setting of one topic, typed, with broker defaults where the topic has no override of its own.
 
-    Shared by all topics without overrides, so never changed after it was made.
+    All topics without overrides share it, so it never changes after its creation.
     """
 
     __slots__ = tuple(name.replace(".", "_") for name in TOPIC_CONFIG_DEF)
 
     def __init__(self, values: Mapping[str, ConfigValue] | None = None) -> None:
-        """``values`` by setting name, typed; those missing take the built-in default."""
+        """``values`` has typed values by setting name; missing ones take the built-in default."""
         values = values or {}
         for name in TOPIC_CONFIG_DEF:
             value = values[name] if name in values else TOPIC_CONFIG_DEF[name].default
             object.__setattr__(self, name.replace(".", "_"), value)
 
     def with_overrides(self, overrides: Mapping[str, str]) -> TopicConfig:
-        """This config with a topic's own settings on top.
+        """Return this config with a topic's own settings applied.
 
-        Names that are not known (a foreign controller may know more) and values that do not parse are left out:
-        what is committed must be loadable, and validation happened before it was.
+        Unknown names (a foreign controller may know more) and values that do not parse are omitted: committed configs
+        must be loadable, and they were validated before their commit.
         """
         changed: dict[str, ConfigValue] = {}
         for name, text in overrides.items():
@@ -119,8 +119,8 @@ def validate_topic_config(
 ) -> None:
     """Raise ConfigException unless ``configs`` is an allowed set of overrides for one topic.
 
-    With ``defaults`` (what the node's own settings give a topic that overrides nothing) the rules between remote
-    storage settings are checked too, as the controller does; without, only names, values and compaction lags.
+    With ``defaults`` (the values of a topic without overrides on this node) the rules between remote storage settings
+    are checked too, as the controller does; without, only names, values and compaction lags.
     """
     values, problems = TOPIC_CONFIG_DEF.parse_given(configs)
     raise_together([UnknownTopicConfig(name) for name in configs if name not in TOPIC_CONFIG_DEF] + problems)
@@ -133,7 +133,7 @@ def validate_topic_config(
 
 
 class _Complete:
-    """Overrides with what stands behind them, worked out only for the settings that a rule looks at."""
+    """Overrides with their defaults, resolved only for the settings that a rule reads."""
 
     def __init__(self, overrides: Mapping[str, ConfigValue], defaults: Mapping[str, object]) -> None:
         self._overrides = overrides
@@ -196,7 +196,7 @@ def _validate_local_retention(values: _Complete, unit: str) -> None:
 
 
 def _validate_nothing_is_left_behind(values: _Complete, unit: str) -> None:
-    """Local deletion must not come before its time once copying has ended."""
+    """Once copying has ended, local retention must not delete data before its time."""
     name = f"local.retention.{unit}"
     local, total = _integer(values, name), _integer(values, f"retention.{unit}")
     if local not in (_AS_TOTAL, total):

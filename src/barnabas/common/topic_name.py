@@ -17,13 +17,13 @@ __all__ = [
 ]
 
 TOPIC_NAME_LENGTH_MAX = 249
-"""A directory is called ``topic-partition``, and file names end at 255 bytes."""
+"""A directory is named ``topic-partition``, and file names have at most 255 bytes."""
 
 GROUP_METADATA_TOPIC = "__consumer_offsets"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 SHARE_STATE_TOPIC = "__share_group_state"
 ACCESS_AUDIT_TOPIC = "__access_audit"
-"""Our own: decisions about access. Only nodes write to it."""
+"""barnabas's own topic of access decisions. Only nodes write to it."""
 
 INTERNAL_TOPIC_NAMES = frozenset({GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_STATE_TOPIC, ACCESS_AUDIT_TOPIC})
 
@@ -31,7 +31,7 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def topic_name_problem(name: str) -> str | None:
-    """Why the name is not allowed, or None."""
+    """Return why the name is not allowed, or None."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):

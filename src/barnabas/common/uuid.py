@@ -47,7 +47,7 @@ class Uuid(bytes):
 
     @property
     def is_reserved(self) -> bool:
-        """True for the ids below 100, which Kafka keeps for itself (directory ids, metadata topic)."""
+        """True for the ids below 100, which Kafka reserves (directory ids, metadata topic)."""
         return self.to_int() < _RESERVED_BELOW
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Uuid(bytes):
 
 
 def _decode(text: str) -> bytes:
-    """URL-safe base64 as Java takes it: the padding may be missing but not be wrong, "+" and "/" are not in it."""
+    """Decode URL-safe base64 as Java does: padding may be missing but not wrong, "+" and "/" are invalid."""
     if "+" in text or "/" in text or (text.endswith("=") and len(text) % 4):
         raise ValueError("not URL-safe base64")
     return b64decode(text.replace("-", "+").replace("_", "/") + "=" * (-len(text) % 4), validate=True)

@@ -1,7 +1,7 @@
-"""What the REST API shows, as values. A class here has the fields of its JSON object, in Kafka's order.
+"""The objects of the REST API, as values. A class has the fields of its JSON object, in Kafka's order.
 
-Encoded by msgspec: ``trace`` and a plugin's ``version`` are left out where there is none, every other absent value is
-``null``. Nothing in here knows HTTP, a herder or a plugin, so that all of them may use it.
+Encoded by msgspec: an absent ``trace`` or plugin's ``version`` is omitted, every other absent value is
+``null``. This module depends on no HTTP, herder or plugin, so that all of them may use it.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ __all__ = [
 
 
 class ErrorMessage(msgspec.Struct, frozen=True):
-    """The body of every answer that is an error."""
+    """The body of every error."""
 
     error_code: int
     message: str
 
 
 class Message(msgspec.Struct, frozen=True):
-    """What became of a change of offsets, in words."""
+    """The result of a change of offsets, in words."""
 
     message: str
 
@@ -62,7 +62,7 @@ class WorkerHealth(msgspec.Struct, frozen=True):
 
 
 class ConnectorInfo(msgspec.Struct, frozen=True):
-    """A connector as configured. ``config`` is as it was written: references to secrets are not resolved."""
+    """A connector as configured. ``config`` is as written: references to secrets are not resolved."""
 
     name: str
     config: dict[str, str | None]
@@ -76,7 +76,7 @@ class TaskInfo(msgspec.Struct, frozen=True):
 
 
 class ConnectorState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``state`` is a TaskState's value; ``trace`` is empty unless something failed, and is then not shown."""
+    """``state`` is a TaskState's value; ``trace`` is omitted unless something failed."""
 
     state: str
     worker_id: str
@@ -93,7 +93,7 @@ class TaskStatus(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ConnectorStatus(msgspec.Struct, frozen=True):
-    """``tasks`` by id, except in the answer to a restart, where Kafka leaves them as they come."""
+    """``tasks`` by id, except in the answer to a restart, where Kafka does not sort them."""
 
     name: str
     connector: ConnectorState
@@ -109,7 +109,7 @@ class ActiveTopics(msgspec.Struct, frozen=True):
 
 
 class ConnectorOffset(msgspec.Struct, frozen=True):
-    """One position (KIP-875). ``offset`` null asks for this partition to be forgotten."""
+    """One position (KIP-875). ``offset`` null deletes the position."""
 
     partition: dict[str, Any] | None = None
     offset: dict[str, Any] | None = None
@@ -144,7 +144,7 @@ class ConfigKeyInfo(msgspec.Struct, frozen=True):
 
 
 class ConfigValueInfo(msgspec.Struct, frozen=True):
-    """What validation says of one setting."""
+    """The validation result of one setting."""
 
     name: str
     value: str | None
@@ -154,14 +154,14 @@ class ConfigValueInfo(msgspec.Struct, frozen=True):
 
 
 class ConfigInfo(msgspec.Struct, frozen=True):
-    """``definition`` is null for a setting that nobody defines."""
+    """``definition`` is null for an undefined setting."""
 
     definition: ConfigKeyInfo | None
     value: ConfigValueInfo
 
 
 class ConfigInfos(msgspec.Struct, frozen=True):
-    """The answer to a validation. ``name`` is the connector's class as it was given."""
+    """The answer to a validation. ``name`` is the connector's class as requested."""
 
     name: str
     error_count: int
@@ -170,7 +170,7 @@ class ConfigInfos(msgspec.Struct, frozen=True):
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """``time`` in milliseconds since 1970; ``message`` with the trace, if there is one."""
+    """``time`` in milliseconds since 1970; ``message`` with the trace, if any."""
 
     time: int
     level: str
@@ -179,7 +179,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class LoggerLevel(msgspec.Struct, frozen=True):
-    """``last_modified`` in milliseconds, null if nobody has changed the level since the start (KIP-976)."""
+    """``last_modified`` in milliseconds, null if the level has not changed since the start (KIP-976)."""
 
     level: str
     last_modified: int | None

@@ -1,4 +1,4 @@
-"""What a request to a worker may end with. ``http_status`` is the status and ``error_code`` of the REST answer."""
+"""Errors of requests to a worker. ``http_status`` is the status and ``error_code`` of the REST answer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = [
 
 
 class ConnectError(Exception):
-    """Anything that is not told apart further: 500. The text is for the one who asked."""
+    """Any error without a more specific class: 500. The text is for the caller."""
 
     http_status: int = 500
 
@@ -33,21 +33,21 @@ class AlreadyExists(ConnectError):
 
 
 class RebalanceNeeded(ConnectError):
-    """The worker can't say now, because the group is about to be another one."""
+    """The worker can't answer now, because the group is about to change."""
 
     http_status = 409
 
 
 class RequestFailed(ConnectError):
-    """An answer of another worker, handed on with its status and message."""
+    """An error of another worker, returned with its status and message."""
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
         self.http_status = status
 
 
-class _SomebodyElse(ConnectError):
-    """Another worker answers this. ``url`` is its advertised URL with a slash at the end, None if nobody is known."""
+class _OtherWorker(ConnectError):
+    """Another worker answers this. ``url`` is its advertised URL with a slash at the end, None if it is unknown."""
 
     http_status = 409
 
@@ -56,9 +56,9 @@ class _SomebodyElse(ConnectError):
         self.url = url
 
 
-class NotLeader(_SomebodyElse):
+class NotLeader(_OtherWorker):
     """Only the leader of the group answers this."""
 
 
-class NotAssigned(_SomebodyElse):
+class NotAssigned(_OtherWorker):
     """Only the worker that runs the connector or task answers this."""

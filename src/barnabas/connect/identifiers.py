@@ -1,4 +1,4 @@
-"""The words that all of Connect uses: which task, in which state, wanted how."""
+"""The common identifiers of Connect: tasks, states and target states."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["ConnectorTaskId", "ConnectorType", "TargetState", "TaskState"]
 
 @dataclass(frozen=True, slots=True, order=True)
 class ConnectorTaskId:
-    """A task by its connector and its number, from 0. ``str()`` is what Kafka writes: ``orders-0``."""
+    """A task by its connector and its number, from 0. ``str()`` is Kafka's form: ``orders-0``."""
 
     connector: str
     task: int
@@ -20,7 +20,7 @@ class ConnectorTaskId:
 
 
 class ConnectorType(StrEnum):
-    """As the REST API writes it. UNKNOWN is a connector whose class this worker does not have."""
+    """The type as in the REST API. UNKNOWN is a connector whose class this worker does not have."""
 
     SOURCE = "source"
     SINK = "sink"
@@ -28,7 +28,7 @@ class ConnectorType(StrEnum):
 
 
 class TargetState(StrEnum):
-    """What a user wants of a connector; the value is the one of ``state.v2`` in the config topic."""
+    """The state that a user wants; the value is the one of ``state.v2`` in the config topic."""
 
     STARTED = "STARTED"
     PAUSED = "PAUSED"
@@ -36,7 +36,7 @@ class TargetState(StrEnum):
 
 
 class TaskState(StrEnum):
-    """What a connector or task is, in the status topic. Only connectors are STOPPED; DESTROYED is written as a
+    """The state of a connector or task, in the status topic. Only connectors are STOPPED; DESTROYED is written as a
     tombstone and never shown."""
 
     UNASSIGNED = "UNASSIGNED"

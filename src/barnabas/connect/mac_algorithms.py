@@ -1,8 +1,8 @@
 """The algorithms that may sign internal requests and generate session keys, by their names in Java 17.
 
-Names are understood in any case, as by Java. What Java has and no worker can use is refused with a reason: MACs that
-derive a key from a password, those of SSL 3, and generators that exist for TLS only. A generated key is as long as one
-of Java's generators, because a leader replaces a key whose length is not what it would make itself.
+Names are case-insensitive, as in Java. Algorithms that Java has and no worker can use are refused with a reason: MACs
+that derive a key from a password, those of SSL 3, and generators that exist for TLS only. A generated key is as long as
+one of Java's generators, because a leader replaces a key whose length differs from that of its own keys.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _UNUSABLE_MACS = {
 
 
 class UnsupportedAlgorithm(ValueError):
-    """The text says why, and what there is instead; it follows "Invalid value X for configuration Y: "."""
+    """The text has the reason and the alternatives; it follows "Invalid value X for configuration Y: "."""
 
 
 class UnusableKeySize(ValueError):
-    """The generator makes no keys of this size. The text is Java's."""
+    """The generator does not support keys of this size. The text is Java's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Mac:
         return hmac.digest(key, body, self.digest)
 
     def is_valid(self, key: bytes, body: bytes, signature: bytes) -> bool:
-        """Takes as long for a wrong signature as for the right one."""
+        """Check a signature in constant time."""
         return hmac.compare_digest(self.sign(key, body), signature)
 
 
@@ -75,11 +75,11 @@ class KeyGenerator:
 
     name: str
     default_size: int
-    """In bytes."""
+    """The size in bytes."""
     _size_of: Callable[[int], int]
 
     def size(self, bits: int | None) -> int:
-        """The bytes of a key for which ``inter.worker.key.size`` says so many bits. Raises UnusableKeySize."""
+        """Return the bytes of a key for ``inter.worker.key.size`` in bits. Raise UnusableKeySize."""
         return self.default_size if bits is None else self._size_of(bits)
 
 
@@ -160,7 +160,7 @@ _GENERATORS_BY_LOWER = {name.lower(): generator for name, generator in KEY_GENER
 
 
 def mac(name: str) -> Mac:
-    """Raises UnsupportedAlgorithm."""
+    """Return the MAC. Raise UnsupportedAlgorithm."""
     found = _MACS_BY_LOWER.get(name.lower())
     if found is not None:
         return found
@@ -171,17 +171,17 @@ def mac(name: str) -> Mac:
 
 
 def key_generator(name: str) -> KeyGenerator:
-    """Raises UnsupportedAlgorithm."""
+    """Return the generator. Raise UnsupportedAlgorithm."""
     found = _GENERATORS_BY_LOWER.get(name.lower())
     if found is not None:
         return found
     if name.lower().startswith("suntls"):
-        raise UnsupportedAlgorithm(f"this generator makes keys of a TLS session only; {_supported(KEY_GENERATORS)}")
+        raise UnsupportedAlgorithm(f"this generator creates only keys of a TLS session; {_supported(KEY_GENERATORS)}")
     raise UnsupportedAlgorithm(f"the algorithm is not supported; {_supported(KEY_GENERATORS)}")
 
 
 def key_size(algorithm: str, bits: int | None) -> int:
-    """The bytes of a session key. Raises UnsupportedAlgorithm, or UnusableKeySize with the text of Kafka."""
+    """Return the bytes of a session key. Raise UnsupportedAlgorithm, or UnusableKeySize with the text of Kafka."""
     generator = key_generator(algorithm)
     try:
         return generator.size(bits)

@@ -1,4 +1,4 @@
-"""Makes the Spark side of a worker. The command line gives it to the worker, which knows no Spark."""
+"""Create the Spark side of a worker. The command line passes it to the worker, which knows no Spark."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["make_spark_runtime"]
 async def make_spark_runtime(
     *, config: WorkerConfig, offsets: OffsetStore, registry: PluginRegistry, worker_id: str
 ) -> TaskRuntime:
-    """On a thread, because its modules take a while to import and the REST API listens already."""
+    """Create it on a thread, because importing its modules takes a while and the REST API listens already."""
     module = await asyncio.to_thread(import_module, "barnabas.connect_spark.spark_runtime")
     runtime: TaskRuntime = module.SparkTaskRuntime(
         registry.with_full_names(config.texts),

@@ -1,7 +1,7 @@
 """TaskRuntime on Spark: tasks are threads with a query each, all on one session.
 
-The event loop sets the desired state and receives events; it never waits here. Each task runs once at a time: it is
-removed only after its last event was reported.
+The event loop sets the desired state and receives events; it never waits here. Each task runs at most once at a time:
+it is removed only after its last event was reported.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 _WRITE_OFFSETS_TIMEOUT_S = 60
 
 ConnectorClasses = Callable[[Mapping[str, str]], type[Connector]]
-"""The class that a connector's settings name. Raises if there is none."""
+"""Return the class that a connector's settings name. Raise if it does not exist."""
 
 RecordPaths = Callable[[Mapping[str, str], Mapping[str, str]], RecordPath]
 
@@ -66,8 +66,11 @@ class SparkTaskRuntime:
         record_path: RecordPaths = ConverterPath,
         client_properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Made on the loop on which listeners are called. ``client_properties`` are those of the worker's own clients.
-        Raises ConfigException."""
+        """Create the runtime on the loop on which listeners are called. ``client_properties`` are those of the worker's
+        clients.
+
+        Raise ConfigException.
+        """
         self.settings = SparkSettings.of(worker_config, worker_id=worker_id)
         self._worker_config = worker_config
         self._offsets = offsets
@@ -82,7 +85,7 @@ class SparkTaskRuntime:
     # ---- TaskRuntime
 
     async def start_task(self, start: TaskStart, listener: TaskListener) -> None:
-        invariant(start.task not in self._tasks, f"task {start.task} is started while it is here")
+        invariant(start.task not in self._tasks, f"task {start.task} is started while it runs here")
         ended = asyncio.Event()
         figures = self._figures[start.task] = new_figures()
 
@@ -216,6 +219,6 @@ async def _awaited(writing: Any) -> None:
 
 
 def _folder_name(task: ConnectorTaskId) -> str:
-    """Names of connectors may have any character; those of two connectors must not meet."""
+    """Return a folder name. Connector names may have any character, and two of them must not map to one folder."""
     safe = re.sub(r"[^A-Za-z0-9._-]", lambda found: f"%{ord(found[0]):02x}", str(task))
     return safe if not safe.startswith(".") else f"%2e{safe[1:]}"

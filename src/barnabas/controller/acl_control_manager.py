@@ -1,9 +1,9 @@
-"""Decide what CreateAcls and DeleteAcls write. Nothing changes here: only replaying the records does that.
+"""Decide what CreateAcls and DeleteAcls write. State changes only when the records are replayed.
 
-Entries succeed or fail one by one, but what they write is one atomic batch: no reader may see half of a request, where
-the half that came first is an ALLOW and the half that is missing a DENY.
+Entries succeed or fail one by one, but their records are one atomic batch: no reader may see half of a request, such as
+an ALLOW without its DENY.
 
-The checks are Kafka's and no more: an operation need not make sense for the type, a host need not be an address.
+The checks are only Kafka's: an operation need not fit the type, a host need not be an address.
 ``security.authorizer.acl_warnings`` warns the caller of such ACLs.
 """
 
@@ -30,7 +30,7 @@ _REMOVALS_MAX: Final = 10000
 """Kafka's limit for one DeleteAcls; for CreateAcls it is the limit of every decision (``append_limits``)."""
 
 _SEARCHED_AT_ONCE: Final = 16_384
-"""So many rules are looked through, for all filters together, before others have their turn."""
+"""This many rules are searched, for all filters together, before other work has its turn."""
 
 _DASH_SEXTET = 62
 """The six bits that URL-safe base64 writes as ``-``."""
@@ -72,7 +72,7 @@ class AclControlManager:
         return ControllerResult(records, results)
 
     def long_search(self, filters: Sequence[AclBindingFilter]) -> AclSearch | None:
-        """What ``delete_acls`` should be given where it would take long; None where it would not."""
+        """Return the search to pass to ``delete_acls`` if the filters would take long; otherwise None."""
         acls = self._state.image.acls
         broad = sum(not acl_filter.is_one_binding for acl_filter in filters if _filter_problem(acl_filter) is None)
         if len(acls) * broad <= _SEARCHED_AT_ONCE:
@@ -83,10 +83,10 @@ class AclControlManager:
     def delete_acls(
         self, filters: Sequence[AclBindingFilter], search: AclSearch | None = None
     ) -> Steps[ControllerResult[list[AclDeletion]]]:
-        """Report all matches of each filter; an ACL that several match is removed once. ``search``: of the same
-        filters.
+        """Report all matches of each filter; an ACL that several match is removed once. ``search``: the result of
+        ``long_search`` for the same filters.
 
-        Raises INVALID_REQUEST, and removes nothing, when there are more matches than fit one request.
+        Raises INVALID_REQUEST, and removes nothing, if the matches exceed the limit of one request.
         """
         if search is not None and search.is_too_much:
             raise _too_many()
@@ -115,7 +115,7 @@ class AclControlManager:
         return ControllerResult(records, deletions)
 
     def _new_id(self, acls: AclsImage, taken: set[Uuid]) -> Uuid:
-        """Never an id that is reserved, in use, or whose text begins with ``-`` as an option on a command line does."""
+        """Return an id that is not reserved or in use, and whose text does not begin with ``-`` like an option."""
         while True:
             acl_id = self._new_uuid()
             begins_with_dash = acl_id[0] >> 2 == _DASH_SEXTET
@@ -158,6 +158,6 @@ def _filter_problem(acl_filter: AclBindingFilter) -> str | None:
 
 
 def _name(kind: type[ResourceType | PatternType | AclOperation | AclPermissionType], code: int) -> str:
-    """A code that we don't know is UNKNOWN, as it is for Kafka."""
+    """Return the name of a code; an unknown code is UNKNOWN, as in Kafka."""
     known = kind._value2member_map_.get(code)
     return "UNKNOWN" if known is None else known.name

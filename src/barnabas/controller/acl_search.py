@@ -1,8 +1,8 @@
 """Searches many ACLs in steps, so that other requests are served meanwhile.
 
-The result is that of one moment, the call of ``found``: the search goes over the image that it began with, step by
-step, and what has changed since is put right at once, which costs as much as has changed. So a decision that rests on
-it is as one that searched in no time.
+The result is that of one moment, the call of ``found``: the search visits the image that it began with, step by step,
+and ``found`` then corrects the result for later changes in one step, whose cost grows with the changes. So a decision
+based on it equals one that searched without delay.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class AclSearch(LongAnswer):
     __slots__ = ("_acls", "_filters", "_found", "_limit", "_seen", "_steps", "is_too_much")
 
     def __init__(self, acls: AclsImage, filters: Sequence[AclBindingFilter], *, limit: int) -> None:
-        """Ends early when more than ``limit`` rules were found by all filters together: see ``is_too_much``."""
+        """Ends early when all filters together have found more than ``limit`` rules: see ``is_too_much``."""
         super().__init__()
         self._acls = acls
         self._filters = filters

@@ -3,7 +3,8 @@
 On an empty log: the bootstrap records in one transaction, so that no node ever acts on half of them, with
 the cluster's min.insync.replicas when eligible leader replicas are on (they need one value that all agree
 on). On a log that ends inside a transaction: its abort, because the controller that began it has stopped; if
-that one was the bootstrap, it starts again. Sensitive configs that are not under the newest key are brought under it.
+that transaction was the bootstrap, it starts again. Sensitive configs that the newest key does not encrypt are
+encrypted with it.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ __all__ = ["activation_records"]
 def activation_records(
     state: ControllerState, config: ControllerConfig, bootstrap: Sequence[ApiMessageAndVersion]
 ) -> list[list[ApiMessageAndVersion]]:
-    """The sets of records to append, each atomic; usually none."""
+    """Yield the sets of records to append, each atomic; usually none."""
     result: list[list[ApiMessageAndVersion]] = []
     if state.transaction.is_open:
         state.abort_open_transaction()

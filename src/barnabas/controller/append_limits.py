@@ -1,7 +1,7 @@
-"""How much one decision may write.
+"""Limits on the records of one decision.
 
-Atomic records must fit one batch of the metadata log. A decision that does not fit has to be refused:
-once a decision is replayed, later ones rest on it, and the log can no longer say no.
+Atomic records must fit one batch of the metadata log. A decision that does not fit must be refused before it is
+replayed: later decisions depend on it, so the log can't refuse it afterwards.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _TOO_LARGE = "Unable to perform excessively large batch operation."
 
 
 def room_in_batch(records: Sequence[ApiMessageAndVersion], *, is_atomic: bool, max_records: int) -> Steps[int]:
-    """How many bytes of a batch are left for one more record.
+    """Return how many bytes of a batch are left for one more record.
 
-    Raises POLICY_VIOLATION unless the log will take the records; INVALID_REQUEST for what no record can hold.
+    Raises POLICY_VIOLATION unless the log will accept the records; INVALID_REQUEST for a value that no record can hold.
     """
     if is_atomic and len(records) > max_records:
         raise ApiException(ErrorCode.POLICY_VIOLATION, _TOO_LARGE)
@@ -55,7 +55,7 @@ def room_in_batch(records: Sequence[ApiMessageAndVersion], *, is_atomic: bool, m
 
 
 def encoded(records: Sequence[ApiMessageAndVersion]) -> Steps[list[bytes] | None]:
-    """The values of so many records that encoding them is work of several steps; None for fewer."""
+    """Encode many records in several steps and return their values; return None for few records."""
     if len(records) < decision_steps.VALUES_A_STEP:
         return None
     values: list[bytes] = []
@@ -68,7 +68,7 @@ def encoded(records: Sequence[ApiMessageAndVersion]) -> Steps[list[bytes] | None
 
 
 def _size_bound(record: ApiMessageAndVersion) -> int:
-    """No less than its encoded size: guessed for records that come in thousands, measured for the others."""
+    """Return an upper bound of the encoded size: estimated for frequent records, measured for the others."""
     message = record.message
     kind = type(message)
     if kind is TopicRecord:

@@ -1,15 +1,15 @@
-"""Which forwarded calls took effect, and what they were answered, so that none is applied twice.
+"""Remembers which forwarded calls took effect, and their answers, so that no call is applied twice.
 
-A broker of ours numbers its calls. When an answer gets lost, or the controller changes, it sends the call again with
-the same number, and cannot know whether it was applied. The records of a numbered call end with one that says so: a
-NoOpRecord with the number and the answer in a tagged field, which other readers of the log pass over. It is the last,
-so that where it is everything is; a result that is cut into batches and breaks off may be decided again. Whoever
-replays the log knows the call from it, also a controller that becomes active later.
+A barnabas broker numbers its calls. When an answer is lost, or the controller changes, the broker sends the call again
+with the same number, and cannot know whether it was applied. The records of a numbered call end with a marker: a
+NoOpRecord with the number and the answer in a tagged field, which other readers of the log ignore. The marker is last,
+so that its presence proves that the whole result was written; a result that is cut into batches and breaks off may be
+decided again. Every replica that replays the log learns the call from it, also a controller that becomes active later.
 
-An answer with secrets is not kept, nor one for which its batch has no room: then it is only known that the call was
-applied. The configs of created topics, by far the most of a long answer, are left out: ``restore_configs`` of
-``controller.apis.create_topics`` makes them again from the request. Calls are forgotten when no broker tries them any
-more. Calls in a snapshot are forgotten too, by a controller that starts from it.
+An answer with secrets is not kept, nor one that does not fit into its batch: then it is only known that the call was
+applied. The configs of created topics, by far the largest part of a long answer, are omitted: ``restore_configs`` of
+``controller.apis.create_topics`` computes them again from the request. Calls are forgotten when no broker retries them
+any longer. A controller that starts from a snapshot does not know the calls in it.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Call = tuple[bytes, int]
 """The call's id, and the version of its API."""
 
 KEEP_MS: Final = 180_000
-"""Three times as long as a broker tries."""
+"""Three times as long as a broker retries."""
 BODY_BYTES_MAX: Final = 4 * 1024 * 1024
-"""Half of a batch of the metadata log: more than the answer to as many changes as one call may make."""
+"""Half of a batch of the metadata log: larger than the answer to the most changes of one call."""
 _TOTAL_BYTES_MAX: Final = 16 * 1024 * 1024
 _ENTRY_BYTES: Final = 200
 
@@ -70,7 +70,7 @@ class AppliedCalls:
         self._calls: OrderedDict[bytes, tuple[int, AppliedCall]] = OrderedDict()
         self._bytes = 0
         self.deciding: Call | None = None
-        """The call that decisions come from at this moment."""
+        """The call that current decisions belong to."""
 
     def find(self, call_id: bytes) -> AppliedCall | None:
         """The known state of a committed call."""
@@ -80,7 +80,7 @@ class AppliedCalls:
     # --- deciding
 
     def begin(self, call_id: bytes, api_version: int) -> None:
-        """Decisions until ``end`` belong to this call."""
+        """Assign decisions until ``end`` to this call."""
         self.deciding = (call_id, api_version)
 
     def end(self) -> None:
@@ -88,7 +88,7 @@ class AppliedCalls:
 
     @contextmanager
     def deciding_for(self, call: Call | None) -> Iterator[None]:
-        """Decisions in this context come from that call, or from no call."""
+        """Assign decisions in this context to that call, or to no call."""
         before, self.deciding = self.deciding, call
         try:
             yield
@@ -96,7 +96,7 @@ class AppliedCalls:
             self.deciding = before
 
     def marked(self, result: ControllerResult[T], *, room_bytes: int) -> Steps[ControllerResult[T]]:
-        """The same result, with the call in its last record, which may have ``room_bytes``."""
+        """Return the same result, with the call in its last record, which may have ``room_bytes``."""
         deciding = self.deciding
         room_bytes -= _MARK_BYTES
         if deciding is None or not result.records or room_bytes < 0:
@@ -140,7 +140,7 @@ def _size(call: AppliedCall) -> int:
 
 
 def _body(result: ControllerResult[Any], api_version: int, bytes_max: int) -> Steps[bytes]:
-    """Nothing for an answer that is not to be kept."""
+    """Return nothing for an answer that must not be kept."""
     fields = getattr(type(result.response), "FIELDS", None)
     if fields is None or any(field.secret for field in fields):
         return b""

@@ -1,13 +1,13 @@
-"""A broker that comes back finds more partitions without a leader than can be decided at once: a part in each turn.
+"""Elects leaders when a broker returns, in turns, if too many partitions lack a leader to decide all in one turn.
 
-First those that the broker itself holds, then those of other brokers that are in touch: what was in their way may have
-gone since they lost their leader, because settings change without an election. Partitions that no broker in touch holds
-are not looked at, unless all of them are few: then they are decided as Kafka decides them, at once and in order.
+The broker's own partitions are decided first, then those of other live brokers: the obstacle to their election may have
+been removed since they lost their leader, because settings change without an election. Partitions without a live
+replica are skipped, unless all of them are few: then they are decided as Kafka does, in one turn and in order.
 
 When the broker leaves between two turns the arrival ends. Partitions that lose their leader meanwhile need no further
-look: the broker is unfenced with the first turn and may lead them at once. Nothing of this is replicated. A new active
-controller looks for partitions without a leader whose in-sync replica, eligible replica or last known leader is in
-touch.
+decision: the broker is unfenced with the first turn and may lead them immediately. This state is not replicated. A new
+active controller searches for partitions without a leader whose in-sync replica, eligible replica or last known leader
+is alive.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ class BrokerArrivals:
         return self._turns.is_under_way(_key(broker_id))
 
     def activate(self) -> None:
-        """Go on where the controller before this one may have stopped."""
+        """Continue where the previous controller may have stopped."""
         if self._state.image.topics.index.led_count(NO_LEADER):
             self._turns.begin_later(_AFTER_FAILOVER, self._left_unfinished())
 
     def begin(self, broker: BrokerRegistration) -> list[ApiMessageAndVersion]:
-        """The records of the first turn. They are to be written behind the one that unfences the broker."""
+        """Return the records of the first turn. Write them after the record that unfences the broker."""
         return list(self._turns.begin(_key(broker.id), self._arrives(broker)).records)
 
     def _arrives(self, broker: BrokerRegistration) -> Turns[None]:
@@ -76,7 +76,7 @@ class BrokerArrivals:
         return chain.from_iterable(map(index.leaderless_on, holders))  # No image is kept: freeing one takes long.
 
     def _left_unfinished(self) -> Turns[None]:
-        """Only those whose own record names who can lead: the settings of others elect no leader by themselves."""
+        """Consider only partitions whose own record names a possible leader: settings alone elect no leader."""
         walk = PartitionWalk(self._state, self._held_by_active())
         while True:
             found = walk.piece(partition_walk.PARTITIONS_A_TURN, self._is_left_unfinished)

@@ -1,13 +1,13 @@
-"""Brokers that leave more partitions behind than can be decided at once: a part of them in each turn.
+"""Moves the partitions of a leaving broker in turns, if they are too many for one decision.
 
 Until its departure is concluded no other decision elects the broker, or adds it to an ISR (``DepartingReplicas``).
 
-After the last partition that the broker held at the beginning, those are decided that came to it since: a new
-partition, or one whose in-sync replicas it joined again. The broker is out of all of them then, and what concludes its
-departure (it is fenced, or another process registers) is decided with the last of them.
+After the partitions that the broker held at the beginning, those are decided that it has received since: a new
+partition, or one whose in-sync replicas it joined again. Then the broker has left all of them, and the conclusion of
+its departure (it is fenced, or another process registers) is decided with the last of them.
 
-Nothing of this is replicated. A new active controller finds an unfenced broker and waits for it as for any other, or
-one that shuts down and still leads, whose next heartbeat begins anew.
+This state is not replicated. A new active controller finds an unfenced broker and waits for its session as for any
+other, or a broker that shuts down and still leads, whose next heartbeat begins the departure again.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class Turn(NamedTuple):
 
 
 class _Departure:
-    """``came`` has the partitions that name the broker again since the departure began."""
+    """``returned`` has the partitions that name the broker again since the departure began."""
 
-    __slots__ = ("came", "counts_eligible")
+    __slots__ = ("counts_eligible", "returned")
 
     def __init__(self, counts_eligible: bool) -> None:
-        self.came: dict[PartitionKey, None] = {}
+        self.returned: dict[PartitionKey, None] = {}
         self.counts_eligible = counts_eligible
 
 
@@ -74,16 +74,16 @@ class BrokerDepartures:
         *,
         directories: Collection[Uuid] = (),
     ) -> ControllerResult[None]:
-        """The first turn. ``decide`` gives the records for a part of the partitions that have the broker in sync.
+        """Decide the first turn. ``decide`` returns the records for a part of the partitions with the broker in sync.
 
-        ``conclude`` receives the records of the last turn, and says what is to be written then. It is called at once if
-        it takes only one turn, and never when another process takes the broker's place meanwhile. ``directories``: only
-        the replicas in these depart.
+        ``conclude`` receives the records of the last turn, and returns the result to write then. It is called
+        immediately if one turn suffices, and never if another process takes the broker's place meanwhile.
+        ``directories``: only the replicas in these depart.
         """
         return self._turns.begin(_key(broker.id), self._leaves(broker, decide, conclude, directories))
 
     def begin_later(self, broker: BrokerRegistration, decide: Decide, conclude: Conclude[None]) -> None:
-        """The same, but the first turn waits for those of other decisions."""
+        """As ``begin``, but the first turn waits for those of other decisions."""
         self._turns.begin_later(_key(broker.id), self._leaves(broker, decide, conclude, ()))
 
     def _leaves(
@@ -102,7 +102,7 @@ class BrokerDepartures:
     def turns(
         self, broker_id: int, decide: Decide, *, counts_eligible: bool, directories: Collection[Uuid] = ()
     ) -> Generator[Turn, None, None]:
-        """The records of turn after turn; the last one is followed by what concludes the departure, at once.
+        """Yield the records of each turn; the caller must conclude the departure immediately after the last one.
 
         ``counts_eligible``: partitions that name the broker as an eligible leader are decided, too.
         """
@@ -125,7 +125,7 @@ class BrokerDepartures:
                     if not walk.is_done
                     else ()
                 )
-                is_last = walk.is_done and not departure.came
+                is_last = walk.is_done and not departure.returned
                 records = decide(found)
                 if is_last:
                     self._replicas.end(departure)
@@ -137,7 +137,7 @@ class BrokerDepartures:
             self._replicas.end(departure)
 
     def _keys_on(self, broker_id: int) -> Iterator[PartitionKey]:
-        """Walks the topics that the broker holds now, without keeping an image alive: freeing an old one takes long."""
+        """Yield the partitions of topics on the broker, without keeping an image: freeing an old one takes long."""
         held = self._state.image.topics.by_broker.get(broker_id)
         for topic_id in () if held is None else in_order(held):
             topic = self._state.image.topics.by_id.get(topic_id)
@@ -145,7 +145,7 @@ class BrokerDepartures:
                 yield from ((topic_id, partition_id) for partition_id in sorted(topic.partitions))
 
     def replayed(self, records: Sequence[ApiMessageAndVersion]) -> None:
-        """Whatever was decided: it may give partitions to a broker that is leaving."""
+        """Check all replayed records: any decision may assign partitions to a leaving broker."""
         if not any(self._departing.values()):
             return
         for message, _ in records:
@@ -158,15 +158,15 @@ class BrokerDepartures:
                 is_in_sync = bool(record.isr) and broker_id in record.isr  # type: ignore[operator]
                 eligible = record.eligible_leader_replicas or ()
                 if is_in_sync or record.leader == broker_id or (departure.counts_eligible and broker_id in eligible):
-                    departure.came[record.topic_id, record.partition_id] = None
+                    departure.returned[record.topic_id, record.partition_id] = None
 
     def _came_again(
         self, departure: _Departure, broker_id: int, is_wanted: Callable[[PartitionRegistration], bool]
     ) -> list[PartitionOf]:
-        """Where the broker alone is in sync it may stay so, without a leader: such a partition has been decided."""
-        keys = list(departure.came)[: partition_walk.PARTITIONS_A_TURN]
+        """A sole in-sync replica may remain in sync, without a leader: such a partition has been decided."""
+        keys = list(departure.returned)[: partition_walk.PARTITIONS_A_TURN]
         for key in keys:
-            del departure.came[key]
+            del departure.returned[key]
         found = self._state.image.topics.partitions_of(sorted(keys))
         return [entry for entry in found if is_wanted(entry[2]) and entry[2].leader != NO_LEADER]
 

@@ -1,8 +1,8 @@
-"""Which brokers are in touch: sessions, applied offsets and what each broker should do next.
+"""Tracks which brokers are alive: sessions, applied offsets and the next state of each broker.
 
 This is not replicated: it has the heartbeats that this controller received since it became active. A new active
-controller gives every unfenced broker a full session; it does not hold that session against a new
-incarnation of the broker, because it has received no heartbeat of the old one.
+controller starts a full session for every unfenced broker; that session does not block a new incarnation of the broker,
+because this controller has received no heartbeat of the old one.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class BrokerHeartbeatManager:
         self._active: set[int] = set()
 
     def touch(self, broker_id: int, epoch: int, metadata_offset: int, now_ms: int, *, is_active: bool) -> None:
-        """A heartbeat of a registered broker arrived."""
+        """Record the heartbeat of a registered broker."""
         contact = self._contacts.get(broker_id)
         if contact is None or contact.epoch != epoch:
             contact = self._contacts[broker_id] = _Contact(epoch, now_ms, True)
@@ -57,12 +57,12 @@ class BrokerHeartbeatManager:
             self._active.discard(broker_id)
 
     def grant_session(self, broker_id: int, epoch: int, now_ms: int) -> None:
-        """Give an unfenced broker without a heartbeat so far one time-out from now."""
+        """Start a full session, from now, for an unfenced broker without a heartbeat so far."""
         self._contacts[broker_id] = _Contact(epoch, now_ms, False)
         self._active.add(broker_id)
 
     def stood_still(self, for_ms: int, now_ms: int) -> None:
-        """This controller read nothing for so long: sessions do not run out for what it did not read."""
+        """Extend all sessions by the time for which this controller did not read any heartbeat."""
         for contact in self._contacts.values():
             contact.last_contact_ms = min(now_ms, contact.last_contact_ms + for_ms)
 
@@ -80,14 +80,14 @@ class BrokerHeartbeatManager:
         )
 
     def stale_brokers(self, now_ms: int) -> list[int]:
-        """Brokers whose session ran out; each is reported once."""
+        """Return brokers whose session has expired; each is reported once."""
         stale = [b for b, c in self._contacts.items() if now_ms - c.last_contact_ms >= self._session_timeout_ms]
         for broker_id in stale:
             self.forget(broker_id)
         return stale
 
     def is_in_touch(self, broker_id: int) -> bool:
-        """Whether the broker has a session, which has not been reported as run out."""
+        """Return whether the broker has a session that has not been reported as expired."""
         return broker_id in self._contacts
 
     def next_expiry_ms(self) -> int | None:
@@ -96,7 +96,7 @@ class BrokerHeartbeatManager:
         return min(contact.last_contact_ms for contact in self._contacts.values()) + self._session_timeout_ms
 
     def begin_controlled_shutdown(self, broker_id: int, offset: int) -> None:
-        """The broker may go once every active broker has applied the records up to ``offset``."""
+        """The broker may stop once every active broker has applied the records up to ``offset``."""
         contact = self._contacts.get(broker_id)
         if contact is not None and contact.controlled_shutdown_offset < offset:
             contact.controlled_shutdown_offset = offset
@@ -110,7 +110,7 @@ class BrokerHeartbeatManager:
         is_caught_up: bool,
         has_leaderships: Callable[[], bool],
     ) -> tuple[BrokerControlState, BrokerControlState]:
-        """The broker's state now and the one that its heartbeat leads to."""
+        """Return the broker's present state and the next one after this heartbeat."""
         if registration.in_controlled_shutdown and not registration.fenced:
             current = BrokerControlState.CONTROLLED_SHUTDOWN
             if has_leaderships() or not self._others_know_of_shutdown(registration.id):

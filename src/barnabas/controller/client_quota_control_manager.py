@@ -1,11 +1,11 @@
 """Client quotas on the active controller (KIP-546, KIP-599, KIP-612).
 
-An entity is a user, a client id, both together, or an IP address; the name None stands for the default. Entries of a
-request don't stand in each other's way, what one entry asks for happens altogether or not at all. Where Kafka would let
-the last or the first of two contradicting statements win, both are refused here: an entity named twice in a request, a
-type named twice in an entity. NaN is refused as well; Kafka stores it.
+An entity is a user, a client id, both together, or an IP address; the name None means the default. Entries of a request
+are independent; each entry takes effect completely or not at all. Contradictions are refused here, where Kafka uses
+the first or the last value: an entity named twice in a request, a type named twice in an entity. NaN is refused too;
+Kafka stores it.
 
-Host names are not looked up here, for that takes time; a broker that enforces the quota does it.
+Host names are not resolved here, because that takes time; a broker that enforces the quota resolves them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ClientQuotaControlManager:
     def alter_quotas(
         self, entries: Sequence[AlterClientQuotasRequestEntryData], *, validate_only: bool = False
     ) -> Steps[ControllerResult[list[ApiError]]]:
-        """The outcome of each entry, in their order."""
+        """Return the result of each entry, in their order."""
         entities = [_entity_of(entry) for entry in entries]
         often = {entity for entity, count in Counter(entities).items() if count > 1}
         records: list[ApiMessageAndVersion] = []

@@ -1,7 +1,7 @@
-"""Brokers and controllers join, stay in touch and leave.
+"""Registrations, heartbeats and departures of brokers and controllers.
 
-A registration is refused in this order: wrong cluster id, another incarnation with a live session,
-ZooKeeper migration, directory ids that cannot be, features whose finalized level the node lacks.
+A registration is checked in this order: wrong cluster id, another incarnation with a live session,
+ZooKeeper migration, invalid directory ids, features whose finalized level the node lacks.
 ``ReplicationControlManager`` handles the effects on partitions.
 """
 
@@ -52,10 +52,10 @@ class ClusterControlManager:
         self.heartbeats = BrokerHeartbeatManager(self._config.broker_session_timeout_ms)
         self.departing.clear()
 
-    # What placement and elections ask
+    # Queries of placement and elections
 
     def is_active(self, broker_id: int) -> bool:
-        """Whether the broker may lead and be in sync: registered, unfenced, not shutting down, not departing."""
+        """Return whether the broker may lead and be in sync: registered, unfenced, not shutting down, not departing."""
         broker = self._state.image.cluster.brokers.get(broker_id)
         return broker is not None and broker.is_active and not self.departing.has_broker(broker)
 
@@ -63,7 +63,7 @@ class ClusterControlManager:
         return broker_id in self._state.image.cluster.brokers
 
     def cannot_replicate(self, broker_ids: Iterable[int]) -> list[int]:
-        """Those of the brokers that can hold a partition only alone."""
+        """Return those of the brokers that can only hold a partition as its sole replica."""
         brokers = self._state.image.cluster.brokers
         return [
             broker_id
@@ -87,9 +87,9 @@ class ClusterControlManager:
         return DIRECTORY_MIGRATING if broker is None else broker.directory_for_new_replica()
 
     def has_online_directory(self, broker_id: int, directory: Uuid) -> bool:
-        """Whether the broker can serve what lies in the directory; one that was not chosen yet counts as online.
+        """Return whether the broker can serve replicas in the directory; one that was not chosen yet counts as online.
 
-        A directory that the broker is losing counts as offline before that is written.
+        A directory that the broker is losing counts as offline before the loss is written.
         """
         if directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING):
             return True
@@ -103,7 +103,7 @@ class ClusterControlManager:
     # Brokers
 
     def validate_registration(self, request: BrokerRegistrationRequest, now_ms: int) -> BrokerRegistration | None:
-        """Raise if the broker may not register; else its present registration, if any."""
+        """Return the broker's present registration, if any; raise if it may not register."""
         if request.cluster_id != self._config.cluster_id:
             raise ApiException(
                 ErrorCode.INCONSISTENT_CLUSTER_ID,
@@ -133,7 +133,7 @@ class ClusterControlManager:
     def registration_record(
         self, request: BrokerRegistrationRequest, existing: BrokerRegistration | None, new_epoch: int
     ) -> ApiMessageAndVersion:
-        """The same incarnation again keeps epoch and state; a new one starts fenced, with ``new_epoch``."""
+        """The same incarnation keeps its epoch and state; a new one starts fenced, with ``new_epoch``."""
         version = self._features.metadata_version
         record = RegisterBrokerRecord(
             broker_id=request.broker_id,
@@ -193,7 +193,7 @@ class ClusterControlManager:
     # Controllers
 
     def register_controller(self, request: ControllerRegistrationRequest) -> ControllerResult[None]:
-        """Raises UNSUPPORTED_VERSION if metadata.version is too low or a finalized level is not offered."""
+        """Raise UNSUPPORTED_VERSION if metadata.version is too low or a finalized level is not offered."""
         if not self._features.metadata_version.is_controller_registration_supported:
             raise ApiException(
                 ErrorCode.UNSUPPORTED_VERSION,
@@ -224,7 +224,7 @@ class ClusterControlManager:
         return ControllerResult([ApiMessageAndVersion(record, 0)], None)
 
     def usable_brokers(self) -> Iterable[BrokerRegistration]:
-        """Where replicas may be placed: every registered broker that has a directory left for them."""
+        """Return the brokers for new replicas: every registered broker with a directory that is not cordoned."""
         for broker_id in sorted(self._state.image.cluster.brokers):
             broker = self._state.image.cluster.brokers[broker_id]
             cordoned = broker.cordoned_directories

@@ -1,4 +1,4 @@
-"""Whether a complete set of configs may stand on a resource: names, types, ranges, rules between settings."""
+"""Validates a complete set of configs of a resource: names, types, ranges, rules between settings."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 __all__ = ["UNKNOWN_BROKER_CONFIGS_MAX", "validate_configs"]
 
 UNKNOWN_BROKER_CONFIGS_MAX: Final = 100
-"""How many unknown settings are stored for a broker, or for all. A plug-in may know them."""
+"""How many unknown settings are stored for a broker, or for all brokers. A plug-in may use them."""
 _NAMED_MAX = 10
-"""Unknown settings that an error names: looking for what was meant takes milliseconds for each."""
+"""How many unknown settings an error names: finding a similar name takes milliseconds for each."""
 _METRICS_INTERVAL_MS_MIN = 100
 _METRICS_INTERVAL_MS_MAX = 3_600_000
 _METRICS_MATCH_KEYS = frozenset(
@@ -79,7 +79,7 @@ def _validate_topic(
 
 
 def _validate_broker(resource: ConfigResource, configs: Mapping[str, str], existing: Mapping[str, str]) -> None:
-    """Types and ranges too: a broker has not checked a request sent directly to the controller.
+    """Check types and ranges too: a broker has not checked a request sent directly to the controller.
 
     An existing value may be invalid (Kafka accepts it), and does not prevent other changes.
     """
@@ -110,7 +110,7 @@ def _validate_broker(resource: ConfigResource, configs: Mapping[str, str], exist
 
 
 def _limit_unknown(configs: Mapping[str, str], existing: Mapping[str, str]) -> None:
-    """Raises POLICY_VIOLATION, as Kafka does for what is too much, when an unknown setting is one too many."""
+    """Raise POLICY_VIOLATION, as Kafka does for excessive requests, if the unknown settings exceed the limit."""
     unknown = [name for name in configs if broker_config_key(name) is None]
     if len(unknown) > UNKNOWN_BROKER_CONFIGS_MAX and any(name not in existing for name in unknown):
         raise ApiException(
@@ -150,7 +150,7 @@ def _validate_client_metrics(resource: ConfigResource, configs: Mapping[str, str
 
 
 def _validate_match_pattern(pattern: str) -> None:
-    """``key=expression``, split as Java's ``String.split`` does it: an expression has no equals sign."""
+    """Check ``key=expression``, split as Java's ``String.split`` does: an expression can't have an equals sign."""
     key, *expressions = (part.strip() for part in pattern.rstrip("=").split("="))
     if len(expressions) != 1 or not expressions[0] or key not in _METRICS_MATCH_KEYS:
         raise ApiException(ErrorCode.INVALID_CONFIG, f"Illegal client matching pattern: {pattern}")

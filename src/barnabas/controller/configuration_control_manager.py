@@ -1,10 +1,10 @@
 """Decide changes of configs, for topics, brokers, groups and client-metrics subscriptions.
 
-Per resource: apply the operations to what is set now, check rules of single settings, validate everything
-that would be set then, check that the resource exists, ask the policy. Any failure leaves this resource as
-it is and names the reason; other resources go on.
+Per resource: apply the operations to the current configs, check rules of single settings, validate all
+resulting configs, check that the resource exists, ask the policy. Any failure leaves this resource
+unchanged and names the reason; other resources are still processed.
 
-An unchanged value writes no record, except on brokers, where it makes them reload files (KAFKA-14136).
+An unchanged value writes no record, except on brokers, where it triggers a reload of files (KAFKA-14136).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class ConfigurationControlManager:
         self._resolver = TopicConfigResolver(state, config)
         self._encryption = ConfigEncryption(state, config)
 
-    # What elections and creations ask
+    # Queries of elections and creations
 
     def election_settings(self, topic: str) -> ElectionSettings:
         """Return the topic's effective configs: its own overrides, else the inherited ones."""
@@ -55,8 +55,8 @@ class ConfigurationControlManager:
     def configs_of_new_topic(
         self, name: str, configs: Sequence[CreatableTopicConfig]
     ) -> tuple[dict[str, str | None], list[ApiMessageAndVersion]]:
-        """Return the validated configs of a topic to be created, and their records. Raises the error for its
-        creator."""
+        """Return the validated configs of a topic to be created, and their records. Raises the error for the
+        caller."""
         if not configs:
             return {}, []
         nulls = [config.name for config in configs if config.value is None]
@@ -78,7 +78,7 @@ class ConfigurationControlManager:
     # Altering
 
     def came_by_broker(self, context: RequestContext) -> bool:
-        """Whether a broker has looked at the request, in another process or in this one."""
+        """Whether a broker has checked the request, in another process or in this one."""
         names = self._config.static_configs.get("controller.listener.names", "").split(",")
         return context.forwarding_principal is not None or context.listener_name not in map(str.strip, names)
 
@@ -89,7 +89,7 @@ class ConfigurationControlManager:
         validate_only: bool = False,
         is_forwarded: bool = True,
     ) -> Steps[ControllerResult[dict[ConfigResource, ApiError]]]:
-        """``is_forwarded``: a broker has checked what concerns itself."""
+        """``is_forwarded``: a broker has made its own checks."""
         alter = partial(self._alter_incrementally, is_forwarded=is_forwarded)
         return _alter_in_steps(changes, alter, validate_only=validate_only)
 
@@ -198,7 +198,7 @@ class ConfigurationControlManager:
             )
 
     def _clear_elr_records(self, resource: ConfigResource) -> list[ApiMessageAndVersion]:
-        """Who was eligible under the old minimum need not be under the new one."""
+        """Clear ELR: replicas that were eligible under the old minimum may not be under the new one."""
         if not self._state.image.features.is_elr_enabled:
             return []
         if resource == DEFAULT_BROKER:
@@ -214,7 +214,7 @@ def _alter_in_steps(
     *,
     validate_only: bool,
 ) -> Steps[ControllerResult[dict[ConfigResource, ApiError]]]:
-    """Alter each resource by itself: the error of one does not keep the others from being altered."""
+    """Alter each resource independently: an error of one does not prevent changes of the others."""
     records: list[ApiMessageAndVersion] = []
     results: dict[ConfigResource, ApiError] = {}
     pace = Pace(decision_steps.RESOURCES_A_STEP)

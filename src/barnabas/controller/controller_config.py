@@ -103,7 +103,7 @@ class ControllerConfig:
         self.unclean_leader_election_interval_ms = unclean_leader_election_interval_ms
         self.metadata_max_idle_interval_ms = metadata_max_idle_interval_ms
         self.legacy_alter_merges = legacy_alter_merges
-        """Whether AlterConfigs keeps what it does not name."""
+        """Whether AlterConfigs keeps the settings that it does not name."""
         self.max_records_per_batch = max_records_per_batch
         self.mutation_quota_window_count = mutation_quota_window_count
         self.mutation_quota_window_s = mutation_quota_window_s
@@ -113,7 +113,7 @@ class ControllerConfig:
         self.static_configs: Mapping[str, str] = static_configs or {}
         self.supported_features = supported_features
         self.create_topic_policy = create_topic_policy
-        """Without it every topic may be made; likewise the other."""
+        """Without it every topic may be created; likewise without the policy for configs."""
         self.alter_config_policy = alter_config_policy
         self.config_cipher = config_cipher
         """Encrypts sensitive configs in the log; without it they are stored in clear text."""

@@ -1,12 +1,11 @@
 """The state of a controller: the committed image, and the image that its own appended records lead to.
 
-Only replaying records makes an image. A standby replays what is committed. The active controller also
-replays its own decisions as soon as it has made them, onto a second image that runs ahead of the committed
-one: the next decision has to see the topic that the previous one created, although the disk (or a majority)
-has not confirmed it yet. Images share what did not change, so running ahead costs only the change. When
-records are committed, the image after them becomes the committed one; when leadership is lost first, the
-images ahead are dropped and no trace of them is left. Nobody is answered from the image ahead: an answer
-waits until its records are committed.
+An image is created only by replaying records. A standby replays committed records. The active controller also
+replays its own decisions immediately, onto a second image that runs ahead of the committed one: the next decision
+must see the topic that the previous one created, although the disk (or a majority) has not confirmed it yet. Images
+share unchanged parts, so running ahead costs only the change. When records are committed, the image after them
+becomes the committed one. When leadership is lost first, the images ahead are dropped without a trace. No client
+receives an answer from the image ahead: an answer waits until its records are committed.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ __all__ = ["ControllerState"]
 
 
 class _Ahead:
-    """A decision that is appended, or about to be, but not committed."""
+    """A decision that is appended, or is about to be, but not committed."""
 
     __slots__ = ("committed", "image", "last_offset")
 
@@ -54,7 +53,7 @@ class ControllerState:
         return bool(self._ahead)
 
     def replayed_in_steps(self, records: Sequence[ApiMessageAndVersion]) -> Steps[MetadataImage]:
-        """The image that these records lead to, for ``move_ahead``. No other decision may move ahead meanwhile."""
+        """Return the image after these records, for ``move_ahead``. No other decision may move ahead meanwhile."""
         delta = MetadataDelta(self.image)
         pace = Pace()
         for message, _ in records:
@@ -67,7 +66,7 @@ class ControllerState:
         return image
 
     def move_ahead(self, image: MetadataImage, last_offset: int, committed: Callable[[], None]) -> None:
-        """Make ``image``, after our own records up to an offset, the one that decisions read.
+        """Let decisions read ``image``, which results from our own records up to an offset.
 
         ``committed`` is called when the records are.
         """
@@ -76,10 +75,10 @@ class ControllerState:
         self._ahead.append(_Ahead(last_offset, self.image, committed))
 
     def wait_for_uncommitted(self, committed: Callable[[], None]) -> None:
-        """Call back when all that is ahead now is committed: at once if nothing is.
+        """Call back when all pending records are committed: immediately if none are pending.
 
-        An answer without records may rest on records of others that are still in flight, such as
-        "exists already", and must not be given before them.
+        An answer without records may depend on records of other decisions that are still in flight, such as
+        "exists already", and must not be sent before their commit.
         """
         if self._ahead:
             last = self._ahead[-1]
@@ -88,7 +87,7 @@ class ControllerState:
             committed()
 
     def shift_ahead_from(self, first_offset: int, offset_change: int) -> None:
-        """The log gave the decisions from ``first_offset`` on other offsets than expected."""
+        """Move the offsets: the log appended the decisions from ``first_offset`` on elsewhere than expected."""
         for ahead in self._ahead:
             if ahead.last_offset >= first_offset:
                 ahead.last_offset += offset_change
@@ -109,7 +108,7 @@ class ControllerState:
             if done and done[-1].last_offset == batch.last_offset:
                 self.committed = done[-1].image.with_provenance(provenance)
             else:
-                # A decision that is not atomic goes on in the next batch: its image is not committed yet.
+                # A decision that is not atomic continues in the next batch: its image is not committed yet.
                 self.committed = _replayed(self.committed, batch.records, provenance)
             self._delta = MetadataDelta(self.committed)
             if not self._ahead:
@@ -118,9 +117,10 @@ class ControllerState:
                 ahead.committed()
 
     def handle_commit(self, batches: Iterable[CommittedBatch]) -> None:
-        """A standby: replay what another controller decided.
+        """Replay another controller's decisions, on a standby.
 
-        One image for all of the batches: a long log, as at a start, would spend most of its time on images in between.
+        All batches lead to one image: with a long log, as at the start, most of the time would be spent on
+        intermediate images.
         """
         provenance = self.committed.provenance
         changes = False
@@ -143,7 +143,7 @@ class ControllerState:
             self.committed = self.image = self.committed.with_provenance(provenance)
 
     def follow(self, batches: Iterable[CommittedBatch], image: MetadataImage) -> None:
-        """A standby that takes over the image which these batches lead to; they begin and end outside a transaction."""
+        """Adopt the image after these batches, on a standby; they begin and end outside a transaction."""
         for batch in batches:
             self._remember_registrations(batch)
         self.committed = self.image = image
@@ -164,7 +164,7 @@ class ControllerState:
         self.image = self.committed
 
     def abort_open_transaction(self) -> None:
-        """A new leader found the log inside a transaction and is about to write its abort."""
+        """Drop the open transaction: a new leader found the log inside it and is about to write its abort."""
         self.transaction = TransactionState()
 
     def _apply(self, provenance: MetadataProvenance) -> None:

@@ -1,4 +1,4 @@
-"""When ``cordoned.log.dirs`` of a broker may be set (KIP-1066)."""
+"""Checks changes of a broker's ``cordoned.log.dirs`` (KIP-1066)."""
 
 from __future__ import annotations
 

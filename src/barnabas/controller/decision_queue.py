@@ -1,7 +1,7 @@
-"""Decisions one after another: while one of many steps is under way, those behind it wait in their order.
+"""Runs decisions one after another: while one with many steps is under way, later ones wait in their order.
 
-Each step runs with what belonged to its caller when the decision was submitted: the numbered call, and the answers of
-policies. A tick takes a step of the decision under way, or begins decisions that waited until enough was decided.
+Each step runs with the context of its caller when the decision was submitted: the numbered call, and the answers of
+policies. A tick runs a step of the decision under way, or begins waiting decisions until it has decided enough.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DONE: Final = object()
 
 
 class Decision:
-    """``refuse`` answers the caller when the decision is never made."""
+    """``refuse`` answers the caller if the decision is never made."""
 
     __slots__ = ("_context", "_steps", "refuse")
 
@@ -37,7 +37,7 @@ class Decision:
         self.refuse = refuse
 
     def step(self) -> bool:
-        """Whether the decision goes on after this step."""
+        """Run a step; return whether the decision continues after it."""
         with self._context():
             return next(self._steps, _DONE) is not _DONE
 
@@ -60,18 +60,18 @@ class DecisionQueue:
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a decision has taken steps, and has others before it: the state must not change."""
+        """Whether a decision is between two of its steps: the state must not change."""
         return self._under_way is not None
 
     def submit(self, decision: Decision) -> None:
-        """Take its first step now, unless it has to wait for decisions before it."""
+        """Run its first step now, unless it must wait for earlier decisions."""
         if self._under_way is not None or (self._waiting and not self._is_beginning):
             self._waiting.append(decision)
         else:
             self._begin(decision)
 
     def advance(self, is_enough: Callable[[], bool]) -> None:
-        """A step of the decision under way, or the first steps of some that waited."""
+        """Run a step of the decision under way, or the first steps of some waiting ones."""
         if self._under_way is not None:
             if not self._under_way.step():
                 self._under_way = None
@@ -86,7 +86,7 @@ class DecisionQueue:
                 self._is_beginning = False
 
     def clear(self) -> None:
-        """No decision that is unfinished is ever made."""
+        """Refuse all unfinished decisions."""
         unfinished = [*([] if self._under_way is None else [self._under_way]), *self._waiting]
         self._under_way = None
         self._waiting.clear()

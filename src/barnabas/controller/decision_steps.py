@@ -1,8 +1,8 @@
-"""Decisions that take effect as a whole and take long: made in steps, between which the node serves others.
+"""Decisions that take effect as a whole and take long are made in steps, between which the node serves other requests.
 
-A decision in steps is a generator. It yields nothing, only a moment for others, and returns its result. The state does
-not change between its steps, because decisions that may change it wait meanwhile (``decision_queue``). So the result is
-the one of a decision that was made at once. A decision that need not take effect as a whole takes turns instead
+A decision in steps is a generator. It yields None, to let other work run, and returns its result. The state does not
+change between its steps, because decisions that may change it wait meanwhile (``decision_queue``). So the result equals
+that of a decision in one step. A decision that need not take effect as a whole takes turns instead
 (``decision_turns``).
 """
 
@@ -35,7 +35,7 @@ class Pace:
         self._units_a_step = UNITS_A_STEP if units_a_step is None else units_a_step
 
     def is_reached(self, units: int = 1) -> bool:
-        """Whether the step ends with these units; the next step is counted from zero then."""
+        """Add units; return whether the step ends with them. Then the count restarts for the next step."""
         self._done += units
         if self._done < self._units_a_step:
             return False

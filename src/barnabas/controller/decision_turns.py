@@ -1,11 +1,11 @@
-"""Decisions that are too long to be made at once, made in turns.
+"""Decisions that are too long for one step are made in turns.
 
-A decision in turns is a generator. Each result that it yields is a decision of its own, and any of them may be the last
+A decision in turns is a generator. Each result that it yields is a separate decision, and any of them may be the last
 that is ever committed: the state after it must be valid. The generator returns the last result, with the
 answer. The next turn sees decisions made between two turns.
 
-One turn after another is taken, of each of them in turn, until a tick of the controller has done enough.
-Nothing of this is replicated: a controller that is deposed forgets it.
+The decisions under way take turns alternately, until a tick of the controller has done enough.
+This state is not replicated: a deposed controller drops it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class DecisionTurns:
         return key in self._keys
 
     def begin(self, key: Hashable, turns: Turns[None]) -> ControllerResult[None]:
-        """Take the first turn. Another decision under the same key is given up."""
+        """Take the first turn. Another decision under the same key is abandoned."""
         self.give_up(key)
         return self._take(_UnderWay(key, turns))
 
     def begin_later(self, key: Hashable, turns: Turns[None]) -> None:
-        """The first turn comes when those that wait have had theirs."""
+        """Queue the first turn after those of the waiting decisions."""
         self.give_up(key)
         self._keys.add(key)
         self._queue.append(_UnderWay(key, turns))
@@ -60,7 +60,7 @@ class DecisionTurns:
         self._keys.clear()
 
     def due(self) -> Iterator[Callable[[], ControllerResult[None]]]:
-        """A turn of each decision that is under way now; the caller stops when it has done enough."""
+        """Yield a turn of each decision under way; the caller stops when it has done enough."""
         for _ in range(len(self._queue)):
             if not self._queue:
                 return

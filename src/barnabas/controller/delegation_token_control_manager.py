@@ -1,8 +1,9 @@
-"""Delegation tokens on the active controller: made, renewed, expired, and removed once they are expired.
+"""Creates, renews and expires delegation tokens on the active controller, and removes expired ones.
 
-Times are milliseconds since the epoch, handed in. Every decision checks in Kafka's order: whether tokens are enabled
-here at all, whether the metadata.version has them, whether the token exists, whether it is expired, whether the
-caller is its owner or a renewer. Who may call at all (the channel, CreateTokens for others) is the API's business.
+Times are milliseconds since the epoch, passed by the caller. Every decision checks in Kafka's order: whether tokens are
+enabled on this node, whether the metadata.version supports them, whether the token exists, whether it is expired,
+whether the caller is its owner or a renewer. The API checks the permission to call (the channel, CreateTokens for other
+owners).
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class DelegationTokenControlManager:
     def renew_token(
         self, *, hmac: bytes, principal: Principal, renew_period_ms: int, now_ms: int
     ) -> ControllerResult[int]:
-        """The new expiry time. A period below 1 asks for the usual one; it never passes the end of the token's life."""
+        """Return the new expiry time, at most the end of the token's life. A period below 1 requests the default."""
         token = self._token_of(hmac)
         if is_expired(token, now_ms):
             raise ApiException(ErrorCode.DELEGATION_TOKEN_EXPIRED)
@@ -98,7 +99,7 @@ class DelegationTokenControlManager:
     def expire_token(
         self, *, hmac: bytes, principal: Principal, expiry_period_ms: int, now_ms: int
     ) -> ControllerResult[int]:
-        """The new expiry time. A period below 0 removes the token at once, also one that is expired."""
+        """Return the new expiry time. A period below 0 removes the token immediately, even an expired one."""
         token = self._token_of(hmac)
         self._check_owner(token, principal)
         if expiry_period_ms < 0:
@@ -111,7 +112,7 @@ class DelegationTokenControlManager:
     # Time
 
     def activate(self, monotonic_ms: int) -> None:
-        """The first sweep comes at once: a node that is often restarted must not keep tokens for ever."""
+        """Schedule the first sweep immediately: a frequently restarted node must not keep tokens forever."""
         self._next_sweep_ms = monotonic_ms if self.is_enabled else None
 
     def deactivate(self) -> None:
@@ -121,7 +122,7 @@ class DelegationTokenControlManager:
         return self._next_sweep_ms
 
     def is_sweep_due(self, monotonic_ms: int) -> bool:
-        """True once per ``delegation.token.expiry.check.interval.ms``."""
+        """Return True once per ``delegation.token.expiry.check.interval.ms``."""
         if self._next_sweep_ms is None or monotonic_ms < self._next_sweep_ms:
             return False
         self._next_sweep_ms = monotonic_ms + self._config.delegation_token_expiry_check_interval_ms
@@ -143,7 +144,7 @@ class DelegationTokenControlManager:
         return self._hmacs
 
     def _check_limits(self, owner: str, requester: str, renewer_count: int) -> None:
-        """Every login may have tokens, and each token stays in the memory of every node until it is swept."""
+        """Limit an owner's tokens: every login may have some, and all nodes keep each in memory until it is swept."""
         config = self._config
         if renewer_count > config.delegation_token_max_renewers:
             raise ApiException(
@@ -183,7 +184,7 @@ class DelegationTokenControlManager:
         return ControllerResult([ApiMessageAndVersion(record, 0)], expires_at_ms(record))
 
     def _new_token_id(self) -> str:
-        """A token's id is typed into tools, which take a leading dash for an option."""
+        """Return a new id without a leading dash: users type ids into tools, which parse a dash as an option."""
         tokens = self._state.image.delegation_tokens.by_key
         while True:
             token_id = str(self._new_uuid())

@@ -1,7 +1,7 @@
-"""Replicas that a departure in turns is taking away: no other decision may elect them or add them to an ISR.
+"""Replicas that depart in turns: no other decision may elect them or add them to an ISR.
 
-Without this rule two brokers that depart together hand partitions to each other in turn after turn, without an end.
-Nothing of this is replicated.
+Without this rule two brokers that depart together would move partitions to each other in turn after turn, forever.
+This state is not replicated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class DepartingReplicas:
         self._directories: set[tuple[int, int, Uuid]] = set()
 
     def begin(self, key: object, broker: BrokerRegistration, directories: Collection[Uuid] = ()) -> None:
-        """The replicas in these directories depart; without directories, all replicas of the broker."""
+        """Mark the replicas in these directories as departing; without directories, all replicas of the broker."""
         self._departures[key] = _Departure(broker.id, broker.epoch, frozenset(directories))
         self._index()
 

@@ -1,4 +1,4 @@
-"""Counts elections that an operator wants to know of: those that may have lost records, and those that ELR saved."""
+"""Counts elections for operators: those that may have lost records, and those that only ELR made possible."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ElectionCounts:
         self.from_elr = 0
 
     def count(self, records: Sequence[ApiMessageAndVersion], before: TopicsImage) -> None:
-        """``before`` is what the records change."""
+        """``before`` is the state before the records."""
         for record, _ in records:
             if type(record) is PartitionChangeRecord and record.leader >= 0:
                 partition = before.partition(record.topic_id, record.partition_id)

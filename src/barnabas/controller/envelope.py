@@ -1,9 +1,9 @@
-"""Envelope: a broker passes a client's request on, with the client's principal and address (KIP-590).
+"""Envelope: a broker forwards a client's request, with the client's principal and address (KIP-590).
 
-Errors are checked in this order, and the client's request takes effect only without any: the sender lacks
-CLUSTER_ACTION (31); the principal can't be read (97); the address is none (42); the header inside can't be read or
+Errors are checked in this order, and the client's request takes effect only without an error: the sender lacks
+CLUSTER_ACTION (31); the principal can't be read (97); the address is invalid (42); the header inside can't be read or
 names an unknown API (35); brokers do not forward the API, Envelope itself among them (42); its
-version is not served here, or its body can't be read (35). Bytes behind the body are left alone, as Kafka does.
+version is not served here, or its body can't be read (35). Bytes after the body are ignored, as in Kafka.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def open_envelope(
     header = _read_header(data, handlers)
     name = API_TABLE[header.api_key].name
     if not API_TABLE[header.api_key].forwardable:
-        raise ApiException(ErrorCode.INVALID_REQUEST, f"{name} is not passed on by brokers")
+        raise ApiException(ErrorCode.INVALID_REQUEST, f"brokers do not forward {name}")
     handler = handlers.handler(header.api_key)
     try:
         request, _ = handler.read(memoryview(data), header.end, header.api_version, limits)

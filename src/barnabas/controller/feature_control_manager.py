@@ -68,7 +68,7 @@ class FeatureControlManager:
         return self._state.image.features.metadata_version_or_throw()
 
     def finalized_levels(self) -> dict[str, int]:
-        """Every finalized feature with its level, kraft.version included once it is above 0."""
+        """Return every finalized feature with its level, kraft.version included once it is above 0."""
         return self.with_kraft_version(self._state.image.features)
 
     def with_kraft_version(self, features: FeaturesImage) -> dict[str, int]:
@@ -80,14 +80,14 @@ class FeatureControlManager:
     def update_features(
         self, updates: Mapping[str, tuple[int, UpgradeType]], *, validate_only: bool = False
     ) -> ControllerResult[None]:
-        """Raises ApiException with the reason of the first feature that cannot be updated."""
+        """Decide the update. Raises ApiException with the reason of the first feature that cannot be updated."""
         proposed = self.finalized_levels()
         proposed.update({name: level for name, (level, _) in updates.items()})
         records: list[ApiMessageAndVersion] = []
         for name, (level, upgrade_type) in updates.items():
             records.extend(self._update(name, level, upgrade_type, proposed))
         if KRAFT_VERSION in updates and updates[KRAFT_VERSION][0] > self.kraft_version:
-            self._upgrade_quorum(updates[KRAFT_VERSION][0], validate_only)  # Last: it can't be taken back.
+            self._upgrade_quorum(updates[KRAFT_VERSION][0], validate_only)  # Last: it can't be undone.
         result = ControllerResult[None](records, None)
         return result.without_records() if validate_only else result
 
@@ -167,7 +167,7 @@ class FeatureControlManager:
         return None
 
     def _elr_safety_records(self) -> list[ApiMessageAndVersion]:
-        """With eligible leader replicas one min.insync.replicas rules the cluster: set it, drop the brokers' own."""
+        """Set min.insync.replicas for the cluster and drop the brokers' own: with ELR all must agree on one value."""
         records = []
         configs = self._state.image.configs
         if _MIN_ISR not in configs.of_all_brokers():

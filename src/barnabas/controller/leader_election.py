@@ -23,7 +23,9 @@ __all__ = ["ElectionType", "LeaderElection", "partition_result"]
 
 _NOT_NEEDED = ApiError(ErrorCode.ELECTION_NOT_NEEDED, "Leader election not needed for topic partition.")
 _NO_PREFERRED = ApiError(ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE, "The preferred leader was not available.")
-_NOBODY = ApiError(ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available.")
+_NO_ELIGIBLE_LEADER = ApiError(
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE, "Eligible topic partition leaders are not available."
+)
 
 
 class ElectionType(IntEnum):
@@ -32,7 +34,7 @@ class ElectionType(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> ElectionType:
-        """Raises INVALID_REQUEST for a code that is none."""
+        """Return the election type; raise INVALID_REQUEST for an unknown code."""
         if code not in cls._value2member_map_:
             raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown election type {code}")
         return cls(code)
@@ -47,9 +49,9 @@ class LeaderElection:
     def elect_leaders(
         self, kind: ElectionType, wanted: Iterable[tuple[str, Iterable[int]]] | None
     ) -> Turns[list[ReplicaElectionResult]]:
-        """Each partition on its own. Of all partitions (None) only those are named that an election was needed for.
+        """Elect in each partition independently. For all partitions (None) only those that needed it are named.
 
-        The results are made in the turns, as they are many.
+        The results are built in the turns, because they are many.
         """
         topics = self._state.image.topics
         is_all = wanted is None
@@ -88,7 +90,7 @@ class LeaderElection:
         builder.election = Election.UNCLEAN if kind is ElectionType.UNCLEAN else Election.PREFERRED
         record = builder.build()
         if record is None:
-            return _NOBODY if kind is ElectionType.UNCLEAN else _NO_PREFERRED
+            return _NO_ELIGIBLE_LEADER if kind is ElectionType.UNCLEAN else _NO_PREFERRED
         records.append(record)
         return ApiError.NONE
 

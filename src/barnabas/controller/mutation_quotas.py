@@ -1,8 +1,8 @@
-"""How fast clients may create and delete partitions: ``controller_mutation_rate``, a bucket of tokens (KIP-599).
+"""Limits the rate of creating and deleting partitions: ``controller_mutation_rate``, a token bucket (KIP-599).
 
-One token for each partition that is created or deleted. A request may overdraw the bucket, then the next one has to
-wait: newer versions of an API are refused with THROTTLING_QUOTA_EXCEEDED; older ones don't know that error and get what
-they request. Both receive the time to wait. Quotas are those of the committed image.
+Each created or deleted partition takes one token. A request may overdraw the bucket; then the next one must wait.
+Newer versions of an API are refused with THROTTLING_QUOTA_EXCEEDED; older ones don't know that error and are served.
+Both receive the time to wait. Quotas are those of the committed image.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class MutationAllowance:
         self._was_refused = False
 
     def use(self, partitions: int) -> None:
-        """Raises THROTTLING_QUOTA_EXCEEDED when the bucket is overdrawn and the client understands that error."""
+        """Take tokens. Raises THROTTLING_QUOTA_EXCEEDED if the bucket is overdrawn and the client knows that error."""
         bucket = self._bucket
         if bucket is None:
             return
@@ -58,7 +58,7 @@ class MutationAllowance:
 
     @property
     def throttle_ms(self) -> int:
-        """Whoever can be refused waits once it was."""
+        """The time to wait; 0 for a client that can be refused and was not."""
         if self._bucket is None or (self._is_strict and not self._was_refused):
             return 0
         return self._bucket.throttle_ms(self._limit)

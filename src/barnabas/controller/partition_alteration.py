@@ -1,4 +1,4 @@
-"""Applies reports of brokers about their partitions: ISRs from leaders, directories from all replicas."""
+"""Applies brokers' reports about their partitions: ISRs from leaders, directories from all replicas."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ class PartitionAlteration:
             message: PartitionChangeRecord = record.message
             partition = partition.merge(message)
             if message.leader not in (NO_LEADER_CHANGE, broker_id):
-                # The change completed a reassignment, which took leadership from the one who asks.
+                # The change completed a reassignment, which removed the leadership of the requesting broker.
                 return PartitionState(ErrorCode.NEW_LEADER_ELECTED)
         return PartitionState(ErrorCode.NONE, partition)
 
     def _reason_against(self, broker_id: int, partition: PartitionRegistration, change: IsrChange) -> ErrorCode:
         if change.leader_epoch > partition.leader_epoch or change.partition_epoch > partition.partition_epoch:
-            return ErrorCode.NOT_CONTROLLER  # The broker knows more than we do.
+            return ErrorCode.NOT_CONTROLLER  # The broker's state is newer than ours.
         if change.leader_epoch < partition.leader_epoch:
             return ErrorCode.FENCED_LEADER_EPOCH
         if broker_id != partition.leader:
@@ -118,7 +118,7 @@ class PartitionAlteration:
         return ErrorCode.NONE
 
     def _is_eligible(self, partition: PartitionRegistration, replica: int, epoch: int) -> bool:
-        """A leader may count on a fetch that was on its way when the disk of the replica failed; Kafka believes it."""
+        """A leader may rely on a fetch that was in flight when the replica's disk failed; Kafka accepts its report."""
         broker = self._state.image.cluster.brokers.get(replica)
         if broker is None or not self._cluster.is_active(replica) or epoch not in (ANY_EPOCH, broker.epoch):
             return False
@@ -127,7 +127,7 @@ class PartitionAlteration:
     def assign_replicas_to_directories(
         self, broker_id: int, broker_epoch: int, directories: Mapping[tuple[Uuid, int], Uuid]
     ) -> Turns[dict[tuple[Uuid, int], ErrorCode]]:
-        """Where the broker keeps its replica of each (topic id, partition)."""
+        """Assign the directory of the broker's replica of each (topic id, partition)."""
         broker = self._cluster.check_broker_epoch(broker_id, broker_epoch)
         if not self._state.image.features.metadata_version_or_throw().is_directory_assignment_supported:
             raise ApiException(ErrorCode.UNSUPPORTED_VERSION, "Directory assignment is not supported yet.")
@@ -136,7 +136,7 @@ class PartitionAlteration:
         offline: list[PartitionOf] = []
         for number, (key, directory) in enumerate(directories.items(), start=1):
             if number % partition_walk.PARTITIONS_A_TURN == 0:
-                records.extend(self._election.directories_were_never_there(broker.id, offline))
+                records.extend(self._election.directories_are_unknown(broker.id, offline))
                 yield ControllerResult(records, None, is_atomic=False)
                 records, offline = [], []
                 broker = self._cluster.check_broker_epoch(broker_id, broker_epoch)
@@ -153,14 +153,14 @@ class PartitionAlteration:
                 records.extend(self._assignment((topic, key[1], partition), broker.id, directory))
                 if not self._cluster.has_online_directory(broker.id, directory):
                     offline.append((topic, key[1], partition))
-        records.extend(self._election.directories_were_never_there(broker.id, offline))
+        records.extend(self._election.directories_are_unknown(broker.id, offline))
         return ControllerResult(records, results, is_atomic=False)
 
     def _assignment(self, of: PartitionOf, broker_id: int, directory: Uuid) -> list[ApiMessageAndVersion]:
         partition = of[2]
         if partition.directory_of(broker_id) == directory:
             return []
-        # One that was given up may be all that is left: then it leads again, where Kafka waits for an election.
+        # An abandoned replica may be the only one left: then it leads again, where Kafka waits for an election.
         is_back = partition.leader == NO_LEADER and partition.directory_of(broker_id) == DIRECTORY_LOST
         moved = {broker_id: directory} if is_back else {}
         builder = self._election.builder_for(*of, self._cluster.is_active, moved=moved)

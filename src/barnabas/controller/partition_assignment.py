@@ -22,17 +22,17 @@ __all__ = [
 def place_on(
     cluster: ClusterControlManager, count: int, factor: int, random_int: Callable[[int], int]
 ) -> Iterator[tuple[int, ...]]:
-    """The replicas of ``count`` new partitions, chosen when they are taken.
+    """Yield the replicas of ``count`` new partitions, chosen on demand.
 
-    Raises INVALID_REPLICATION_FACTOR at once if there are too few brokers.
+    Raises INVALID_REPLICATION_FACTOR immediately if too few brokers are available.
 
-    Several replicas of a partition go only to brokers that replicate.
+    Several replicas of a partition are placed only on brokers that support replication.
     """
     brokers = list(cluster.usable_brokers())
     alone = cluster.cannot_replicate(broker.id for broker in brokers) if factor > 1 else []
     if alone and len(brokers) - len(alone) < factor <= len(brokers):
         raise ApiException(
-            ErrorCode.INVALID_REPLICATION_FACTOR, f"Replication factor {factor} can't be had: {_why_alone(alone)}"
+            ErrorCode.INVALID_REPLICATION_FACTOR, f"Replication factor {factor} is not possible: {_why_alone(alone)}"
         )
     if factor <= len(brokers):
         brokers = [broker for broker in brokers if broker.id not in alone]
@@ -40,7 +40,7 @@ def place_on(
 
 
 def validate_can_replicate(replicas: Sequence[int], cluster: ClusterControlManager) -> None:
-    """Several brokers are to share a partition, or one is to take it over from others."""
+    """Check brokers that will share a partition, or take it over from others."""
     alone = cluster.cannot_replicate(replicas) if len(replicas) > 1 else []
     if alone:
         raise _invalid(f"Replicas {', '.join(map(str, replicas))} can't share a partition: {_why_alone(alone)}")
@@ -58,7 +58,7 @@ def _why_alone(brokers: Sequence[int]) -> str:
 def new_partition(
     replicas: Sequence[int], cluster: ClusterControlManager, all_inactive: Callable[[], ApiException]
 ) -> PartitionRegistration:
-    """Every active replica is in sync from the start and the first of them leads; raises if none is active."""
+    """Build a partition: every active replica is in sync and the first of them leads; raises if none is active."""
     isr = tuple(replica for replica in replicas if cluster.is_active(replica))
     if not isr:
         raise all_inactive()

@@ -1,9 +1,9 @@
 """Builds one PartitionChangeRecord: the leader, the ISR and, with ELR, the other eligible leaders.
 
 Eligible leader replicas (KIP-966): while a partition has fewer in-sync replicas than min.insync.replicas,
-those that left are remembered as ELR. Each of them has all committed data, so one may lead when the ISR is
-empty, and only then. ``last_known_elr`` remembers the last leader of a partition that lost all replicas: when
-ELR is empty, electing that one may lose data but is the best choice left, so it counts as unclean.
+the replicas that left are stored as ELR. Each of them has all committed data, so one may lead when the ISR is
+empty, and only then. ``last_known_elr`` stores the last leader of a partition that lost all replicas: when
+ELR is empty, electing it may lose data but is the best remaining choice, so it counts as unclean.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Election(Enum):
     PREFERRED = "preferred"
     """The first replica if it can lead; else any replica that can."""
     ONLINE = "online"
-    """The present leader if it can; else the first who can."""
+    """The present leader if it can lead; else the first replica that can."""
     UNCLEAN = "unclean"
     """As ONLINE, and if no replica can lead, the first live one, in sync or not."""
 
@@ -88,9 +88,9 @@ class PartitionChangeBuilder:
         return ApiMessageAndVersion(record, self._metadata_version.partition_record_version)
 
     def _complete_reassignment(self) -> None:
-        """Once every added replica is in sync, the removed ones go.
+        """Drop the removed replicas once every added replica is in sync.
 
-        Where more go than come, all that stay must be in sync: the last copies could be among those that go.
+        If more are removed than added, all remaining ones must be in sync: the last copies could be among the removed.
         """
         if not self.target_adding and not self.target_removing:
             return
@@ -138,7 +138,7 @@ class PartitionChangeBuilder:
         if self.election == Election.PREFERRED and self.target_replicas:
             order = [self.target_replicas[0], present, *self.target_replicas[1:]]
         candidates = self.target_isr
-        if not candidates:  # Also when ELR was turned off since: no leader has written anything without them.
+        if not candidates:  # Also if ELR was disabled since: no leader has written anything without them.
             candidates = [r for r in self._target_elr if r in self.target_replicas]
         for replica in order:
             if replica in candidates and self._is_acceptable_leader(replica):
@@ -157,7 +157,7 @@ class PartitionChangeBuilder:
         return self._is_acceptable_leader(self._partition.last_known_elr[0])
 
     def _bump_leader_epoch_if_needed(self, record: PartitionChangeRecord) -> None:
-        """A removed replica must not be able to go on fetching as if nothing had happened."""
+        """A removed replica must not be able to continue fetching in the same leader epoch."""
         if record.leader != NO_LEADER_CHANGE:
             return
         loses_replica = not set(self._partition.replicas) <= set(self.target_replicas)
@@ -166,9 +166,9 @@ class PartitionChangeBuilder:
             record.leader = self._partition.leader
 
     def _remember_last_leader(self, record: PartitionChangeRecord) -> None:
-        """Only while it keeps its replica: a controller of Kafka fails when it finds one that is not assigned.
+        """Keep it only while it is a replica: Kafka's controller fails on an entry that is not assigned.
 
-        One that is remembered from before ELR was turned off gives way, where Kafka keeps it: it was not the last.
+        An entry from before ELR was disabled is replaced, where Kafka keeps it: it was not the last leader.
         """
         before = self._partition
         if not set(before.last_known_elr) <= set(self.target_replicas):

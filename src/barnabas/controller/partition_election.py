@@ -46,14 +46,14 @@ class PartitionElection:
         self._rules: _Rules | None = None
 
     def broker_leaves(self, broker_id: int, partitions: Iterable[PartitionOf]) -> list[ApiMessageAndVersion]:
-        """It is fenced, shuts down cleanly or is unregistered: out of the ISR of these, and its leaderships move.
+        """Remove a broker that is fenced, shut down cleanly or unregistered from the ISRs, and move its leaderships.
 
-        It stays an eligible leader, unless the cluster no longer has eligible leaders.
+        It remains an eligible leader, unless ELR is disabled in the cluster.
         """
         return self._update(partitions, to_remove=broker_id)
 
     def broker_was_killed(self, broker_id: int, partitions: Iterable[PartitionOf]) -> list[ApiMessageAndVersion]:
-        """Its log may have lost what it had acknowledged: neither ISR nor ELR may count on it."""
+        """Remove a broker from ISR and ELR: its log may have lost acknowledged records."""
         return self._update(partitions, unclean=broker_id)
 
     def directories_are_lost(
@@ -64,7 +64,7 @@ class PartitionElection:
         return self._update(lost, to_remove=broker_id)
 
     def broker_arrives(self, broker_id: int, partitions: Iterable[PartitionOf]) -> list[ApiMessageAndVersion]:
-        """It is unfenced: partitions without a leader may have one now, also others than its own.
+        """Elect leaders after a broker is unfenced, also for partitions without a replica on it.
 
         An election may be possible now: settings change without an election.
         """
@@ -78,10 +78,8 @@ class PartitionElection:
         builders = (self.builder_for(*found, self._cluster.is_active) for found in partitions)
         return [record for builder in builders if (record := builder.build()) is not None]
 
-    def directories_were_never_there(
-        self, broker_id: int, partitions: Iterable[PartitionOf]
-    ) -> list[ApiMessageAndVersion]:
-        """The broker says that its replicas lie in directories that it has not, or has not any more."""
+    def directories_are_unknown(self, broker_id: int, partitions: Iterable[PartitionOf]) -> list[ApiMessageAndVersion]:
+        """Handle replicas that the broker reports in directories that it does not have, or no longer has."""
         return self._update(partitions, to_remove=broker_id)
 
     def has_leaderships(self, broker_id: int) -> bool:
@@ -97,7 +95,7 @@ class PartitionElection:
         may_be_unclean: bool = False,
         moved: Mapping[int, Uuid] = MappingProxyType({}),
     ) -> PartitionChangeBuilder:
-        """``may_be_unclean``: an unclean election, if the topic's settings allow one, if no other is possible.
+        """``may_be_unclean``: allow an unclean election, if the topic's settings permit it and no other is possible.
 
         ``moved``: the directories of replicas that this change moves.
         """
@@ -125,7 +123,7 @@ class PartitionElection:
         return builder
 
     def _rules_of(self, topic: TopicImage) -> _Rules:
-        """The last topic's are kept: a broker that leaves has thousands of partitions of few topics."""
+        """Cache the last topic's settings: a leaving broker has thousands of partitions of few topics."""
         image, known = self._state.image, self._rules
         if known is not None and known.topic is topic:
             if known.configs is image.configs and known.features is image.features:

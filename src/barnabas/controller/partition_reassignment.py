@@ -1,10 +1,12 @@
-"""AlterPartitionReassignments: where replicas shall be, and going back on it (KIP-455, KIP-860).
+"""AlterPartitionReassignments: assigns new replicas, and cancels reassignments (KIP-455, KIP-860).
 
-While a partition is reassigned its replicas are those of before and of after; those that come are "adding", those that
-shall go are "removing". It is done when all that come are in sync (``PartitionChangeBuilder``). Another target may be
-given meanwhile. It is worked out against all the replicas of that moment, also those that were to go: as Kafka does,
-but for two cases. Where no other replica comes, Kafka goes on waiting for those that came, also if they shall go now,
-and that never ends; where none shall go, it goes on removing those that it was asked to keep.
+While a partition is reassigned its replicas are the old and the new ones: new ones are "adding", those to drop are
+"removing". The reassignment completes when all adding replicas are in sync (``PartitionChangeBuilder``). A new target
+may be set meanwhile. It is computed against all present replicas, also removing ones, as in Kafka, except in two cases:
+
+- If the new target adds no replica, Kafka continues to wait for the earlier adding ones, even if they are to be
+  removed, and never completes.
+- If the new target removes none, Kafka continues to remove replicas that it should keep.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from barnabas.metadata.image.topics import TopicImage
 __all__ = ["PartitionReassignment"]
 
 Targets = Sequence[tuple[str, Sequence[tuple[int, Sequence[int] | None]]]]
-"""Reassign partitions, given by topic with their new replicas; None restores the earlier ones."""
+"""Reassign partitions, by topic, to their new replicas; None restores the earlier ones."""
 
 
 class PartitionReassignment:
@@ -80,7 +82,7 @@ class PartitionReassignment:
         return listing
 
     def long_listing(self, wanted: Sequence[tuple[str, Sequence[int]]] | None) -> ReassignmentListing | None:
-        """The same, not begun; None if it is short."""
+        """Return the same listing, not begun; None if it is short."""
         topics = self._state.committed.topics
         count = len(topics.index.reassigning) if wanted is None else sum(len(indexes) for _, indexes in wanted)
         return ReassignmentListing(topics, wanted) if count > LOOKS_A_STEP else None
@@ -121,7 +123,7 @@ class PartitionReassignment:
         replicas = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
         isr = [replica for replica in partition.isr if replica in replicas]
         if not isr:
-            # Only replicas that go again are in sync: what they alone have would be lost.
+            # Only replicas to be removed are in sync: records that only they have would be lost.
             if not self._configs.election_settings(topic.name).is_unclean_enabled:
                 raise ApiException(
                     ErrorCode.INVALID_REPLICA_ASSIGNMENT,

@@ -1,8 +1,8 @@
-"""A walk over many partitions, of which a piece is taken in each turn.
+"""A walk over many partitions, one piece in each turn.
 
-The walk goes over the partitions of the image in which it begins, and gives them as they are when their turn comes:
-what others decided in between is seen. A piece ends after so many partitions that something is to be decided for, or
-after so many that were only looked at.
+The walk visits the partitions of the image in which it begins, and returns their state at the time of the visit:
+decisions in between are visible. A piece ends after a number of partitions that need a decision, or after a larger
+number that were only read.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from barnabas.metadata.image.topics import TopicImage
 __all__ = ["LOOKS_A_TURN", "PARTITIONS_A_TURN", "PartitionOf", "PartitionWalk"]
 
 PARTITIONS_A_TURN: Final = 100
-"""Some 10 ms with 200,000 partitions: deciding and replaying a change of one takes up to 100 microseconds then."""
+"""Some 10 ms with 200,000 partitions: deciding and replaying a change of one then takes up to 100 microseconds."""
 LOOKS_A_TURN: Final = 3_000
-"""Some 5 ms of looking at partitions, and of passing over those for which nothing is to be decided."""
+"""Some 5 ms of reading partitions and skipping those that need no decision."""
 
 PartitionOf = tuple[TopicImage, int, PartitionRegistration]
 
 
 class PartitionWalk:
-    """``is_done`` after the piece that was the last."""
+    """``is_done`` after the last piece."""
 
     def __init__(self, state: ControllerState, keys: Iterable[PartitionKey]) -> None:
         self.is_done = False
@@ -34,7 +34,7 @@ class PartitionWalk:
         self._keys = iter(keys)
 
     def piece(self, count: int, is_wanted: Callable[[PartitionRegistration], bool]) -> list[PartitionOf]:
-        """The next ones that are wanted, up to ``count``."""
+        """Return the next wanted partitions, up to ``count``."""
         found: list[PartitionOf] = []
         topics = self._state.image.topics
         for looks, candidate in enumerate(topics.partitions_of(self._counted()), start=1):
@@ -46,7 +46,7 @@ class PartitionWalk:
         return found
 
     def _counted(self) -> Iterator[PartitionKey]:
-        """Never closes the keys themselves: the next piece goes on where this one ends."""
+        """Never close the keys themselves: the next piece continues where this one ends."""
         keys = self._keys
         while (key := next(keys, None)) is not None:
             yield key

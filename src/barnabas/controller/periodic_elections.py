@@ -1,9 +1,9 @@
-"""Elections that nobody asks for: leaderships go back to preferred replicas, and partitions without a leader get one.
+"""Periodic elections: leaderships return to preferred replicas, and leaderless partitions receive a leader.
 
-* ``auto.leader.rebalance.enable``: every ``leader.imbalance.check.interval.seconds`` a partition that its first replica
-  does not lead, and could, is given to it.
-* ``unclean.leader.election.interval.ms``: every so often a partition that has no leader, and whose topic allows unclean
-  elections by now, gets one that may have lost records. A change of the setting elects nobody by itself.
+* ``auto.leader.rebalance.enable``: every ``leader.imbalance.check.interval.seconds`` the first replica of a partition
+  is elected if it does not lead and can.
+* ``unclean.leader.election.interval.ms``: at this interval a partition without a leader, whose topic now allows unclean
+  elections, receives one that may have lost records. A change of the setting alone elects no leader.
 
 A round is made in turns.
 """
@@ -31,7 +31,7 @@ __all__ = ["PeriodicElections"]
 
 
 class _Round:
-    """``next_ms`` is when it is due, None while it never is."""
+    """``next_ms`` is when it is due, None if it never is."""
 
     __slots__ = ("interval_ms", "next_ms")
 
@@ -72,7 +72,7 @@ class PeriodicElections:
         return min(due) if due else None
 
     def due(self, now_ms: int) -> Iterator[Callable[[], ControllerResult[None]]]:
-        """The first turns of the rounds that are to be made now. A round that still goes on is not begun again."""
+        """Return the first turns of the rounds that are due. A round that is still under way is not begun again."""
         for which, is_wanted, election in (
             (self._preferred, self._may_be_given_back, Election.PREFERRED),
             (self._unclean, self._is_leaderless, Election.UNCLEAN),
@@ -96,7 +96,7 @@ class PeriodicElections:
             yield result
 
     def _may_be_given_back(self, partition: PartitionRegistration) -> bool:
-        """A quick look: often the preferred leader of thousands is not in touch."""
+        """A quick check: often the preferred leader of thousands of partitions is not alive."""
         leader = partition.leader
         return leader != partition.preferred_replica and (
             leader == NO_LEADER or self._cluster.is_active(partition.preferred_replica)

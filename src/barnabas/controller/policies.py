@@ -1,11 +1,11 @@
-"""Policies: how an operator vetoes new topics and changes of configs, and how the controller asks without waiting.
+"""Policies: an operator's veto on new topics and changes of configs, which the controller requests without blocking.
 
-For operators: ``CreateTopicPolicy`` and ``AlterConfigPolicy`` are to be derived from. A policy refuses by raising
-``PolicyViolation``; its text goes to the caller. It is asked when a caller only validates, too.
+For operators: derive from ``CreateTopicPolicy`` or ``AlterConfigPolicy``. A policy refuses by raising
+``PolicyViolation``; the caller receives its text. The policy also runs for validate-only requests.
 
-Inside: a policy may take its time, and deciding takes none. So a decision is made twice. The first time, in rehearsal,
-``PolicyGate`` notes the questions and nothing is written; then the policy is asked, elsewhere; then the decision is
-made for good with the answers at hand. What has changed in between brings another question, which has no answer.
+Internally: a policy may be slow, and a decision must not be. So a decision is made twice. In the first pass, a
+rehearsal, ``PolicyGate`` records the questions and nothing is written. Then the policy runs on another thread, and the
+decision is made again with its answers. A change in between leads to a new question without an answer.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ __all__ = [
     "Question",
 ]
 
-_CHANGED = "What the policy was asked about has changed in the meantime; try again."
+_CHANGED = "The subject of the policy's decision has changed meanwhile; try again."
 
 
 class PolicyViolation(ApiException):
-    """What a policy raises to refuse; the caller gets POLICY_VIOLATION with this text."""
+    """Raised by a policy to refuse; the caller receives POLICY_VIOLATION with this text."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.POLICY_VIOLATION, message)
@@ -51,7 +51,7 @@ class PolicyResource(NamedTuple):
 
 
 class NewTopic(NamedTuple):
-    """Either both counts are given, or the replicas of each partition, as in the request."""
+    """Either both counts are set, or the replicas of each partition, as in the request."""
 
     name: str
     num_partitions: int | None
@@ -62,7 +62,7 @@ class NewTopic(NamedTuple):
 
 class _Policy:
     def configure(self, configs: Mapping[str, str]) -> None:
-        """Called once, before anything is asked, with the node's settings as text; secrets are not among them."""
+        """Called once, before the first validation, with the node's settings as text, without secrets."""
 
     def close(self) -> None:
         """Called when the node stops."""
@@ -72,7 +72,7 @@ class CreateTopicPolicy(_Policy):
     """Derive from it and name the class in ``create.topic.policy.class.name``, as ``module:Class``."""
 
     def validate(self, topic: NewTopic) -> None:
-        """Return to allow, raise PolicyViolation to refuse. May also take ``principal``, who asks, as User:name."""
+        """Return to allow, raise PolicyViolation to refuse. May also take ``principal``, the caller as User:name."""
         raise NotImplementedError
 
 
@@ -82,13 +82,13 @@ class AlterConfigPolicy(_Policy):
     def validate(self, resource: PolicyResource, configs: Mapping[str, str | None]) -> None:
         """Return to allow, raise PolicyViolation to refuse.
 
-        ``configs`` has the keys that change with their new values, None for those that are removed, be they named or
-        not. May also take ``existing_configs``, what is set now, and ``principal``, who asks, as ``User:name``.
+        ``configs`` has the keys that change with their new values, None for those that are removed, whether named or
+        not. May also take ``existing_configs``, the current values, and ``principal``, the caller as ``User:name``.
         """
         raise NotImplementedError
 
 
-# Inside
+# Internal
 
 
 class AlterConfigQuestion(NamedTuple):
@@ -127,7 +127,7 @@ Question = AlterConfigQuestion | CreateTopicQuestion
 
 
 class PolicySession:
-    """The questions of one request, with the answers that are known: None, or the error for the caller."""
+    """The questions of one request, with the known answers: None, or the error for the caller."""
 
     def __init__(self) -> None:
         self._verdicts: dict[object, ApiException | None] = {}
@@ -146,7 +146,7 @@ class PolicySession:
 
     @contextmanager
     def rehearsal(self) -> Iterator[None]:
-        """Questions are noted, nothing is refused. May be entered for each step of the decision."""
+        """Record questions, refuse nothing. May be entered for each step of the decision."""
         self._is_rehearsal = True
         try:
             yield
@@ -164,7 +164,7 @@ class PolicySession:
 
 
 class PolicyGate:
-    """The port that the controller asks. It answers only while a session is open."""
+    """The port through which the controller consults a policy. It answers only while a session is open."""
 
     def __init__(self) -> None:
         self.session: PolicySession | None = None
@@ -178,7 +178,7 @@ class PolicyGate:
             self.session = before
 
     def check(self, question: Question) -> None:
-        """Raise what the policy says against it."""
+        """Raise the policy's error, if any."""
         if self.session is None:
-            raise PolicyViolation("The policy was not asked.")
+            raise PolicyViolation("The policy did not run.")
         self.session.check(question)

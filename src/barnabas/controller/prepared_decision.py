@@ -1,7 +1,7 @@
-"""A decision that needs something looked up first, which takes long.
+"""A decision that needs a long lookup first.
 
-``work`` is done in turns with others, then it is decided. What was looked up may be outdated by then; to see to that is
-up to ``decide``.
+``work`` runs in turns with other work, then the decision is made. The result of the lookup may be outdated by then;
+``decide`` must handle that.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ class _Preparation(LongAnswer, Generic[P]):
 
 
 def prepared(steps: Steps[P], submit: Callable[[P], Deferred[T]]) -> Deferred[T] | PreparedDecision[T]:
-    """Look something up in ``steps`` and submit the decision with the result: at once if it takes only one step.
+    """Run the lookup ``steps`` and submit the decision with the result: immediately if one step suffices.
 
-    A request may name thousands of topics. Who may do what with them takes long to find out, and nothing is decided by
-    it, so that other decisions need not wait for it.
+    A request may name thousands of topics. Authorizing them takes long and decides nothing, so that other decisions
+    need not wait for it.
     """
     work = _Preparation(steps)
     if not work.advance():
@@ -58,7 +58,7 @@ def prepared(steps: Steps[P], submit: Callable[[P], Deferred[T]]) -> Deferred[T]
 def within(
     context: Callable[[], AbstractContextManager[object]], decision: Deferred[T] | PreparedDecision[T]
 ) -> Deferred[T] | PreparedDecision[T]:
-    """The same decision, submitted in that context when it is prepared."""
+    """Return the same decision, submitted in that context when it is prepared."""
     if not isinstance(decision, PreparedDecision):
         return decision
     return PreparedDecision(decision.work, partial(_decide_within, context, decision.decide))

@@ -1,17 +1,17 @@
-"""The controller of one node: decides when it is active, follows when it is not. No I/O, no thread.
+"""The controller of one node: decides while it is active, otherwise follows the log. No I/O, no thread.
 
 How the driver (``server``) uses it:
 
-* Everything that the log commits, and every snapshot that it loads, goes to ``handle_commit`` and
+* The driver passes all committed records, and every snapshot that it loads, to ``handle_commit`` and
   ``load_snapshot``, in order, whether this node is active or not.
 * When this node leads the quorum and has handled everything committed before its own epoch, ``activate`` is
-  called with the epoch and the log's end offset; when it leads no more, ``deactivate``.
-* ``submit`` decides at once, unless a long decision is under way, and returns a ``Deferred`` answer. The records
-  pile up; whenever it is not busy writing, the driver takes all of them with ``take_appends`` and appends each
-  ``Append`` (atomic ones in one batch). So a burst of requests shares one write and one flush, and nothing waits
-  on a timer.
-* ``submit_in_steps`` is for decisions that take effect as a whole and take long: each ``tick`` takes a step. Until the
-  last step only what reads is answered; other decisions wait (``decision_queue``).
+  called with the epoch and the log's end offset; when it no longer leads, ``deactivate``.
+* ``submit`` decides immediately, unless a long decision is under way, and returns a ``Deferred`` answer. The records
+  accumulate; whenever it is not busy writing, the driver takes all of them with ``take_appends`` and appends each
+  ``Append`` (atomic ones in one batch). So a burst of requests shares one write and one flush, and no request waits
+  for a timer.
+* ``submit_in_steps`` is for decisions that take effect as a whole and take long: each ``tick`` runs a step. Until the
+  last step only reads are answered; other decisions wait (``decision_queue``).
 * ``tick`` is called at ``next_tick_ms`` or later: it expires broker sessions and writes NoOps.
 
 ``controller_state`` explains why an answer can rest on uncommitted state without leaking it.
@@ -97,9 +97,9 @@ class QuorumController:
         upgrade_quorum: Callable[[int, bool], None] = quorum_cannot_be_upgraded,
     ) -> None:
         """``random_int(n)`` draws from 0..n-1. ``on_appends`` is called when ``take_appends`` has records;
-        ``on_fault`` receives internal errors that a caller only sees as UNKNOWN_SERVER_ERROR. ``describe_quorum`` asks
-        this node's replica of the metadata log, in a version of the API; ``upgrade_quorum`` raises its kraft.version to
-        a level, or only says whether it could."""
+        ``on_fault`` receives internal errors that a caller only sees as UNKNOWN_SERVER_ERROR. ``describe_quorum``
+        queries this node's replica of the metadata log, in a version of the API. ``upgrade_quorum`` raises its
+        kraft.version to a level, or only checks whether it could."""
         self.config = config
         self.state = ControllerState()
         self.leader_id = -1
@@ -152,7 +152,7 @@ class QuorumController:
     # Following the log
 
     def handle_commit(self, batches: Iterable[CommittedBatch]) -> None:
-        """Raises InvariantViolated if the log cannot be followed: the node must not go on as a controller."""
+        """Raises InvariantViolated if the log cannot be followed: the node must not continue as a controller."""
         followed = list(batches)
         self.calls.replay(followed)
         if self.is_active:
@@ -161,7 +161,7 @@ class QuorumController:
             self.state.handle_commit(followed)
 
     def follow(self, batches: Sequence[CommittedBatch], image: MetadataImage) -> bool:
-        """The same for a standby, given the image that these batches lead to; False if it can't be taken over."""
+        """As ``handle_commit`` for a standby, with the image after these batches; return False if it can't adopt it."""
         if self.is_active or self.state.transaction.is_open:
             return False
         self.calls.replay(batches)
@@ -169,7 +169,7 @@ class QuorumController:
         return True
 
     def load_snapshot(self, image: MetadataImage) -> None:
-        """Start anew from what a snapshot held; the image may be others' as well, because images never change."""
+        """Restart from a snapshot's image, which may be shared because images never change."""
         invariant(not self.is_active, "an active controller does not load a snapshot")
         self.state.load_snapshot(image)
 
@@ -193,7 +193,7 @@ class QuorumController:
             whole(self._append(ControllerResult(records, None), lambda: None))
 
     def deactivate(self) -> None:
-        """Drop uncommitted state; callers that wait for it are referred to the new controller."""
+        """Drop uncommitted state; waiting callers are referred to the new controller."""
         if not self.is_active:
             return
         self._epoch = None
@@ -218,19 +218,19 @@ class QuorumController:
         *,
         only_reads: Callable[[], bool] = lambda: False,
     ) -> Deferred[T]:
-        """Decide now, or after the decisions that are under way; answer when the decision is committed.
+        """Decide now, or after the decisions under way; answer when the decision is committed.
 
-        ``answer_error`` shapes an error into the API's own answer. An exception that is not meant for the
+        ``answer_error`` converts an error to the API's own answer. An exception that is not intended for the
         caller becomes UNKNOWN_SERVER_ERROR; nothing has changed then, so this controller stays active.
-        ``only_reads`` says whether ``decide`` would probably write nothing now: then it waits for no other decision,
-        and is made again in its turn if it would write after all.
+        ``only_reads`` returns whether ``decide`` would probably write nothing now: then it waits for no other decision,
+        and is repeated in its turn if it would write after all.
         """
         return self._submit(lambda: at_once(decide), answer_error, only_reads)
 
     def submit_in_steps(
         self, steps: Steps[ControllerResult[T]], answer_error: Callable[[ApiException], T]
     ) -> Deferred[T]:
-        """The same for a decision that takes long. It takes effect as a whole, with its last step."""
+        """As ``submit`` for a decision that takes long. It takes effect as a whole, with its last step."""
         return self._submit(lambda: steps, answer_error, lambda: False)
 
     def _submit(
@@ -254,11 +254,11 @@ class QuorumController:
         if not self._decisions.is_busy or not only_reads() or self._must_wait(decision(_writing_nothing(steps()))):
             self._decisions.submit(decision(steps()))
         if self._decisions.is_busy:
-            self._on_appends()  # There is something to do in the next tick.
+            self._on_appends()  # The next tick has work.
         return deferred
 
     def _must_wait(self, reading: Decision) -> bool:
-        """Let it overtake the decisions under way. True if it would write now, which it could not know before."""
+        """Let it overtake the decisions under way. Return True if it would write now, which was not known before."""
         try:
             reading.step()
         except _WouldWrite:
@@ -355,15 +355,15 @@ class QuorumController:
     # Writing
 
     def take_appends(self) -> list[Append]:
-        """Everything decided since the last call. Follow it with ``handle_appended``."""
+        """Return everything decided since the last call. Follow it with ``handle_appended``."""
         appends, self._appends = self._appends, []
         return appends
 
     def handle_appended(self, appends: Sequence[Append], base_offset: int) -> None:
-        """The log put the first record of ``appends`` at ``base_offset``, the others behind it without gaps.
+        """Note that the log put the first record of ``appends`` at ``base_offset``, the others after it without gaps.
 
-        Control records may have come between our decisions and the log (a voter was added): then what was
-        decided since moves by as much. Who is deposed by this very append has dropped all of it already.
+        Control records may have been appended before our decisions (a voter was added): then later decisions move by
+        as much. A controller that this append has deposed has dropped all of them already.
         """
         if not self.is_active:
             return
@@ -391,12 +391,12 @@ class QuorumController:
     # Time
 
     def stood_still(self, for_ms: int, now_ms: int) -> None:
-        """The process did not run for so long. Brokers may have sent heartbeats that it has not read yet."""
+        """Note that the process did not run for so long: brokers may have sent heartbeats that it has not read yet."""
         if self.is_active:
             self.cluster.heartbeats.stood_still(for_ms, now_ms)
 
     def take_turns(self) -> None:
-        """Those of long decisions, until enough records were decided to let others come."""
+        """Run turns of long decisions, until enough records were decided to let other work run."""
         if self._decisions.is_under_way:
             return
         decided_before = self._next_write_offset
@@ -406,9 +406,9 @@ class QuorumController:
                 break
 
     def tick(self, now_ms: int) -> None:
-        """Fence brokers whose session ran out, remove expired tokens, elect leaders, and keep the log moving.
+        """Fence brokers whose session has expired, remove expired tokens, elect leaders, and write NoOps.
 
-        While decisions are under way or wait, a tick takes a step of them, and this work waits in their row.
+        While decisions are under way or wait, a tick runs a step of them, and this work waits in the same queue.
         """
         if not self.is_active:
             return
@@ -426,7 +426,7 @@ class QuorumController:
         return self._decisions.is_busy
 
     def take_step(self) -> None:
-        """Run turns of the current decision, or begin waiting ones, until it is time to let others run."""
+        """Run turns of the current decision, or begin waiting ones, until it is time to let other work run."""
         decided_before = self._next_write_offset
         self._decisions.advance(lambda: self._next_write_offset - decided_before >= RECORDS_A_TICK)
 
@@ -447,7 +447,7 @@ class QuorumController:
             self.submit(lambda: ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), None), _ignore)
 
     def next_tick_ms(self) -> int | None:
-        """When ``tick`` has something to do; None while nothing is scheduled."""
+        """When ``tick`` has work; None while nothing is scheduled."""
         if not self.is_active:
             return None
         if self.replication.turns or self._decisions.is_busy:
@@ -471,7 +471,7 @@ class QuorumController:
 
     @property
     def next_write_offset(self) -> int:
-        """Where the next decided record goes: the epoch of a broker that registers now."""
+        """The offset of the next decided record: the epoch of a broker that registers now."""
         return self._next_write_offset
 
     def _not_controller(self) -> ApiException:
@@ -483,7 +483,7 @@ class QuorumController:
 
 
 class _WouldWrite(Exception):
-    """A decision that was to overtake others has something to write."""
+    """A decision that should overtake others has records to write."""
 
 
 def _writing_nothing(steps: Steps[ControllerResult[T]]) -> Steps[ControllerResult[T]]:
@@ -494,4 +494,4 @@ def _writing_nothing(steps: Steps[ControllerResult[T]]) -> Steps[ControllerResul
 
 
 def _ignore(error: ApiException) -> None:
-    """A decision of our own that comes too late: the next active controller will make it."""
+    """A decision of this controller that is too late: the next active controller will make it."""

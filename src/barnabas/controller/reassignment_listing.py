@@ -1,6 +1,6 @@
-"""Which partitions are being reassigned: found in the image of one moment, a step at a time.
+"""Lists the partitions that are being reassigned, from the image of one moment, a step at a time.
 
-While a cluster is moved there may be as many as it has, and to describe one takes some microseconds.
+During a move of a cluster these may be all its partitions, and describing one takes some microseconds.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ReassignmentListing(LongAnswer):
     __slots__ = ("_image", "_steps", "topics")
 
     def __init__(self, image: TopicsImage, wanted: Sequence[tuple[str, Sequence[int]]] | None) -> None:
-        """``wanted`` are topics and their partitions; None asks for all."""
+        """``wanted`` are topics and their partitions; None selects all."""
         super().__init__()
         self.topics: list[OngoingTopicReassignment] = []
         self._image = image

@@ -4,11 +4,11 @@ The goals, the first being the strongest: every leader (the first replica) on an
 brokers before fenced ones; the replicas of a partition on as many racks as possible; leaders, and then the
 other replicas, spread evenly. A broker without a rack belongs to one rack without name.
 
-Leaders go round all unfenced brokers, changing the rack with each step. The other replicas come from the
-racks that follow, one from each before any gives a second, and within a rack brokers take turns. Where the
-turns start is drawn for each topic, so that many topics of one partition do not all meet on the first broker.
-Which rack follows which is drawn again after each round of leaders: what a broker led goes to its second replicas
-when it dies, and that should not be one broker, which would have twice as much to do.
+Leaders rotate over all unfenced brokers, with another rack at each step. The other replicas are taken from the racks
+that follow, one from each before any rack receives a second, and within a rack brokers take turns. The start of the
+rotation is drawn for each topic, so that many topics of one partition are not all placed on the first broker. The order
+of racks is drawn again after each round of leaders: when a broker fails, its leaderships move to their second replicas,
+which should not all be on one broker, whose load would double.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ class _Ring:
         self._turn = turn
 
     def skip(self) -> None:
-        """Somebody misses a turn."""
+        """Skip one broker's turn."""
         self._turn += 1
 
     def take(self, chosen: Sequence[int]) -> int | None:
-        """The next broker that is not chosen yet; the turn passes to the one behind it."""
+        """Return the next broker that is not chosen yet; the turn passes to the one after it."""
         count = len(self._brokers)
         for step in range(count):
             candidate = self._brokers[(self._turn + step) % count]
@@ -54,7 +54,7 @@ def place_replicas(
     replication_factor: int,
     random_int: Callable[[int], int],
 ) -> Iterator[tuple[int, ...]]:
-    """The replicas of each new partition, chosen when they are taken. Raises INVALID_REPLICATION_FACTOR at once."""
+    """Yield the replicas of each new partition, chosen on demand. Raises INVALID_REPLICATION_FACTOR immediately."""
     unfenced: dict[str, list[int]] = {}
     fenced: dict[str, list[int]] = {}
     for broker in brokers:
@@ -111,7 +111,7 @@ def _place_one(
     for by_rack in rings:
         names = list(by_rack)
         first = names.index(leader_rack) + 1 if leader_rack in by_rack else 0
-        # The leader's rack comes last: it has given one already.
+        # The leader's rack is last: it has one replica already.
         order = [by_rack[name] for name in names[first:] + names[:first]]
         progress = True
         while progress and len(chosen) < replication_factor:

@@ -1,9 +1,9 @@
-"""Topics, partitions and what brokers' comings and goings do to them.
+"""Topics, partitions and the effects of arriving and leaving brokers on them.
 
-Each concept has its module; this class puts them together and decides what touches both a broker's
-registration and its partitions. The order of records matters: what a leaving broker held moves before the
-record that fences it, and an arriving broker is unfenced before it may lead. Those records need not be atomic:
-a broker may hold more partitions than a batch has room for, and every prefix of them is a state that can be.
+Each concept has its module; this class combines them and decides changes of both a broker's registration and its
+partitions. The order of records matters: a leaving broker's partitions move before the record that fences it, and an
+arriving broker is unfenced before it may lead. Those records need not be atomic: a broker may hold more partitions than
+fit into a batch, and every prefix of the records leads to a valid state.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class ReplicationControlManager:
         self.departures = BrokerDepartures(state, cluster.departing, self.turns)
         self.arrivals = BrokerArrivals(state, cluster, self.election, self.turns)
         self._has_left: set[int] = set()
-        """Brokers that shut down, and have been taken out of all that they led since their last heartbeat."""
+        """Brokers that shut down, and have been removed from all their partitions since their last heartbeat."""
         self.alteration = PartitionAlteration(state, cluster, self.election)
         self.periodic_elections = PeriodicElections(state, config, cluster, configs, self.election, self.turns)
         self.leader_election = LeaderElection(state, cluster, self.election)
@@ -121,15 +121,15 @@ class ReplicationControlManager:
     def register_broker(
         self, request: BrokerRegistrationRequest, *, new_epoch: Callable[[], int], now_ms: Callable[[], int]
     ) -> Turns[int]:
-        """The broker's epoch. ``new_epoch`` gives the offset where the batch of the last turn will begin.
+        """Register a broker; the answer is its epoch. ``new_epoch`` returns the offset of the last turn's batch.
 
-        What a process of the broker before this one held moves first. Whether this one may register is decided again in
-        each turn: another process may have come first.
+        The partitions of the broker's previous process move first. Whether this one may register is decided again in
+        each turn: another process may have registered first.
         """
         existing = self._cluster.validate_registration(request, now_ms())
         records: list[ApiMessageAndVersion] = []
         if existing is None or existing.incarnation_id != request.incarnation_id:
-            # A broker that was unregistered may still be named in ISR and ELR, and how it ended is unknown.
+            # An unregistered broker may still be named in ISR and ELR, and it is unknown whether it stopped cleanly.
             is_clean = existing is not None and existing.epoch == request.previous_broker_epoch
             may_count_on_it = is_clean or not self._state.image.features.is_elr_enabled
             decide = self.election.broker_leaves if may_count_on_it else self.election.broker_was_killed
@@ -190,7 +190,7 @@ class ReplicationControlManager:
         )
         records = self._records_of_transition(broker, current, following)
         if following == BrokerControlState.SHUTDOWN_NOW:
-            # It said good-bye: its next life need not wait until this session runs out, as it must with Kafka.
+            # It shut down: its next incarnation need not wait until this session expires, as it must with Kafka.
             heartbeats.forget(broker.id)
         else:
             heartbeats.touch(
@@ -212,7 +212,7 @@ class ReplicationControlManager:
         return ControllerResult(records, reply, is_atomic=False)
 
     def changes_nothing(self, request: BrokerHeartbeatRequest) -> bool:
-        """Whether the heartbeat changes nothing, or comes from a process that was replaced."""
+        """Return whether the heartbeat changes nothing, or is from a process that was replaced."""
         broker = self._state.image.cluster.brokers.get(request.broker_id)
         if broker is None or broker.epoch != request.broker_epoch:
             return True
@@ -224,14 +224,14 @@ class ReplicationControlManager:
         return cordoned is None or (before is not None and sorted(cordoned) == sorted(before))
 
     def fence_stale_broker(self, broker_id: int) -> ControllerResult[None]:
-        """Its session ran out, and it has not been in touch since. A fenced broker has nothing to lose."""
+        """Fence a broker whose session has expired without a later heartbeat. A fenced broker needs no change."""
         broker = self._state.image.cluster.brokers.get(broker_id)
         if broker is None or broker.fenced or self._cluster.heartbeats.is_in_touch(broker_id):
             return ControllerResult((), None)
         return self._fence(broker)
 
     def _fence(self, broker: BrokerRegistration) -> ControllerResult[None]:
-        """It leaves its partitions, in turns if they are many, and is fenced with the last."""
+        """Remove the broker from its partitions, in turns if they are many, and fence it with the last turn."""
         leaves = partial(self.election.broker_leaves, broker.id)
         return self.departures.begin(broker, leaves, partial(self._fenced_after, broker.id))
 
@@ -242,7 +242,7 @@ class ReplicationControlManager:
         return ControllerResult(records, None, is_atomic=False)
 
     def _moves_of_shutdown(self, broker: BrokerRegistration) -> Sequence[ApiMessageAndVersion]:
-        """Move its leaderships, and remove it from every ISR: at once, or in turns of which this is the first."""
+        """Move its leaderships, and remove it from every ISR: in one step, or in turns of which this is the first."""
 
         def moved(records: list[ApiMessageAndVersion]) -> ControllerResult[None]:
             self._has_left.add(broker.id)
@@ -254,7 +254,7 @@ class ReplicationControlManager:
         self, broker: BrokerRegistration, current: BrokerControlState, following: BrokerControlState
     ) -> list[ApiMessageAndVersion]:
         if current == following:
-            # A controller before this one may have moved a part of it only.
+            # The previous controller may have moved only some of its partitions.
             is_left_over = current == BrokerControlState.CONTROLLED_SHUTDOWN
             if (
                 is_left_over
@@ -290,7 +290,7 @@ class ReplicationControlManager:
     def _directories_lost(
         self, broker: BrokerRegistration, lost: Collection[Uuid], online: list[Uuid]
     ) -> ControllerResult[None]:
-        """The replicas in them go, in turns if the broker has many, and with the last the directories themselves."""
+        """Remove the replicas in these directories, in turns if they are many, and the directories with the last."""
 
         def concluded(records: list[ApiMessageAndVersion]) -> ControllerResult[None]:
             return ControllerResult([*records, _change(broker, log_dirs=online)], None, is_atomic=False)

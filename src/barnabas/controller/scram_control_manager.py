@@ -1,8 +1,8 @@
 """SCRAM credentials on the active controller.
 
-One request may name a user once, whatever the mechanism, as in Kafka: a user that is named twice gets an error and no
-change. Changes of different users are independent. The records have the keys that a server needs; the salted password
-that they are derived from is not kept.
+One request may name a user once, whatever the mechanism, as in Kafka: a user that is named twice receives an error and
+no change. Changes of different users are independent. The records have the keys that a server needs; the salted
+password that they are derived from is not kept.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _NO_PASSWORD = ApiError(ErrorCode.UNACCEPTABLE_CREDENTIAL, "The salted password 
 _NOT_THERE = ApiError(ErrorCode.RESOURCE_NOT_FOUND, "Attempt to delete a user credential that does not exist")
 
 _Change = tuple[str, ApiError | None, Callable[[], RemoveUserScramCredentialRecord | UserScramCredentialRecord]]
-"""Whose credential, what is wrong with the change, and the record that makes it."""
+"""The user, the error of the change, and its record."""
 
 
 class ScramControlManager:
@@ -47,7 +47,7 @@ class ScramControlManager:
         self._state = state
 
     def alter_credentials(self, request: AlterUserScramCredentialsRequest) -> ControllerResult[dict[str, ApiError]]:
-        """The outcome for each user that is named."""
+        """Return the result for each named user."""
         records: dict[str, ApiMessageAndVersion] = {}
         errors: dict[str, ApiError] = {}
         changes: list[_Change] = [

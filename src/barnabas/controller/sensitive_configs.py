@@ -1,7 +1,7 @@
 """Sensitive configs on their way into the metadata log, where ``barnabas.config.encryption.keys`` is set.
 
-Nothing is encrypted that a registered node could not read, and no node registers that could not read what is
-encrypted: a node that can, offers the feature ``barnabas.config.encryption``.
+A value is encrypted only if every registered node can read it, and a node can register only if it can read encrypted
+values: such a node offers the feature ``barnabas.config.encryption``.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ConfigEncryption:
             raise ApiException(ErrorCode.INVALID_CONFIG, str(problem)) from problem
 
     def stored(self, resource: ConfigResource, name: str, value: str) -> str:
-        """The text for the record: the value itself, or its ciphertext. Raises ApiException when it may not be."""
+        """Return the text for the record: the value itself, or its ciphertext. Raises ApiException if not allowed."""
         if not is_sensitive(resource.type, name):
             return value
         cipher = self._config.config_cipher
@@ -68,7 +68,7 @@ class ConfigEncryption:
             raise ApiException(
                 ErrorCode.INVALID_CONFIG,
                 f"{name} is encrypted in the metadata log, and {incapable} is registered without being able to read "
-                f"it: give it barnabas.config.encryption.keys and restart it, or unregister it.",
+                f"it: set barnabas.config.encryption.keys there and restart it, or unregister it.",
             )
         text = cipher.encrypt(resource, name, value)
         if len(text) > MAX_VALUE_LENGTH:
@@ -81,7 +81,7 @@ class ConfigEncryption:
 
 
 def check_can_read_configs(configs: ConfigsImage, who: str, features: Collection[str]) -> None:
-    """Raise UNSUPPORTED_VERSION for a node that wants to register and can't read what is encrypted."""
+    """Raise UNSUPPORTED_VERSION for a node that registers and can't read encrypted values."""
     if CONFIG_ENCRYPTION in features:
         return
     for name in configs.names(int(ConfigResourceType.BROKER)):
@@ -98,8 +98,8 @@ def reencryption_records(state: ControllerState, config: ControllerConfig) -> li
     """Return the records that encrypt every sensitive value with the newest key; none while a node could not read it,
     or without keys.
 
-    The active controller writes them when it becomes active, so that a key that was put in front takes over with the
-    next restart, and values that were set without keys are encrypted then.
+    A controller writes them when it becomes active, so that a new first key takes effect with the next restart, and
+    values that were set without keys are encrypted then.
     """
     cipher = config.config_cipher
     if cipher is None or _incapable_node(state, own_id=config.node_id) is not None:
@@ -114,14 +114,14 @@ def reencryption_records(state: ControllerState, config: ControllerConfig) -> li
             try:
                 text = cipher.encrypt(resource, name, cipher.decrypt(resource, name, value))
             except UndecryptableConfig:
-                continue  # The node does not start with it, and says why.
+                continue  # The node does not start with it, and reports the reason.
             if len(text) <= MAX_VALUE_LENGTH:
                 records.append(config_record(resource, name, text))
     return records
 
 
 def _incapable_node(state: ControllerState, own_id: int | None = None) -> str | None:
-    """A registered node that can't read encrypted configs. ``own_id`` is about to register, and can."""
+    """Return a registered node that can't read encrypted configs. ``own_id`` is about to register, and can."""
     cluster = state.image.cluster
     for broker in cluster.brokers.values():
         if CONFIG_ENCRYPTION not in broker.features and broker.id != own_id:

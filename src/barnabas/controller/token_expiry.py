@@ -1,4 +1,4 @@
-"""RenewDelegationToken and ExpireDelegationToken alike: another time of expiry for a token, or why not.
+"""Common part of RenewDelegationToken and ExpireDelegationToken: changes the expiry time of a token.
 
 The operation requires no permission, but the caller must own the token or be its renewer.
 """

@@ -54,7 +54,7 @@ class TopicConfigResolver:
         return self._texts
 
     def broker_values(self) -> Mapping[str, ConfigValue]:
-        """The typed broker settings that hold at this node; those missing have the built-in default."""
+        """Return the typed broker settings in force at this node; missing ones have the built-in default."""
         self._refresh()
         return self._broker_values
 
@@ -66,7 +66,7 @@ class TopicConfigResolver:
         return ElectionSettings(config.min_insync_replicas, config.unclean_leader_election_enable)
 
     def described(self, overrides: Mapping[str, str | None]) -> list[CreatableTopicConfigs]:
-        """Every setting in the form of a CreateTopics answer, sorted by name; don't change the result."""
+        """Return every setting in the form of a CreateTopics answer, sorted by name; don't change the result."""
         self._refresh()
         if not overrides:
             return self._described
@@ -113,7 +113,7 @@ _GROUP_BOUNDS = [
 
 
 def _source(name: str, levels: BrokerLevels) -> ConfigSource:
-    """The strongest level that sets the broker setting behind a topic setting, under any of its names.
+    """Return the strongest level that sets a topic setting's broker setting, under any of its names.
 
     DescribeConfigs is stricter: there a level only counts from the setting's first name on.
     """

@@ -78,7 +78,7 @@ class TopicCreation:
         return result.without_records() if validate_only else result
 
     def _validate_partition_count(self, topics: Sequence[CreatableTopic]) -> None:
-        """Refuse the whole request before memory is spent on it."""
+        """Refuse the whole request before memory is allocated for it."""
         total = 0
         for topic in topics:
             count = topic.num_partitions

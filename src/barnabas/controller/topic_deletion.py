@@ -1,4 +1,4 @@
-"""DeleteTopics: a topic goes by its id, with its partitions and configs."""
+"""DeleteTopics: deletes a topic by its id, with its partitions and configs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which names a new topic may have."""
+"""Validates the names of new topics."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Read a coordinator's partition from its first record to its end, in steps that leave room for others.
+"""Read a coordinator's partition from its first record to its end, in steps, so that other work can run.
 
-A batch of a transaction carries its producer's id, so that the shard can hold its records back until the marker
-comes. Tombstones are replayed like everything else: compaction may not have been here yet.
+A batch of a transaction carries its producer's id, so that the shard can hold its records back until the marker.
+Tombstones are replayed like all records: the log may not have been compacted yet.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ S = TypeVar("S", bound=CoordinatorShard)
 
 
 class LogReader(Protocol):
-    """A partition's log as its leader reads it."""
+    """A partition's log, as read by its leader."""
 
     @property
     def log_start_offset(self) -> int: ...
@@ -38,14 +38,14 @@ class LogReader(Protocol):
     def high_watermark(self) -> int: ...
 
     def read_batches(self, offset: int, max_bytes: int) -> bytes | memoryview:
-        """Whole batches from the one that holds ``offset``; at least one, nothing at the end of the log."""
+        """Return whole batches from the one that holds ``offset``; at least one, or nothing at the end of the log."""
         ...
 
 
 class CoordinatorLoader(Generic[S]):
-    """``step`` until it is done, but not before the high watermark has reached ``awaited_offset``, if given.
+    """Call ``step`` until it is done, but not before the high watermark has reached ``awaited_offset``, if set.
 
-    Records of an earlier leader may not be committed yet. No client sees them before that.
+    Records of an earlier leader may not be committed yet. No client may see them before their commit.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class CoordinatorLoader(Generic[S]):
         self.awaited_offset: int | None = None
 
     def step(self, now_ms: int) -> bool:
-        """Replay one buffer of batches; True when the partition is loaded, has failed or is no longer ours."""
+        """Replay one buffer of batches; return True if the partition is loaded, has failed or is no longer led here."""
         self.awaited_offset = None
         if not self._runtime.is_loading_into(self.partition, self._shard):
             return True
@@ -92,12 +92,12 @@ class CoordinatorLoader(Generic[S]):
         return True
 
     def run(self, now_ms: int) -> None:
-        """``step`` as far as the high watermark lets it."""
+        """Replay up to the high watermark."""
         while not self.step(now_ms) and self.awaited_offset is None:
             pass
 
     def _replay(self, now_ms: int) -> bool:
-        """Whether the read brought anything."""
+        """Return whether the read returned any batch."""
         start = self._offset
         for batch in iter_batches(self._reader.read_batches(start, self._buffer_size)):
             if batch.next_offset > self._offset:

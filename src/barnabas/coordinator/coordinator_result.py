@@ -1,7 +1,7 @@
-"""The result of a decision: records to append, the answer to give once they are committed, and what follows.
+"""The result of a decision: records to append, the answer after their commit, and follow-up actions.
 
 The caller appends the records in one batch, waits until the high watermark has passed them, replays them and then
-gives the answer. Without records the answer is given at once.
+sends the answer. Without records the answer is sent immediately.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ U = TypeVar("U")
 
 
 class CoordinatorRecord(Protocol):
-    """A record of a coordinator's log, in the form that ``replay`` takes; it writes its own bytes.
+    """A record of a coordinator's log, in the form for ``replay``; it encodes itself.
 
-    It may stand for several records of the log that follow each other, where that saves work.
+    It may represent several consecutive records of the log, where that saves work.
     """
 
     @property
     def count(self) -> int:
-        """How many records of the log it is."""
+        """The number of log records that it represents."""
         ...
 
     def write(self, chunks: list[bytes], offset_delta: int) -> None:
-        """Add the bytes of its records as they stand in a batch, the first of them at ``offset_delta``."""
+        """Add the bytes of its records in the form of a batch, the first of them at ``offset_delta``."""
         ...
 
 
@@ -47,18 +47,18 @@ class SingleRecord(ABC):
 
     @abstractmethod
     def encode_value(self) -> bytes | None:
-        """None is a tombstone."""
+        """None for a tombstone."""
 
     def write(self, chunks: list[bytes], offset_delta: int) -> None:
         chunks.append(encode_record(offset_delta, 0, self.encode_key(), self.encode_value()))
 
 
 class CoordinatorResult(Generic[T]):
-    """``response`` None means that the answer is parked elsewhere (a join or a sync that waits for others).
+    """``response`` None means that the answer is parked elsewhere (a join or a sync that waits for other members).
 
-    ``on_commit`` runs after the records were replayed, ``on_error`` when they could not be appended; each gets the
-    time and may decide again. ``on_error`` has to leave no trace of the decision. Records that need not be appended
-    together (``is_atomic`` False) may go into several batches.
+    ``on_commit`` runs after the records were replayed, ``on_error`` if they could not be appended; each receives the
+    time and may decide again. ``on_error`` must undo the decision completely. Records that need not be appended
+    together (``is_atomic`` False) may be split into several batches.
     """
 
     __slots__ = ("is_atomic", "on_commit", "on_error", "records", "response")
@@ -79,9 +79,9 @@ class CoordinatorResult(Generic[T]):
         self.is_atomic = is_atomic
 
     def with_response(self, response: U) -> CoordinatorResult[U]:
-        """The same records and consequences with another answer."""
+        """Return the same records and actions with another answer."""
         return CoordinatorResult(self.records, response, on_commit=self.on_commit, on_error=self.on_error)
 
 
 TimerAction = Callable[[int], CoordinatorResult[None]]
-"""Decides what to do at a deadline, given the time."""
+"""Decides at a deadline; receives the time."""

@@ -1,8 +1,8 @@
-"""Shards on their partitions: which are loaded, what is written and not yet committed, whose deadline has come.
+"""Runs shards on their partitions: loading, writes that are not committed yet, deadlines.
 
-One rule holds for every write: decide, append, wait for the high watermark, replay, answer. So state never shows what
-could still be lost, and a shard that reads its log anew comes to the same state. A shard whose partition is
-not (or no longer) led here answers NOT_COORDINATOR, one that is still reading COORDINATOR_LOAD_IN_PROGRESS.
+One rule applies to every write: decide, append, wait for the high watermark, replay, answer. So state never contains
+changes that could still be lost, and a shard that reads its log again reaches the same state. A shard whose partition
+is not (or no longer) led here answers NOT_COORDINATOR, one that is still loading COORDINATOR_LOAD_IN_PROGRESS.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ _RECORDS_PER_BATCH = 2_000
 
 
 class PartitionWriter(Protocol):
-    """The coordinator's own topic, as its leader writes it."""
+    """The coordinator's own topic, as written by its leader."""
 
     def append(self, partition: int, batch: bytes) -> int:
-        """Append one batch and return its first offset; ApiException when the log refuses it.
+        """Append one batch and return its first offset; raises ApiException if the log refuses it.
 
         The high watermark may move before this returns: ``on_high_watermark`` may be called from inside.
         """
@@ -68,7 +68,7 @@ class ShardState(Enum):
 
 
 class _PendingWrite:
-    """An appended, uncommitted batch, and the answer that waits for it."""
+    """An appended, uncommitted batch, and the waiting answer."""
 
     __slots__ = ("answer", "base_offset", "deadline_ms", "fail", "next_offset", "on_commit", "on_error", "records")
 
@@ -126,14 +126,14 @@ class CoordinatorRuntime(Generic[S]):
         self._contexts: dict[int, _Context[S]] = {}
         self._next_deadline_ms: int | None = None
         self.failed_deadline_count = 0
-        """Deadlines whose action raised: each is a bug of ours that did no more harm than to be late."""
+        """The number of deadlines whose action raised: each is a bug that only delayed the action."""
 
-    # -- which partitions are ours
+    # -- partitions that are led here
 
     def start_loading(self, partition: int, leader_epoch: int, now_ms: int) -> S | None:
-        """This node leads the partition now: a shard to load, or None when this epoch or a later one is known.
+        """Begin to lead the partition: return a shard to load, or None if this epoch or a later one is known.
 
-        A new epoch loads anew even here: between two epochs another leader may have written.
+        A new epoch loads the shard again even here: between two epochs another leader may have written.
         """
         known = self._contexts.get(partition)
         if known is not None:
@@ -146,12 +146,12 @@ class CoordinatorRuntime(Generic[S]):
         return context.shard
 
     def is_loading_into(self, partition: int, shard: S) -> bool:
-        """Whether the partition is still led here, in the epoch that the shard was made for."""
+        """Return whether the partition is still led here, in the epoch of the shard."""
         context = self._contexts.get(partition)
         return context is not None and context.shard is shard and context.state is ShardState.LOADING
 
     def finish_loading(self, partition: int, shard: S, high_watermark: int, now_ms: int) -> bool:
-        """Everything of the log was replayed into ``shard``; False when it has lost its partition meanwhile."""
+        """Complete the load after all of the log was replayed; return False if the partition is no longer led here."""
         context = self._contexts.get(partition)
         if context is None or context.shard is not shard or context.state is not ShardState.LOADING:
             return False
@@ -162,13 +162,13 @@ class CoordinatorRuntime(Generic[S]):
         return True
 
     def fail_loading(self, partition: int, shard: S) -> None:
-        """The log could not be read: the partition has no coordinator here until it is led anew."""
+        """Record that the log could not be read: the partition has no coordinator here until its next leadership."""
         context = self._contexts.get(partition)
         if context is not None and context.shard is shard:
             context.state = ShardState.FAILED
 
     def unload(self, partition: int, now_ms: int, leader_epoch: int | None = None) -> None:
-        """The partition is led by another node (or gone). Whoever waits is sent to look for the new coordinator."""
+        """Stop: another node leads the partition, or it was deleted. Waiting callers must find the new coordinator."""
         context = self._contexts.get(partition)
         if context is None or (leader_epoch is not None and leader_epoch < context.leader_epoch):
             return
@@ -189,7 +189,7 @@ class CoordinatorRuntime(Generic[S]):
     # -- reading
 
     def shard(self, partition: int) -> S:
-        """Return the loaded shard; ApiException if it is not loaded."""
+        """Return the loaded shard; raises ApiException if it is not loaded."""
         return self._active(partition).shard
 
     def _active(self, partition: int) -> _Context[S]:
@@ -211,9 +211,9 @@ class CoordinatorRuntime(Generic[S]):
         answer: Deferred[T],
         on_failure: Callable[[ErrorCode], T],
     ) -> None:
-        """Decide, append, and give ``answer`` its value once the records are committed.
+        """Decide, append, and complete ``answer`` once the records are committed.
 
-        When the decision has no response of its own, ``answer`` is parked in the shard, which completes it.
+        If the decision has no response, ``answer`` is parked in the shard, which completes it.
         """
 
         def fail(code: ErrorCode) -> None:
@@ -305,7 +305,7 @@ class CoordinatorRuntime(Generic[S]):
         )
 
     def _complete_committed(self, context: _Context[S], now_ms: int) -> None:
-        """Replay and answer what the high watermark has passed, in order. Answering may write again: not nested."""
+        """Replay and answer writes below the high watermark, in order. Answering may write again: calls do not nest."""
         if context.is_completing:
             return
         context.is_completing = True
@@ -331,7 +331,7 @@ class CoordinatorRuntime(Generic[S]):
     # -- time
 
     def next_deadline_ms(self) -> int | None:
-        """When ``tick`` is due at the latest; None when nothing waits for time to pass. Costs nothing to ask."""
+        """The latest time for ``tick``; None without deadlines. Cheap to read."""
         return self._next_deadline_ms
 
     def _note_deadline(self, deadline_ms: int) -> None:
@@ -339,7 +339,7 @@ class CoordinatorRuntime(Generic[S]):
             self._next_deadline_ms = deadline_ms
 
     def tick(self, now_ms: int) -> None:
-        """Let every shard act on its deadlines. One that fails is logged and does not keep the others from theirs."""
+        """Let every shard act on its deadlines. An error of one is logged and does not prevent the others."""
         for context in list(self._contexts.values()):
             if context.state is not ShardState.ACTIVE:
                 continue
@@ -384,4 +384,4 @@ def _ignore() -> None:
 
 def _log_failure(code: ErrorCode) -> None:
     invariant(code != ErrorCode.NONE, "a failure has a code")
-    log.warning("A write of the coordinator's own failed with %s; it is tried again at its next occasion", code.name)
+    log.warning("A write of the coordinator's own failed with %s; it is retried on the next occasion", code.name)

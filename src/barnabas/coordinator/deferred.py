@@ -1,7 +1,7 @@
-"""An answer that may come later: the handle between a coordinator and the owner of the connection.
+"""An answer that may be completed later: the handle between a coordinator and the owner of the connection.
 
-It is not a future, and is not awaited. The consumer of the value registers one listener, called at once when
-the value already exists, which is the usual case.
+It is not a future, and is not awaited. The consumer of the value registers one listener, which is called immediately
+if the value already exists, which is the usual case.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Deferred(Generic[T]):
 
     @property
     def value(self) -> T:
-        invariant(self._value is not _PENDING, "read a deferred answer before it was given")
+        invariant(self._value is not _PENDING, "read a deferred answer before it was complete")
         return cast(T, self._value)
 
     def complete(self, value: T) -> None:
@@ -58,14 +58,14 @@ class Deferred(Generic[T]):
             listener(cast(T, self._value))
 
     def map(self, shape: Callable[[T], R]) -> Deferred[R]:
-        """Another answer, made of this one when it comes. Takes the place of its only listener."""
+        """Return another answer, computed from this one on completion. Uses up its only listener."""
         mapped: Deferred[R] = Deferred()
         self.on_complete(lambda value: mapped.complete(shape(value)))
         return mapped
 
 
 def gather(parts: Sequence[Deferred[T]]) -> Deferred[list[T]]:
-    """One answer made of several, complete when the last of them is."""
+    """Return one answer combined from several, complete when the last of them is."""
     whole: Deferred[list[T]] = Deferred()
     missing = len(parts)
 

@@ -1,8 +1,8 @@
 """Deadlines without a clock: a heap that its owner drives.
 
-Moving a timer to a later deadline, which is what every heartbeat does, costs no heap operation: the heap keeps the
-early entry, and when that entry comes due the timer is put back at its real deadline. So ``next_deadline_ms`` may
-be earlier than the next timer that fires, never later; a tick that fires nothing is normal.
+Every heartbeat moves a timer to a later deadline, without a heap operation: the heap keeps the early entry, and when
+that entry is due the timer is inserted again with its real deadline. So ``next_deadline_ms`` may be earlier than the
+next timer that fires, never later; a tick that fires nothing is normal.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ A = TypeVar("A")
 
 
 class Timer(Generic[A]):
-    """One deadline that can be moved or cancelled; ``action`` is what its owner does when it fires."""
+    """One deadline that can be moved or cancelled; its owner runs ``action`` when it fires."""
 
     __slots__ = ("action", "deadline_ms", "queued_at_ms")
 
@@ -25,7 +25,7 @@ class Timer(Generic[A]):
         self.action = action
         self.deadline_ms: int | None = None
         self.queued_at_ms: int | None = None
-        """Deadline of this timer's earliest heap entry, None while it has none."""
+        """The deadline of this timer's earliest heap entry, None while it has none."""
 
     @property
     def is_scheduled(self) -> bool:

@@ -1,4 +1,4 @@
-"""The results of changes to a resource's configs, in either of the two requests that change them."""
+"""The results of changes to a resource's configs, for both requests that change them."""
 
 from __future__ import annotations
 

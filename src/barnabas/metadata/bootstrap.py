@@ -2,7 +2,7 @@
 
 ``bootstrap.checkpoint`` holds them in every formatted directory; the first active controller writes them
 to the empty log. metadata.version comes first, the other finalized features follow by name, then SCRAM
-credentials. kraft.version is not among them: it is a control record of the quorum.
+credentials. kraft.version is not among them, because it is a control record of the quorum.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["bootstrap_records", "effective_levels", "metadata_version_of"]
 
 
 def effective_levels(metadata_version: MetadataVersion, overrides: Mapping[str, int] | None = None) -> dict[str, int]:
-    """The level of each feature, kraft.version included, with ``overrides`` taking precedence.
+    """Return the level of each feature, kraft.version included; ``overrides`` have precedence.
 
     Raises ValueError for an unknown feature, an unsupported level, or one that the release cannot carry.
     """
@@ -66,7 +66,7 @@ def bootstrap_records(
 
 
 def metadata_version_of(records: Sequence[object]) -> MetadataVersion:
-    """The level that bootstrap messages finalize; the oldest supported one if they name none."""
+    """Return the level that bootstrap messages finalize; the oldest supported one if they name none."""
     for record in records:
         if isinstance(record, FeatureLevelRecord) and record.name == METADATA_VERSION:
             return MetadataVersion(record.feature_level)

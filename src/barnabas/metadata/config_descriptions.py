@@ -1,11 +1,12 @@
-"""The settings of resources with the levels that they come from, as DescribeConfigs answers (KIP-133, KIP-226).
+"""Describes the settings of resources with their sources, as DescribeConfigs returns them (KIP-133, KIP-226).
 
-Topics, groups, client metrics, this node, its log levels and the default of all brokers; no node for another.
+Topics, groups, client metrics, this node, its log levels and the default of all brokers. A node does not describe
+another node.
 
 - A resource that is named twice is answered once, with the keys of both.
-- What the caller may not see comes last, and looks the same whether it exists or not.
-- Secrets, and settings of unknown meaning, come back as null.
-- Keys that don't exist are left out; no keys, or an empty list, mean all.
+- Resources that the caller may not describe are last, and look the same whether they exist or not.
+- Secrets, and settings of unknown meaning, are returned as null.
+- Keys that don't exist are omitted; null or an empty list of keys means all.
 - A resource of an unknown type fails alone (Kafka fails all of the request; clients take both).
 """
 
@@ -60,7 +61,7 @@ def describe_resources(
     request: DescribeConfigsRequest,
     denial: Callable[[ResourceType, str], ApiException | None],
 ) -> DescribeConfigsResponse:
-    """``denial`` says why the caller may not see the configs of a resource; None if it may."""
+    """``denial`` returns why the caller may not see the configs of a resource; None if it may."""
     answered: list[DescribeConfigsResult] = []
     denied: list[DescribeConfigsResult] = []
     described = _Described(with_synonyms=request.include_synonyms)
@@ -107,7 +108,7 @@ def _protected_by(resource: DescribeConfigsResource) -> ResourceType:
 
 
 class ResourceDescriber:
-    """Describes resources as one node sees them in an image; made anew for each request."""
+    """Describes resources as one node sees them in an image; created for each request."""
 
     def __init__(self, image: MetadataImage, node_id: int, static_configs: Mapping[str, str]) -> None:
         self._image = image
@@ -116,7 +117,7 @@ class ResourceDescriber:
         self._topics: TopicDescriber | None = None
 
     def describe(self, resource: DescribeConfigsResource) -> list[ConfigEntry]:
-        """Raises ApiException."""
+        """Raises ApiException if the resource can't be described."""
         kind, name, names = resource.resource_type, resource.resource_name, resource.configuration_keys
         if kind == ConfigResourceType.TOPIC:
             return self._topic(name, names)
@@ -150,7 +151,7 @@ class ResourceDescriber:
 
 
 def other_node_problem(own_id: int, resource: ConfigResource) -> ApiException | None:
-    """A node answers for itself and, but for its loggers, for the default of all brokers (the empty name)."""
+    """Check that the name is this node's or, except for loggers, the default of all brokers (the empty name)."""
     name = resource.name
     is_logger = resource.type == ConfigResourceType.BROKER_LOGGER
     if not name:
@@ -172,7 +173,7 @@ class _Described:
         self._with_synonyms = with_synonyms
         self._by_id: dict[int, DescribeConfigsResourceResult] = {}
         self._kept: list[ConfigEntry] = []
-        """An id may be reused when its object has been freed."""
+        """Keep the object: an id may be reused when its object has been freed."""
 
     def results(self, entries: Iterable[ConfigEntry]) -> list[DescribeConfigsResourceResult]:
         by_id = self._by_id

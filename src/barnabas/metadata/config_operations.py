@@ -1,7 +1,7 @@
 """Applies an operation of IncrementalAlterConfigs to the current value (KIP-339).
 
-A broker works it out to check its own settings before it forwards, the controller to decide. Start of APPEND and
-SUBTRACT is what is set on the resource, else the built-in default, never what a broker has in force.
+A broker computes it to check its own settings before it forwards, the controller to decide. APPEND and SUBTRACT start
+from the value that is set on the resource, else from the built-in default, never from a broker's effective value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class ConfigOperation(NamedTuple):
 
 
 def check_operations(operations: Iterable[ConfigOperation]) -> None:
-    """Raise ApiException for what makes no sense whatever the settings mean."""
+    """Raise ApiException for operations that are invalid for every setting."""
     operations = list(operations)
     names = [operation.name for operation in operations]
     if len(set(names)) != len(names):
@@ -49,7 +49,7 @@ def check_operations(operations: Iterable[ConfigOperation]) -> None:
 def changes_of(
     resource_type: int, operations: Iterable[ConfigOperation], current: Mapping[str, str]
 ) -> dict[str, str | None]:
-    """The new text of each setting that is named, None for one that is deleted. Raises ApiException."""
+    """Return the new text of each named setting, None for a deleted one. Raises ApiException."""
     changed: dict[str, str | None] = {}
     for operation in operations:
         after = _applied(resource_type, operation, current.get(operation.name))
@@ -85,9 +85,9 @@ def _applied(resource_type: int, operation: ConfigOperation, before: str | None)
 
 
 def _list_default(resource_type: int, name: str) -> str | None:
-    """The built-in default text of a setting that APPEND and SUBTRACT work on; None for any other setting.
+    """Return the built-in default text of a setting that supports APPEND and SUBTRACT; None for any other setting.
 
-    The lists of client metrics are not among them, in Kafka neither.
+    The lists of client metrics don't support them, as in Kafka.
     """
     if resource_type == ConfigResourceType.TOPIC:
         key = TOPIC_CONFIG_DEF.get(name)

@@ -1,4 +1,4 @@
-"""Which value of a setting is in force, and how a describe call explains it.
+"""Resolves which value of a setting is in force, and its sources for describe calls.
 
 The levels, highest precedence first: the resource's own override, the broker's dynamic settings, the dynamic default of
 all brokers, the node's file, the built-in default. A topic or group setting falls back to broker settings of other
@@ -6,7 +6,7 @@ names, and some settings have several names (``log.retention.ms``, ``.minutes``,
 dynamically hides the others, whatever their unit.
 
 Everything here is a pure function of ``BrokerLevels`` and the overrides, so that broker and controller, and a node in a
-test, explain alike. Values come out as text; secrets and settings of unknown meaning never do.
+test, return equal descriptions. Values are returned as text; those of secrets and unknown settings are never returned.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class ConfigEntry(NamedTuple):
     sensitive: bool
     read_only: bool
     synonyms: list[ConfigSynonym]
-    """Every level that says something, highest precedence first; drop them unless the caller asked."""
+    """Every level with a value, highest precedence first; drop them unless the caller requested them."""
 
 
 class BrokerLevels(NamedTuple):
-    """The text that each level of a broker's configuration gives, by setting name."""
+    """The texts of each level of a broker's configuration, by setting name."""
 
     static: Mapping[str, str]
     cluster: Mapping[str, str] = {}
@@ -76,10 +76,10 @@ _NO_LEVELS = BrokerLevels({})
 
 
 def effective_broker_values(levels: BrokerLevels) -> dict[str, ConfigValue]:
-    """The typed value of every broker setting that some level gives.
+    """Return the typed value of every broker setting that is set at some level.
 
-    Stored values that do not parse are left out one by one, as a node drops them with an error in its log: a bad
-    record must not keep a broker from starting.
+    Stored values that do not parse are omitted, as a node drops them with an error in its log: a bad record must not
+    prevent the start of a broker.
     """
     values: dict[str, ConfigValue] = {}
     for level in (levels.static, levels.cluster, levels.broker):
@@ -98,7 +98,7 @@ def effective_broker_values(levels: BrokerLevels) -> dict[str, ConfigValue]:
 
 
 class TopicDescriber:
-    """Describes topics of one broker: what they have in common is worked out once, for as many as are asked about."""
+    """Describes topics of one broker; their common part is computed once for all topics of a request."""
 
     def __init__(self, levels: BrokerLevels = _NO_LEVELS) -> None:
         defaults = topic_defaults(effective_broker_values(levels))
@@ -112,7 +112,7 @@ class TopicDescriber:
             self._inherited[name] = _entry(key, value, ConfigSource.TOPIC_CONFIG, {}, synonyms)
 
     def describe(self, overrides: Mapping[str, str], names: Iterable[str] | None = None) -> list[ConfigEntry]:
-        """The settings of a topic, sorted by name. ``names`` of None or nothing means all; unknown ones are left out.
+        """Return the settings of a topic, sorted by name. ``names`` None or empty means all; unknown names are omitted.
 
         A stored value that does not parse is not in force, so the inherited one is described.
         """
@@ -131,14 +131,14 @@ class TopicDescriber:
 def describe_topic_configs(
     overrides: Mapping[str, str], levels: BrokerLevels = _NO_LEVELS, *, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
-    """``TopicDescriber`` for a single topic."""
+    """Use ``TopicDescriber`` for a single topic."""
     return TopicDescriber(levels).describe(overrides, names)
 
 
 def describe_group_configs(
     overrides: Mapping[str, str], levels: BrokerLevels = _NO_LEVELS, *, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
-    """The settings of a group, sorted by name; a group need not exist to be described."""
+    """Return the settings of a group, sorted by name; a group need not exist to be described."""
     values = effective_broker_values(levels)
 
     def fallback(key: Setting) -> tuple[ConfigValue, list[ConfigSynonym]]:
@@ -155,14 +155,14 @@ def describe_group_configs(
 def describe_client_metrics_configs(
     overrides: Mapping[str, str], *, names: Iterable[str] | None = None
 ) -> list[ConfigEntry]:
-    """The settings of a client-metrics subscription, sorted by name."""
+    """Return the settings of a client-metrics subscription, sorted by name."""
     keys = [CLIENT_METRICS_CONFIG_DEF[name] for name in _selected(CLIENT_METRICS_CONFIG_DEF.visible_names, names)]
     source = ConfigSource.CLIENT_METRICS_CONFIG
     return [_overridable(key, overrides, source, lambda key: (key.default, [])) for key in keys]
 
 
 def describe_broker_configs(levels: BrokerLevels, *, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-    """All settings of the answering broker, sorted by name, those of unknown meaning included."""
+    """Return all settings of the answering broker, sorted by name, those of unknown meaning included."""
     values = effective_broker_values(levels)
     given = set(levels.static) | set(levels.cluster) | set(levels.broker)
     entries = []
@@ -174,7 +174,7 @@ def describe_broker_configs(levels: BrokerLevels, *, names: Iterable[str] | None
 
 
 def describe_default_broker_configs(levels: BrokerLevels, *, names: Iterable[str] | None = None) -> list[ConfigEntry]:
-    """The settings for all brokers alone (config resource BROKER with an empty name)."""
+    """Return only the settings for all brokers (config resource BROKER with an empty name)."""
     only = BrokerLevels({}, levels.cluster)
     values = effective_broker_values(only)
     entries = []
@@ -202,10 +202,10 @@ def _broker_entry(name: str, key: Setting | None, value: ConfigValue, levels: Br
 def _level_synonyms(
     primary: str, group: Sequence[str], levels: BrokerLevels, *, sensitive: bool
 ) -> list[ConfigSynonym]:
-    """The values of each level under each name of the group.
+    """Return the values of each level under each name of the group.
 
-    Values above the first one of ``primary`` itself are omitted, as in Kafka: it hides a listener's setting
-    from the description of the base setting, and makes a retention given in hours only look like the default.
+    Values above the first one of ``primary`` itself are omitted, as in Kafka. This hides a listener's setting from
+    the description of the base setting, and a retention that is set only in hours appears as the default.
     """
     found: list[ConfigSynonym] = []
     for level, source in _PRECEDENCE:

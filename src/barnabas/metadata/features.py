@@ -1,4 +1,4 @@
-"""The features of Kafka 4.3.1: their levels, what a release finalizes, and what depends on what.
+"""The features of Kafka 4.3.1: their levels, the levels that a release finalizes, and their dependencies.
 
 A feature's level 0 means "off" and is never stored. ``kraft.version`` is listed because nodes offer
 it, but its level lives in a control record of the log, not in a FeatureLevelRecord.
@@ -36,13 +36,13 @@ SHARE_VERSION = "share.version"
 STREAMS_VERSION = "streams.version"
 
 CONFIG_ENCRYPTION = "barnabas.config.encryption"
-"""Not a feature that is ever finalized: a node that can read encrypted configs says so in its registration.
+"""Never finalized: a node that can read encrypted configs offers this feature in its registration.
 
-Kafka's controllers keep the names of features that they don't know, and ask nothing of them.
+Kafka's controllers keep the names of unknown features, and require nothing of them.
 """
 
 NO_REPLICATION = "barnabas.no.replication"
-"""Likewise: a broker that says this can hold a partition alone, and neither follow nor be followed."""
+"""Likewise: a broker that offers this can only hold a partition as its sole replica, without followers."""
 
 
 class VersionRange(NamedTuple):
@@ -92,12 +92,12 @@ SUPPORTED_FEATURES: Mapping[str, VersionRange] = {
 
 
 def default_levels(metadata_version: MetadataVersion) -> dict[str, int]:
-    """The level of each feature that a cluster formatted at ``metadata_version`` starts with, zeros included."""
+    """Return the initial level of each feature in a cluster formatted at ``metadata_version``, zeros included."""
     return {name: feature.default_level(metadata_version) for name, feature in FEATURES.items()}
 
 
 def validate_dependencies(name: str, level: int, metadata_version: int) -> None:
-    """Raise ValueError if ``level`` of the feature cannot work at this metadata.version."""
+    """Raise ValueError if this metadata.version does not support ``level`` of the feature."""
     feature = FEATURES.get(name)
     if feature is None or level <= 0 or level > len(feature.needs):
         return

@@ -1,14 +1,14 @@
-"""Turns what the log commits into images and hands them to publishers.
+"""Builds images from committed records and passes them to publishers.
 
 Committed batches become a delta on the current image. A delta is published at the end of each call to
-``handle_commit`` (the caller groups as many batches as it has), but never inside a transaction: between
-BeginTransaction and EndTransaction records pile up aside, End lets them in, Abort drops them.
+``handle_commit`` (the caller groups as many batches as it has), but never inside a transaction: records after
+BeginTransaction are held back; EndTransaction applies them, AbortTransaction drops them.
 
 A snapshot replaces everything: it is loaded as a delta that also removes what it does not name, so that
 publishers see a change, not a restart.
 
 A record that cannot be applied is a fault. The loader raises InvariantViolated, keeps the last good image
-and takes nothing more: a node that went on would act on a state that no controller decided.
+and refuses further records: a node that continued would act on a state that no controller decided.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class CommittedBatch:
 
 
 class TransactionState:
-    """The transaction that the log is in, if any; ``receive`` says which records may be applied now."""
+    """The open transaction of the log, if any; ``receive`` returns the records that may be applied now."""
 
     __slots__ = ("_held", "begin_offset", "name")
 
@@ -68,7 +68,7 @@ class TransactionState:
         return self.begin_offset is not None
 
     def receive(self, record: Any, offset: int) -> Sequence[Any]:
-        """The records that take effect with this one, in order. A marker out of place is a fault."""
+        """Return the records that take effect with this one, in order. A misplaced marker is a fault."""
         kind = type(record)
         if kind is BeginTransactionRecord:
             invariant(not self.is_open, f"offset {offset} begins a transaction inside another")
@@ -86,7 +86,7 @@ class TransactionState:
 
 
 class MetadataLoader:
-    """``image`` is what was last published; a publisher that is installed later is brought up to it."""
+    """``image`` was published last; a publisher that is installed later receives it."""
 
     def __init__(self) -> None:
         self.image = MetadataImage.EMPTY
@@ -105,7 +105,7 @@ class MetadataLoader:
         return self._transaction.is_open
 
     def install(self, publisher: MetadataPublisher) -> None:
-        """Add a publisher; if an image exists already it gets that image at once, as a snapshot."""
+        """Add a publisher; if an image exists already, the publisher receives it immediately, as a snapshot."""
         if self._has_published:
             delta = _delta_from_nothing(self.image)
             publisher.publish(delta, self.image, LoaderManifest(self.image.provenance, is_snapshot=True))
@@ -127,7 +127,7 @@ class MetadataLoader:
             self._publish(is_snapshot=False)
 
     def handle_commit_in_steps(self, batches: Iterable[CommittedBatch]) -> Iterator[None]:
-        """The same as ``handle_commit``; what takes long is done in steps, between which others are served.
+        """As ``handle_commit``, in steps, between which other work is served.
 
         The image is the one from before until it is published.
         """
@@ -142,7 +142,7 @@ class MetadataLoader:
             yield from self._publish_in_steps(is_snapshot=False)
 
     def load_snapshot(self, records: Iterable[object], provenance: MetadataProvenance, byte_count: int = 0) -> None:
-        """Replace the state by a snapshot's; ``provenance`` comes from its name and its header."""
+        """Replace the state by a snapshot's; ``provenance`` is from its name and its header."""
         for _ in self.load_snapshot_in_steps(records, provenance, byte_count):
             pass
 

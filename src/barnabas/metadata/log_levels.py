@@ -1,8 +1,8 @@
-"""The levels of this process's loggers, as the config resource BROKER_LOGGER shows and changes them (KIP-412).
+"""Shows and changes the levels of this process's loggers, for the config resource BROKER_LOGGER (KIP-412).
 
-Loggers have the names that log lines end with (``barnabas.network.listener``); any name above one works for all below
-it, and ``root`` stands for all. Kafka's names work, too (``logger_aliases``). Levels are Kafka's words. A change holds
-until the node stops: nothing is stored.
+Loggers have the names at the end of log lines (``barnabas.network.listener``). A name applies to all loggers below it,
+and ``root`` applies to all. Kafka's names are accepted too (``logger_aliases``). Levels have Kafka's names. A change is
+not stored: it is in force until the node stops.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LEVELS = {
 
 
 def log_levels(names: Iterable[str] | None = None) -> list[tuple[str, str]]:
-    """The level in force of every logger, sorted by name. ``names`` of None or nothing means all."""
+    """Return the effective level of every logger, sorted by name. ``names`` None or empty means all."""
     wanted = set(names or ())
     known = _known()
     shown = {name for name in wanted if name in known or logger_for(name)} if wanted else known | LOGGER_ALIASES.keys()
@@ -62,7 +62,7 @@ def alter_log_levels(operations: Sequence[ConfigOperation], *, who: Principal, v
 
 
 def _logger_name(name: str, known: set[str]) -> str:
-    """The logger's name here. ``kafka`` exists here, too, above the loggers of requests and audit, and means all."""
+    """Return the logger's name here. ``kafka``, which is also above the loggers of requests and audit, means all."""
     return name if name in known and name not in LOGGER_ALIASES else logger_for(name) or name
 
 
@@ -73,7 +73,7 @@ def _told(operation: ConfigOperation, known: set[str]) -> str:
 
 
 def _known() -> set[str]:
-    """Loggers, and the names between them that nothing has been logged under yet."""
+    """Return loggers, and the names between them that were not used for logging yet."""
     return {ROOT, *logging.root.manager.loggerDict}
 
 
@@ -88,7 +88,7 @@ def _level_of(name: str) -> str:
 def _problem(operation: ConfigOperation, known: set[str]) -> ApiException | None:
     if operation.op not in (OpType.SET, OpType.DELETE):
         kind = OpType(operation.op).name
-        return ApiException(ErrorCode.INVALID_REQUEST, f"{kind} is not for log levels ({operation.name})")
+        return ApiException(ErrorCode.INVALID_REQUEST, f"{kind} is not supported for log levels ({operation.name})")
     if operation.name not in known and logger_for(operation.name) is None:
         return ApiException(
             ErrorCode.INVALID_CONFIG, f"Logger {operation.name} does not exist!{_hint(operation, known)}"

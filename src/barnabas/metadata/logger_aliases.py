@@ -1,7 +1,7 @@
-"""Kafka's names of loggers, and the loggers here that stand for them.
+"""Kafka's names of loggers, and the corresponding loggers here.
 
-Operators and runbooks know ``kafka.server.KafkaApis``. An exact name is listed as a logger of the broker; any other
-class or package below one of the packages stands for the same logger as the package.
+Operators and runbooks use names like ``kafka.server.KafkaApis``. An exact name is listed as a logger of the broker; any
+other class or package below one of the packages means the same logger as the package.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _TOO_WIDE = frozenset({"kafka", "org.apache.kafka"})
 
 
 def logger_for(name: str) -> str | None:
-    """The logger here that a name of Kafka's stands for; None for a name that Kafka cannot have."""
+    """Return the logger here for a name of Kafka's; None for a name that Kafka cannot have."""
     if name in LOGGER_ALIASES:
         return LOGGER_ALIASES[name]
     above = name

@@ -1,4 +1,4 @@
-"""The levels of ``metadata.version``: what each one allows to be written.
+"""The levels of ``metadata.version``, and the records that each one allows.
 
 A reader that meets a record it does not know stops, so a writer never writes above the finalized
 level. Level 7 (3.3-IV3) is the oldest that this release reads and 30 (4.3-IV0) the newest that is
@@ -49,7 +49,7 @@ class MetadataVersion(IntEnum):
 
     @property
     def did_metadata_change(self) -> bool:
-        """Whether this level brought records that an older reader would lose."""
+        """Whether this level added records that an older reader would lose."""
         return self in _LEVELS_WITH_A_METADATA_CHANGE
 
     @property
@@ -101,7 +101,7 @@ class MetadataVersion(IntEnum):
 
     @classmethod
     def from_version_string(cls, text: str) -> "MetadataVersion":
-        """Read ``4.3-IV0``, or ``4.3`` (also ``4.3.1``) for the newest stable level of that release.
+        """Parse ``4.3-IV0``, or ``4.3`` (also ``4.3.1``) for the newest stable level of that release.
 
         Raises ValueError for a release that is unknown, too old, or not stable yet.
         """

@@ -1,16 +1,16 @@
-"""An immutable mapping whose changed copies share what did not change.
+"""An immutable mapping whose changed copies share unchanged parts.
 
-An image must be a value: a reader that holds one sees the same cluster until it lets go. Copying a
+An image must be a value: a reader that holds one sees the same cluster until it drops it. Copying a
 dict of all topics for each new topic would make ten thousand creations quadratic, so the entries
 are spread over buckets. A change copies the row of buckets and only those buckets that are touched.
-A bucket has some tens of entries: a hundred changes at once copy a hundred small buckets, and not the
+A bucket has some tens of entries: a hundred changes together copy a hundred small buckets, and not the
 whole map. Beyond 250,000 entries buckets grow with the row, so that copying the row costs O(sqrt(n)) pointers
 (some microseconds at 100,000 entries). A lookup is one hash, one index and one dict probe.
 
-A map that outgrows its row gets one that is twice as long, in which each old bucket stands twice: at its index and at
-the one half a row further. Both hold the same dict until one of them changes; then it is split. So growing costs a row,
-and never a pass over all entries. A bucket that stands twice has entries of both places, and readers of whole buckets
-pass over those of the other.
+A map that outgrows its row receives one that is twice as long, in which each old bucket occurs twice: at its index and
+half a row further. Both places hold the same dict until one of them changes; then it is split. So growing costs a row,
+and never a pass over all entries. A bucket that occurs twice has entries of both places, and readers of whole buckets
+skip those of the other place.
 
 The order of iteration is not defined. Users that need an order (a snapshot, an election) sort.
 """
@@ -49,7 +49,7 @@ class PersistentMap(Generic[K, V]):
 
     @classmethod
     def of(cls, items: Iterable[tuple[K, V]], count: int) -> "PersistentMap[K, V]":
-        """A map of so many items, made without a dict of all of them; the last one with a key wins."""
+        """Build a map of ``count`` items without a dict of all of them; the last item with a key wins."""
         result: PersistentMap[K, V] = cls()
         result._fill(items, count)
         return result
@@ -94,11 +94,11 @@ class PersistentMap(Generic[K, V]):
             yield from bucket.items()
 
     def buckets(self) -> Iterator[Mapping[K, V]]:
-        """All entries in small pieces."""
+        """Yield all entries in small pieces."""
         return map(self._bucket, range(len(self._buckets)))
 
     def _bucket(self, index: int) -> Mapping[K, V]:
-        """The entries that belong at this index."""
+        """Return the entries that belong at this index."""
         buckets = self._buckets
         bucket = buckets[index]
         if not bucket or buckets[index ^ (len(buckets) >> 1)] is not bucket:
@@ -122,7 +122,7 @@ class PersistentMap(Generic[K, V]):
         return f"PersistentMap({dict(self.items())!r})"
 
     def updated(self, entries: Mapping[K, V], removed: Iterable[K] = ()) -> "PersistentMap[K, V]":
-        """The map without ``removed``, then with ``entries`` put in; this one stays as it is."""
+        """Return the map without ``removed``, then with ``entries`` added; this map is unchanged."""
         row = _row_for(self._size + len(entries), len(self._buckets))
         buckets = self._buckets * (row // len(self._buckets))
         mask = row - 1
@@ -142,7 +142,7 @@ class PersistentMap(Generic[K, V]):
         return _raw(buckets, mask, size)
 
     def keys_not_shared_with(self, older: "PersistentMap[K, V]") -> Iterator[K]:
-        """The keys of all entries that are not in ``older``, and some of those that are.
+        """Yield the keys of all entries that are not in ``older``, and some of those that are.
 
         Unchanged nodes are not visited; that costs O(sqrt(n)) while neither grew much.
         """
@@ -155,7 +155,7 @@ class PersistentMap(Generic[K, V]):
 
 
 def _owned(buckets: list[dict[K, V]], index: int, owned: set[int]) -> dict[K, V]:
-    """The bucket, which no other map has from now on; one that stands twice is split."""
+    """Return the bucket, no longer shared with another map; one that occurs twice is split."""
     bucket = buckets[index]
     if index in owned:
         return bucket
@@ -184,10 +184,10 @@ def _row_for(count: int, row: int) -> int:
 
 
 def in_order(keyed: PersistentMap[K, Any]) -> Iterator[K]:
-    """The keys, sorted; those of a large map are sorted bucket by bucket only.
+    """Yield the keys, sorted; those of a large map are only sorted bucket by bucket.
 
-    A sort can't be interrupted, and one of 200,000 keys takes a tenth of a second. Keys requested one by one may be
-    taken from this bit by bit.
+    A sort can't be interrupted, and one of 200,000 keys takes a tenth of a second. This iterator can be consumed in
+    steps.
     """
     if len(keyed) <= _SORTED_MAX:
         yield from sorted(keyed)  # type: ignore[type-var]

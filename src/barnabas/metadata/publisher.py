@@ -1,4 +1,4 @@
-"""The port through which an image reaches its publishers."""
+"""The port of publishers, which receive each new image."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["LoaderManifest", "MetadataPublisher", "published_in_steps"]
 
 
 class LoaderManifest(NamedTuple):
-    """Where a publication comes from: some committed batches, or a snapshot that replaced everything."""
+    """The origin of a publication: some committed batches, or a snapshot that replaced everything."""
 
     provenance: MetadataProvenance
     is_snapshot: bool
@@ -22,11 +22,11 @@ class LoaderManifest(NamedTuple):
 class MetadataPublisher(Protocol):
     """Called in order, once per publication, by the loader that it was installed in.
 
-    ``new_image`` is complete when the call is made; ``delta`` says what differs from the image of the
-    previous call. A publisher that joins late gets everything as one snapshot delta from an empty image.
+    ``new_image`` is complete when the call is made; ``delta`` has the differences from the image of the
+    previous call. A publisher that joins late receives everything as one snapshot delta from an empty image.
 
     A publisher whose work grows with the changes also has ``publish_in_steps``, an iterator that does the same and
-    lets others be served between its steps. The next publication comes after its end.
+    lets other work run between its steps. The next publication follows after its end.
     """
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None: ...

@@ -1,8 +1,8 @@
-"""How much of a quota is used up: a rate over sliding windows, and a bucket of tokens. Kafka's arithmetic.
+"""Measures the use of a quota: a rate over sliding windows, and a token bucket. The arithmetic is Kafka's.
 
 A rate is counted in samples of one window each. The time that it is divided by is at least that of all windows but one,
-so that an idle client may send a burst before being slowed down. How long to wait is when the rate would be back at the
-limit if nothing more came.
+so that an idle client may send a burst before being slowed down. The throttle time is the time until the rate would be
+at the limit again without further requests.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class WindowedRate:
         return round((rate - limit) / limit * elapsed_ms) if rate > limit else 0
 
     def _counted_ms(self, elapsed_ms: int) -> int:
-        """The time by which the total is divided, when the oldest sample is ``elapsed_ms`` old."""
+        """Return the divisor of the total, when the oldest sample is ``elapsed_ms`` old."""
         missing = max(self._count - 1 - elapsed_ms // self._window_ms, 0)
         return max(elapsed_ms + missing * self._window_ms, 1)
 
@@ -60,7 +60,7 @@ class WindowedRate:
 
 
 class SimpleRate(WindowedRate):
-    """Counts from the oldest sample on, one window at least: nothing may be saved up for a burst."""
+    """Counts from the oldest sample on, one window at least: idle time does not allow a burst."""
 
     __slots__ = ()
 
@@ -91,7 +91,7 @@ class TokenBucket:
 
 
 def still_used(rates: dict[K, WindowedRate], now_ms: int) -> dict[K, WindowedRate]:
-    """Those that hold something, or none if that is most of them.
+    """Return the non-empty ones, or none if most of them are not empty.
 
     Otherwise a client that invents names would cause a scan of all of them for each new one.
     """

@@ -1,6 +1,6 @@
 """Finds the client quota that applies to a user and a client id, and the clients that share it.
 
-Eight levels, as in Kafka (KIP-55), the first that is set counts:
+Eight levels, as in Kafka (KIP-55); the first that is set applies:
 
 1. the user with the client id, 2. the user with the default client, 3. the user,
 4. the default user with the client id, 5. the default user with the default client, 6. the default user,
@@ -24,12 +24,12 @@ _Share = tuple[str | None, str | None]
 
 class Quota(NamedTuple):
     share: _Share
-    """Those with the same share it: the user, the client id, or both; the other is None."""
+    """The key of clients that share a quota: the user, the client id, or both; the other is None."""
     limit: float
 
 
 class QuotaLevels:
-    """The quotas of one key (``producer_byte_rate`` ...) out of an image."""
+    """The quotas of one key (``producer_byte_rate`` ...) in an image."""
 
     __slots__ = ("_of_clients", "_of_pairs", "_of_users")
 

@@ -1,8 +1,8 @@
 """An image as records, in the order in which a snapshot holds them.
 
 metadata.version comes first; then the other features, brokers, controllers, each topic followed by its
-partitions, configs, client quotas, producer ids, ACLs, SCRAM credentials, delegation tokens. There are no
-removals, no NoOps and no transaction markers. Inside each group we sort, so that equal images make equal
+partitions, configs, client quotas, producer ids, ACLs, SCRAM credentials, delegation tokens. A snapshot has neither
+removals nor NoOps nor transaction markers. Each group is sorted, so that equal images lead to equal
 snapshots.
 """
 
@@ -36,14 +36,14 @@ def write_image(image: MetadataImage, writer: RecordWriter) -> None:
 
 
 def records_of(image: MetadataImage, metadata_version: MetadataVersion | None = None) -> list[ApiMessageAndVersion]:
-    """The records of a snapshot, at the image's own metadata.version unless another is given."""
+    """Return the records of a snapshot, by default at the image's own metadata.version."""
     writer = RecordWriter(image.features.metadata_version_or_throw() if metadata_version is None else metadata_version)
     write_image(image, writer)
     return writer.records
 
 
 def pieces_of(records: list[ApiMessageAndVersion]) -> Iterator[Sequence[ApiMessageAndVersion]]:
-    """The records, some at a time, which leave the list: to free 400,000 at once can't be interrupted."""
+    """Yield the records, some at a time, and remove them from the list: freeing 400,000 can't be interrupted."""
     records.reverse()
     while records:
         piece = records[: -_RECORDS_A_PIECE - 1 : -1]
@@ -54,7 +54,7 @@ def pieces_of(records: list[ApiMessageAndVersion]) -> Iterator[Sequence[ApiMessa
 def image_from_records(
     records: Iterable[object], provenance: MetadataProvenance, base: MetadataImage = MetadataImage.EMPTY
 ) -> MetadataImage:
-    """The image that a snapshot with these messages describes, whatever ``base`` held before."""
+    """Return the image that a snapshot with these messages describes, whatever ``base`` held before."""
     delta = MetadataDelta(base, is_snapshot=True)
     for record in records:
         delta.replay(record)

@@ -1,6 +1,6 @@
-"""Where brokers disagree about the settings of a topic that has none of its own, because their files differ.
+"""Finds differences between brokers' default settings of topics, because their files differ.
 
-A topic behaves by the broker that leads it, and is described by the broker that is asked.
+A topic without its own settings behaves by those of its leader, and is described by the broker that answers.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class TopicDefaultDifference(NamedTuple):
 
 
 def static_settings(described: Sequence[DescribeConfigsResourceResult]) -> dict[str, str]:
-    """The settings of a broker's file, taken from a DescribeConfigs answer with synonyms."""
+    """Return the settings of a broker's file, from a DescribeConfigs response with synonyms."""
     return {
         synonym.name: synonym.value
         for config in described
@@ -41,7 +41,7 @@ def static_settings(described: Sequence[DescribeConfigsResourceResult]) -> dict[
 
 
 def topic_default_differences(own: Mapping[str, str], other: Mapping[str, str]) -> list[TopicDefaultDifference]:
-    """The differences between two files, each given as its settings."""
+    """Return the differences between the settings of two files."""
     ours, theirs = _texts(own), _texts(other)
     return [
         TopicDefaultDifference(name, tuple(word for word, _ in TOPIC_SYNONYMS[name]), ours[name], theirs[name])

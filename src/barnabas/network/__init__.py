@@ -1,1 +1,1 @@
-"""Sockets, frames and the way of a request from its bytes to its handler and back."""
+"""Sockets, frames, and the path of a request from its bytes to its handler and back."""

@@ -5,9 +5,9 @@
     @handles(ApiKey.DELETE_RECORDS, acl=(AclRule(ResourceType.TOPIC, AclOperation.DELETE),))
     def handle_delete_records(broker, request, access): ...
 
-A handler gets the server object, the decoded request and ``Access``: the only way to ask for a decision, and it
-answers only what the module declared. A handler returns the response, or an awaitable of it when it must wait,
-or None when the request has no answer.
+A handler receives the server object, the decoded request and ``Access``. ``Access`` is the only way to request a
+decision, and allows only the operations that the module declared. A handler returns the response, or an awaitable of
+it if it must wait, or None if the request has no response.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Reader(Protocol):
 
 
 class AclRule(NamedTuple):
-    """A right that an API may ask for (reference: acl-matrix)."""
+    """An operation on a resource type that an API may check (reference: acl-matrix)."""
 
     resource_type: ResourceType
     operation: AclOperation
@@ -55,9 +55,9 @@ class AclRule(NamedTuple):
 class Access:
     """Decides a request's access and reports decisions to the audit. Created for each request.
 
-    ``log_if_denied`` and ``log_if_allowed`` are False where a question only filters or is a first try: then no client
-    attempted anything (acl-matrix: logging flags). ``references`` is how often the request names the resource; a
-    handler asks once per resource, not once per partition.
+    ``log_if_denied`` and ``log_if_allowed`` are False where a check only filters or is a first attempt: then the client
+    did not attempt the access (acl-matrix: logging flags). ``references`` is the number of times the request names the
+    resource; a handler checks once per resource, not once per partition.
     """
 
     __slots__ = ("_rules", "authorizer", "context")
@@ -115,7 +115,7 @@ class Access:
         log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> set[str]:
-        """Those of ``names`` that are allowed; each name is decided once."""
+        """Return the allowed ones of ``names``; each name is decided once."""
         return {
             name
             for name, references in Counter(names).items()
@@ -132,7 +132,7 @@ class Access:
     def allowed_in_order(
         self, resource_type: ResourceType, operation: AclOperation, names: Sequence[str], *, is_listing: bool = False
     ) -> Sequence[str]:
-        """Those of ``names`` that are allowed, in their order; ``names`` itself when all are.
+        """Return the allowed ones of ``names``, in their order; ``names`` itself if all are allowed.
 
         Single names are not reported to the audit. A requested listing is, as one access to any of them.
         """
@@ -158,11 +158,11 @@ class Access:
             )
 
     def denial(self, operation: AclOperation, resource_type: ResourceType, name: str) -> str:
-        """The message for the caller: ``User:billing lacks WRITE on Topic:orders``."""
+        """Return the message for the caller: ``User:billing lacks WRITE on Topic:orders``."""
         return denial_text(self.context, operation, resource_type, name)
 
     def denied(self, operation: AclOperation, resource_type: ResourceType, name: str = CLUSTER_NAME) -> ApiException:
-        """``denial`` with the error code of the resource type."""
+        """Return ``denial`` with the error code of the resource type."""
         return denial_error(self.context, operation, resource_type, name)
 
     def require_on_cluster(self, operation: AclOperation) -> None:
@@ -171,7 +171,7 @@ class Access:
             raise self.denied(operation, ResourceType.CLUSTER)
 
     def operations_on(self, resource_type: ResourceType, name: str) -> int:
-        """Bits of the operations that the caller has on the resource (KIP-430)."""
+        """Return the operations that the caller may perform on the resource, as bits (KIP-430)."""
         return self.authorizer.authorized_operations(self.context, resource_type, name)
 
     def operations_on_all(self, resource_type: ResourceType, names: Sequence[str]) -> Sequence[int]:
@@ -180,7 +180,7 @@ class Access:
 
 
 class ApiHandler:
-    """A handler with what it declared. ``on_error`` builds the response for an ApiException that it raised."""
+    """A handler with its declaration. ``on_error`` builds the response for an ApiException that it raised."""
 
     __slots__ = ("acl", "api_key", "function", "on_error", "read", "request_type", "response_type")
 
@@ -192,7 +192,7 @@ class ApiHandler:
         on_error: Callable[[Any, ApiException], Message] | None,
         check: Callable[[Any], None] | None = None,
     ) -> None:
-        """``check`` raises DecodeError for a body that decodes and that Kafka's request class refuses all the same."""
+        """``check`` raises DecodeError for a body that can be decoded but that Kafka's request class refuses."""
         self.api_key = api_key
         self.acl = acl
         self.function = function
@@ -207,7 +207,7 @@ class ApiHandler:
 
     def _top_level_error(self, request: Message, error: ApiException) -> Message:
         response: Any = self.response_type()
-        invariant(hasattr(response, "error_code"), f"{self.api_key.name} needs an on_error of its own")
+        invariant(hasattr(response, "error_code"), f"{self.api_key.name} needs its own on_error")
         response.error_code = int(error.code)
         if hasattr(response, "error_message"):
             response.error_message = error.message

@@ -1,12 +1,12 @@
-"""SASL on a connection: hands frames to the authenticator until the client has logged in, then watches the session.
+"""SASL on a connection: passes frames to the authenticator until the client has logged in, then checks the session.
 
 - Until then a token may have ``sasl.server.max.receive.size`` bytes and other frames
   ``barnabas.request.max.bytes.before.login``, and there is a deadline for all of it together.
 - A failure is answered only after ``connection.failed.authentication.delay.ms``, and then the connection closes:
-  guessing passwords is slow. Meanwhile nothing more is read, and nothing else on the node waits.
+  guessing passwords is slow. Meanwhile the connection is not read, and no other connection waits.
 - A session that has expired ends with the next request that is not a re-authentication (KIP-368).
 
-Failures are counted by mechanism; the listener says some of them in the log (``network.refusal_log``).
+Failures are counted by mechanism; the listener logs some of them (``network.refusal_log``).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ConnectionSecurity(Protocol):
 
 
 class Authentication:
-    """Stands between a connection and its listener's processor, before and after the login."""
+    """Processes frames between a connection and its listener's processor, before and after the login."""
 
     __slots__ = (
         "_authenticator",
@@ -91,7 +91,7 @@ class Authentication:
         return self._connection.mechanism is None
 
     def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:
-        """Take the place of the listener's processor."""
+        """Process a frame instead of the listener's processor."""
         if self._authenticator.is_pending:
             return self._advance(bytes(frame))
         if self._expires_at is not None:
@@ -110,7 +110,7 @@ class Authentication:
             self._deadline = None
 
     def refuse(self, reason: str) -> None:
-        """End an authentication that goes wrong below the frames."""
+        """End an authentication that fails below the level of frames."""
         self._failed(reason, None, "", is_reauthentication=False)
 
     # --- PeerServices
@@ -121,7 +121,7 @@ class Authentication:
         except CloseConnection:
             return None
         if isinstance(answer, Coroutine):
-            answer.close()  # Nothing that takes long is done before a login.
+            answer.close()  # Work that takes long is not done before a login.
         return b"".join(answer) if isinstance(answer, list) else None
 
     def principal_of(self, mechanism: str, authorization_id: str, token_owner: Principal | None) -> Principal:
@@ -137,7 +137,7 @@ class Authentication:
         )
         principal = session_principal(self._security.principal_builder, context)
         if token_owner is not None:
-            check_principal(token_owner)  # A builder of one's own may have made something else of the name.
+            check_principal(token_owner)  # A custom builder may have changed the name.
             return token_owner._replace(token_authenticated=True)
         return principal
 

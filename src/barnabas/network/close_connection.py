@@ -1,7 +1,7 @@
-"""How a handler says that a connection has to close."""
+"""The exception by which a handler closes a connection."""
 
 __all__ = ["CloseConnection"]
 
 
 class CloseConnection(Exception):
-    """The peer broke the protocol: the reason is logged with the peer's name and the connection closes."""
+    """The peer violated the protocol: the reason is logged with the peer's name and the connection closes."""

@@ -1,11 +1,11 @@
-"""One client connection: frames in, answers out in request order.
+"""One client connection: frames in, responses out in request order.
 
-Requests of a connection are handled one after the other, as Kafka does: while one waits (a long poll, a join),
-the next ones stay queued and the socket is not read. Handlers run inline; only one that really waits becomes
-a task. A client that does not read its answers is not read either, and what it did not read yet of a large answer
-stays where it is (in a mapped segment) instead of being copied for it.
+Requests of a connection are handled one after the other, as in Kafka: while one waits (a long poll, a join), the next
+ones stay queued and the socket is not read. Handlers run inline; only a handler that waits becomes a task. If a client
+does not read its responses, its requests are not read either. The unread part of a large response stays where it is (in
+a mapped segment) instead of being copied.
 
-On a listener with SASL the frames go to ``network.authentication`` first; nothing is served before authentication.
+On a listener with SASL ``network.authentication`` receives the frames first; nothing is served before authentication.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Answer = list[bytes | memoryview] | None
 
 class RequestProcessor(Protocol):
     def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:
-        """Answer one request; raises CloseConnection when the peer cannot be answered."""
+        """Answer one request; raises CloseConnection if it cannot be answered."""
         ...
 
 
@@ -192,7 +192,7 @@ class Connection(asyncio.BufferedProtocol):
         is_waiting = self._is_in_rotation or account.is_overdrawn(started)
         end_of_turn = started + TURN_S
         is_first = True
-        # Pipelined requests that came together are answered in one write: a system call costs more than a request.
+        # Pipelined requests that arrived together are answered in one write: a system call costs more than a request.
         self._corked = []
         try:
             for frame in self._reader.received(nbytes):
@@ -257,7 +257,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.set_write_buffer_limits(high=_WRITE_BUFFER_HIGH)
 
     def end_after(self, delay_s: float, answer: bytes | None) -> None:
-        """Read no more; after the delay send the answer, if there is one, and close.
+        """Stop reading; after the delay send the answer, if any, and close.
 
         A client that does not read the answer within some seconds is cut off: a graceful close waits for the peer.
         """
@@ -286,7 +286,7 @@ class Connection(asyncio.BufferedProtocol):
         except CloseConnection as error:
             self._refuse(str(error))
         except Exception:
-            log.exception("request from %s failed in a way that it should not; closing the connection", self.peer)
+            log.exception("request from %s failed unexpectedly; closing the connection", self.peer)
             self.abort()
         else:
             if type(answer) is list:
@@ -303,7 +303,7 @@ class Connection(asyncio.BufferedProtocol):
             self._refuse(str(error))
             return
         except Exception:
-            log.exception("request from %s failed in a way that it should not; closing the connection", self.peer)
+            log.exception("request from %s failed unexpectedly; closing the connection", self.peer)
             self.abort()
             return
         self._busy = self._resting is not None
@@ -340,7 +340,7 @@ class Connection(asyncio.BufferedProtocol):
                 return
 
     def _continue(self) -> None:
-        """Go on with the requests that came meanwhile: at once, or in the rotation when they are too many."""
+        """Continue with the requests that arrived meanwhile: immediately, or in the rotation if they are too many."""
         if self._is_in_rotation:
             return
         if self._frames and not self._account.is_overdrawn(started := self._loop.time()):
@@ -363,7 +363,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.resume_reading()
 
     def rest(self, seconds: float) -> None:
-        """The request that is being answered is the last one for so long; meanwhile nothing is read either."""
+        """Mute the connection for so long after the current request; meanwhile it is not read either."""
         if self._transport is None or self._closing:
             return
         if self._resting is not None:
@@ -376,7 +376,7 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def wake(self) -> None:
-        """Rest no longer."""
+        """End the mute time."""
         if self._resting is not None:
             self._resting.cancel()
             self._rested()
@@ -388,7 +388,7 @@ class Connection(asyncio.BufferedProtocol):
         self._continue()
 
     def send(self, parts: Sequence[bytes | memoryview]) -> None:
-        """Write one frame; large parts are handed to the transport without being copied."""
+        """Write one frame; large parts are passed to the transport without a copy."""
         transport = self._transport
         if transport is None or self._closing:
             return
@@ -434,14 +434,14 @@ class Connection(asyncio.BufferedProtocol):
         if corked and self._transport is not None:
             self._transport.write(corked[0] if len(corked) == 1 else b"".join(corked))
 
-    # --- endings
+    # --- closing
 
     def _refuse(self, reason: str) -> None:
         self._owner.broke_protocol(self, reason)
         self.close()
 
     def close(self) -> None:
-        """Close after what was answered has left."""
+        """Close after all written responses have been sent."""
         self._uncork()
         self._closing = True
         if self._transport is not None and not self._unsent:

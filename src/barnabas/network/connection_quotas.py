@@ -1,10 +1,13 @@
-"""Limits connections and the rate of new ones: of all listeners together, of one listener, of one address.
+"""Limits connections and the rate of new ones: for all listeners together, for a listener, and for an address.
 
-As in Kafka (KIP-402, KIP-612): a connection beyond ``max.connections.per.ip`` is closed at once; one that exceeds the
-rate of its address is closed after a delay, so that reconnecting is not faster. When ``max.connections`` are open, or
-all of them together come faster than ``max.connection.creation.rate``, new connections wait: Kafka leaves them in the
-system's queue, here they are accepted and not read. The listener between brokers does not wait for the connections of
-others: when it needs one, the connection of another listener that was idle for longest is closed.
+The rules are Kafka's (KIP-402, KIP-612):
+
+- A connection beyond ``max.connections.per.ip`` is closed immediately.
+- One that exceeds the rate of its address is closed after a delay, so that reconnecting is not faster.
+- When ``max.connections`` are open, or connections are created faster than ``max.connection.creation.rate``, new ones
+  wait: Kafka leaves them in the system's queue, here they are accepted and not read.
+- The inter-broker listener does not wait for connections of other listeners: if it needs one, the connection of another
+  listener that was idle for longest is closed.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ class ListenerCaps(NamedTuple):
 
 
 class ConnectionCaps(NamedTuple):
-    """The settings; ``by_listener`` has those that were given for one listener."""
+    """The settings; ``by_listener`` has those of single listeners."""
 
     connections_max: int = UNLIMITED
     creation_rate: int = UNLIMITED
@@ -74,7 +77,7 @@ class ConnectionQuotas:
     # --- limits, also while running
 
     def follow(self, caps: ConnectionCaps) -> None:
-        """Apply new limits. Open connections stay; waiting connections that are now allowed go on."""
+        """Apply new limits. Open connections stay; waiting connections that are now allowed continue."""
         self._caps = caps
         self._let_in(len(self._waiting))
 
@@ -88,7 +91,7 @@ class ConnectionQuotas:
     # --- connections
 
     def opened(self, listener: str, connection: Connection) -> str | None:
-        """Why it is to be closed at once; None if not. It may have to wait all the same."""
+        """Return why to close the connection immediately; None to keep it, although it may have to wait."""
         host = connection.peer_host
         now_s = self._now_s()
         if self._has_slot(listener):
@@ -111,7 +114,7 @@ class ConnectionQuotas:
         return None
 
     def closed(self, listener: str, connection: Connection) -> None:
-        """A connection that was never counted may end too."""
+        """Uncount a connection; one that was never counted may end too."""
         found = self._open.get(listener, {})
         if connection not in self._waiting and connection not in found:
             return
@@ -163,7 +166,7 @@ class ConnectionQuotas:
     # --- rates
 
     def _over_ip_rate(self, host: str, now_s: float) -> float:
-        """How long a connection too many is kept before it is closed. It does not count."""
+        """Return how long to keep an excess connection before it is closed. It is not counted."""
         limit = self._ip_limits.get(host, self._ip_default)
         if limit is None:
             return 0.0
@@ -180,7 +183,7 @@ class ConnectionQuotas:
         return min(throttle_ms, self._window_ms) / 1000
 
     def _creation_delay_s(self, listener: str, now_s: float) -> float:
-        """Connections are let in one after the other; each may have to wait for a window at most."""
+        """Connections are admitted one after the other; each waits for a window at most."""
         limits = ((None, self._caps.creation_rate), (listener, self._caps.of(listener).creation_rate))
         now_ms, throttle_ms = int(now_s * 1000), 0
         for name, limit in limits:

@@ -1,8 +1,8 @@
 """Shares long work fairly between its owners: an owner with much work waits for its own work.
 
-``FairThreads`` is for work that needs nothing of the loop (decoding, checking batches), ``FairTurns`` for what has to
-happen on the loop: one at a time, and after each a pause in proportion, so that short requests of others always find
-room. Both serve owners in turn. Work that was cancelled before its turn, because its client disconnected, never begins.
+``FairThreads`` is for work that does not need the loop (decoding, checking batches). ``FairTurns`` is for work on the
+loop: one at a time, each followed by a proportional pause, so that short requests of other clients are served. Both
+serve owners in turn. Work that was cancelled before its turn, because its client disconnected, never begins.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ __all__ = ["FairQueue", "FairThreads", "FairTurns", "Turn", "pause_after"]
 T = TypeVar("T")
 
 _ANSWERS = (ApiException, DecodeError)
-"""Errors by which work refuses a client; any other is a fault whose traceback is logged."""
+"""Errors that refuse a client's work; any other exception is a bug whose traceback is logged."""
 _PAUSE_RATIO = 2.0
 """Long requests take at most a third of the loop's time."""
 _PAUSE_S_MAX = 0.5
 
 
 def pause_after(busy_s: float, ratio: float = _PAUSE_RATIO) -> float:
-    """Seconds that are left to others after long work, in proportion to what it took."""
+    """Return the seconds that are left to other work after long work, in proportion to its duration."""
     return min(busy_s * ratio, _PAUSE_S_MAX)
 
 
 class FairQueue(Generic[T]):
-    """First in, first out for one owner; the owners in turn."""
+    """A queue that is first in, first out for each owner, and serves the owners in turn."""
 
     __slots__ = ("_by_owner",)
 
@@ -56,7 +56,7 @@ class FairQueue(Generic[T]):
         items.append(item)
 
     def pop(self) -> T:
-        """The next item; its owner goes to the end of the line."""
+        """Return the next item; its owner moves to the end of the queue."""
         owner = next(iter(self._by_owner))
         items = self._by_owner.pop(owner)
         item = items.popleft()
@@ -66,7 +66,7 @@ class FairQueue(Generic[T]):
 
 
 class FairThreads:
-    """A few threads. They start with the first work, and belong to the loop that brings it."""
+    """A few threads. They start with the first work, and belong to the loop that submits it."""
 
     def __init__(self, count: int, name: str) -> None:
         self._count = count
@@ -84,7 +84,10 @@ class FairThreads:
         try:
             return await done  # type: ignore[return-value]
         finally:
-            del done, work  # An exception refers to this frame: no large object may wait for the collector.
+            del (
+                done,
+                work,
+            )  # An exception refers to this frame: large objects must not wait for the garbage collector.
 
     def close(self) -> None:
         """End the threads; work that has not begun is dropped."""
@@ -123,7 +126,7 @@ class FairThreads:
 
 
 class Turn:
-    """One turn: entered when it is this one's, left as soon as the loop has done its part."""
+    """One turn: entered when it is due, left as soon as the loop has done its part."""
 
     __slots__ = ("_owner", "_turns", "busy_s")
 
@@ -143,14 +146,14 @@ class Turn:
         self._turns.leave(self.busy_s)
 
     def held_since(self, began: float) -> float:
-        """The loop was held from ``began`` (``perf_counter``) until now: for so many seconds."""
+        """Return the seconds for which the loop was held: from ``began`` (``perf_counter``) until now."""
         held_s = perf_counter() - began
         self.busy_s += held_s
         return held_s
 
 
 class FairTurns:
-    """Lets one long request at a time use the loop. ``pause_ratio`` 0: without a pause after it."""
+    """Lets one long request at a time use the loop. With ``pause_ratio`` 0 no pause follows it."""
 
     def __init__(self, *, pause_ratio: float = _PAUSE_RATIO) -> None:
         self._pause_ratio = pause_ratio
@@ -170,7 +173,7 @@ class FairTurns:
             await called
         except asyncio.CancelledError:
             if called.done() and not called.cancelled():
-                self.leave(0.0)  # Its turn had just come.
+                self.leave(0.0)  # It had just received its turn.
             raise
 
     def leave(self, busy_s: float) -> None:

@@ -1,10 +1,10 @@
 """Cuts a stream of bytes into frames: a 4-byte big-endian length, then that many bytes.
 
-Sans-I/O: the connection asks where the next bytes should go (``next_buffer``), says how many came (``received``)
-and gets the frames that became complete. A long frame is received straight into its own memory, which grows
-with the bytes that really arrive: a length of 2 GB that nothing follows costs nothing. At most 128 KB are received
-at once, so that a fast sender leaves others their turn. A frame that is larger than its API needs is
-refused when its first six bytes have arrived.
+Sans-I/O: the connection requests the memory for the next bytes (``next_buffer``), reports how many it received
+(``received``) and obtains the completed frames. A long frame is received directly into its own memory, which grows with
+the received bytes: a length of 2 GB without further bytes costs nothing. One read receives at most 128 KB, so that
+other senders are served too. A frame that is larger than its API needs is refused when its first six bytes have
+arrived.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _NAMES = {int(key): info.name for key, info in API_TABLE.items()}
 _SCRATCH_SIZE = 256 * 1024
 _FIRST_ALLOCATION_MIN = 16 * 1024
 _PIECE_MAX = 128 * 1024
-"""Bytes of a long frame that are received at once."""
+"""Bytes of a long frame that one read receives."""
 _PAGED_MIN = 128 * 1024
-"""A frame of which so much has come and that goes on gets its whole size at once, and pages as they fill."""
+"""After this many bytes a longer frame is allocated with its whole size; its pages are used as they fill."""
 _TLS_RECORD = 0x1603  # How the first record of a TLS handshake begins.
 _SPEAKS_TLS = (
     "it speaks TLS and this listener does not; set security.protocol=PLAINTEXT (or SASL_PLAINTEXT) in the client"
@@ -42,9 +42,9 @@ _scratch = ReceiveMemory(_SCRATCH_SIZE)
 
 
 class FrameLimits:
-    """How large a frame may be by the API key that it begins with: bytes, and the setting that says so.
+    """Returns the largest size of a frame by its API key: bytes, and the setting with this limit.
 
-    A frame that no API may exceed is not looked at; of others the first two bytes must be there.
+    The key of a frame that is small enough for every API is not read; other frames need their first two bytes.
     """
 
     __slots__ = ("_by_api", "_others", "checked_above", "largest", "smallest")
@@ -59,7 +59,7 @@ class FrameLimits:
         """The smallest frame in bytes: a read of 128 KB could hold 32,000 empty frames."""
 
     def check(self, size: int, api_key: int) -> None:
-        """Raises InvalidFrameSize."""
+        """Check a frame of which the first bytes are known. Raises InvalidFrameSize."""
         maximum, setting = self._by_api.get(api_key, self._others)
         if size > maximum:
             raise InvalidFrameSize(size, maximum, setting, api_key, minimum=self.smallest)
@@ -72,7 +72,7 @@ class FrameLimits:
 
 
 class InvalidFrameSize(Exception):
-    """The length in front of a frame is smaller or larger than allowed; the connection must close."""
+    """The length of a frame is smaller or larger than allowed; the connection must close."""
 
     def __init__(self, size: int, maximum: int, limit: str, api_key: int | None = None, *, minimum: int = 0) -> None:
         of_api = "" if api_key not in _NAMES else f" of {_NAMES[api_key]}"
@@ -88,7 +88,7 @@ class FrameReader:
     __slots__ = ("_filled", "_frame", "_limits", "_prefix", "_size")
 
     def __init__(self, limits: FrameLimits | int) -> None:
-        """A number is the largest frame whatever it is about."""
+        """A number as ``limit`` is the largest size of every frame."""
         self._limits = FrameLimits({}, others=(limits, _REQUEST_LIMIT)) if isinstance(limits, int) else limits
         self._prefix = b""
         self._frame: bytearray | None = None
@@ -96,7 +96,7 @@ class FrameReader:
         self._size = 0
 
     def set_limits(self, limits: FrameLimits) -> None:
-        """How large frames may be from the next bytes on."""
+        """Set the limit of frames from the next bytes on."""
         self._limits = limits
 
     @property
@@ -105,7 +105,7 @@ class FrameReader:
         return self._frame is None and not self._prefix
 
     def next_buffer(self) -> memoryview:
-        """Memory for the next bytes; valid until ``received``."""
+        """Return memory for the next bytes; valid until ``received``."""
         frame = self._frame
         if frame is None:
             return _scratch.view
@@ -114,7 +114,7 @@ class FrameReader:
         return memoryview(frame)[self._filled : self._filled + _PIECE_MAX]
 
     def _grown(self, frame: bytearray) -> bytearray:
-        """Room for more of a long frame. A very long one moves to memory that the system gives page by page."""
+        """Extend the memory of a long frame. A very long one moves to memory that the system allocates page by page."""
         if self._size > _PAGED_MIN <= len(frame):
             paged = mmap(-1, self._size, flags=MAP_PRIVATE | MAP_ANONYMOUS)
             paged[: len(frame)] = frame
@@ -123,7 +123,7 @@ class FrameReader:
         return frame
 
     def received(self, count: int) -> Iterator[bytearray]:
-        """Frames completed by the ``count`` bytes that were put into ``next_buffer``.
+        """Return the frames completed by the ``count`` bytes that were put into ``next_buffer``.
 
         Raises InvalidFrameSize; the reader must not be used afterwards.
         """
@@ -141,7 +141,7 @@ class FrameReader:
             data = self._prefix + bytes(data)
             self._prefix = b""
         position, end = 0, len(data)
-        # Frames are cut out before the first is handed on: a handler may receive on another connection meanwhile.
+        # Frames are cut out before the first is processed: a handler may receive on another connection meanwhile.
         frames: list[bytearray] = []
         limits = self._limits
         while end - position >= 4:

@@ -3,10 +3,10 @@
 Limits are Kafka's: ``connections.max.idle.ms``, ``socket.request.max.bytes``, and those of ``connection_quotas``. Idle
 connections are found by a sweep, not by a timer each.
 
-At most a few connections are accepted in one go, whatever the length of the system's queue: all of them take a
-descriptor before the first one that is too many can be refused.
+At most a few connections are accepted in one step, whatever the length of the system's queue: all of them take a
+descriptor before the first excess one can be refused.
 
-With TLS, the files of keys and certificates are looked at every few seconds: new connections get what they say then.
+With TLS, the files of keys and certificates are checked every few seconds; new connections use their newest content.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _TLS_CHECK_S = 3.0
 
 
 class ConnectionLimits:
-    """Limits of one listener, or of several together: ``open_count`` is the number of connections of all of them."""
+    """Limits of one listener, or of several together: ``open_count`` counts the connections of all of them."""
 
     __slots__ = ("handshake_ms_max", "idle_ms_max", "loop_share", "open_count", "requests", "total_max")
 
@@ -58,7 +58,7 @@ class ConnectionLimits:
 
 
 class Listener:
-    """Accepts connections for one named listener and hands their requests to ``processor``."""
+    """Accepts connections for one named listener and passes their requests to ``processor``."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Listener:
         security: ConnectionSecurity | None = None,
         quotas: ConnectionQuotas | None = None,
     ) -> None:
-        """``quotas`` may be shared with other listeners; ``limits`` keep descriptors for other things."""
+        """``quotas`` may be shared with other listeners; ``limits`` reserve descriptors for other purposes."""
         self.name = name
         self.security = security
         self.processor = processor
@@ -92,7 +92,7 @@ class Listener:
         self.port = 0
 
     async def bind(self, host: str, port: int, backlog: int = 50) -> None:
-        """Open the socket without accepting yet; port 0 takes a free one. Raises OSError."""
+        """Open the socket without accepting yet; port 0 selects a free port. Raises OSError."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: self._connection(loop), host or None, port, backlog=_ACCEPTED_AT_ONCE, start_serving=False
@@ -103,10 +103,10 @@ class Listener:
 
     async def start(self) -> None:
         if self._server is None:
-            raise RuntimeError("bind() comes before start()")
+            raise RuntimeError("bind() must be called before start()")
         await self._server.start_serving()
         for served in self._server.sockets:
-            # asyncio uses the queue length also as the number of connections to accept in one go.
+            # asyncio uses the queue length also as the number of connections to accept in one step.
             with socket.socket(fileno=os.dup(served.fileno())) as same:
                 same.listen(self._queue_length)
         self._schedule_sweep()
@@ -144,7 +144,7 @@ class Listener:
         self.connections.add(connection)
         self._limits.open_count += 1
         if self._limits.open_count > self._limits.total_max:
-            self._refuse(connection, f"{self._limits.total_max} connections are open, no more are possible")
+            self._refuse(connection, f"{self._limits.total_max} connections are open, which is the limit")
             return False
         refusal = None if self._quotas is None else self._quotas.opened(self.name, connection)
         if refusal is not None:
@@ -176,12 +176,12 @@ class Listener:
         self.authentication_failed(connection, reason)
 
     def authentication_failed(self, connection: Connection, reason: str) -> None:
-        """Count it and say it in the log, within bounds."""
+        """Count the failure and log it, within bounds."""
         self.authentications_failed += 1
         self._refuse(connection, reason)
 
     def login_failed(self, connection: Connection, reason: str) -> None:
-        """SASL counts its logins itself; the log is the same."""
+        """Log the failure; SASL counts its logins itself."""
         self._refuse(connection, reason)
 
     def _refuse(self, connection: Connection, reason: str) -> None:
@@ -247,6 +247,6 @@ class Listener:
         for connection in list(self.connections):
             if connection.last_active < oldest and not connection.is_waiting:
                 if connection.is_closing:
-                    connection.abort()  # It still doesn't read what it was sent.
+                    connection.abort()  # It still doesn't read its responses.
                 connection.close()
         self._schedule_sweep()

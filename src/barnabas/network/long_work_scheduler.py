@@ -1,4 +1,4 @@
-"""The long work of a node, of all of its listeners together: threads and turns, and whose work it is."""
+"""The long work of all listeners of a node: threads, turns, and the owner of each piece of work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def work_owner(context: RequestContext) -> Hashable:
 
 
 class LongWork:
-    """``threads`` decode and check. Turns on the loop are taken by brokers and by clients apart from each other."""
+    """``threads`` decode and check. On the loop, brokers and clients take turns separately."""
 
     def __init__(self) -> None:
         self.threads = FairThreads(_THREADS, "long-work")
@@ -34,5 +34,5 @@ class LongWork:
         return self._of_brokers if is_peer else self._of_clients
 
     def close(self) -> None:
-        """No request is answered any more."""
+        """Stop: no further request is answered."""
         self.threads.close()

@@ -1,9 +1,9 @@
 """Shares the loop's time between connections that always have another request.
 
-A caller has a few milliseconds in each short window at once, which is more than well-behaved clients need. Requests
-beyond that wait in a rotation: one connection at a time has a turn of a millisecond, callers alternate, and
-everything else that is ready runs between two turns. So a flood over many connections delays others by what is left of
-one turn, not by one for each connection.
+A caller may use a few milliseconds of each short window immediately, which is more than well-behaved clients need.
+Requests beyond that wait in a rotation: one connection at a time has a turn of a millisecond, callers alternate, and
+everything else that is ready runs between two turns. So a flood over many connections delays other clients by the
+rest of one turn, not by a turn for each connection.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ _ACCOUNTS_MAX = 4096
 
 
 def call_after_others(run: Callable[[], None]) -> object:
-    """The loop runs what is ready before what it reads from sockets; behind a hop, ``run`` comes after both."""
+    """The loop runs ready callbacks before it reads from sockets; after a hop, ``run`` is called after both."""
     loop = asyncio.get_running_loop()
     return loop.call_soon(loop.call_soon, run)
 
 
 class Waiting(Protocol):
-    """A connection with requests that wait."""
+    """A connection with waiting requests."""
 
     def take_turn(self) -> bool:
-        """Handle requests for about ``TURN_S``. True while more are waiting that can be handled."""
+        """Handle requests for about ``TURN_S``. Return True while more requests can be handled."""
         ...
 
 
@@ -62,7 +62,7 @@ class LoopShare:
     """The share of one loop: the accounts of its callers, and the rotation."""
 
     def __init__(self, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
-        """``call_soon`` is that of the running loop unless another is given."""
+        """``call_soon`` is that of the running loop by default."""
         self._call_soon = call_soon or call_after_others
         self._accounts: dict[Hashable, Account] = {}
         self._rotation: FairQueue[tuple[Hashable, Waiting]] = FairQueue()
@@ -72,12 +72,12 @@ class LoopShare:
         known = self._accounts.get(caller)
         if known is None:
             if len(self._accounts) >= _ACCOUNTS_MAX:
-                self._accounts.clear()  # Connections keep theirs; only new ones share a fresh one.
+                self._accounts.clear()  # Connections keep their accounts; only new ones share a new account.
             known = self._accounts[caller] = Account()
         return known
 
     def wait(self, caller: Hashable, connection: Waiting) -> None:
-        """The connection has its turn when those of others before it are over."""
+        """Queue the connection for its turn, after those that wait already."""
         self._rotation.put(caller, (caller, connection))
         self._schedule()
 

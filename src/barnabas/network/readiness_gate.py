@@ -1,14 +1,14 @@
 """Holds requests until the authorizer can decide for all principals.
 
 A listener that opens early (``early.start.listeners``) has this gate before its dispatcher while the metadata log is
-being read. Requests of super users are answered at once; every other request waits, and with it later ones of its
-connection. One that waits too long receives a retriable error. No answer rests on an incomplete set of rules.
+being read. Requests of super users are answered immediately; every other request waits, and with it later ones of its
+connection. A request that waits too long receives a retriable error. No answer rests on an incomplete set of rules.
 
-A request whose answer *is* the log waits for super users, too: an empty list of ACLs or topics from a node that has
-read nothing yet would look like an empty cluster.
+Requests for the content of the log also wait if a super user sends them: an empty list of ACLs or topics, from a node
+that has not read the log yet, would look like an empty cluster.
 
-When the authorizer is ready, the listener's ``processor`` becomes the dispatcher itself: from then on nothing of this
-is on the way of a request.
+When the authorizer is ready, the listener's ``processor`` becomes the dispatcher itself: from then on requests do not
+pass this gate.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ANSWERED_FROM_THE_LOG = frozenset(
         ApiKey.OFFSET_FETCH,
     }
 )
-"""DescribeCluster and DescribeQuorum are not among them: by these a client finds the nodes of a stuck quorum."""
+"""DescribeCluster and DescribeQuorum do not wait: with them a client finds the nodes of a stuck quorum."""
 
 _KEY = Struct(">h")
 

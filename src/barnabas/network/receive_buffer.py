@@ -1,7 +1,7 @@
 """A receive buffer shared by all connections of a thread.
 
 Received bytes are copied out, or passed to OpenSSL, before another connection of the thread receives. Clients in other
-threads have event loops of their own, and receive at the same time.
+threads have their own event loops, and receive at the same time.
 """
 
 from __future__ import annotations

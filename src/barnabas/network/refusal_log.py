@@ -27,9 +27,9 @@ class _Entry:
 
 
 class RefusalLog:
-    """The refusals of one listener. A reason may have a name that the peer chose: it is shown short and on one line.
+    """The refusals of one listener. A reason may contain a name chosen by the peer: it is shortened to one line.
 
-    ``verb`` is what happens to the peer.
+    ``verb`` describes the action on the peer.
     """
 
     def __init__(self, listener: str, verb: str = "refused") -> None:

@@ -1,8 +1,8 @@
-"""Turns a frame into its answer: header, version, body, access, handler, encoding.
+"""Produces the response to a frame: header, version, body, access, handler, encoding.
 
 Unreadable requests are handled as in Kafka: an unknown API or version and an unreadable body
 close the connection, except ApiVersions of an unknown version, which is answered in version 0 with error 35, so
-that newer clients can come down.
+that newer clients can fall back.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ _CORRELATION = Struct(">i")
 _FLEXIBLE_CORRELATION = Struct(">ix")
 _LOWEST_REAL_PRODUCE = 3
 _INLINE_BYTES_MAX = 256 * 1024
-"""Longer requests are decoded on a thread, unless most of their bytes are records, which are not looked at then."""
+"""Longer requests are decoded on a thread, unless most of their bytes are records, which are not decoded then."""
 _RECORD_CARRIERS = frozenset({ApiKey.PRODUCE, ApiKey.ENVELOPE})
 _PAUSE_RATIO = 2.0
-"""Between the parts of a long answer others have twice the time that a part took."""
+"""Between the parts of a long response other requests have twice the time that a part took."""
 _LONG_BY_THEMSELVES = frozenset({ApiKey.FETCH, ApiKey.OFFSET_FETCH, ApiKey.SYNC_GROUP})
-"""Their handlers take turns, or take no time for an element."""
+"""APIs whose handlers take turns, or take no time for an element."""
 _OF_FOLLOWERS = frozenset({ApiKey.FETCH, ApiKey.OFFSET_FOR_LEADER_EPOCH})
 
 
 class _Route:
-    """One served API: everything about it that does not change between requests."""
+    """One served API: all that does not change between requests."""
 
     __slots__ = (
         "_errors",
@@ -130,7 +130,7 @@ class RequestDispatcher:
         self._authorizer = authorizer
         self._is_privileged = is_privileged
         self.quotas: Quotas | None = None
-        """None while no quota is set: then nothing is counted."""
+        """None while no quota is set: then requests are not counted."""
         self._security_protocol = security_protocol
         self._routes = {
             int(key): _Route(key, versions, stats.setdefault(key, ApiStats()))
@@ -140,7 +140,7 @@ class RequestDispatcher:
     def process(
         self, connection: Connection, frame: bytearray, refusal: ApiException | None = None
     ) -> Answer | Awaitable[Answer]:
-        """Answer a request; with ``refusal`` the answer is that error and the handler is not asked."""
+        """Answer a request; with ``refusal`` the response is that error and the handler is not called."""
         started = perf_counter()
         try:
             key, version, correlation_id, client_id_length = read_fixed_header(frame)
@@ -184,7 +184,7 @@ class RequestDispatcher:
             context.frame = frame
         try:
             if len(frame) > _INLINE_BYTES_MAX and not route.carries_records:
-                raise TooManyElements("it is too large to be decoded at once")
+                raise TooManyElements("it is too large to be decoded in one step")
             request, _ = handler.read(frame, position, version, self._limits.inline)
         except TooManyElements:
             return self._in_turn(connection, route, handler, context, frame, position, refusal, started)
@@ -229,7 +229,7 @@ class RequestDispatcher:
                 request, _ = await self._work.threads.run(owner, read)
             except (DecodeError, IndexError) as error:
                 raise _unreadable(route, context.api_version, error) from error
-            del frame, read  # The answer may take a second, and what is large is kept once.
+            del frame, read  # The response may take a second; the large request is kept only once.
             parts = parts_of(route.api_key, request) if refusal is None else [request]
             if len(parts) == 1:
                 began = perf_counter()
@@ -250,7 +250,7 @@ class RequestDispatcher:
     async def _in_parts(
         self, handler: ApiHandler, context: RequestContext, request: Message, parts: list[Message], turn: Turn
     ) -> Message:
-        """The whole answer, or the error of the request if one of its parts fails as a whole."""
+        """Return the whole response, or the error of the request if one of its parts fails as a whole."""
         access = Access(self._authorizer, context, handler.acl)
         whole: Any = None
         try:
@@ -294,7 +294,7 @@ class RequestDispatcher:
             turn.held_since(began)
 
     def _of_client(self, route: _Route) -> DecodeLimits:
-        """Requests that are not answered in parts delay others. Without an authorizer the larger limit holds."""
+        """Return the limit, the larger one without an authorizer: requests not answered in parts delay others."""
         if route.api_key is ApiKey.FETCH:
             return self._limits.of_consumers
         if self._authorizer.is_absent or route.is_in_parts:
@@ -302,9 +302,9 @@ class RequestDispatcher:
         return self._limits.of_clients
 
     def _is_peer(self, route: _Route, context: RequestContext) -> bool:
-        """Whether the caller may be a broker or a controller, whose requests name every partition of theirs.
+        """Return whether the caller may be a broker or a controller, whose requests name all of its partitions.
 
-        Where no rules are in force, only what brokers send each other counts on a listener that is not a controller's.
+        Without rules, only requests between brokers count on a listener that is not a controller's.
         """
         if self._authorizer.is_absent and not (self._is_privileged or route.api_key in _OF_FOLLOWERS):
             return False
@@ -331,7 +331,7 @@ class RequestDispatcher:
             connection.rest(throttle_ms / 1000)
 
     def call(self, handler: ApiHandler, request: Message, context: RequestContext) -> Any:
-        """The handler's response, or its awaitable; an ApiException becomes the API's error response."""
+        """Return the handler's response, or its awaitable; an ApiException becomes the API's error response."""
         try:
             return handler.function(self._server, request, Access(self._authorizer, context, handler.acl))
         except ApiException as error:
@@ -368,7 +368,7 @@ class RequestDispatcher:
         return await self._answer_in_steps(route, context, response, started, request_bytes)
 
     def _unexpected(self, context: RequestContext) -> ApiException:
-        """The cause goes to our log; the client sees only that it was our fault."""
+        """Log the cause; the client only learns that the server failed."""
         log.exception("%s version %d from %s failed", context.api_key.name, context.api_version, context.client_host)
         return ApiException(
             ErrorCode.UNKNOWN_SERVER_ERROR, "The server experienced an unexpected error when processing the request."
@@ -395,7 +395,7 @@ class RequestDispatcher:
     async def _answer_in_steps(
         self, route: _Route, context: RequestContext, response: Message | None, started: float, request_bytes: int
     ) -> Answer:
-        """The same as ``_answer``; a long answer is encoded in steps."""
+        """As ``_answer``; a long response is encoded in steps."""
         version = context.api_version
         if not takes_steps(response, version):
             return self._answer(route, context, response, started, request_bytes)

@@ -1,7 +1,7 @@
 """Limits on a request's size by its API: in bytes before it is received, in elements before it is decoded.
 
 Most requests are small whatever the size of the cluster. Only those of ``_LARGE`` grow with the records that they carry
-or with the number of partitions, topics, members or rules that they name; they alone may have
+or with the number of partitions, topics, members or rules that they name; only they may have
 ``socket.request.max.bytes``. Before a login a client needs ApiVersions, SaslHandshake and its token.
 
 A principal that may do CLUSTER_ACTION is a broker or a controller (or a super user): its requests name all partitions
@@ -91,7 +91,7 @@ _ALL, _USUAL, _OVERRIDES, _EARLY, _TOKEN = (
 
 
 class RequestLimits:
-    """The limits of a node. ``overrides`` are bytes by API, in place of those that the other two give."""
+    """The limits of a node. ``overrides`` are bytes by API, which replace the other two limits."""
 
     __slots__ = (
         "_before_login_bytes_max",
@@ -119,7 +119,7 @@ class RequestLimits:
         tagged_fields: int = 64,
         bytes_min: int = _REQUEST_BYTES_MIN,
     ) -> None:
-        """``bytes_min``: of a frame with a request."""
+        """``bytes_min``: the smallest frame with a request."""
         self.bytes_max = bytes_max
         self._bytes_min = bytes_min
         self._before_login_bytes_max = min(before_login_bytes_max, bytes_max)
@@ -129,23 +129,23 @@ class RequestLimits:
         self.frames = FrameLimits(by_api, others=(usual, _USUAL if usual < bytes_max else _ALL), smallest=bytes_min)
         self.of_clients = DecodeLimits(elements=elements, tagged_fields=tagged_fields)
         self.in_parts = DecodeLimits(elements=max(elements_in_parts, elements), tagged_fields=tagged_fields)
-        """Also for clients: limits of APIs that are answered in parts."""
+        """Limits of APIs that are answered in parts, for clients too."""
         self.of_consumers = DecodeLimits(
             elements=min(self.in_parts.elements, _CONSUMED_PARTITIONS_MAX), tagged_fields=tagged_fields
         )
         """Limits of Fetch: reading takes turns, but its answer is built in one piece."""
         self.of_brokers = DecodeLimits(elements=max(elements_of_brokers, elements), tagged_fields=tagged_fields)
         self.inline = DecodeLimits(elements=min(elements_inline, elements), tagged_fields=tagged_fields)
-        """Limits of a request that is decoded at once; a larger one waits for its turn."""
+        """Limits of a request that is decoded immediately; a larger one waits for its turn."""
 
     def before_login(self, token_bytes_max: int) -> FrameLimits:
-        """While the client has not logged in: its token may be as large as SASL allows."""
+        """The limit before the login: a token may be as large as SASL allows."""
         tokens = {int(ApiKey.SASL_AUTHENTICATE): (min(token_bytes_max, self.bytes_max), _TOKEN)}
         others = (min(self._before_login_bytes_max, token_bytes_max), _EARLY)
         return FrameLimits(tokens, others=others, smallest=self._bytes_min)
 
     def raw_tokens(self, token_bytes_max: int) -> FrameLimits:
-        """After SaslHandshake version 0: tokens come without a header that could say so."""
+        """The limit after SaslHandshake version 0: tokens have no header to identify them."""
         return FrameLimits({}, others=(min(token_bytes_max, self.bytes_max), _TOKEN))
 
 
@@ -159,6 +159,6 @@ def bytes_by_api(text: str) -> dict[ApiKey, int]:
         if key is None:
             raise ValueError(f"{name.strip()!r} is not the name of an API")
         if not size.strip().isdecimal() or int(size) < 1:
-            raise ValueError(f"{item!r} does not end in a colon and a number of bytes")
+            raise ValueError(f"{item!r} does not end with a colon and a number of bytes")
         overrides[key] = int(size)
     return overrides

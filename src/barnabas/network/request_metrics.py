@@ -1,4 +1,4 @@
-"""Counts and latencies by API, kept as plain numbers; the metrics endpoint reads them when it is asked."""
+"""Counts and latencies by API, kept as plain numbers; the metrics endpoint reads them on request."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Answers long requests in parts: they carry a list, and each item is answered by itself.
+"""Answers long requests in parts: they carry a list, and each item is answered independently.
 
-The handler answers a few hundred items at a time, as if each part were a request of its own, and the parts of the
-answer are joined. Other clients are served between two parts. A part that fails as a whole fails the request.
+The handler answers a few hundred items at a time, as if each part were a separate request, and the parts of the
+response are joined. Other clients are served between two parts. A part that fails as a whole fails the request.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ PART_SIZE = 200
 
 
 class PartialAnswer(ABC):
-    """The answer to a part, of an API that encodes the items of its answers by itself."""
+    """The response to a part, of an API that encodes the items of its responses itself."""
 
     __slots__ = ()
 
     @abstractmethod
     def join(self, part: Any) -> None:
-        """Add the items of ``part``, the answer of the same kind to a later part of the request."""
+        """Add the items of ``part``, the response of the same kind to a later part of the request."""
 
 
 class _Shape(NamedTuple):
-    """Lists by the names of their fields: of items, and of partitions in an item."""
+    """The names of list fields: of items, and of partitions in an item."""
 
     items: str
     answers: str
@@ -55,7 +55,7 @@ ANSWERED_IN_PARTS = frozenset(_SHAPES)
 
 
 def parts_of(api_key: ApiKey, request: Message) -> list[Message]:
-    """The request cut into parts of ``PART_SIZE``; only itself if it is short."""
+    """Yield the request in parts of ``PART_SIZE``; a short request is yielded unchanged."""
     shape = _SHAPES.get(api_key)
     items = None if shape is None else getattr(request, shape.items)
     if shape is None or not items:
@@ -92,7 +92,7 @@ def _chunks(items: list[object], partitions: str | None) -> Iterator[list[object
 
 
 def join_parts(api_key: ApiKey, whole: object, part: object) -> None:
-    """Add the answer of one more part to the answer of those before."""
+    """Add the response of the next part to the response so far."""
     if isinstance(whole, PartialAnswer):
         whole.join(part)
         return

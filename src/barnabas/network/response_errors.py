@@ -14,7 +14,7 @@ __all__ = ["ResponseErrors"]
 
 
 class ResponseErrors:
-    """Where one response type, or an element of its lists, has error codes."""
+    """The places of error codes in a response type, or in an element of its lists."""
 
     __slots__ = ("_has_own", "_lists", "_type")
 
@@ -32,7 +32,7 @@ class ResponseErrors:
         return self._has_own or bool(self._lists)
 
     def of(self, response: object) -> list[int]:
-        """Every code but 0. Of a response that is encoded already just the one at the top."""
+        """Yield every code but 0; for a response that is encoded already only its top-level code."""
         found: list[int] = []
         if type(response) is self._type:
             self._collect(response, found)

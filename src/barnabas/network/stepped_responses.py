@@ -1,6 +1,6 @@
-"""Builds long answers in steps, between which other clients are served.
+"""Builds long responses in steps, between which other clients are served.
 
-One at a time: others wait for their turn before they begin, so that only one answer's memory is in use.
+Only one is built at a time; others wait before they begin, so that only one response's memory is in use.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _queues: WeakKeyDictionary[AbstractEventLoop, asyncio.Lock] = WeakKeyDictionary(
 
 
 async def serve_others() -> None:
-    """Let everything run that is ready, including requests that have arrived at sockets.
+    """Let all ready work run, including requests that have arrived at sockets.
 
-    The loop runs ready tasks before it reads. A task that waits once is ready before the next request is read,
-    which then waits for a whole step more.
+    The loop runs ready tasks before it reads. A task that yields only once is ready before the next request is read,
+    which then waits for another whole step.
     """
     await asyncio.sleep(0)
     await asyncio.sleep(0)
 
 
 async def worked_out(answer: A, *, is_begun: bool = False) -> A:
-    """The same answer, when all of its steps are done. ``is_begun``: the caller has just taken the first one."""
+    """Return the same response when all of its steps are done. ``is_begun``: the caller just took the first step."""
     loop = asyncio.get_running_loop()
     async with _queues.setdefault(loop, asyncio.Lock()):
         if is_begun:

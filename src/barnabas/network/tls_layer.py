@@ -1,8 +1,8 @@
 """TLS between a socket and a connection: the socket's protocol, and the connection's transport.
 
-It is here instead of asyncio's own so that a connection counts from the moment it is accepted, has a deadline for its
-handshake, may be refused with a reason in the log, and takes the listener's context of that moment: certificates change
-without the listening socket being touched. A peer that connects and says nothing costs a socket and no TLS state.
+It replaces asyncio's own TLS, so that a connection is counted from its acceptance, has a deadline for its handshake,
+may be refused with a reason in the log, and uses the listener's newest context: certificates change without a new
+listening socket. A peer that connects and sends nothing costs a socket and no TLS state.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class TlsOwner(Protocol):
     handshake_s_max: float
 
     def handshake_done(self, connection: Connection, peer_certificate_der: bytes | None) -> str | None:
-        """Why the connection is refused after all; None lets it in."""
+        """Return why to refuse the connection after its handshake; None admits it."""
         ...
 
     def handshake_failed(self, connection: Connection, reason: str) -> None: ...
@@ -73,7 +73,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._reading_paused = False
         self._writing_paused = False
 
-    # --- what asyncio calls
+    # --- called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._raw = cast("asyncio.Transport", transport)
@@ -83,7 +83,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._is_ready and not self._is_closing and self._tls is not None:
-            self._owner.handshake_failed(self._connection, "it went away during the TLS handshake")
+            self._owner.handshake_failed(self._connection, "it disconnected during the TLS handshake")
         self._is_closing = True
         self._stop_deadline()
         self._raw = self._tls = self._incoming = self._outgoing = None
@@ -127,7 +127,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         return True
 
     def _shake_hands(self) -> bool:
-        """Whether it is over and went well."""
+        """Return whether the handshake has completed successfully."""
         assert self._tls is not None
         try:
             self._tls.do_handshake()
@@ -162,7 +162,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         if self._tls is None:
             self._raw.close()
         else:
-            # Later bytes of the peer are read and dropped for a while: else it would see a reset, not the alert.
+            # Later bytes of the peer are read and dropped for a while: else it would receive a reset, not the alert.
             self._raw.write_eof()
             self._deadline = self._loop.call_later(_LINGER_S, self._raw.close)
 
@@ -174,7 +174,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
     # --- data
 
     def _deliver(self) -> None:
-        """Decrypt the received bytes and hand them on, a full buffer at a time."""
+        """Decrypt the received bytes and pass them on, a full buffer at a time."""
         while not (self._reading_paused or self._is_closing or self._tls is None):
             filled, more = self._decrypt(self._tls)
             if filled:
@@ -184,7 +184,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         self._flush()
 
     def _decrypt(self, tls: ssl.SSLObject) -> tuple[int, bool]:
-        """Fill the connection's buffer: how far, and whether there may be more."""
+        """Fill the connection's buffer; return the number of bytes, and whether more may follow."""
         buffer = self._connection.get_buffer(-1)
         filled, size = 0, len(buffer)
         try:
@@ -209,7 +209,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             self._raw.write(self._outgoing.read())
 
     def _update_reading(self) -> None:
-        """A peer that doesn't read its answers is not read either: what it says could make us answer."""
+        """Stop reading from a peer that doesn't read its responses: its bytes could require further responses."""
         if self._raw is None or self._raw.is_closing():
             return
         if self._reading_paused or self._writing_paused:
@@ -217,7 +217,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
         else:
             self._raw.resume_reading()
 
-    # --- what the connection calls
+    # --- called by the connection
 
     def write(self, data: Any) -> None:
         if self._is_closing or self._tls is None or not data:
@@ -242,7 +242,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             self._loop.call_soon(self._deliver)  # For bytes that are still encrypted; never from inside a call.
 
     def close(self) -> None:
-        """Say goodbye, and close after what was written has left."""
+        """Send close_notify, and close after all written bytes have been sent."""
         if self._is_closing:
             return
         self._is_closing = True
@@ -251,7 +251,7 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
             try:
                 self._tls.unwrap()
             except ssl.SSLError:
-                pass  # It would wait for the peer's goodbye.
+                pass  # It would wait for the peer's close_notify.
             self._flush()
         if self._raw is not None:
             self._raw.close()
@@ -282,17 +282,17 @@ class TlsLayer(asyncio.BufferedProtocol, asyncio.Transport):
 
 
 def handshake_failure(error: ssl.SSLError) -> str:
-    """The reason in words, without anything that the peer chose."""
+    """Describe the reason, without any text that the peer chose."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted: {error.verify_message}"
     if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError):
-        return "it went away during the TLS handshake"
+        return "it disconnected during the TLS handshake"
     reason = error.reason or "unknown"
     return "TLS handshake failed: " + _REASONS.get(reason, reason.lower().replace("_", " "))
 
 
 def _description_of(start: bytes) -> str:
-    """Describe the bytes that came where TLS was expected."""
+    """Describe the bytes that were received where TLS was expected."""
     if start[:1] == b"\0" and len(start) >= 6:
         key = int.from_bytes(start[4:6], "big")
         return (

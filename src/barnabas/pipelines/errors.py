@@ -1,4 +1,4 @@
-"""Errors of a pipeline for the person that started it."""
+"""Errors of a pipeline, shown to the person who started it."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ __all__ = ["PipelineError"]
 
 
 class PipelineError(Exception, Terminal):
-    """The pipeline can't go on. The text says what is wrong and what to do next: it is shown without a traceback."""
+    """The pipeline can't continue. The text says what is wrong and what to do next, and needs no traceback."""

@@ -1,1 +1,1 @@
-"""Where replicas and leaders should be: pure algorithms over a model of the cluster."""
+"""The best places of replicas and leaders: pure algorithms over a model of the cluster."""

@@ -1,4 +1,4 @@
-"""Where replicas are while a plan is made: counts and bytes of each broker, kept up as replicas change places."""
+"""The places of replicas while a plan is made: counts and bytes of each broker, updated with each change."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Sized = tuple[int, TopicPartition]
 class ReplicaAssignments:
     """``racks`` has the brokers that are alive, ``sizes`` the bytes of one replica of each partition.
 
-    Partitions in ``fixed`` stay as they are, and brokers in ``closed`` get nothing and give nothing. ``leaders`` are
-    those in office.
+    Partitions in ``fixed`` do not change, and brokers in ``closed`` neither receive nor release replicas. ``leaders``
+    are the present leaders.
     """
 
     racks: Mapping[int, str | None]
@@ -32,13 +32,13 @@ class ReplicaAssignments:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaMove:
-    """The replicas of a partition, the preferred leader first, as they are and as they are to be."""
+    """The replicas of a partition before and after, the preferred leader first."""
 
     partition: TopicPartition
     before: tuple[int, ...]
     after: tuple[int, ...]
     size: int
-    """Bytes of one replica."""
+    """The bytes of one replica."""
 
     @property
     def adds(self) -> tuple[int, ...]:
@@ -50,7 +50,7 @@ class ReplicaMove:
 
 
 class ClusterModel:
-    """``brokers`` are those that may get and give replicas."""
+    """``brokers`` are those that may receive and release replicas."""
 
     def __init__(self, state: ReplicaAssignments) -> None:
         self.state = state
@@ -79,11 +79,11 @@ class ClusterModel:
         return len(self.by_size[broker])
 
     def load(self, topic: str, broker: int) -> tuple[int, int, int, int]:
-        """The less, the better a place for a replica of the topic."""
+        """Return the load: the lower, the better a place for a replica of the topic."""
         return self.topic_counts[topic][broker], self.count(broker), self.bytes[broker], broker
 
     def replace(self, partition: TopicPartition, old: int, new: int) -> None:
-        """The new broker takes the old one's place among the replicas."""
+        """Replace the old broker by the new one among the replicas."""
         brokers = self.replicas[partition]
         brokers[brokers.index(old)] = new
         entry = (self.size(partition), partition)
@@ -101,14 +101,14 @@ class ClusterModel:
         return self.by_size[broker], self._topics_by_size[partition.topic, broker]
 
     def lead(self, partition: TopicPartition, broker: int) -> None:
-        """One of its replicas becomes the preferred leader."""
+        """Make one of its replicas the preferred leader."""
         brokers = self.replicas[partition]
         brokers.remove(broker)
         brokers.insert(0, broker)
         self._changed[partition] = None
 
     def same_rack(self, partition: TopicPartition, broker: int, without: int | None = None) -> int:
-        """How many other replicas of the partition are in the broker's rack."""
+        """Return how many other replicas of the partition are in the broker's rack."""
         racks = self.state.racks
         rack = racks.get(broker)
         if rack is None:
@@ -117,17 +117,17 @@ class ClusterModel:
         return sum(1 for replica in others if racks.get(replica) == rack)
 
     def can_replace(self, partition: TopicPartition, old: int, new: int) -> bool:
-        """Whether it may change places: it may move, is not there yet, and its replicas are not on fewer racks then."""
+        """Return whether a replica may move: it is not fixed, the target has none, and racks do not become fewer."""
         if partition in self.state.fixed or new in self.replicas[partition]:
             return False
         return not self.same_rack(partition, new, old) or bool(self.same_rack(partition, old))
 
     def on_broker(self, broker: int, topic: str | None = None) -> list[Sized]:
-        """The partitions (of a topic) on a broker, by size."""
+        """Return the partitions (of a topic) on a broker, by size."""
         return self.by_size[broker] if topic is None else self._topics_by_size[topic, broker]
 
     def near(self, broker: int, size: int) -> Iterator[TopicPartition]:
-        """The partitions on a broker, those with a size near this one first."""
+        """Return the partitions on a broker, those with a size near this one first."""
         entries = self.by_size[broker]
         right = bisect_left(entries, (size,))
         left = right - 1
@@ -140,7 +140,7 @@ class ClusterModel:
                 right += 1
 
     def moves(self) -> list[ReplicaMove]:
-        """The changed partitions, in the order of their first change. Moves without copying come last."""
+        """Return the changed partitions, in the order of their first change. Moves without copying are last."""
         made = []
         for partition in self._changed:
             before, after = self.state.replicas[partition], tuple(self.replicas[partition])
@@ -150,7 +150,7 @@ class ClusterModel:
 
 
 class Candidates:
-    """Partitions that may go from one broker to another, looked for once for each two brokers, and again at the end."""
+    """Partitions that may move from one broker to another, computed once for each pair, and again at the end."""
 
     def __init__(
         self, placement: ClusterModel, fits: Callable[[TopicPartition, int, int], bool], topic: str | None = None
@@ -159,7 +159,7 @@ class Candidates:
         self._found: dict[tuple[int, int], list[Sized]] = {}
 
     def take(self, full: int, empty: int, size: int) -> TopicPartition | None:
-        """The one whose size is nearest; it is not given again before all others."""
+        """Return the one with the nearest size. It is not returned again before all others."""
         entries = self._found.get((full, empty))
         is_fresh = entries is None
         while True:
@@ -184,9 +184,9 @@ def _nearest(entries: list[Sized], size: int) -> int:
 
 
 def unequal_pairs(brokers: Iterable[int], amount: Callable[[int], int], least: int = 2) -> Iterator[tuple[int, int]]:
-    """Brokers with too much, each beside those with too little, as long as they differ by ``least``.
+    """Pair brokers with too much load with those with too little, as long as they differ by ``least``.
 
-    The greatest differences come first. ``brokers`` come in the order in which equal ones are taken to have less.
+    The greatest differences are first. Of equal ``brokers`` the earlier ones count as less loaded.
     """
     ordered = sorted(brokers, key=amount)
     for full in reversed(ordered):

@@ -1,8 +1,8 @@
-"""Preferred leaders, equally on all brokers: first those of each topic, then all together.
+"""Balance preferred leaders over all brokers: first those of each topic, then all together.
 
-A partition's preferred leader is one of its replicas. So a broker that leads too much often has no partition in common
-with one that leads too little, and hands one over to a third, which hands one over to the next: the shortest such
-chain is looked for.
+A partition's preferred leader is one of its replicas. So a broker that leads too much often shares no partition with
+one that leads too little. It passes one to a third broker, which passes one to the next: this module finds the shortest
+such chain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Chain = list[tuple[TopicPartition, int, int]]
 
 
 def balance_leaders(placement: ClusterModel, partitions: Sequence[TopicPartition]) -> None:
-    """Only ``partitions`` get other preferred leaders, and all count."""
+    """Balance leaders. Only ``partitions`` may change, and all count."""
     total: Counter[int] = Counter()
     by_topic: dict[str, Counter[int]] = defaultdict(Counter)
     for partition, brokers in placement.replicas.items():
@@ -51,7 +51,7 @@ class _Leaders:
         by_topic: dict[str, Counter[int]],
     ) -> None:
         self._placement, self._counted, self._total, self._by_topic = placement, counted, total, by_topic
-        # old leader -> possible new one -> partitions; a set that keeps its order.
+        # old leader -> possible new one -> partitions; an ordered set.
         self._could: dict[int, dict[int, dict[TopicPartition, None]]] = defaultdict(lambda: defaultdict(dict))
         for partition in partitions:
             self._list(partition)
@@ -105,7 +105,7 @@ class _Leaders:
 
 
 def _back(steps: dict[int, tuple[TopicPartition, int] | None], last: int) -> Chain:
-    """Starts at the last broker, so that no broker has two leaders too many in between."""
+    """Follow the chain from the last broker, so that no broker has two leaders too many in between."""
     chain: Chain = []
     while (step := steps[last]) is not None:
         partition, old = step

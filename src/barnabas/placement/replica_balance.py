@@ -35,13 +35,13 @@ _TRIED_SWAPS = 32
 
 
 def rebalance(state: ReplicaAssignments) -> list[ReplicaMove]:
-    """``state.fixed`` partitions count, and stay."""
+    """Return the moves. Partitions in ``state.fixed`` count, and don't move."""
     placement = ClusterModel(state)
     for partition in placement.movable:
         _use_more_racks(placement, partition)
     topics = dict.fromkeys(partition.topic for partition in placement.movable)
     made = -1
-    while made != placement.replaced_count:  # Where racks stand in the way, one step can open the way for another.
+    while made != placement.replaced_count:  # Racks may prevent a step until another one is done.
         made = placement.replaced_count
         for topic in topics:
             _balance_topic(placement, topic)
@@ -52,9 +52,9 @@ def rebalance(state: ReplicaAssignments) -> list[ReplicaMove]:
 
 
 def drain(state: ReplicaAssignments, leaving: Collection[int]) -> list[ReplicaMove]:
-    """``state.racks`` has the brokers that replicas may go to. Raises ValueError if these are too few for a partition.
+    """Return the moves. ``state.racks`` has the brokers for replicas. Raise ValueError if a partition needs more.
 
-    Where the preferred leader leaves, replicas that stay and new ones are equally good.
+    If the preferred leader leaves, remaining and new replicas are equally good.
     """
     placement = ClusterModel(state)
     touched = [
@@ -103,7 +103,7 @@ def _balance_topic(placement: ClusterModel, topic: str) -> None:
 
 
 def _balance_counts(placement: ClusterModel) -> None:
-    """No topic becomes less equal by it."""
+    """Balance counts. No topic becomes less equal."""
     candidates = Candidates(placement, partial(_evens_topic, placement))
 
     def ordered() -> list[int]:
@@ -115,7 +115,7 @@ def _balance_counts(placement: ClusterModel) -> None:
 def _hand_over(
     placement: ClusterModel, candidates: Candidates, count: Callable[[int], int], ordered: Callable[[], list[int]]
 ) -> None:
-    """From brokers with many to those with few, as long as they differ by two and something fits."""
+    """Move replicas from brokers with many to those with few, as long as they differ by two and a move is possible."""
     in_vain: set[tuple[int, int]] = set()
 
     def step() -> bool:
@@ -168,7 +168,7 @@ def _balance_bytes(placement: ClusterModel) -> None:
 def _best_exchange(
     placement: ClusterModel, full: int, empty: int
 ) -> tuple[TopicPartition | None, TopicPartition | None]:
-    """The replica to move from the full broker to the empty one, and the one to return; None if no exchange pays."""
+    """Return the replica to move from the full broker to the empty one, and the one to return; None without benefit."""
     excess = (placement.bytes[full] - placement.bytes[empty]) // 2
     best: tuple[float, TopicPartition, TopicPartition | None] | None = None
 

@@ -1,4 +1,4 @@
-"""Spreads replicas equally over brokers, with as few moves as possible.
+"""Spread replicas equally over brokers, with as few moves as possible.
 
 Replicas stay on their brokers unless one of these rules requires a move. The strongest comes first:
 
@@ -27,14 +27,14 @@ Count = Callable[[int], int]
 def spread(
     current: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None], factor: int | None = None
 ) -> dict[TopicPartition, tuple[int, ...]]:
-    """The replicas of each partition, the preferred leader first. ``racks`` has the brokers that may be used.
+    """Return the replicas of each partition, the preferred leader first. ``racks`` has the allowed brokers.
 
-    ``factor`` is how many replicas each partition gets; without it as many as it has. Raises ValueError if there are
-    not so many brokers.
+    ``factor`` is the number of replicas for each partition; by default its present number. Raise ValueError if there
+    are fewer brokers.
     """
     needed = max((factor or len(brokers) for brokers in current.values()), default=0)
     if needed > len(racks):
-        raise ValueError(f"{needed} replicas can't be on {len(racks)} brokers: each takes a broker of its own")
+        raise ValueError(f"{needed} replicas can't be on {len(racks)} brokers: each needs a broker of its own")
     plan = _Plan(current, racks)
     for partition in plan.replicas:
         plan.shrink(partition, factor or len(current[partition]))
@@ -49,7 +49,7 @@ def spread(
 
 
 class _Plan:
-    """Replicas as they are meant to be so far, and how many each broker has of them."""
+    """The planned replicas so far, and the count of each broker."""
 
     def __init__(self, current: Mapping[TopicPartition, Sequence[int]], racks: Mapping[int, str | None]) -> None:
         self.racks = racks
@@ -82,14 +82,14 @@ class _Plan:
         return self.count_of(partition.topic, broker), self.total[broker]
 
     def _same_rack(self, partition: TopicPartition, broker: int) -> int:
-        """How many other replicas of the partition are in the broker's rack."""
+        """Return how many other replicas of the partition are in the broker's rack."""
         rack = self.racks[broker]
         if rack is None:
             return 0
         return sum(1 for other in self.replicas[partition] if other != broker and self.racks[other] == rack)
 
     def shrink(self, partition: TopicPartition, factor: int) -> None:
-        """The preferred leader goes last."""
+        """Remove replicas, the preferred leader last."""
         while len(self.replicas[partition]) > factor:
             followers = self.replicas[partition][1:]
             self._remove(
@@ -122,7 +122,7 @@ class _Plan:
             self._add(partition, min(better, key=lambda broker: (*self._load(partition, broker), broker)), place)
 
     def balance(self, topics: Sequence[str], count: Count) -> None:
-        """Take from brokers that have at least two more than others. No topic becomes less equal by it."""
+        """Take replicas from brokers that have at least two more than others. No topic becomes less equal."""
         start = 0
         while True:
             step = self._step(topics, count, start)
@@ -132,7 +132,7 @@ class _Plan:
             self._add(partition, empty, self._remove(partition, full))
 
     def _step(self, topics: Sequence[str], count: Count, start: int) -> tuple[int, TopicPartition, int, int] | None:
-        """The search continues where the last one succeeded: topics before that rarely have more to move."""
+        """Continue the search where the last step succeeded: earlier topics rarely have more to move."""
         for full, empty in _pairs(self.racks, count):
             for index in (*range(start, len(topics)), *range(start)):
                 on = self.on[topics[index]]
@@ -169,10 +169,10 @@ class _Plan:
         led: Mapping[str, Counter[int]],
         total: Counter[int],
     ) -> None:
-        led_by: dict[int, dict[TopicPartition, None]] = defaultdict(dict)  # A set that keeps its order.
+        led_by: dict[int, dict[TopicPartition, None]] = defaultdict(dict)  # An ordered set.
         for led_partition in partitions:
             led_by[self.replicas[led_partition][0]][led_partition] = None
-        in_vain: set[tuple[int, int]] = set()  # Looking again at each step would take most of the time.
+        in_vain: set[tuple[int, int]] = set()  # Checking again at each step would take most of the time.
         while True:
             for full, empty in _pairs(self.racks, count):
                 if (full, empty) in in_vain:
@@ -200,7 +200,7 @@ class _Plan:
 
 
 def _pairs(brokers: Iterable[int], count: Count) -> Iterable[tuple[int, int]]:
-    """Those with too much, each beside those with too little; the greatest differences first."""
+    """Return pairs of brokers with too much and too little, the greatest differences first."""
     ordered = sorted(brokers, key=lambda broker: (count(broker), broker))
     for full in reversed(ordered):
         for empty in ordered:

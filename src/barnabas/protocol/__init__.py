@@ -1,1 +1,1 @@
-"""Bytes to messages and back, as Kafka 4.3 writes them."""
+"""Encodes and decodes messages, in the form of Kafka 4.3."""

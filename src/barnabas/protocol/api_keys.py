@@ -1,6 +1,6 @@
 """Every API of Kafka 4.3.1: its number, its versions, and the listeners that serve it.
 
-The table says what Kafka has, not what we advertise: a node advertises the APIs that it has handlers for.
+The table lists Kafka's APIs, not the advertised ones: a node advertises the APIs that it has handlers for.
 """
 
 from __future__ import annotations

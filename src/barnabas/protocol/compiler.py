@@ -1,10 +1,10 @@
-"""Turns a declared message at one version into a reader and a writer of straight-line source.
+"""Compiles a declared message at one version to a reader and a writer of straight-line source.
 
 Runs of fixed-size fields become one ``struct`` call, lengths join the run before them, nested structs are
 inlined as loops: no per-field dispatch is left. Both functions are kept on the class, one per version.
 
-What a reader accepts is what Kafka's generated readers accept: invalid UTF-8 becomes U+FFFD, any byte but 0 is
-true, varints may be overlong, tags may come in any order. A length is checked against the bytes that are left
+A reader accepts the same bytes as Kafka's generated readers: invalid UTF-8 becomes U+FFFD, any byte but 0 is
+true, varints may be overlong, tags may have any order. A length is checked against the remaining bytes
 before anything is allocated for it; so are counts of elements and of tagged fields, against the ``DecodeLimits``.
 """
 
@@ -49,7 +49,7 @@ def compile_writer(cls: type[Message], version: int) -> Any:
 
 
 def encode_struct(struct: Struct, version: int, *, flexible: bool) -> bytes:
-    """A nested struct as it stands inside a message of that version: for answers joined from kept pieces."""
+    """Encode a nested struct as inside a message of that version: for responses joined from kept pieces."""
     chunks: list[bytes] = []
     write_struct(struct, version, chunks, flexible=flexible)
     return b"".join(chunks)

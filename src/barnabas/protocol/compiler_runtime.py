@@ -22,7 +22,7 @@ _STRING_LENGTH_MAX = 0x7FFF
 
 
 def compact_length(value: int) -> bytes:
-    """An unsigned varint: seven bits a byte, low first, the high bit says that more follow."""
+    """Read an unsigned varint: seven bits a byte, low first; the high bit means that more bytes follow."""
     if value < 128:
         return ONE_BYTE[value]
     out = bytearray()
@@ -40,7 +40,7 @@ def compact_string_length(value: int) -> bytes:
 
 
 def read_unsigned_varint(buffer: bytes | bytearray | memoryview, position: int) -> tuple[int, int]:
-    """A 32-bit varint as Kafka reads it: overlong forms are taken, bit 31 makes it negative."""
+    """Read a 32-bit varint as Kafka does: overlong forms are accepted, with bit 31 it is negative."""
     value = shift = 0
     while True:
         byte = buffer[position]
@@ -56,7 +56,7 @@ def read_unsigned_varint(buffer: bytes | bytearray | memoryview, position: int) 
 
 
 def write_tagged_fields(known: Iterable[tuple[int, bytes]], unknown: Iterable[tuple[int, bytes]] | None) -> bytes:
-    """Both in one section, by ascending tag; unknown ones must already be in that order, as Kafka demands."""
+    """Write known and unknown fields in one section, by ascending tag, the required order of the unknown ones."""
     rest = list(unknown or ())
     if any(left[0] >= right[0] for left, right in pairwise(rest)):
         raise EncodeError(f"unknown tags must ascend; got {[tag for tag, _ in rest]}")
@@ -92,7 +92,7 @@ def too_many_tags(count: int, limit: int) -> DecodeError:
 
 
 def skip_tagged_fields(buffer: bytes | bytearray | memoryview, position: int, count_max: int) -> int:
-    """The position after a section of tagged fields. Raises DecodeError, or IndexError where the buffer ends."""
+    """Return the position after a section of tagged fields. Raises DecodeError, or IndexError at the buffer's end."""
     if not buffer[position]:
         return position + 1
     count, position = read_unsigned_varint(buffer, position)

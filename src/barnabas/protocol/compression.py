@@ -1,11 +1,11 @@
 """Compress and decompress the record section of a batch: gzip, snappy, lz4, zstd.
 
-A few compressed bytes can stand for gigabytes, so a reader says how much it will take: a bomb costs at most that
+A few compressed bytes can expand to gigabytes, so a reader sets a limit: a decompression bomb costs at most that
 limit and raises ``DecompressionLimitExceeded``. The libraries are imported when first needed, because most nodes
 pass compressed batches through unopened.
 
-Two habits of Kafka are followed on purpose. Bytes after the end of a gzip member or an lz4 frame are ignored; and
-snappy data comes either in the chunked framing of snappy-java, which Kafka's clients write, or as one raw block.
+Two properties of Kafka are followed on purpose. Bytes after the end of a gzip member or an lz4 frame are ignored. And
+snappy data is either in the chunked framing of snappy-java, which Kafka's clients write, or one raw block.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["DECOMPRESSED_SIZE_MAX", "Compression", "compress", "decompress", "iter_decompressed"]
 
 DECOMPRESSED_SIZE_MAX: Final = 128 * 1024 * 1024
-"""The limit unless the caller states another. Honest producers stay far below: their batches are at most
+"""The default limit. Well-behaved producers stay far below: their batches are at most
 max.request.size (1 MiB) before compression."""
 
 _CHUNK_SIZE_MAX = 1024 * 1024
@@ -44,7 +44,7 @@ _LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _LZ4_FLAGS_MASK, _LZ4_FLAGS = 0xE3, 0x60
 """The flags of a frame: version 1, independent blocks, no dictionary; Kafka's clients read only these."""
 _LZ4_LEVEL_DEFAULT = 9
-"""Kafka's default level, which means the fast compressor there and not level 9 of the thorough one."""
+"""Kafka's default level, which selects the fast compressor, not level 9 of the high-compression one."""
 _LZ4_LEVEL_MAX = 12
 
 
@@ -87,7 +87,7 @@ def _too_large(max_size: int) -> DecompressionLimitExceeded:
 
 
 def _chunk_size(data: Buffer, max_size: int) -> int:
-    """How much to ask a stream for at once: four times the input, within reason, one past the limit at most."""
+    """Return how much to request from a stream in one call: four times the input, bounded by one past the limit."""
     return min(max(4 * len(data), _CHUNK_SIZE_MIN), _CHUNK_SIZE_MAX, max_size + 1)
 
 
@@ -180,7 +180,7 @@ def _read_lz4(data: Buffer, max_size: int) -> Iterator[bytes]:
 
 
 def _read_zstd(data: Buffer, max_size: int) -> Iterator[bytes]:
-    """Frame by frame: in one step when its blocks can't give much, else as a stream."""
+    """Decompress frame by frame: in one step if its blocks are small, else as a stream."""
     from zstandard import ZstdDecompressor, ZstdError
 
     if not data:
@@ -221,7 +221,7 @@ def _write_snappy(data: bytes, level: int | None) -> bytes:
 
 
 def _write_lz4(data: bytes, level: int | None) -> bytes:
-    """Independent blocks without content size or checksum: Kafka's reader refuses linked ones."""
+    """Write independent blocks without content size or checksum: Kafka's reader refuses linked ones."""
     import lz4.frame
 
     return bytes(

@@ -1,7 +1,7 @@
-"""Records of control batches: transaction markers, and what the quorum writes about itself.
+"""Records of control batches: transaction markers, and the quorum's own records.
 
 The key is four bytes, version 0 and the type. The value is the message, unframed: its first field is its version.
-(A transaction marker's message has no such field; there the two bytes stand before it.)
+(A transaction marker's message has no such field; there the two bytes precede it.)
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def control_record_type(key: bytes | None) -> ControlRecordType:
 
 
 def encode_control_record(type_: ControlRecordType, message: Message) -> tuple[bytes, bytes]:
-    """Return key and value; the message's own ``version`` field says in which version it is written."""
+    """Return key and value; the message's own ``version`` field sets the version of its encoding."""
     if not isinstance(message, _class_of(type_)):
         raise EncodeError(f"{type(message).__name__} is not the message of control record type {type_.name}")
     if isinstance(message, EndTxnMarker):
@@ -93,7 +93,7 @@ def decode_control_record(key: bytes | None, value: bytes | None) -> ControlReco
 
 
 def _class_of(type_: ControlRecordType) -> type[Message]:
-    """Imported on demand: nodes without transactions or quorum duties never need most of them."""
+    """Import the class on demand: nodes without transactions or quorum duties never need most of them."""
     if type_ in (ControlRecordType.ABORT, ControlRecordType.COMMIT):
         return EndTxnMarker
     if type_ is ControlRecordType.LEADER_CHANGE:

@@ -1,6 +1,6 @@
-"""How much a decoder may read of one message, beyond what the bytes themselves allow.
+"""Limits of a decoder for one message, besides its number of bytes.
 
-A few bytes can stand for an object of some hundred bytes: an element of an array, or a tagged field. The count of both
+A few bytes can decode to an object of some hundred bytes: an element of an array, or a tagged field. The count of both
 is checked before the first of them is read.
 """
 

@@ -1,7 +1,7 @@
-"""Tagged fields of an Envelope between Barnabas nodes; Kafka's nodes ignore unknown ones.
+"""Tagged fields of an Envelope between barnabas nodes; Kafka's nodes ignore unknown ones.
 
-A broker gives each call a number of its own, the same whenever it sends the call again. Only a controller that finds
-one answers with a tag: how far the metadata log was committed when the call was answered.
+A broker assigns a number to each call, and keeps it when it sends the call again. Only a controller that finds a number
+answers with a tag: how far the metadata log was committed when the call was answered.
 """
 
 from __future__ import annotations

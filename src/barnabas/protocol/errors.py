@@ -1,7 +1,7 @@
-"""Errors of decoders: ``DecodeError`` and its subclasses, nothing else.
+"""The errors of decoders are ``DecodeError`` and its subclasses.
 
-The peer (or the disk) gave bytes that are not what they claim to be: the connection closes, the file is damaged.
-``EncodeError`` is the other direction: our own code asked for a message that its version cannot carry.
+They mean that bytes of a peer or of the disk do not have the expected form: the connection closes, the file is damaged.
+``EncodeError`` is for the other direction: our own code tried to encode a message that its version cannot carry.
 """
 
 __all__ = [
@@ -27,7 +27,7 @@ __all__ = [
 
 
 class DecodeError(Exception):
-    """The bytes are not a value of the expected type. Nothing else may escape a decoder."""
+    """The bytes are not a value of the expected type. A decoder raises no other error."""
 
 
 class DecodeLimitExceeded(DecodeError):
@@ -43,7 +43,7 @@ class BufferUnderflow(DecodeError):
 
 
 class InvalidLength(DecodeError):
-    """A length or count is negative where it may not be, or larger than the bytes that are left could hold."""
+    """A length or count is negative where it may not be, or larger than the remaining bytes could hold."""
 
 
 class InvalidVarint(DecodeError):
@@ -63,11 +63,11 @@ class UnsupportedVersion(DecodeError):
 
 
 class UnknownMessageType(DecodeError):
-    """The number (of an API, a record, a key) names nothing we know."""
+    """The number (of an API, a record, a key) is unknown."""
 
 
 class TrailingBytes(DecodeError):
-    """A value that must fill its frame leaves bytes over."""
+    """A value that must fill its frame leaves bytes unread."""
 
 
 class CorruptRecordError(DecodeError):

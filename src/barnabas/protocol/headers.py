@@ -1,4 +1,4 @@
-"""Request and response headers, and which header version goes with which API version.
+"""Request and response headers, and the header version of each API version.
 
 An ApiVersions response always has header version 0, so that a client may read it before anything is negotiated.
 A server reads a request's header in two steps, because the fields of fixed size decide whether it can read the rest.
@@ -45,7 +45,7 @@ def response_header_version(api_key: ApiKey, api_version: int) -> int:
 
 
 def read_fixed_header(request: bytes | bytearray) -> tuple[int, int, int, int]:
-    """The API key, API version, correlation id and the length of the client id. Raises DecodeError."""
+    """Return the API key, API version, correlation id and the length of the client id. Raises DecodeError."""
     if len(request) < _FIXED.size:
         raise BufferUnderflow(f"{len(request)} bytes cannot hold a request header")
     return _FIXED.unpack_from(request)
@@ -54,7 +54,7 @@ def read_fixed_header(request: bytes | bytearray) -> tuple[int, int, int, int]:
 def read_rest_of_header(
     request: bytes | bytearray, client_id_length: int, *, is_flexible: bool, tagged_fields_max: int
 ) -> tuple[str | None, int]:
-    """The client id, and the position where the body begins. Raises DecodeError."""
+    """Return the client id, and the position where the body begins. Raises DecodeError."""
     position = _FIXED.size
     client_id = None
     if client_id_length >= 0:

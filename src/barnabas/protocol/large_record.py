@@ -1,7 +1,7 @@
 """Walk one large record of a compressed batch while it is being decompressed, without holding it.
 
-A few kilobytes can stand for a record of many megabytes. Key and value are passed over piece by piece: at most one
-piece and the few bytes of a field's length are held.
+A few kilobytes can expand to a record of many megabytes. Key and value are skipped piece by piece: at most one piece
+and the few bytes of a field's length are held.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FIELD_MAX = 10
 
 
 class RecordStream:
-    """Bytes that come in pieces, read from the front."""
+    """Bytes in pieces, read from the front."""
 
     def __init__(self, first: bytes, more: Iterator[bytes]) -> None:
         self._data = first

@@ -1,7 +1,7 @@
-"""Kafka's JSON form of a message: what its tools and logs print.
+"""Kafka's JSON form of a message, as its tools and logs print it.
 
 Names are camelCase, bytes and record batches base64, uuids Kafka's text form. A tagged field that holds its
-default is left out; a field that the version lacks is left out if it may be ignored and refused otherwise.
+default is omitted; a field that the version lacks is omitted if it may be ignored and refused otherwise.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ class MessageReader(MessageSource):
         self.emit("if left < 0: raise too_many_elements(limits.elements)")
 
     def _tags(self, tagged: list[tuple[Field, str]], refused: tuple[int, ...]) -> str:
-        """``refused`` are tags of fields that other versions have: Kafka does not take them for unknown ones."""
+        """``refused`` are tags of fields in other versions: Kafka does not treat them as unknown."""
         count, unknown = self.fresh("t"), self.fresh("u")
         tag, size = self.fresh("t"), self.fresh("s")
         self.unsigned_varint(count)
@@ -207,7 +207,7 @@ class MessageReader(MessageSource):
         return unknown
 
     def _tagged_nullable_struct(self, field: Field, name: str) -> None:
-        """Here the marker before the struct is an unsigned varint, and 0 is null."""
+        """Read a struct whose marker is an unsigned varint, where 0 is null."""
         if field.type is None:
             raise EncodeError(f"{field.name} has no type")
         marker = self.fresh("m")

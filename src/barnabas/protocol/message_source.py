@@ -1,4 +1,4 @@
-"""A function under construction: its lines, its constants, and what both compilers know of types on the wire."""
+"""A function under construction: its lines, its constants, and the wire types of both compilers."""
 
 from __future__ import annotations
 

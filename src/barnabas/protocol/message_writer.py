@@ -174,7 +174,7 @@ class MessageWriter(MessageSource):
             self.flush()
 
     def _number_array(self, element: str, items: str, length: str) -> None:
-        """Short arrays, which nearly all are, take one call for their length and their items."""
+        """Write an array. Nearly all are short, and take one call for their length and their items."""
         code = FORMATS[element]
         self.flush()
         prefix = "B" if self.flexible else "i"

@@ -1,13 +1,13 @@
 """Validates a record batch before it is appended to a log, by Kafka's rules (its ``LogValidator``).
 
 A produce request carries exactly one batch per partition: format 2, base offset 0, right checksum, as many records as
-its header says, no control records. Every record is looked at, also inside compressed batches, since a batch that
-cannot be read would poison all consumers and the log cleaner. The bytes are passed on as they came unless the topic
-wants something else (another compression, the time of the append) or the producer got the offsets wrong.
+in its header, no control records. Every record is checked, also inside compressed batches, because an unreadable batch
+would break all consumers and the log cleaner. The bytes are passed on unchanged unless the topic requires a change
+(another compression, the time of the append) or the producer's offsets are wrong.
 
-The answer is the batch as it goes into the log, base offset and leader epoch still to be stamped; those two are not
-under the checksum. Nothing is kept between calls, so a large batch may be validated on another thread: who must not
-be held up says with a ``WorkBudget`` how much may be done at once.
+The result is the batch for the log; base offset and leader epoch, which the checksum does not cover, are still to be
+set. Calls keep no state, so a large batch may be validated on another thread: a caller that must not block limits the
+work of one call with a ``WorkBudget``.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ __all__ = [
 
 TIMESTAMP_LIMIT_NONE: Final = 0x7FFFFFFFFFFFFFFF
 RECORD_COUNT_MAX: Final = 1_000_000
-"""Kafka has no such limit, but checking each record takes us about half a microsecond, and a few kilobytes can
-claim many millions. Clients stay far below: 16 KiB is the usual size of a batch, 1 MiB what a topic takes."""
+"""Kafka has no such limit, but checking each record takes about half a microsecond here, and a few kilobytes can
+claim many millions. Clients stay far below: 16 KiB is the usual size of a batch, 1 MiB the default limit of a topic."""
 DECOMPRESSED_SIZE_MAX: Final = 64 * 1024 * 1024
 _ERRORS_SHOWN = 3
 _ERRORS_LISTED = 2_000
-"""Kafka lists every bad record; a million of them would take seconds to write into an answer."""
+"""Kafka lists every bad record; a million of them would take seconds to write into a response."""
 _REWRITE_COST = 4
-"""Compressing, or naming each bad record, takes about as long as reading so many times as much."""
+"""Compressing, or naming each bad record, takes this many times as long as reading the same bytes."""
 _RATIO_EXPECTED = 4
 _PAUSED_AFTER = 1_000
 """Records that are read as objects before a thread pauses."""
@@ -67,22 +67,21 @@ _INT64_MIN, _INT64_MAX = -0x8000000000000000, 0x7FFFFFFFFFFFFFFF
 
 
 class RecordError(NamedTuple):
-    """Why one record of a batch was refused."""
+    """The reason why one record of a batch was refused."""
 
     batch_index: int
     message: str
 
 
 class WorkBudgetExceeded(Exception):
-    """The batch takes more work than the caller's budget; nothing else is said about it."""
+    """The batch takes more work than the caller's budget; it may be valid or not."""
 
 
 class WorkBudget:
     """How much validation a caller can wait for, over all batches of one request: some 10 ms at most.
 
-    Bytes are those that had to be compressed or decompressed; compressed ones are known beforehand, and one that
-    is large is not even tried. The first record of a partition makes a directory and files, which a disk that is busy
-    takes a while for.
+    Bytes are those that must be compressed or decompressed; the compressed size is known beforehand, and a large batch
+    is not even tried. The first record of a partition creates a directory and files, which is slow on a busy disk.
     """
 
     __slots__ = ("bytes_left", "headers_left", "new_logs_left", "records_left")
@@ -100,14 +99,14 @@ class WorkBudget:
         self.new_logs_left = new_logs
 
     def spend(self, records: int, data_bytes: int) -> None:
-        """Raises WorkBudgetExceeded, and takes nothing, when not so much is left."""
+        """Use a part of the budget; if less is left, raise WorkBudgetExceeded and use nothing."""
         if records > self.records_left or data_bytes > self.bytes_left:
             raise WorkBudgetExceeded
         self.records_left -= records
         self.bytes_left -= data_bytes
 
     def take_new_log(self) -> bool:
-        """Whether one more log can be made."""
+        """Return whether one more log can be created."""
         self.new_logs_left -= 1
         return self.new_logs_left >= 0
 
@@ -115,7 +114,7 @@ class WorkBudget:
 class BatchLimits:
     """The requirements on a batch of any topic.
 
-    ``pause`` is for a thread: it is called between pieces of about a millisecond, so that the loop finds room.
+    ``pause`` is for a thread: it is called between pieces of about a millisecond, so that the loop can run.
     """
 
     __slots__ = ("decompressed_bytes", "headers", "pause", "record_headers")
@@ -204,8 +203,8 @@ def validate_produced(
     """Check the records of one partition of a produce request; ApiException carries the error for the client.
 
     ``partition`` is only named in messages. Without ``is_client`` (a coordinator of this node writes) control records
-    are allowed, offsets and sequences are the writer's business, and so are timestamps: a coordinator's clock does not
-    follow a wall clock that is set, and its groups must go on when the wall clock is set back by hours. With a
+    are allowed, and the writer is responsible for offsets, sequences and timestamps: a coordinator's clock does not
+    follow changes of the wall clock, and its groups must continue when the wall clock is set back by hours. With a
     ``budget`` WorkBudgetExceeded is raised for a batch that takes longer; call again without one where that does not
     matter.
     """
@@ -232,7 +231,7 @@ def validate_produced(
         budget.spend(count, _REWRITE_COST * size if is_compressed_anew else 0)
     try:
         walk = _walk(data, code, count, min(rules.decompressed_size_max, limits.decompressed_bytes), budget, limits)
-        if attributes & ATTRIBUTE_LOG_APPEND_TIME:  # Then that one is the time of all records.
+        if attributes & ATTRIBUTE_LOG_APPEND_TIME:  # Then the maximum is the time of all records.
             min_timestamp = max_timestamp = header[8]
         else:
             min_timestamp = base_timestamp + walk.min_timestamp_delta
@@ -271,7 +270,7 @@ def _check_client_header(header: tuple[int, ...], partition: object) -> None:
     if count > RECORD_COUNT_MAX:
         raise ApiException(
             ErrorCode.MESSAGE_TOO_LARGE,
-            f"A record batch with {count} records has more than the {RECORD_COUNT_MAX} that are taken "
+            f"A record batch with {count} records has more than the {RECORD_COUNT_MAX} that are accepted "
             f"in topic partition {partition}",
         )
     if last_offset_delta + 1 != count:
@@ -291,7 +290,7 @@ def _check_client_header(header: tuple[int, ...], partition: object) -> None:
 def _exactly_one_batch(
     records: bytes | bytearray | memoryview | None, partition: object
 ) -> tuple[tuple[int, ...], bytes | bytearray | memoryview]:
-    """The header and the bytes of the only batch; a cut second one is left out, as Kafka does."""
+    """Return the header and the bytes of the only batch; a cut second one is ignored, as in Kafka."""
     if not records:
         _refuse(f"Produce requests must have at least one record batch per partition, but {partition} has none")
     try:
@@ -398,7 +397,7 @@ def _rewritten(
     partition: object,
     pause: Callable[[], None] | None,
 ) -> ValidatedBatch:
-    """Compress the records as the topic wants it, and count their offsets from 0 if the producer did not."""
+    """Compress the records as the topic requires, and count their offsets from 0 if the producer did not."""
     header, data = batch
     source = _COMPRESSIONS[attributes & COMPRESSION_MASK]
     target = source if rules.compression is None else rules.compression
@@ -443,7 +442,7 @@ def _refuse_records(
     partition: object,
     pause: Callable[[], None] | None,
 ) -> None:
-    """Read the batch again, this time for what is wrong with which record."""
+    """Read the batch again, to name the errors of each record."""
     section = decompress(_COMPRESSIONS[code], memoryview(data)[BATCH_HEADER_SIZE:], rules.decompressed_size_max)
     append_time = header[8] if header[5] & ATTRIBUTE_LOG_APPEND_TIME else None
     earliest, latest = now_ms - rules.timestamp_before_max_ms, now_ms + rules.timestamp_after_max_ms

@@ -1,12 +1,12 @@
 """Read record batches of format 2, the only one that is stored and sent.
 
 A batch is 61 bytes of header and its records, which may be compressed together. The base offset and the leader epoch
-lie outside the checksum, so that a leader stamps a batch in place and passes it on unopened.
+are not part of the checksum, so that a leader sets them in place and passes the batch on unopened.
 
-Looking at a batch costs one unpacking of its header; the checksum is computed only by ``ensure_valid`` and the
-records are read only by ``records``. Invalid bytes raise only DecodeError. What Kafka's reader
-takes is taken here too, where no harm comes of it: a key length below -1 is null, unknown attribute bits are kept,
-and a batch whose count is 0 is not opened. The rules for producers are narrower: see ``produce_validation``.
+Creating a view of a batch only unpacks its header; the checksum is computed only by ``ensure_valid`` and the records
+are read only by ``records``. Invalid bytes raise only DecodeError. Harmless deviations that Kafka's reader accepts are
+accepted here too: a key length below -1 is null, unknown attribute bits are kept, and a batch whose count is 0 is not
+opened. The rules for producers are narrower: see ``produce_validation``.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ BATCH_LENGTH_OFFSET: Final = 8
 LOG_OVERHEAD: Final = 12
 """Base offset and length: the bytes that the length does not count."""
 CRC_START: Final = 21
-"""Where the attributes are: everything from here to the end is under the checksum."""
+"""The position of the attributes: the checksum covers everything from here to the end."""
 MAGIC: Final = 2
 
 COMPRESSION_MASK: Final = 0x07
@@ -87,7 +87,7 @@ _LEGACY_OVERHEAD = 14  # The smallest length that any format has.
 _MAGIC_OFFSET = 16
 _LENGTH_MAX = 0x7FFFFFFF - LOG_OVERHEAD
 _COMPRESSION_MAX = 4
-_FAR = 1 << 62  # Beyond it adding a delta may leave 64 bits, where Kafka wraps around.
+_FAR = 1 << 62  # Beyond it adding a delta may exceed 64 bits, where Kafka wraps around.
 
 _LENGTH = Struct(">i")
 _OFFSET = Struct(">q")
@@ -139,7 +139,7 @@ class BatchView:
 
     @property
     def size(self) -> int:
-        """All bytes of the batch, as its length field says."""
+        """All bytes of the batch, according to its length field."""
         return self._header[1] + LOG_OVERHEAD
 
     @property
@@ -201,7 +201,7 @@ class BatchView:
 
     @property
     def compression(self) -> Compression:
-        """Raises UnsupportedCompression for a number that is none."""
+        """The compression type. Raises UnsupportedCompression for an unknown number."""
         code = self._header[5] & COMPRESSION_MASK
         if code > _COMPRESSION_MAX:
             raise UnsupportedCompression(f"unknown compression type id {code}")
@@ -223,7 +223,7 @@ class BatchView:
 
     @property
     def delete_horizon_ms(self) -> int | None:
-        """When tombstones and markers of this batch may go (it then stands where the base timestamp was)."""
+        """When tombstones and markers of this batch may be removed (stored in place of the base timestamp)."""
         return self._header[7] if self._header[5] & ATTRIBUTE_DELETE_HORIZON else None
 
     def ensure_valid(self) -> None:
@@ -251,9 +251,9 @@ class BatchView:
         return decompress(codec, section, max_size) if codec else bytes(section)
 
     def records(self, max_size: int = DECOMPRESSED_SIZE_MAX) -> Iterator[Record]:
-        """Iterate over the records; whatever does not fit raises a CorruptRecordError at the record that shows it.
+        """Iterate over the records; an inconsistency raises CorruptRecordError at the record that shows it.
 
-        The checksum is not looked at: call ``ensure_valid`` first where the bytes are not trusted.
+        The checksum is not verified: call ``ensure_valid`` first where the bytes are not trusted.
         """
         header = self._header
         if header[12] == 0:
@@ -272,9 +272,9 @@ class BatchView:
 
 
 def iter_batches(buf: bytes | bytearray | memoryview, position: int = 0, end: int | None = None) -> Iterator[BatchView]:
-    """Yield the whole batches from ``position`` to ``end``; a batch that is cut at the end is left out quietly.
+    """Yield the whole batches from ``position`` to ``end``; a batch that is cut at the end is silently ignored.
 
-    Raises for a length or magic that no batch has; checksums are not looked at.
+    Raises for an impossible length or magic; checksums are not verified.
     """
     end = len(buf) if end is None else end
     unpack_length = _LENGTH.unpack_from
@@ -299,7 +299,7 @@ def iter_batches(buf: bytes | bytearray | memoryview, position: int = 0, end: in
 
 
 def set_max_timestamp(buf: bytearray | memoryview, position: int, attributes: int, max_timestamp: int) -> None:
-    """Write the attributes and the largest timestamp of a batch, and its checksum anew."""
+    """Replace the attributes and the largest timestamp of a batch, and compute its checksum again."""
     (length,) = _LENGTH.unpack_from(buf, position + BATCH_LENGTH_OFFSET)
     _ATTRIBUTES.pack_into(buf, position + _ATTRIBUTES_OFFSET, attributes)
     _OFFSET.pack_into(buf, position + _MAX_TIMESTAMP_OFFSET, max_timestamp)
@@ -308,7 +308,7 @@ def set_max_timestamp(buf: bytearray | memoryview, position: int, attributes: in
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """Add to a producer's sequence number, which after 2147483647 goes on with 0 (in Java's 32-bit arithmetic)."""
+    """Add to a producer's sequence number, which continues with 0 after 2147483647 (in Java's 32-bit arithmetic)."""
     if sequence > _int32(0x7FFFFFFF - increment):
         return _int32(increment - (0x7FFFFFFF - sequence) - 1)
     return _int32(sequence + increment)
@@ -319,7 +319,7 @@ def parse_records(
 ) -> Iterator[Record]:
     """Read ``count`` records that fill ``section`` exactly.
 
-    One- and two-byte varints are read where they stand, because a call for each would cost more than all the rest.
+    One- and two-byte varints are read inline, because a call for each would cost more than all the rest.
     """
     if count < 0:
         raise InvalidRecordError(f"invalid record count {count} in a record batch")
@@ -342,7 +342,7 @@ def parse_records(
             if record_end > end:
                 raise InvalidRecordError(f"a record ends {record_end - end} bytes after its batch")
 
-            byte = section[position + 1]  # What lies at position itself are the record's attributes: none are defined.
+            byte = section[position + 1]  # The byte at position itself is the record's attributes: none are defined.
             if byte < 0x80:
                 position += 2
                 delta = zigzag[byte]

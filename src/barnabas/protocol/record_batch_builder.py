@@ -1,8 +1,8 @@
 """Write record batches of format 2.
 
-``RecordBatchBuilder`` takes records one by one, ``build_batch`` all at once, and ``retain_records`` writes a batch
-again with fewer records, as log compaction does. Offsets are absolute everywhere and may leave gaps; the base
-timestamp is that of the first record, unless a delete horizon takes its place.
+``RecordBatchBuilder`` receives records one by one, ``build_batch`` all together, and ``retain_records`` writes a batch
+again with fewer records, as log compaction does. Offsets are absolute everywhere and may have gaps; the base
+timestamp is that of the first record, unless a delete horizon replaces it.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class RecordBatchBuilder:
 
     @property
     def size(self) -> int:
-        """The bytes of the batch so far; compression makes it smaller."""
+        """The bytes of the batch so far, before compression."""
         return BATCH_HEADER_SIZE + len(self._body)
 
     def append(
@@ -132,7 +132,7 @@ class RecordBatchBuilder:
         self.count += 1
 
     def append_values(self, timestamp: int, values: Sequence[bytes]) -> None:
-        """Add a record without key and headers for each value, at the offsets that follow, all at one time.
+        """Add a record without key and headers for each value, at the next offsets, all with one timestamp.
 
         The same bytes as ``append`` writes, without its checks of each record: for batches of thousands.
         """
@@ -152,7 +152,7 @@ class RecordBatchBuilder:
         self.count += len(values)
 
     def build(self, *, last_offset: int | None = None) -> bytes:
-        """Return the batch; ``last_offset`` may lie behind the last record, when records after it were removed."""
+        """Return the batch; ``last_offset`` may be after the last record, if later records were removed."""
         last_offset = self.last_offset if last_offset is None else last_offset
         if not self.count:
             raise EncodeError("a batch without records is written by empty_batch")
@@ -214,8 +214,8 @@ def build_batch(
 def retain_records(batch: BatchView, retained: Sequence[Record], *, delete_horizon_ms: int | None = None) -> bytes:
     """Write a batch again with only these of its records; offsets, producer and sequence stay as they were.
 
-    Without records an empty batch is left, which keeps the producer's last sequence known. A delete horizon that the
-    batch already has is kept, unless another is given.
+    Without records an empty batch is left, which keeps the producer's last sequence known. An existing delete horizon
+    is kept, unless another is passed.
     """
     is_append_time = batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     if not retained:
@@ -237,7 +237,7 @@ def retain_records(batch: BatchView, retained: Sequence[Record], *, delete_horiz
 
 
 def empty_batch(batch: BatchView) -> bytes:
-    """Return what is left of a batch when all of its records are removed: a header over the same offsets."""
+    """Return the batch without its records: a header over the same offsets."""
     kept = ATTRIBUTE_LOG_APPEND_TIME | ATTRIBUTE_TRANSACTIONAL | ATTRIBUTE_CONTROL
     return with_header(
         b"",
@@ -257,7 +257,7 @@ def empty_batch(batch: BatchView) -> bytes:
 def encode_record(
     offset_delta: int, timestamp_delta: int, key: bytes | None, value: bytes | None, headers: Iterable[Header] = ()
 ) -> bytes:
-    """Return one record as it stands in a batch, its length first."""
+    """Return one record in its form inside a batch, its length first."""
     parts = [
         b"\x00",
         _SMALL[timestamp_delta] if 0 <= timestamp_delta < 64 else write_varlong(timestamp_delta),
@@ -274,9 +274,9 @@ def encode_record(
 
 
 def _framed(values: Sequence[bytes], first_delta: int, time_delta: bytes) -> bytes:
-    """Records of these values, as ``encode_record`` writes them: values of equal size share what surrounds them.
+    """Encode records of these values, as ``encode_record`` does: values of equal size share the surrounding bytes.
 
-    Joined some at a time: to join, and to free, the parts of 100,000 records takes 30 ms that nothing interrupts.
+    Joined some at a time: joining, and freeing, the parts of 100,000 records takes 30 ms without interruption.
     """
     joined: list[bytes] = []
     parts: list[bytes] = []
@@ -298,7 +298,7 @@ def _framed(values: Sequence[bytes], first_delta: int, time_delta: bytes) -> byt
 
 
 def _around(around: dict[int, tuple[bytes, bytes]], shape: int, time_delta: bytes) -> tuple[bytes, bytes]:
-    """The bytes before the offset delta of a record, and between it and the value."""
+    """Return the bytes before the offset delta of a record, and those between it and the value."""
     size, offset_size = shape >> 3, shape & 7
     between = _NULL + write_varint(size)
     length = 1 + len(time_delta) + offset_size + len(between) + size + len(_NO_HEADERS)
@@ -337,7 +337,7 @@ def with_header(
     base_sequence: int,
     count: int,
 ) -> bytes:
-    """Put the header of these fields, with its checksum, before a record section."""
+    """Return the header of these fields, with its checksum, followed by a record section."""
     out = bytearray(BATCH_HEADER_SIZE + len(section))
     out[BATCH_HEADER_SIZE:] = section
     fields = (attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence)

@@ -1,4 +1,4 @@
-"""Between a versioned record and its bytes: the metadata log, the coordinators' topics, and version-prefixed data.
+"""Encodes and decodes versioned records: metadata log, coordinators' topics, and version-prefixed data.
 
 * Metadata: a frame of three unsigned varints (frame version 1, record type, record version), then the message; nothing
   may follow it.
@@ -6,8 +6,8 @@
   a value of None is a tombstone.
 * Version-prefixed (consumer protocol, principal): a two-byte version, then the message.
 
-A version that is newer than what we know is read as the newest we know, unless the message holds structures. So does
-Kafka's reader; what must not be misread is gated by feature levels and never by these numbers.
+An unknown newer version is read as the newest known one, unless the message has structures, as in Kafka's reader.
+Records that must not be misread are gated by feature levels, never by these numbers.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ _TRANSACTION_RECORDS: dict[int, str] = {0: "TransactionLog"}
 
 
 class CoordinatorKind(Enum):
-    """Which coordinator's topic a record comes from: both count their record types from 0."""
+    """The coordinator's topic of a record: both count their record types from 0."""
 
     GROUP = "group"
     TRANSACTION = "transaction"
@@ -117,7 +117,7 @@ def encode_metadata_record(record: Message, version: int) -> bytes:
 
 
 def decode_metadata_record(value: bytes | memoryview) -> tuple[Message, int]:
-    """Return the record and its version, as they stand in a value of the metadata log."""
+    """Return the record and its version from a value of the metadata log."""
     frame_version, position = read_uvarint(value, 0)
     if frame_version != _FRAME_VERSION:
         raise UnsupportedVersion(f"unknown metadata frame version {frame_version}; only {_FRAME_VERSION} is known")
@@ -148,7 +148,7 @@ def decode_coordinator_record(
 ) -> CoordinatorRecord:
     """Read a record of a coordinator's topic.
 
-    UnknownMessageType is not damage: a newer broker wrote it, or one with kinds of groups that are not built here.
+    UnknownMessageType is not damage: a newer broker wrote it, or one with group types that are not supported here.
     """
     type_id = _read_version(key, "coordinator record key")
     names = _GROUP_RECORDS if kind is CoordinatorKind.GROUP else _TRANSACTION_RECORDS
@@ -195,7 +195,7 @@ def _read(cls: type[M], data: bytes | memoryview, position: int, version: int) -
 
 
 def _record_class(name: str) -> type[Message]:
-    """Import a record's class when it is first met: most processes see few of them."""
+    """Import a record's class on first use: most processes need few of them."""
     cls = _classes_by_name.get(name)
     if cls is None:
         module: object = import_module(f"barnabas.protocol.records.{_snake_case(name)}")

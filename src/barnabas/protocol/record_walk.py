@@ -1,7 +1,7 @@
-"""Go through the records of a batch without making objects of them.
+"""Walk the records of a batch without creating objects of them.
 
-This is what every produced batch pays: it proves that exactly ``count`` well-formed records fill the section, and
-finds what the rules of a topic ask about (timestamps, keys, offsets). The loop repeats that of
+Every produced batch is walked once: this proves that exactly ``count`` well-formed records fill the section, and
+collects the values for a topic's rules (timestamps, keys, offsets). The loop repeats that of
 ``record_batch.parse_records`` without the values, because half of the cost would be unused slices.
 """
 
@@ -28,27 +28,27 @@ __all__ = ["HeaderAllowance", "RecordWalk", "walk_compressed", "walk_records"]
 
 _DELTA_MIN = -0x8000000000000000
 _LARGE_RECORD = 1024 * 1024
-"""Bytes of a record that is not put together to be walked."""
+"""Larger records are walked without being joined."""
 _SLICE = 2_000
 """Records that are walked before ``pause`` is called: less than a millisecond."""
 
 
 class HeaderAllowance:
-    """How many headers a batch may have; ``left`` goes down while it is walked."""
+    """How many headers a batch may have; ``left`` decreases during the walk."""
 
     __slots__ = ("exhausted", "left", "record_max")
 
     def __init__(self, record_max: int, left: int, exhausted: Callable[[], Exception]) -> None:
-        """``exhausted`` makes what is raised when the batch has more than ``left``.
+        """``exhausted`` creates the error for a batch with more than ``left``.
 
-        An error that was kept here would keep the frames that it passed, which know this allowance.
+        An error stored here would keep the frames that it passed, which refer to this allowance.
         """
         self.record_max = record_max
         self.left = left
         self.exhausted = exhausted
 
     def take(self, count: int) -> None:
-        """Before the headers of one record are read."""
+        """Called before the headers of one record are read."""
         if count > self.record_max:
             raise InvalidRecordError(f"A record has {count} headers; at most {self.record_max} are accepted")
         self.left -= count
@@ -74,7 +74,7 @@ class RecordWalk(NamedTuple):
 
 
 class _Progress:
-    """The findings so far, when the section comes in pieces."""
+    """The findings so far, if the section is received in pieces."""
 
     __slots__ = ("headers", "index", "is_in_order", "max_delta", "min_delta", "null_key_count", "pause", "size_needed")
 
@@ -104,7 +104,7 @@ def walk_records(
 ) -> RecordWalk:
     """Walk the records that fill ``section`` from ``position`` on; InvalidRecordError if they are not ``count``.
 
-    ``pause`` is called every now and then, by a thread that has to let others run.
+    ``pause`` is called periodically, by a thread that must let others run.
     """
     progress = _Progress(headers, pause)
     size = len(section) - position
@@ -121,7 +121,7 @@ def walk_compressed(
     headers: HeaderAllowance | None = None,
     pause: Callable[[], None] | None = None,
 ) -> RecordWalk:
-    """Walk compressed records piece by piece: what is held is one piece, or the largest record."""
+    """Walk compressed records piece by piece: memory holds one piece, or the largest record."""
     progress = _Progress(headers, pause)
     pending: list[bytes] = []
     pending_size = size = 0
@@ -213,7 +213,7 @@ def _advance_in_slices(section: bytes, position: int, count: int, progress: _Pro
 
 
 def _advance(section: bytes, position: int, count: int, progress: _Progress) -> int:
-    """Walk whole records and return where the first one begins that is not whole."""
+    """Walk whole records and return where the first incomplete one begins."""
     start, end = position, len(section)
     index, expected = progress.index, progress.index << 1
     min_delta, max_delta = progress.min_delta, progress.max_delta
@@ -324,7 +324,7 @@ def _advance(section: bytes, position: int, count: int, progress: _Progress) -> 
 
 
 def _is_whole(section: bytes, start: int) -> bool:
-    """Whether the record at ``start`` is all there, so that running out of bytes is its own fault."""
+    """Return whether the record at ``start`` is complete, so that missing bytes are an error of the record."""
     try:
         length, position = read_varint(section, start)
     except BufferUnderflow:

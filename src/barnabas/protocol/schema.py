@@ -1,4 +1,4 @@
-"""The words in which messages are declared.
+"""The declarations of messages.
 
 A message is a class whose fields are one line each::
 
@@ -13,15 +13,15 @@ A message is a class whose fields are one line each::
 * A request names its response, which follows in the same module, so that sending a ``Request[R]`` returns an ``R``.
   The name is a type argument and not a keyword (``response=``) because type checkers infer nothing from keywords.
 * The first argument is the range of versions that carry the field (default: all).
-* ``nullable``: versions in which the value may be None. ``default``: what a fresh object holds, and what a
-  reader of a version without the field sees.
-* ``tag`` with ``tagged``: the versions in which the field travels in the tagged section (default: all of its versions).
+* ``nullable``: versions in which the value may be None. ``default``: the value in a new object, and for a
+  reader of a version without the field.
+* ``tag`` with ``tagged``: the versions in which the field is in the tagged section (default: all of its versions).
   A tagged struct that is absent is None.
 * ``secret``: the value is hidden where a message is printed (``repr``, and so logs and errors).
 * ``ignorable``: a value other than the default may be dropped by a version that lacks the field; otherwise
   encoding it is refused.
 
-``barnabas.protocol.compiler`` turns each (message, version) into straight-line code on first use, so a
+``barnabas.protocol.compiler`` compiles each (message, version) to straight-line code on first use, so an
 unused declaration costs next to nothing.
 """
 
@@ -211,7 +211,7 @@ def struct(
     ignorable: bool = False,
     json: str | None = None,
 ) -> Any:
-    """A nested struct, by default a fresh one; of a tagged one that is not nullable None stands for absent."""
+    """A nested struct, by default a new one; for a tagged one that is not nullable None means absent."""
     if default is _FRESH and tag is not None and nullable == "none":
         default = None
     return Field("struct", versions, default, nullable, tag, tagged, ignorable, type_=type_, json=json)
@@ -299,7 +299,7 @@ def _shown(field: Field, value: object) -> str:
 
 
 class Message(Struct):
-    """A request, response, header or record: a struct with versions of its own.
+    """A request, response, header or record: a struct with its own versions.
 
     ``read`` and ``decode`` raise only DecodeError; ``encode`` raises EncodeError for a value that the version
     cannot carry.
@@ -327,7 +327,7 @@ class Message(Struct):
     def read(
         cls, buffer: bytes | bytearray | memoryview, offset: int, version: int, limits: DecodeLimits = UNLIMITED
     ) -> tuple[Self, int]:
-        """The message that starts at ``offset`` and the offset after it. Raises DecodeLimitExceeded, too."""
+        """Return the message that starts at ``offset`` and the offset after it. Raises DecodeLimitExceeded, too."""
         reader = cls._readers.get(version)
         if reader is None:
             from barnabas.protocol.compiler import compile_reader
@@ -337,7 +337,7 @@ class Message(Struct):
 
     @classmethod
     def decode(cls, buffer: bytes | bytearray | memoryview, version: int, offset: int = 0) -> Self:
-        """The message at ``offset``; bytes after it are tolerated, as Kafka does."""
+        """Return the message at ``offset``; bytes after it are tolerated, as in Kafka."""
         reader = cls._readers.get(version)
         if reader is None:
             from barnabas.protocol.compiler import compile_reader
@@ -360,7 +360,7 @@ class Message(Struct):
         return b"".join(chunks)
 
     def to_json(self, version: int) -> dict[str, Any]:
-        """Kafka's JSON form: camelCase names, base64 bytes, tagged defaults left out."""
+        """Return Kafka's JSON form: camelCase names, base64 bytes, tagged defaults omitted."""
         from barnabas.protocol.message_json import message_to_json
 
         return message_to_json(self, version)
@@ -381,12 +381,12 @@ if TYPE_CHECKING:
         """Carries the type of the response for type checkers."""
 
 else:
-    # ``typing.Generic`` would make each declaration take twice as long, on a node's path to "ready".
+    # With ``typing.Generic`` each declaration would take twice as long, on a node's path to "ready".
     _AnsweredBy = {R_co: object}
 
 
 class _Declaration(NamedTuple):
-    """``Request["XResponse"]`` as a base class: the class that is declared becomes a ``Request``."""
+    """With ``Request["XResponse"]`` as a base class, the declared class becomes a ``Request``."""
 
     response_name: str
 
@@ -395,7 +395,7 @@ class _Declaration(NamedTuple):
 
 
 class Request(Message, _AnsweredBy[R_co]):
-    """A message that is answered by an ``R_co``."""
+    """A message whose response is an ``R_co``."""
 
     __slots__ = ()
 

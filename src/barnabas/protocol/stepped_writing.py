@@ -1,6 +1,6 @@
-"""A long message is encoded in steps, between which the event loop serves others.
+"""Encodes a long message in steps, between which the event loop serves other clients.
 
-The answer to the creation of 4,000 topics describes the settings of each: to encode it takes a fifth of a second. The
+The answer to the creation of 4,000 topics describes the settings of each: encoding it takes a fifth of a second. The
 elements of the last list of such a message are encoded some at a time, and so are those of the last list of an element
 (the partitions of a topic); the bytes are those of ``Message.write``.
 """
@@ -24,17 +24,17 @@ __all__ = ["takes_steps", "write_in_steps"]
 ELEMENTS_A_STEP: Final = 100
 """Up to 5 ms, for topics with all their settings."""
 _JOINED_MAX: Final = 65536
-"""Chunks that are larger together stay apart: records are not copied."""
+"""Chunks with a larger total are not joined: records are not copied."""
 
 
 class _LastList(NamedTuple):
-    """The list of structs that ends a struct, before its tags."""
+    """The list of structs at the end of a struct, before its tags."""
 
     name: str
     of_elements: str | None
-    """The name of the list of structs that ends its elements."""
+    """The name of the list of structs at the end of its elements."""
     before: tuple[str, ...]
-    """The fields that stand before it; what comes after it is tagged."""
+    """The fields before it; all later ones are tagged."""
 
 
 def takes_steps(message: object, version: int) -> bool:
@@ -85,7 +85,7 @@ def _take(pieces: list[bytes], chunks: list[bytes]) -> None:
 
 
 def _around_list(struct: Struct, last: _LastList, version: int, is_flexible: bool) -> tuple[bytes, bytes]:
-    """The bytes before the length of the list, and those after its elements."""
+    """Return the bytes before the length of the list, and those after its elements."""
     emptied: Any = copy(struct)
     setattr(emptied, last.name, [])
     encoded = _encoded(emptied, version, is_flexible)

@@ -1,7 +1,7 @@
-"""UTF-8 as Kafka's readers take it: what is not UTF-8 becomes U+FFFD, and never an error.
+"""UTF-8 as Kafka's readers decode it: invalid bytes become U+FFFD, and never raise an error.
 
-Java and Python agree on how many of them, but for the encoded surrogates (ED A0..BF and a third byte): there Java
-puts one for all of the bytes. Importing this module registers that as the error handler ``java-replace``.
+Java and Python agree on their number, except for encoded surrogates (ED A0..BF and a third byte): there Java
+writes one for all of the bytes. Importing this module registers that as the error handler ``java-replace``.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Variable-length integers: seven bits a byte, low bits first, the high bit says that more follow.
+"""Variable-length integers: seven bits a byte, low bits first; the high bit means that more bytes follow.
 
 Unsigned ones hold lengths, counts and tags; the zig-zag ones (small numbers of either sign stay short) hold the
-fields of records. As in Kafka an overlong form is taken, bits beyond the width are dropped, and a form of more than
+fields of records. As in Kafka an overlong form is accepted, bits beyond the width are dropped, and a form of more than
 5 (10) bytes is refused.
 """
 
@@ -29,7 +29,7 @@ _VARLONG_SHIFT_MAX = 63
 
 
 class Indexable(Protocol):
-    """A buffer as the readers use it: bytes, bytearray, memoryview and mmap all fit."""
+    """A buffer for the readers: bytes, bytearray, memoryview or mmap."""
 
     def __getitem__(self, index: int, /) -> int: ...
 
@@ -108,7 +108,7 @@ def write_varlong(value: int) -> bytes:
 
 
 def zigzag(value: int) -> int:
-    """Return the unsigned number that stands for a signed 64-bit one: 0, -1, 1, -2 become 0, 1, 2, 3."""
+    """Return the unsigned form of a signed 64-bit number: 0, -1, 1, -2 become 0, 1, 2, 3."""
     return (value << 1 ^ value >> 63) & _MASK_64
 
 

@@ -1,7 +1,7 @@
 """Measure zstd frames without decompressing them.
 
-The library's reader neither says that a stream was cut nor how much will come out. Both can be read off the frame
-itself: each block states its size, and no block gives more than 128 KiB.
+The library's reader reports neither that a stream was cut nor the decompressed size. Both follow from the frame
+itself: each block states its size, and a block expands to at most 128 KiB.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _RAW, _RUN_LENGTH, _COMPRESSED = 0, 1, 2
 
 
 def measure_zstd_frame(data: bytes | bytearray | memoryview, start: int) -> tuple[int, int]:
-    """Return where the frame that begins at ``start`` ends, and how many bytes it gives at most."""
+    """Return where the frame that begins at ``start`` ends, and the most bytes that it can expand to."""
     magic = data[start : start + 4]
     if len(magic) < 4:
         raise InvalidCompressedData("zstd data ends before its frame header")

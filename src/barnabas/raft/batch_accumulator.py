@@ -18,7 +18,7 @@ __all__ = ["BatchAccumulator"]
 
 _BATCH_OVERHEAD = 61
 _RECORD_OVERHEAD_MAX = 21
-"""Upper bound of what a record takes beside its value: lengths, deltas, null key, no headers."""
+"""Upper bound of a record's bytes besides its value: lengths, deltas, null key, no headers."""
 
 
 class _OpenBatch:
@@ -37,7 +37,7 @@ class BatchAccumulator:
         self, *, epoch: int, base_offset: int, serde: RecordSerde, batch_max_bytes: int, batch_max_records: int
     ) -> None:
         self.next_offset = base_offset
-        """The offset that the next record will get."""
+        """The offset of the next record."""
         self._epoch = epoch
         self._serde = serde
         self._batch_max_bytes = batch_max_bytes
@@ -57,7 +57,7 @@ class BatchAccumulator:
     def append(
         self, records: Sequence[object], now_ms: int, *, is_atomic: bool, values: Sequence[bytes] | None = None
     ) -> int:
-        """Take the records and give the offset of the last; nothing is taken when they don't fit.
+        """Add the records and return the offset of the last; nothing is added if they don't fit.
 
         ``values`` are the encoded records, for a caller that has encoded them.
         """
@@ -88,7 +88,7 @@ class BatchAccumulator:
             yield start, len(sizes)
 
     def append_control(self, records: Sequence[QuorumRecord], now_ms: int) -> AppendedBatch:
-        """Close the open batch and put a control batch of its own behind it."""
+        """Close the open batch and add a control batch after it."""
         self._complete_open_batch()
         base_offset = self.next_offset
         self.next_offset += len(records)
@@ -104,7 +104,7 @@ class BatchAccumulator:
         return batch
 
     def drain_complete(self) -> list[AppendedBatch]:
-        """Take the batches that can't grow any more; the open batch stays."""
+        """Remove and return the batches that can't grow any further; the open batch stays."""
         batches, self._complete = self._complete, []
         return batches
 

@@ -1,7 +1,7 @@
 """The voter set and the kraft.version at every offset, from the control records of snapshot and log.
 
 Both are in force as soon as they are appended, long before they commit: a majority is always counted in the
-newest set. Truncating the log brings the earlier ones back.
+newest set. Truncating the log restores the earlier ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from barnabas.raft.voter_set import VoterSet
 __all__ = ["BOOTSTRAP_OFFSET", "ControlRecordStateMachine", "History"]
 
 BOOTSTRAP_OFFSET = -1
-"""Where the records of the 0-0 checkpoint stand: before the log."""
+"""The offset of the records of the 0-0 checkpoint: before the log."""
 
 T = TypeVar("T")
 
@@ -56,8 +56,7 @@ class History(Generic[T]):
     def truncate_old_entries(self, start_offset: int) -> None:
         """Forget what was replaced before ``start_offset``.
 
-        What was set there or later may be truncated: the value that the records before it end with stays, as in the
-        snapshot that holds them.
+        Later values may be truncated, so the last value before that offset is kept, as in the snapshot that holds it.
         """
         keep = bisect_right(self._offsets, start_offset - 1) - 1
         if keep > 0:
@@ -70,7 +69,7 @@ class History(Generic[T]):
 
 
 class ControlRecordStateMachine:
-    """The voters that were configured, unless the log or a snapshot says otherwise."""
+    """The configured voters, unless the log or a snapshot has others."""
 
     def __init__(self, static_voters: VoterSet | None = None) -> None:
         self._static_voters = static_voters or VoterSet()
@@ -93,7 +92,7 @@ class ControlRecordStateMachine:
 
     @property
     def voter_set_before_last(self) -> VoterSet | None:
-        """The voters before the last change; None if the log begins with the last set or behind it."""
+        """The voters before the last change; None if the log begins with the last set or after it."""
         last = self.voters.last_offset
         return None if last is None else self.voters.at_or_before(last - 1)
 
@@ -105,7 +104,7 @@ class ControlRecordStateMachine:
         return self.kraft_versions.at_or_before(offset) or 0
 
     def replay_batch(self, batch: BatchView) -> None:
-        """Take what a control batch of the log says about voters and kraft.version."""
+        """Apply a control batch's records about voters and kraft.version."""
         for offset, record in read_control_records(batch):
             if isinstance(record, VotersRecord):
                 self.replay_voters(offset, voter_set_of(record))

@@ -1,4 +1,4 @@
-"""The quorum's own records, as the raft node writes and reads them.
+"""Encodes and decodes the quorum's own records.
 
 They take offsets in the log like any other record; the layers above the quorum never see them.
 """
@@ -52,7 +52,7 @@ def build_control_batch(
 
 
 def read_control_records(batch: BatchView) -> list[tuple[int, Message]]:
-    """(offset, message) of each record of a control batch; anything malformed is a DecodeError."""
+    """Return (offset, message) of each record of a control batch; anything malformed is a DecodeError."""
     return [(record.offset, decode_control_record(record.key, record.value).message) for record in batch.records()]
 
 

@@ -12,7 +12,7 @@ from barnabas.protocol.messages.describe_quorum import (
     Node,
     ReplicaState,
 )
-from barnabas.raft.epochs import CLUSTER_METADATA_TOPIC, NOBODY, only_partition
+from barnabas.raft.epochs import CLUSTER_METADATA_TOPIC, NO_LEADER, only_partition
 from barnabas.raft.inbound import RaftRequest
 from barnabas.raft.replica import Replica
 from barnabas.raft.states.leader import LeaderState, ReplicaProgress
@@ -37,7 +37,7 @@ def describe_quorum(replica: Replica, body: DescribeQuorumRequest, version: int,
     leader_id = replica.quorum.leader_id
     data = DescribeQuorumResponsePartitionData(
         partition_index=0,
-        leader_id=NOBODY if leader_id is None else leader_id,
+        leader_id=NO_LEADER if leader_id is None else leader_id,
         leader_epoch=replica.quorum.epoch,
         high_watermark=UNKNOWN,
     )
@@ -69,7 +69,7 @@ def describe_quorum(replica: Replica, body: DescribeQuorumRequest, version: int,
 
 
 def _state(seen: ReplicaProgress, version: int, now_ms: int | None) -> ReplicaState:
-    """The leader itself fetches and is caught up right now."""
+    """The leader itself counts as having fetched, and caught up, now."""
     state = ReplicaState(
         replica_id=seen.key.id,
         log_end_offset=UNKNOWN if seen.end_offset is None else seen.end_offset,

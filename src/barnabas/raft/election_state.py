@@ -11,7 +11,7 @@ __all__ = ["ElectionState"]
 
 @dataclass(frozen=True, slots=True)
 class ElectionState:
-    """The epoch, its leader if known, and the replica that got this one's vote in it.
+    """The epoch, its leader if known, and the replica that received this one's vote in it.
 
     Losing it could let a replica vote twice in an epoch, so it is durable before anything that depends on it
     leaves the process.

@@ -9,7 +9,7 @@ from barnabas.protocol.messages import begin_quorum_epoch as begin
 from barnabas.protocol.messages import end_quorum_epoch as end
 from barnabas.raft.epochs import (
     CLUSTER_METADATA_TOPIC,
-    NOBODY,
+    NO_LEADER,
     CommonOutcome,
     check_cluster_id,
     check_voter_request,
@@ -38,7 +38,7 @@ __all__ = [
 
 
 def election_backoff_ms(me: ReplicaKey, preferred: Sequence[ReplicaKey], backoff_max_ms: int) -> int:
-    """How long to wait before standing for election: the replica with the longest log goes first."""
+    """The time to wait before standing for election: the replica with the longest log stands first."""
     position = next((index for index, key in enumerate(preferred) if key.matches(me)), None)
     if position == 0:
         return 0
@@ -131,7 +131,7 @@ def _respond_begin(replica: Replica, request: RaftRequest, error: ErrorCode) -> 
                     begin.BeginQuorumEpochResponsePartitionData(
                         partition_index=0,
                         error_code=error,
-                        leader_id=NOBODY if leader_id is None else leader_id,
+                        leader_id=NO_LEADER if leader_id is None else leader_id,
                         leader_epoch=replica.quorum.epoch,
                     )
                 ],
@@ -236,7 +236,7 @@ def _respond_end(replica: Replica, request: RaftRequest, error: ErrorCode) -> No
                     end.EndQuorumEpochResponsePartitionData(
                         partition_index=0,
                         error_code=error,
-                        leader_id=NOBODY if leader_id is None else leader_id,
+                        leader_id=NO_LEADER if leader_id is None else leader_id,
                         leader_epoch=replica.quorum.epoch,
                     )
                 ],

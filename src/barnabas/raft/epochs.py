@@ -33,7 +33,7 @@ __all__ = [
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 
-NOBODY = -1
+NO_LEADER = -1
 
 
 class _Listener(Protocol):
@@ -58,15 +58,15 @@ class _LeaderAnswer(_CurrentLeader, Protocol):
 
 
 class CommonOutcome(Enum):
-    """The result of the common part of an answer's handling."""
+    """The result of the common part of handling a response."""
 
     HANDLED = "handled"
     RETRY = "retry"
-    GO_ON = "go on"
+    GO_ON = "continue"
 
 
 def only_partition(topics: Iterable[object]) -> object | None:
-    """The one partition that every raft message is about; None if it is about anything else."""
+    """Return the partition of the metadata log in a raft message; None if the message is about any other."""
     found = list(topics)
     if len(found) != 1:
         return None
@@ -79,7 +79,7 @@ def only_partition(topics: Iterable[object]) -> object | None:
 
 
 def check_cluster_id(replica: Replica, cluster_id: str | None) -> bool:
-    """A request without a cluster id is taken: its sender may not know it yet."""
+    """Accept a request without a cluster id: its sender may not know it yet."""
     return cluster_id is None or cluster_id == replica.config.cluster_id
 
 
@@ -109,7 +109,7 @@ def check_leader_request(replica: Replica, epoch: int) -> ErrorCode:
 
 
 def error_of(code: int) -> ErrorCode:
-    """A code that we have no name for is an error like any other that we can't act upon."""
+    """Return the error of a code; an unknown code is handled like any other unexpected error."""
     try:
         return ErrorCode(code)
     except ValueError:
@@ -123,7 +123,7 @@ def listeners_of(listeners: Iterable[_Listener]) -> dict[str, Endpoint]:
 def endpoint_of_leader(
     replica: Replica, leader_id: int | None, endpoints: Iterable[_NodeEndpoint]
 ) -> dict[str, Endpoint]:
-    """An answer names only the leader's endpoint for the listener that it came by."""
+    """Return the leader's endpoint in a response, which is that of the listener of the request."""
     for endpoint in endpoints:
         if endpoint.node_id == leader_id:
             return {replica.config.listener_name: Endpoint(endpoint.host, endpoint.port)}
@@ -133,7 +133,7 @@ def endpoint_of_leader(
 def maybe_transition(
     replica: Replica, leader_id: int | None, epoch: int, endpoints: Mapping[str, Endpoint], now_ms: int
 ) -> None:
-    """Follow the (epoch, leader) of a message, when it is news. Two leaders of one epoch are a fault, never a reply."""
+    """Follow the (epoch, leader) of a message if it is new. Two leaders of one epoch are a fault, never a reply."""
     quorum = replica.quorum
     _check_consistent_leader(replica, leader_id, epoch)
     if epoch < quorum.epoch:
@@ -164,7 +164,7 @@ def handle_common_response(
     endpoints: Mapping[str, Endpoint],
     now_ms: int,
 ) -> CommonOutcome:
-    """The part that the answers of all raft requests have in common."""
+    """Handle the common part of the responses to all raft requests."""
     quorum = replica.quorum
     if epoch < quorum.epoch or error is ErrorCode.UNKNOWN_LEADER_EPOCH:
         return CommonOutcome.HANDLED
@@ -180,15 +180,15 @@ def handle_common_response(
     if error is ErrorCode.NONE:
         return CommonOutcome.GO_ON
     if error is ErrorCode.INVALID_REQUEST:
-        raise InvariantViolated("a replica says that our request is invalid")
+        raise InvariantViolated("a replica reports that our request is invalid")
     return CommonOutcome.RETRY
 
 
 def _correct_endpoints(replica: Replica, leader_id: int | None, endpoints: Mapping[str, Endpoint]) -> None:
-    """Take over where the leader of this epoch listens, when it cannot be reached where this replica looks for it.
+    """Adopt the leader's endpoints from a message if the leader of this epoch can't be reached at its known ones.
 
-    A replica that restarts knows the leader from its disk, and from the voters in the log where that leader listened
-    before. A leader that has moved since notifies the other voters, but not one that was down.
+    A replica that restarts knows the leader from its disk, and the leader's earlier endpoints from the voters in the
+    log. A leader that has moved since has notified the other voters, but not a voter that was down.
     """
     follower = replica.quorum.in_state(FollowerState)
     if follower is None or not endpoints or leader_id != follower.leader_id or not follower.is_leader_unreachable:
@@ -201,7 +201,7 @@ def _correct_endpoints(replica: Replica, leader_id: int | None, endpoints: Mappi
 def handle_answer(
     replica: Replica, partition: _LeaderAnswer, endpoints: Iterable[_NodeEndpoint], now_ms: int
 ) -> CommonOutcome:
-    """The same, for an answer whose partition names error, leader and epoch."""
+    """As above, for a response whose partition names error, leader and epoch."""
     return handle_common_response(
         replica,
         error=error_of(partition.error_code),
@@ -219,8 +219,8 @@ def handle_fetch_answer(
     endpoints: Iterable[_NodeEndpoint],
     now_ms: int,
 ) -> CommonOutcome:
-    """The same, for an answer that names the leader only when its sender thinks that we should know."""
-    leader_id = NOBODY if current_leader is None else current_leader.leader_id
+    """As above, for a response that names the leader only if its sender expects that we don't know it."""
+    leader_id = NO_LEADER if current_leader is None else current_leader.leader_id
     return handle_common_response(
         replica,
         error=error,
@@ -232,7 +232,7 @@ def handle_fetch_answer(
 
 
 def _known(leader_id: int) -> int | None:
-    return None if leader_id == NOBODY else leader_id
+    return None if leader_id == NO_LEADER else leader_id
 
 
 def _check_consistent_leader(replica: Replica, leader_id: int | None, epoch: int) -> None:

@@ -8,7 +8,7 @@ __all__ = ["NotLeaderException", "QuorumNotUpgradable", "RecordBatchTooLargeExce
 
 
 class NotLeaderException(ApiException):
-    """An append was asked of a replica that is not (or no longer) the leader."""
+    """An append was requested from a replica that is not, or no longer, the leader."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.NOT_LEADER_OR_FOLLOWER, message)
@@ -22,4 +22,4 @@ class RecordBatchTooLargeException(ApiException):
 
 
 class QuorumNotUpgradable(Exception):
-    """kraft.version can't be raised yet; the message says what is missing."""
+    """kraft.version can't be raised yet; the message names the missing condition."""

@@ -1,7 +1,7 @@
-"""Fetch (1) as the leader answers it: how the log reaches followers and observers, and how it learns what they have.
+"""Fetch (1) on the leader: sends the log to followers and observers, and learns from them what they have.
 
 A fetch at offset N acknowledges everything below N. A fetch without new records waits until some exist, the high
-watermark moves past what the fetcher knows, or its time is up.
+watermark exceeds the fetcher's, or its time is over.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.protocol.messages.fetch import (
     PartitionData,
     SnapshotId,
 )
-from barnabas.raft.epochs import NOBODY, check_cluster_id, check_leader_request
+from barnabas.raft.epochs import NO_LEADER, check_cluster_id, check_leader_request
 from barnabas.raft.inbound import RaftRequest
 from barnabas.raft.log_state import OffsetCheck, OffsetVerdict
 from barnabas.raft.ready import LogSlice
@@ -48,7 +48,7 @@ class _Waiting:
 
 
 class FetchProtocol:
-    """Keeps the fetches that wait."""
+    """Keeps the waiting fetches."""
 
     def __init__(self, replica: Replica) -> None:
         self._replica = replica
@@ -59,7 +59,7 @@ class FetchProtocol:
         return min((waiting.deadline_ms for waiting in self._waiting), default=FOREVER_MS)
 
     def handle_request(self, request: RaftRequest, now_ms: int) -> None:
-        """Answer it, or keep it waiting."""
+        """Answer the fetch, or keep it waiting."""
         body = request.body
         if not isinstance(body, FetchRequest):
             raise TypeError(body)
@@ -89,7 +89,7 @@ class FetchProtocol:
             )
 
     def answer_waiting(self, now_ms: int) -> None:
-        """Answer what need not wait any more."""
+        """Answer the fetches that need not wait any longer."""
         if not self._waiting:
             return
         leader = self._replica.quorum.in_state(LeaderState)
@@ -122,7 +122,7 @@ class FetchProtocol:
             return True
         if self._replica.log.end_offset > partition.fetch_offset:
             return True
-        # Without the tag nothing is known of the fetcher's high watermark, and only records end the wait.
+        # Without the tag the fetcher's high watermark is unknown, and only records end the wait.
         known = partition.high_watermark if version >= HIGH_WATERMARK_SINCE else None
         return known is not None and (leader.high_watermark or UNKNOWN) > known
 
@@ -144,7 +144,7 @@ class FetchProtocol:
             high_watermark=UNKNOWN if high_watermark is None else high_watermark,
             log_start_offset=log.start_offset,
             current_leader=LeaderIdAndEpoch(
-                leader_id=NOBODY if leader_id is None else leader_id, leader_epoch=replica.quorum.epoch
+                leader_id=NO_LEADER if leader_id is None else leader_id, leader_epoch=replica.quorum.epoch
             ),
             aborted_transactions=[],
             records=b"",
@@ -165,12 +165,13 @@ class FetchProtocol:
 
     def _max_bytes(self, request: RaftRequest) -> int:
         body = request.body
-        asked = body.max_bytes if isinstance(body, FetchRequest) else 0
-        return min(asked, self._replica.config.fetch_max_bytes) if asked > 0 else self._replica.config.fetch_max_bytes
+        limit = self._replica.config.fetch_max_bytes
+        requested = body.max_bytes if isinstance(body, FetchRequest) else 0
+        return min(requested, limit) if requested > 0 else limit
 
 
 def _replica_id(body: FetchRequest) -> int:
-    """Since version 15 the id stands in a tagged struct."""
+    """Return the fetcher's id; since version 15 it is in a tagged struct."""
     state = body.replica_state
     return state.replica_id if state is not None and state.replica_id >= 0 else body.replica_id
 

@@ -1,4 +1,4 @@
-"""Messages from other replicas, in the form that the raft node takes."""
+"""Messages from other replicas, in the form that the raft node receives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["FetchedSnapshot", "Inbound", "RaftRequest", "RaftResponse", "Request
 
 
 class RaftRequest(NamedTuple):
-    """A request, in the API version of its sender; the answer goes out under the same correlation id."""
+    """A request, in the API version of its sender; its response has the same correlation id."""
 
     correlation_id: int
     body: Message

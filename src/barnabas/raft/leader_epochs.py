@@ -1,6 +1,6 @@
-"""Which leader epoch starts at which offset of the log.
+"""The start offset of each leader epoch of the log.
 
-Two logs that have the same (epoch, end offset) pair are equal up to that offset; this table is how a leader
+Two logs that have the same (epoch, end offset) pair are equal up to that offset; with this table a leader
 finds where a follower's log has diverged from its own.
 """
 
@@ -32,19 +32,19 @@ class LeaderEpochs:
         return self._epochs[-1] if self._epochs else None
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that ``epoch`` starts at this offset; says whether the table has changed."""
+        """Record that ``epoch`` starts at this offset; return whether the table has changed."""
         if self._epochs and epoch == self._epochs[-1]:
             return False
         invariant(
             not self._epochs or (epoch > self._epochs[-1] and start_offset >= self._starts[-1]),
-            f"epoch {epoch} at {start_offset} goes back behind {self.entries[-1:]}",
+            f"epoch {epoch} at {start_offset} is not after {self.entries[-1:]}",
         )
         self._epochs.append(epoch)
         self._starts.append(start_offset)
         return True
 
     def end_offset_for_epoch(self, epoch: int, log_end_offset: int) -> OffsetAndEpoch | None:
-        """The largest known epoch that is not above ``epoch``, and the offset where it ends.
+        """Return the largest known epoch that is not above ``epoch``, and the offset where it ends.
 
         None when ``epoch`` is above all known ones. An epoch below all of them ends where the first one starts.
         """
@@ -60,7 +60,7 @@ class LeaderEpochs:
             self._epochs.pop()
 
     def truncate_from_start(self, start_offset: int) -> None:
-        """Forget what lies before ``start_offset``; the epoch that covers it then starts there."""
+        """Forget everything before ``start_offset``; the epoch that covers it then starts there."""
         covering = bisect_right(self._starts, start_offset) - 1
         if covering > 0:
             del self._starts[:covering]

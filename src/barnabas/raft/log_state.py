@@ -1,7 +1,7 @@
 """The raft node's view of its log: positions and epochs, never the bytes.
 
-Its owner fills it at start from disk; after that it follows every append, truncation and snapshot that the node
-itself decides, so that both agree without a question to the disk.
+Its owner fills it at the start from disk. After that it follows every append, truncation and snapshot that the node
+itself decides, so that both agree without reading the disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.raft.replica_key import OffsetAndEpoch
 __all__ = ["BOOTSTRAP_SNAPSHOT_ID", "LogState", "OffsetCheck", "OffsetVerdict"]
 
 BOOTSTRAP_SNAPSHOT_ID = OffsetAndEpoch(0, 0)
-"""The checkpoint that format writes: it holds voters only and is never sent to another replica."""
+"""The checkpoint written by formatting: it holds voters only and is never sent to another replica."""
 
 
 class OffsetVerdict(Enum):
@@ -43,7 +43,7 @@ class LogState:
         self.start_offset = start_offset
         self.end_offset = end_offset
         self.durable_end_offset = end_offset
-        """Everything below is on disk for good."""
+        """Everything below is durable."""
         self.epochs = epochs or LeaderEpochs()
         self.snapshots: dict[OffsetAndEpoch, int] = dict(sorted((snapshots or {}).items()))
         """Size in bytes of each complete snapshot."""
@@ -51,7 +51,7 @@ class LogState:
         self.told_high_watermark: int | None = None
         """The high watermark as leaders reported it, this replica among them; it may be beyond the end of this log.
 
-        None until a leader has reported one: the end of a snapshot is committed, and the log of the quorum goes on.
+        None until a leader has reported one: the end of a snapshot is committed, and the log of the quorum continues.
         """
 
     @property
@@ -101,7 +101,7 @@ class LogState:
         self.durable_end_offset = min(self.durable_end_offset, end_offset)
 
     def restart_at(self, snapshot_id: OffsetAndEpoch) -> None:
-        """Forget the whole log and older snapshots: it goes on after this one."""
+        """Forget the whole log and older snapshots: the log continues after this one."""
         self.epochs.clear()
         self.start_offset = self.end_offset = self.durable_end_offset = snapshot_id.offset
         self.snapshots = {id_: size for id_, size in self.snapshots.items() if id_ >= snapshot_id}
@@ -113,7 +113,7 @@ class LogState:
         self.snapshots = {id_: size for id_, size in self.snapshots.items() if id_ >= snapshot_id}
 
     def end_offset_for_epoch(self, epoch: int) -> OffsetAndEpoch:
-        """Where records of this epoch, or else of the largest smaller one, end in this log."""
+        """Return where records of this epoch, or else of the largest smaller one, end in this log."""
         found = self.epochs.end_offset_for_epoch(epoch, self.end_offset)
         if found is None:
             return self.end_offset_and_epoch
@@ -123,7 +123,7 @@ class LogState:
         return found
 
     def check(self, offset: int, epoch: int) -> OffsetCheck:
-        """Whether a log that ends at (offset, epoch) is a prefix of this one; if not, what helps it.
+        """Check whether a log that ends at (offset, epoch) is a prefix of this one; if not, return how it can catch up.
 
         An empty log is sent to the newest snapshot even when ours still starts at 0: that is faster than replaying.
         """

@@ -1,4 +1,4 @@
-"""Which message goes to which protocol; loaded when the first message arrives or leaves."""
+"""Dispatches messages to their protocols; loaded when the first message is received or sent."""
 
 from __future__ import annotations
 
@@ -126,17 +126,17 @@ class Messages:
             recovery.without_pre_votes.add(failure.source_id)
             recovery.next_question_ms = now_ms + self._replica.config.retry_backoff_ms
         if failure.is_unsupported_version and isinstance(self._replica.quorum.state, ProspectiveState):
-            # A voter that is too old for pre-votes: only a real election can be won with it.
+            # A voter that is too old for pre-votes: only a real election can win its vote.
             self._replica.quorum.transition_to_candidate(now_ms)
             self._replica.state_changed()
         follower = self._replica.quorum.in_state(FollowerState)
         if failure.is_unsupported_version and follower is not None and follower.leader_id == failure.source_id:
-            follower.has_described_itself = True  # A leader that does not know UpdateRaftVoter wants no description.
+            follower.has_described_itself = True  # A leader that does not know UpdateRaftVoter needs no description.
         if failure.is_refused and follower is not None and follower.leader_id == failure.source_id:
             follower.leader_is_gone(now_ms + self._turn_ms(follower.leader_id))
         candidate = self._replica.quorum.in_state(CandidateState)
         if failure.is_refused and candidate is not None:
-            candidate.votes.nobody_listens(failure.source_id)
+            candidate.votes.connection_refused(failure.source_id)
             self._maybe_stand_again(now_ms)
 
     def _note_leader_reached(self, replica_id: int, *, is_reached: bool) -> None:
@@ -151,7 +151,7 @@ class Messages:
             candidate.stand_again(now_ms + self._turn_ms(None))
 
     def _turn_ms(self, leader_id: int | None) -> int:
-        """When to become a candidate after a leader stopped: one voter after the other, to avoid split votes.
+        """Return when to become a candidate after a leader stopped: one voter after the other, to avoid split votes.
 
         Kafka's voters wait for their fetch timeout; the pre-vote protects a leader that they still reach.
         """

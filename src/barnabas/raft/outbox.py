@@ -1,4 +1,4 @@
-"""Gathers what one call to the raft node has decided, until it is handed out as a ``Ready``."""
+"""Collects the decisions of one call to the raft node, until they are returned as a ``Ready``."""
 
 from __future__ import annotations
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 __all__ = ["RandomBelow", "RecordSerde"]
 
 RandomBelow = Callable[[int], int]
-"""A uniform integer in [0, n); the driver hands in real randomness, tests and the simulator a seed."""
+"""Returns a uniform integer in [0, n); the driver passes real randomness, tests and the simulator a seed."""
 
 
 class RecordSerde(Protocol):
-    """How the layer above turns its records into the value bytes of the log's data records, and back."""
+    """Converts the records of the layer above to the value bytes of the log's data records, and back."""
 
     def encode(self, record: Any) -> bytes: ...
 

@@ -1,8 +1,8 @@
 """The state that this replica is in, and every legal move to another.
 
-``LEGAL_MOVES`` is the whole table; a move that is not in it is a fault of ours. Epochs never go back, an epoch has
-one leader at most, and whatever ``ElectionState`` a move leaves behind is handed to ``persist`` before the move is
-visible, except for Prospective and Resigned, which add nothing that must survive a restart.
+``LEGAL_MOVES`` is the whole table; any other move is a bug in barnabas. Epochs never decrease, and an epoch has one
+leader at most. The ``ElectionState`` after a move is passed to ``persist`` before the move is visible, except for
+Prospective and Resigned, which add nothing that must survive a restart.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ LEGAL_MOVES: Mapping[type[EpochState], frozenset[type[EpochState]]] = {
     # A higher epoch without leader; the election timer; a leader was found.
     UnattachedState: frozenset({UnattachedState, ProspectiveState, FollowerState}),
     # A higher epoch, or pre-votes refused; a real vote for another; pre-votes granted; a leader was found, or the old
-    # one is still there.
+    # one still leads.
     ProspectiveState: frozenset({UnattachedState, ProspectiveState, CandidateState, FollowerState}),
     # A higher epoch; the timer after a lost election; a majority; another voter won.
     CandidateState: frozenset({UnattachedState, ProspectiveState, LeaderState, FollowerState}),
     # A higher epoch; the fetch timer; a leader of a higher epoch.
     FollowerState: frozenset({UnattachedState, ProspectiveState, FollowerState}),
-    # A higher epoch without and with leader; shutdown, a fault above, or no majority fetches any more.
+    # A higher epoch without and with leader; shutdown, a fault above, or a majority no longer fetches.
     LeaderState: frozenset({UnattachedState, FollowerState, ResignedState}),
     # The timer or a higher epoch; the only voter need not wait; a leader of a higher epoch.
     ResignedState: frozenset({UnattachedState, ProspectiveState, FollowerState}),
@@ -106,7 +106,7 @@ class QuorumState:
         """Whether the last change of the voters removed this replica, and may still need it (Raft, 4.2.2).
 
         Perhaps no voter has that change in its log. Then this replica refuses its vote to all of them, and the voters
-        before the change may need that vote: only the leadership of this replica brings them further. It does not count
+        before the change may need that vote: only the leadership of this replica lets them progress. It does not count
         its own vote. A restarted replica does not know what is committed before a leader reports it.
         """
         changed_at, before = self._control_records.last_voter_set_offset, self._control_records.voter_set_before_last
@@ -118,7 +118,7 @@ class QuorumState:
 
     @property
     def is_only_voter(self) -> bool:
-        """Not a voter that lost records: the others may stand in what it lost."""
+        """Exclude a voter that lost records: the change that made the others voters may be among the lost ones."""
         return self._config.can_be_voter and self.recovery is None and self.voters.is_only_voter(self._config.key)
 
     def in_state(self, state: type[S]) -> S | None:
@@ -127,15 +127,15 @@ class QuorumState:
     # --- start
 
     def initialize(self, stored: ElectionState | None, last_log_epoch: int, now_ms: int) -> None:
-        """The state that a restart leads to; a leader never goes on leading the epoch that it led before."""
+        """Return the state after a restart; a leader never continues to lead its earlier epoch."""
         self._persisted = stored
         election = stored or ElectionState(0)
         key = self._config.key
         if election.epoch < last_log_epoch:
-            # The file is behind the log, which a crash between both can leave: the log's epoch was real.
+            # The file is behind the log, which a crash between both writes can cause: the log's epoch was real.
             self._start_in(UnattachedState(last_log_epoch, election_deadline_ms=self._election_deadline(now_ms)))
         elif self._config.can_be_voter and election.is_leader(key.id):
-            # Also after its removal: the vote that it gave itself in this epoch is not stored.
+            # Also after its removal: its vote for itself in this epoch is not stored.
             self._start_in(
                 ResignedState(
                     election.epoch,
@@ -180,7 +180,7 @@ class QuorumState:
     # --- moves
 
     def transition_to_unattached(self, epoch: int, now_ms: int, *, leader_id: int | None = None) -> None:
-        """Same epoch: only to give up an attempt at election. Higher epoch: the old vote no longer counts."""
+        """In the same epoch: only to abandon an election. In a higher epoch: the old vote no longer counts."""
         before = self._state
         same_epoch = epoch == before.epoch
         invariant(epoch >= before.epoch, f"epoch {epoch} is behind {before!r}")
@@ -202,7 +202,7 @@ class QuorumState:
         before = self._state
         invariant(isinstance(before, UnattachedState | ProspectiveState), f"{before!r} can't vote")
         invariant(before.voted_key is None or before.voted_key.id == candidate.id, f"{before!r} has voted already")
-        invariant(candidate.id != self._config.node_id, "a vote for oneself makes a candidate")
+        invariant(candidate.id != self._config.node_id, "a vote for oneself requires the Candidate state")
         deadline = before.deadline_ms
         if isinstance(before, ProspectiveState):
             state: EpochState = ProspectiveState(
@@ -291,7 +291,7 @@ class QuorumState:
             ResignedState(
                 self.epoch,
                 node_id=self._config.node_id,
-                # Also for a leader that is not a voter any more: it goes on as an observer.
+                # Also for a leader that is no longer a voter: it continues as an observer.
                 election_deadline_ms=self._spread_deadline(now_ms),
                 unacked_voters=self.voters.ids,
                 preferred_successors=preferred_successors,
@@ -326,6 +326,6 @@ class QuorumState:
         return self._spread_deadline(now_ms) if self.may_stand else FOREVER_MS
 
     def _spread_deadline(self, now_ms: int) -> int:
-        """Spread over one more timeout, so that two replicas seldom stand at the same time."""
+        """Draw from one more timeout, so that two replicas seldom stand at the same time."""
         timeout = self._config.election_timeout_ms
         return now_ms + timeout + self._random_below(timeout)

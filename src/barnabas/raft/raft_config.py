@@ -12,7 +12,7 @@ from barnabas.raft.voter_set import Endpoint, VoterSet
 __all__ = ["KRAFT_VERSION_MAX", "KRAFT_VERSION_MIN", "RaftConfig"]
 
 KRAFT_VERSION_MIN, KRAFT_VERSION_MAX = 0, 1
-"""The levels of kraft.version that this code can work with."""
+"""The levels of kraft.version that this code supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class RaftConfig:
     fetch_max_wait_ms: int = 500
     batch_max_bytes: int = 8 * 1024 * 1024
     joins_by_itself: bool = False
-    """A controller that is not a voter asks to become one (``controller.quorum.auto.join.enable``)."""
+    """A controller that is not a voter requests to become one (``controller.quorum.auto.join.enable``)."""
     batch_max_records: int = 10_000
     """A result that need not be atomic is cut into batches of this many records."""
 

@@ -6,8 +6,8 @@
     ready = node.append(records, now_ms)      the leader's records; ``ready.last_offset`` is where they will end
     ready = node.log_flushed(end, now_ms)     everything below ``end`` is durable
 
-Every call returns what is to be done because of it; ``ready`` says in which order and what must be durable before
-what may be sent. Calls never overlap: one owner queues what arrives and feeds it in at its own pace.
+Every call returns the resulting work; ``ready`` describes its order, and what must be durable before what may be sent.
+Calls never overlap: one owner queues the inputs and passes them in at its own pace.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["RaftNode"]
 
 _STANDSTILL_MS = 500
-"""A leader's timers are due every second; when it is later than this for one of them, its process did not run."""
+"""A leader's timers are due every second; if one is later than this, the process did not run."""
 
 
 class RaftNode:
@@ -75,7 +75,7 @@ class RaftNode:
 
     @property
     def is_only_voter(self) -> bool:
-        """Whether the quorum is this replica alone, as far as its log says."""
+        """Whether the quorum is only this replica, according to its log."""
         return self._quorum.is_only_voter
 
     @property
@@ -91,12 +91,12 @@ class RaftNode:
 
     @property
     def leader_endpoint(self) -> Endpoint | None:
-        """Where the leader of this epoch listens, as far as this replica knows."""
+        """The endpoint of this epoch's leader, as far as this replica knows."""
         return self._replica.leader_endpoint()
 
     @property
     def is_recovering(self) -> bool:
-        """Whether this voter lost what it had acknowledged and must not vote yet."""
+        """Whether this voter lost acknowledged records and must not vote yet."""
         return self._quorum.recovery is not None
 
     @property
@@ -116,8 +116,8 @@ class RaftNode:
     def known_high_watermark(self) -> int | None:
         """The high watermark that a leader reported last; the records below it may not have been fetched yet.
 
-        None until a leader has reported one to this process. A snapshot that was fetched from a leader that does not
-        know its own high watermark yet says only that the records up to its end are committed.
+        None until a leader has reported one to this process. A snapshot fetched from a leader that does not know its
+        own high watermark yet proves only that the records up to its end are committed.
         """
         return self._log.told_high_watermark
 
@@ -127,7 +127,7 @@ class RaftNode:
 
     @property
     def next_offset(self) -> int:
-        """The offset that the next appended record will get."""
+        """The offset of the next appended record."""
         leader = self._quorum.in_state(LeaderState)
         return leader.accumulator.next_offset if leader is not None else self._log.end_offset
 
@@ -148,9 +148,9 @@ class RaftNode:
     # --- input
 
     def start(self, stored: ElectionState | None, now_ms: int, lost: LostPromises | None = None) -> Ready:
-        """The state after a restart; the only voter stands for election at once.
+        """Enter the state after a restart; the only voter stands for election immediately.
 
-        ``lost``: a voter that lost what it had acknowledged does not vote before it has that again.
+        ``lost``: a voter that lost acknowledged records does not vote before it has them again.
         """
         self._quorum.recovery = None if lost is None else VoterRecovery(lost)
         self._quorum.initialize(stored, self._log.last_epoch, now_ms)
@@ -166,10 +166,10 @@ class RaftNode:
     def append(
         self, records: Sequence[object], now_ms: int, *, is_atomic: bool = True, values: Sequence[bytes] | None = None
     ) -> Ready:
-        """Take records as the leader; raises NotLeaderException when it isn't, and takes nothing then.
+        """Append records as the leader; raises NotLeaderException, and appends nothing, if it isn't.
 
-        An atomic set goes into one batch or is refused as too large. ``values`` are the records as the serde encodes
-        them, where that was done before.
+        An atomic set is put into one batch or refused as too large. ``values`` are the encoded records, if the caller
+        has encoded them.
         """
         leader = self._quorum.in_state(LeaderState)
         if leader is None:
@@ -189,7 +189,7 @@ class RaftNode:
         return self._advance(now_ms)
 
     def snapshot_created(self, snapshot_id: OffsetAndEpoch, size: int) -> None:
-        """A complete snapshot of this replica's own making lies on disk."""
+        """Note that a complete snapshot created by this replica is on disk."""
         invariant(
             snapshot_id.offset <= (self._log.high_watermark or 0),
             f"snapshot {snapshot_id} is ahead of the high watermark {self._log.high_watermark}",
@@ -197,12 +197,12 @@ class RaftNode:
         self._log.add_snapshot(snapshot_id, size)
 
     def log_start_moved(self, snapshot_id: OffsetAndEpoch) -> None:
-        """The owner has deleted the log before this snapshot's end, and older snapshots."""
+        """Note that the owner has deleted the log before this snapshot's end, and older snapshots."""
         self._log.truncate_start(snapshot_id.offset, snapshot_id)
         self._replica.control_records.truncate_old_entries(snapshot_id.offset)
 
     def resign(self, epoch: int, now_ms: int) -> Ready:
-        """Give up leading this epoch, because the layer above can't go on; too late for an older epoch."""
+        """Resign in this epoch, because the layer above can't continue; without effect for an older epoch."""
         leader = self._quorum.in_state(LeaderState)
         if leader is not None and leader.epoch == epoch:
             self._replica.resign(now_ms)
@@ -210,7 +210,7 @@ class RaftNode:
 
     def upgrade_kraft_version(self, level: int, now_ms: int, *, validate_only: bool) -> Ready:
         """Move the voters from the settings to the log. Raises NotLeaderException or QuorumNotUpgradable."""
-        from barnabas.raft.voter_changes import upgrade_kraft_version  # Once in the life of a quorum, if ever.
+        from barnabas.raft.voter_changes import upgrade_kraft_version  # Happens at most once in the life of a quorum.
 
         upgrade_kraft_version(self._replica, level, now_ms, validate_only=validate_only)
         return self._advance(now_ms)
@@ -218,7 +218,7 @@ class RaftNode:
     # --- messages of other replicas
 
     def receive(self, message: Inbound, now_ms: int) -> Ready:
-        """Take a request, or the outcome of an own one. An answer without a waiting request is dropped."""
+        """Handle a request, or the outcome of an own one. A response without a waiting request is dropped."""
         from barnabas.raft.messages import Messages
 
         if self._messages is None:
@@ -228,7 +228,7 @@ class RaftNode:
         return self._advance(now_ms)
 
     def snapshot_fetched(self, fetched: FetchedSnapshot, now_ms: int) -> Ready:
-        """The snapshot that was asked to be frozen is complete on disk: the log restarts after it.
+        """Restart the log after a fetched snapshot, which is now complete on disk.
 
         It is not used when another leader has sent records beyond its end meanwhile. Those may be acknowledged, and a
         restart of the log would drop them.
@@ -249,13 +249,13 @@ class RaftNode:
             follower.start_fetching_snapshot(None)
         return self._advance(now_ms)
 
-    # --- what time and state ask for
+    # --- moves due to time and state
 
     def _notice_standstill(self, now_ms: int) -> None:
-        """A process that stood still finds messages in its sockets that were sent before.
+        """After a standstill, a process finds old messages in its sockets.
 
-        They don't say that the voters still follow: others may have elected a leader meanwhile. So a leader that is out
-        of touch by its clock resigns before it reads them, and one that is not yet waits for newer ones.
+        They don't prove that the voters still follow: they may have elected another leader meanwhile. So a leader whose
+        check-quorum deadline has passed by its clock resigns before it reads them; otherwise it waits for newer ones.
         """
         leader = self._quorum.in_state(LeaderState)
         if leader is None or leader.voters.is_only_voter(self._replica.config.key):
@@ -266,7 +266,7 @@ class RaftNode:
             leader.distrust_next_fetches()
 
     def _advance(self, now_ms: int) -> Ready:
-        """Make every move that is due, until none is."""
+        """Make all moves that are due."""
         self._now_ms = now_ms
         while step(self._replica, now_ms):
             pass

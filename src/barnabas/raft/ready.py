@@ -1,15 +1,15 @@
-"""The work that the raft node asks of its owner.
+"""The work that the raft node requires from its owner.
 
 The owner works through a ``Ready`` in this order:
 
-1. ``election_state``: write it and fsync. Nothing of this or a later Ready may leave the process before.
+1. ``election_state``: write it and fsync. No message of this or a later Ready may be sent before.
 2. ``truncate_to`` or ``restart_at``, then ``appends``: change the log, in this order. No fsync yet.
 3. ``responses`` and ``requests``: send. Neither ever reports an append that is not durable: where one would
    (a voter's next Fetch, the leader's own vote for the high watermark) the node holds it back until ``log_flushed``.
 4. If there were appends: fsync the log and call ``log_flushed(end_offset)``. Several may share one fsync.
-5. ``committed``: hand on to the layer above, after an earlier Ready's. ``high_watermark`` says how far the log is
-   committed; what lies below it and was not handed out here was in the log before this process started, or came
-   with a snapshot, and is read from disk.
+5. ``committed``: pass on to the layer above, after an earlier Ready's. ``high_watermark`` is the end of the committed
+   log. Records below it that were not passed here were in the log before this process started, or arrived with a
+   snapshot, and are read from disk.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = [
 
 
 class AppendedBatch:
-    """One batch on its way into the log: its bytes and, when this node made it as leader, its records as objects."""
+    """One batch to append: its bytes and, if this node created it as leader, its records as objects."""
 
     __slots__ = ("base_offset", "data", "epoch", "is_control", "last_offset", "records", "timestamp_ms")
 
@@ -76,14 +76,14 @@ class LeaderAndEpoch(NamedTuple):
 
 
 class LogSlice(NamedTuple):
-    """Records that a response is to be filled with when it is sent: from an offset, whole batches, one at least."""
+    """Records to add to a response when it is sent: whole batches from an offset, at least one."""
 
     start_offset: int
     max_bytes: int
 
 
 class SnapshotChunk(NamedTuple):
-    """Bytes of a snapshot file that a response is to be filled with when it is sent."""
+    """Bytes of a snapshot file to add to a response when it is sent."""
 
     snapshot_id: OffsetAndEpoch
     position: int
@@ -91,7 +91,7 @@ class SnapshotChunk(NamedTuple):
 
 
 class OutboundRequest(NamedTuple):
-    """A request for another replica; its answer comes back under the same correlation id."""
+    """A request to another replica; its response has the same correlation id."""
 
     correlation_id: int
     destination_id: int
@@ -104,7 +104,7 @@ class OutboundRequest(NamedTuple):
 
 
 class OutboundResponse(NamedTuple):
-    """The answer to the request that came in under this correlation id."""
+    """The response to the request with this correlation id."""
 
     correlation_id: int
     body: Message
@@ -115,7 +115,7 @@ class OutboundResponse(NamedTuple):
 
 
 class Ready:
-    """See the module's text for what to do with each field, and when."""
+    """The module's text describes the use and the order of the fields."""
 
     __slots__ = (
         "appends",
@@ -137,18 +137,18 @@ class Ready:
         self.election_state: ElectionState | None = None
         self.truncate_to: int | None = None
         self.restart_at: OffsetAndEpoch | None = None
-        """Drop the whole log and go on after this snapshot."""
+        """Drop the whole log and continue after this snapshot."""
         self.appends: list[AppendedBatch] = []
         self.last_offset: int | None = None
-        """Answer to ``append``: the offset that the last of its records has or will have."""
+        """The result of ``append``: the offset that the last of its records has or will have."""
         self.requests: list[OutboundRequest] = []
         self.responses: list[OutboundResponse] = []
         self.fetch_snapshot: list[tuple[OffsetAndEpoch, int, bytes | memoryview]] = []
-        """Chunks of a snapshot that is being fetched: id, position, bytes. Position 0 starts the file anew."""
+        """Chunks of a snapshot that is being fetched: id, position, bytes. Position 0 starts the file again."""
         self.snapshot_to_freeze: OffsetAndEpoch | None = None
         """All chunks have arrived: make the snapshot durable, then call ``snapshot_fetched``."""
         self.has_recovered = False
-        """A voter that lost records has them again: forget that it had lost them."""
+        """A voter that lost records has them again: remove the note about the loss."""
         self.high_watermark: int | None = None
         self.committed: list[AppendedBatch] = []
         self.leader_and_epoch: LeaderAndEpoch | None = None

@@ -1,7 +1,7 @@
 """State shared by all parts of the raft node: log positions, voters, the quorum state, and outgoing messages.
 
-The protocols (votes, epochs, fetch, snapshots) decide through these few operations; none of them touches the log
-or the outbox in another way, so the order that ``Ready`` promises is kept in one place.
+The protocols (votes, epochs, fetch, snapshots) decide through these few operations and access the log and the outbox
+only through them, so the order that ``Ready`` promises is ensured in one place.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Replica:
         self.control_records.truncate_new_entries(end_offset)
         while self._uncommitted and self._uncommitted[-1].last_offset >= end_offset:
             self._uncommitted.pop()
-        invariant(not self.outbox.ready.appends, "one answer either truncates or appends")
+        invariant(not self.outbox.ready.appends, "one response either truncates or appends")
         self.outbox.ready.truncate_to = end_offset
 
     def restart_at(self, snapshot_id: OffsetAndEpoch) -> None:
@@ -101,7 +101,7 @@ class Replica:
         self.outbox.ready.restart_at = snapshot_id
 
     def install_snapshot(self, fetched: FetchedSnapshot) -> None:
-        """Everything up to the snapshot's end is committed and in it; log and control records start anew."""
+        """Restart log and control records after a snapshot, which holds everything up to its end, all committed."""
         snapshot_id = fetched.snapshot_id
         self.log.add_snapshot(snapshot_id, fetched.size)
         self.restart_at(snapshot_id)
@@ -127,7 +127,7 @@ class Replica:
             self.advance_high_watermark(leader.high_watermark)
             self.announce_leader()
 
-    # --- a voter that lost what it had acknowledged
+    # --- a voter that lost acknowledged records
 
     @property
     def other_voters(self) -> list[int]:
@@ -170,7 +170,7 @@ class Replica:
         self.drain(leader, now_ms)
 
     def drain(self, leader: LeaderState, now_ms: int) -> None:
-        """Write what has gathered, when the log is idle or the linger is over.
+        """Write the collected records, if the log is idle or the linger is over.
 
         While a flush is under way new records wait for it: they share the next one, and no caller waits longer.
         """
@@ -196,7 +196,7 @@ class Replica:
             self.state_changed()
 
     def was_removed(self, leader: LeaderState) -> bool:
-        """Whether the voters went on without this leader, and all of them know: then it need not lead any longer."""
+        """Whether the voters continue without this leader, and all of them know: then it need not lead any longer."""
         set_at = self.control_records.last_voter_set_offset
         if set_at is None or leader.is_voter(self.config.key):
             return False

@@ -20,7 +20,7 @@ class ReplicaKey(NamedTuple):
         return self.directory_id != Uuid.ZERO
 
     def matches(self, other: ReplicaKey) -> bool:
-        """True unless the ids differ, or both know a directory and these differ."""
+        """Return True unless the ids differ, or both have a directory id and these differ."""
         if self.id != other.id:
             return False
         return not self.has_directory or not other.has_directory or self.directory_id == other.directory_id

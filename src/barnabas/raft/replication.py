@@ -1,8 +1,8 @@
 """The follower's and observer's side: fetch from the leader, follow its log, take its snapshot when too far behind.
 
 A voter's fetch offset reports its durable end to the leader, so a voter sends its next Fetch only when its log is
-flushed. An observer is not counted and need not wait. A replica without a known leader asks the bootstrap servers, one
-after the other, and learns of it from their answers.
+flushed. An observer is not counted and need not wait. A replica without a known leader sends its Fetch to the bootstrap
+servers, one after the other, and learns the leader from their responses.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ UNKNOWN = -1
 
 
 def send_fetch(replica: Replica, follower: FollowerState, now_ms: int) -> None:
-    """Fetch from the leader, or from a bootstrap server while the way to the leader is not open.
+    """Fetch from the leader, or from a bootstrap server while the leader is unreachable.
 
     The replica waits for a leader that has answered with an error: a hanging bootstrap server would hold up the
     next Fetch for a whole request time-out, and the leader would lose this follower.
@@ -66,7 +66,7 @@ def send_fetch(replica: Replica, follower: FollowerState, now_ms: int) -> None:
 
 
 def send_fetch_to_bootstrap_server(replica: Replica, now_ms: int) -> None:
-    """The node may lead by now and count this Fetch."""
+    """Fetch from a bootstrap server, which may lead by now and count this Fetch."""
     if _would_promise_too_much(replica):
         return
     server = replica.requests.ready_bootstrap_server(now_ms)
@@ -77,7 +77,7 @@ def send_fetch_to_bootstrap_server(replica: Replica, now_ms: int) -> None:
 def _would_promise_too_much(replica: Replica) -> bool:
     """A voter's Fetch acknowledges all of its log. Records that it appended as a leader may not be flushed yet.
 
-    A controller that is not a voter may be one by now in the leader's log, which counts what it has fetched before too.
+    A controller that is not a voter may be one by now in the leader's log, which counts its earlier fetches too.
     """
     return replica.config.can_be_voter and replica.log.durable_end_offset < replica.log.end_offset
 
@@ -96,7 +96,7 @@ def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int)
     outcome = handle_fetch_answer(replica, error, partition.current_leader, body.node_endpoints, now_ms)
     follower = replica.quorum.in_state(FollowerState)
     if outcome is not CommonOutcome.GO_ON or follower is None:
-        # A replica that knows no leader, or only the one that has fallen silent, is not asked again at once.
+        # A replica that knows no leader, or only the one that no longer responds, is not contacted again immediately.
         if follower is None or outcome is CommonOutcome.RETRY:
             return False
         is_news = known != (replica.quorum.epoch, replica.quorum.leader_id)
@@ -105,7 +105,7 @@ def handle_fetch_response(replica: Replica, response: RaftResponse, now_ms: int)
         replica.log.leader_reports(partition.high_watermark)
     if replica.quorum.recovery is not None:
         replica.quorum.recovery.answered(follower.leader_id)
-        replica.quorum.recovery.leader_told(replica.quorum.epoch, partition.high_watermark)
+        replica.quorum.recovery.leader_reported(replica.quorum.epoch, partition.high_watermark)
     _follow(replica, follower, partition)
     _heard_from_leader(replica, follower, now_ms)
     replica.maybe_end_recovery()
@@ -135,11 +135,11 @@ def handle_fetch_snapshot_response(replica: Replica, response: RaftResponse, now
     return True
 
 
-# --- what an answer means
+# --- responses
 
 
 def _is_sound(partition: PartitionData) -> bool:
-    """An epoch that is given comes with an offset."""
+    """Return whether each epoch in the response has an offset."""
     diverging, snapshot = partition.diverging_epoch, partition.snapshot_id
     if diverging is not None and diverging.epoch >= 0 and diverging.end_offset < 0:
         return False
@@ -159,7 +159,7 @@ def _follow(replica: Replica, follower: FollowerState, partition: PartitionData)
 
 
 def _truncate(replica: Replica, diverging: EpochEndOffset) -> None:
-    """Cut back to where both logs can still be equal: the smaller end of the leader's epoch in either."""
+    """Truncate to where both logs can still be equal: the smaller end of the leader's epoch in either."""
     mine = replica.log.end_offset_for_epoch(diverging.epoch)
     end_offset = min(mine.offset, diverging.end_offset) if mine.epoch == diverging.epoch else mine.offset
     replica.truncate_to(end_offset)
@@ -177,7 +177,7 @@ def _append(replica: Replica, records: bytes | memoryview) -> None:
 
 
 def _checked_batches(replica: Replica, records: bytes | memoryview) -> list[AppendedBatch]:
-    """All of them are checked before the first is written: an answer is taken whole or not at all."""
+    """Check all batches before the first is written: a response is accepted as a whole or not at all."""
     found: list[AppendedBatch] = []
     next_offset = replica.log.end_offset
     epoch = replica.log.last_epoch
@@ -208,7 +208,7 @@ def _appended(batch: BatchView) -> AppendedBatch:
 
 
 def _forget_snapshot(replica: Replica) -> None:
-    """The next Fetch names the current snapshot. Kafka 4.3's leaders fail at the top where the snapshot was deleted."""
+    """Forget a deleted snapshot; the next Fetch names the current one. Kafka 4.3's leaders send a top-level error."""
     follower = replica.quorum.in_state(FollowerState)
     if follower is not None:
         follower.start_fetching_snapshot(None)
@@ -271,7 +271,7 @@ def _fetch_request(replica: Replica) -> FetchRequest:
 
 
 def _id_to_be_counted_by(replica: Replica) -> int:
-    """None while this voter may have voted for a leader of an epoch that it does not know of."""
+    """Return this node's id; -1 while this voter may have voted in an epoch that it does not know."""
     recovery = replica.quorum.recovery
     if recovery is not None and not recovery.knows_epochs(replica.other_voters):
         return UNKNOWN

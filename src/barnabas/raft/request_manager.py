@@ -11,7 +11,7 @@ from barnabas.raft.voter_set import Endpoint
 __all__ = ["BOOTSTRAP_ID_FIRST", "Destination", "RequestManager"]
 
 BOOTSTRAP_ID_FIRST = -2
-"""Bootstrap servers have no node id yet; they count down from here."""
+"""Bootstrap servers do not have node ids yet; their ids count down from here."""
 
 
 class _Connection(Enum):
@@ -57,7 +57,7 @@ class RequestManager:
         self._random_below = random_below
         self._destinations: dict[int, Destination] = {}
         self._silent_until_ms: dict[Endpoint, int] = {}
-        """Where a request was lost a short time ago: other bootstrap servers are asked first."""
+        """Servers that recently lost a request: other bootstrap servers are contacted first."""
         self._next_correlation_id = 1
 
     @property
@@ -66,7 +66,7 @@ class RequestManager:
         return min((d.until_ms for d in self._destinations.values()), default=FOREVER_MS)
 
     def reset(self) -> None:
-        """Start anew for a new state: answers to earlier requests are ignored."""
+        """Reset for a new state: responses to earlier requests are ignored."""
         self._destinations.clear()
 
     def new_correlation_id(self) -> int:
@@ -102,10 +102,10 @@ class RequestManager:
         return any(d.state is _Connection.AWAITING_RESPONSE for d in self._destinations.values())
 
     def ready_bootstrap_server(self, now_ms: int) -> tuple[int, Endpoint] | None:
-        """One of the servers that can be asked now, by chance; None while any request is in flight.
+        """Return a random server of those that can be contacted now; None while any request is in flight.
 
-        One that left a request without an answer a short time ago is passed over while another answers: a leader that
-        hangs is a bootstrap server too, and would hold up the news of its successor.
+        A server that recently left a request unanswered is skipped while another responds: a leader that hangs is a
+        bootstrap server too, and would delay the discovery of its successor.
         """
         if self.has_any_in_flight(now_ms):
             return None
@@ -135,7 +135,7 @@ class RequestManager:
                 self._silent_until_ms.pop(destination.endpoint, None)
 
     def failed(self, id_: int, correlation_id: int, now_ms: int, *, is_lost: bool = False) -> None:
-        """``is_lost``: no answer came."""
+        """``is_lost``: no response was received."""
         if self.is_expected(id_, correlation_id):
             destination = self._destinations[id_]
             if is_lost:

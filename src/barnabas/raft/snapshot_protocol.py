@@ -1,4 +1,4 @@
-"""FetchSnapshot (59) as the leader answers it: the bytes of a snapshot file, a chunk at a time."""
+"""FetchSnapshot (59) on the leader: sends the bytes of a snapshot file, a chunk at a time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from barnabas.protocol.messages.fetch_snapshot import (
     NodeEndpoint,
     SnapshotId,
 )
-from barnabas.raft.epochs import CLUSTER_METADATA_TOPIC, NOBODY, check_cluster_id, check_leader_request
+from barnabas.raft.epochs import CLUSTER_METADATA_TOPIC, NO_LEADER, check_cluster_id, check_leader_request
 from barnabas.raft.inbound import RaftRequest
 from barnabas.raft.log_state import BOOTSTRAP_SNAPSHOT_ID
 from barnabas.raft.ready import SnapshotChunk
@@ -63,7 +63,7 @@ def _chunk(
 ) -> SnapshotChunk | None:
     leader_id = replica.quorum.leader_id
     answer.current_leader = LeaderIdAndEpoch(
-        leader_id=NOBODY if leader_id is None else leader_id, leader_epoch=replica.quorum.epoch
+        leader_id=NO_LEADER if leader_id is None else leader_id, leader_epoch=replica.quorum.epoch
     )
     error = check_leader_request(replica, partition.current_leader_epoch)
     snapshot_id = OffsetAndEpoch(partition.snapshot_id.end_offset, partition.snapshot_id.epoch)

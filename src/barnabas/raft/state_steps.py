@@ -1,7 +1,7 @@
 """The steps of each state when time passes or the log changes: all moves without a message.
 
-The modules that talk to other replicas are imported where they are first needed: a replica that is the only voter
-never needs them, and starts faster without.
+The modules that communicate with other replicas are imported on first use: a replica that is the only voter never
+needs them, and starts faster without them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _step_follower(replica: Replica, follower: FollowerState, now_ms: int) -> bo
         if now_ms < follower.fetch_deadline_ms + replica.config.fetch_timeout_ms:
             send_fetch_to_bootstrap_server(replica, now_ms)
         else:
-            # No bootstrap server knows another leader. This one is asked again: it need not be one of them.
+            # No bootstrap server knows another leader. Contact this one again: it need not be one of them.
             follower.fetch_deadline_ms = now_ms + replica.config.fetch_timeout_ms
     send_fetch(replica, follower, now_ms)
     _ask_for_epochs(replica, now_ms)
@@ -84,7 +84,7 @@ def _step_unattached(replica: Replica, state: UnattachedState, now_ms: int) -> b
 
 
 def _ask_for_epochs(replica: Replica, now_ms: int) -> None:
-    """A voter that forgot its votes learns from each other voter which epoch that one is in."""
+    """Let a voter that forgot its votes learn the epoch of each other voter."""
     recovery = replica.quorum.recovery
     if recovery is None or now_ms < recovery.next_question_ms:
         return

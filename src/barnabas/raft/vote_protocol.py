@@ -1,7 +1,7 @@
-"""Vote (52): asking for votes as Prospective or Candidate, and giving them.
+"""Vote (52): requests votes as Prospective or Candidate, and grants them.
 
-A pre-vote asks "would you?" and leaves no trace. A real vote is durable before its answer goes out: the Ready that
-holds both sees to that.
+A pre-vote only asks whether the voter would grant its vote, and changes no state. A real vote is durable before its
+response is sent: the Ready that holds both ensures that.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from barnabas.protocol.messages.vote import (
 )
 from barnabas.raft.epochs import (
     CLUSTER_METADATA_TOPIC,
-    NOBODY,
+    NO_LEADER,
     CommonOutcome,
     check_cluster_id,
     check_voter_request,
@@ -32,6 +32,7 @@ from barnabas.raft.inbound import RaftRequest, RaftResponse
 from barnabas.raft.replica import Replica
 from barnabas.raft.replica_key import OffsetAndEpoch, ReplicaKey
 from barnabas.raft.states.candidate import CandidateState
+from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.prospective import ProspectiveState
 
 __all__ = ["handle_vote_request", "handle_vote_response", "send_epoch_questions", "send_vote_requests"]
@@ -75,8 +76,8 @@ def send_epoch_questions(replica: Replica, voter_ids: Iterable[int], now_ms: int
         if voter is not None and endpoint is not None and replica.requests.is_ready(voter_id, now_ms):
             request = _request(replica, voter.key, is_pre_vote=True)
             if recovery is not None and voter_id in recovery.without_pre_votes:
-                if replica.quorum.epoch <= FIRST_EPOCH:
-                    continue
+                if replica.quorum.epoch <= FIRST_EPOCH and replica.quorum.in_state(FollowerState) is None:
+                    continue  # The vote could elect another leader. Once this epoch has one, it elects no other.
                 partition = request.topics[0].partitions[0]
                 partition.pre_vote = False
                 partition.replica_epoch, partition.last_offset_epoch, partition.last_offset = FIRST_EPOCH, 0, 0
@@ -84,7 +85,7 @@ def send_epoch_questions(replica: Replica, voter_ids: Iterable[int], now_ms: int
 
 
 def handle_vote_response(replica: Replica, response: RaftResponse, now_ms: int) -> bool:
-    """Says whether the sender may be asked again at once; False makes it wait a little."""
+    """Return whether the sender may be contacted again immediately; False adds a short wait."""
     body = response.body
     if not isinstance(body, VoteResponse):
         raise TypeError(body)
@@ -174,7 +175,7 @@ def _respond(replica: Replica, request: RaftRequest, error: ErrorCode, *, grante
                     VoteResponsePartitionData(
                         partition_index=0,
                         error_code=error,
-                        leader_id=NOBODY if leader_id is None else leader_id,
+                        leader_id=NO_LEADER if leader_id is None else leader_id,
                         leader_epoch=replica.quorum.epoch,
                         vote_granted=granted,
                     )

@@ -1,8 +1,8 @@
-"""AddRaftVoter (80), RemoveRaftVoter (81) and UpdateRaftVoter (82) as the leader answers them: one change at a time.
+"""AddRaftVoter (80), RemoveRaftVoter (81) and UpdateRaftVoter (82) on the leader: one change at a time.
 
-A new set of voters is in force when its record is appended, and the next change waits until that is committed. So two
-sets that follow each other always have a majority in common (Raft, 4.3). While the quorum has kraft.version 0 its
-voters stand in the settings; what they say of themselves then is only remembered, for the upgrade.
+A new set of voters is in force when its record is appended, and the next change waits until that record is committed.
+So two consecutive sets always have a majority in common (Raft, 4.3). While the quorum has kraft.version 0 its voters
+are those of the settings; their descriptions of themselves are only stored for the upgrade.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from barnabas.protocol.messages.update_raft_voter import (
 from barnabas.protocol.records.kraft_version_record import KRaftVersionRecord
 from barnabas.protocol.schema import Message
 from barnabas.raft.control_records import QuorumRecord, voters_record
-from barnabas.raft.epochs import NOBODY, check_cluster_id, check_leader_request, listeners_of
+from barnabas.raft.epochs import NO_LEADER, check_cluster_id, check_leader_request, listeners_of
 from barnabas.raft.errors import NotLeaderException, QuorumNotUpgradable
 from barnabas.raft.inbound import RaftRequest, RaftResponse
 from barnabas.raft.replica import Replica
@@ -37,14 +37,14 @@ __all__ = ["VoterChanges", "upgrade_kraft_version"]
 
 KRAFT_VERSION = "kraft.version"
 OBSERVER_MAY_BE_SILENT_MS = 60 * 60 * 1000
-"""A replica that has not fetched for so long is not made a voter: it could not acknowledge anything."""
+"""A replica that has not fetched for so long does not become a voter: it could not acknowledge anything."""
 
 Answer = Callable[[ErrorCode, str], Message]
 
 
 @dataclass(slots=True)
 class _Change:
-    """A change under way. ``offset`` is that of its record; before that a new voter is asked for its versions."""
+    """A change under way. ``offset`` is that of its record; before that a new voter's versions are requested."""
 
     correlation_id: int
     answer: Answer
@@ -110,7 +110,7 @@ class VoterChanges:
         if leader is None:
             self._respond(request, answer(error, text))
         elif voter is None or voter.key != key:
-            text = f"Cannot remove voter {_shown(key)}: it is none of the voters {_ids(self._replica)}."
+            text = f"Cannot remove voter {_shown(key)}: it is not one of the voters {_ids(self._replica)}."
             self._respond(request, answer(ErrorCode.VOTER_NOT_FOUND, text))
         elif len(voters) == 1:
             text = f"Cannot remove voter {_shown(key)}: a quorum needs a voter."
@@ -147,7 +147,7 @@ class VoterChanges:
     def _admit(
         self, cluster_id: str | None, key: ReplicaKey, unusable: Mapping[str, Endpoint] | None = None
     ) -> tuple[LeaderState | None, ErrorCode, str]:
-        """The leader that may make a change now, or why not. ``unusable``: endpoints without the one that is needed."""
+        """Return the leader that may make a change now, or why not. ``unusable``: endpoints without the needed one."""
         replica = self._replica
         leader = replica.quorum.in_state(LeaderState)
         if not check_cluster_id(replica, cluster_id):
@@ -155,14 +155,14 @@ class VoterChanges:
         if leader is None:
             return None, ErrorCode.NOT_LEADER_OR_FOLLOWER, "This replica does not lead the quorum."
         if not _names_a_replica(key):
-            text = f"A voter has a node id and a directory id, and not {key.id} and {key.directory_id}."
+            text = f"A voter needs a node id and a directory id, not {key.id} and {key.directory_id}."
             return None, ErrorCode.INVALID_REQUEST, text
         if unusable is not None:
             name = replica.config.listener_name
-            text = f"A voter has an endpoint for the listener {name}, and not only for {sorted(unusable)}."
+            text = f"A voter needs an endpoint for the listener {name}, not only for {sorted(unusable)}."
             return None, ErrorCode.INVALID_REQUEST, text
         if replica.control_records.last_kraft_version < 1:
-            text = "The voters stand in controller.quorum.voters: upgrade kraft.version to 1 first."
+            text = "The voters are configured in controller.quorum.voters: upgrade kraft.version to 1 first."
             return None, ErrorCode.UNSUPPORTED_VERSION, text
         if not self._is_idle(leader):
             text = "Another change of the voters is under way, or not committed yet. Try again."
@@ -212,7 +212,7 @@ class VoterChanges:
         voter = replace(change.new_voter, kraft_version_min=low, kraft_version_max=high)
         level = self._replica.control_records.last_kraft_version
         if body.error_code or not _can_work_with(voter, level):
-            text = f"The new voter works with kraft.version {low} to {high}, and the quorum has {level}."
+            text = f"The new voter supports kraft.version {low} to {high}, but the quorum has {level}."
             self._finish(ErrorCode.INVALID_REQUEST, text)
         elif not _has_caught_up(leader, voter.key, now_ms):
             text = f"{_shown(voter.key)} does not follow the metadata log, or has not caught up with it yet."
@@ -225,7 +225,7 @@ class VoterChanges:
         return True
 
     def versions_unknown(self, voter_id: int) -> None:
-        """The new voter could not be asked."""
+        """Refuse the change: the new voter could not be contacted."""
         change = self._change
         if change is not None and change.new_voter is not None and change.new_voter.key.id == voter_id:
             text = f"{_shown(change.new_voter.key)} can't be reached at its endpoint."
@@ -248,10 +248,10 @@ class VoterChanges:
     # --- the leader itself
 
     def maybe_update_leader(self, now_ms: int) -> None:
-        """Write where this leader listens now, and its versions, when the log says something else of it.
+        """Write this leader's endpoints and versions, if the log has others.
 
-        Followers send UpdateRaftVoter for that. A leader has no other replica to send it to, and replicas that start
-        later find it by the log only.
+        Followers send UpdateRaftVoter for that. A leader can't send it to another replica, and replicas that start
+        later find the leader only through the log.
         """
         replica = self._replica
         leader, voter = replica.quorum.in_state(LeaderState), own_voter_node(replica)
@@ -282,7 +282,7 @@ class VoterChanges:
     def _update_answer(self, error: ErrorCode, text: str) -> Message:
         leader_id, endpoint = self._replica.quorum.leader_id, self._replica.leader_endpoint() or Endpoint("", 0)
         leader = CurrentLeader(
-            leader_id=NOBODY if leader_id is None else leader_id,
+            leader_id=NO_LEADER if leader_id is None else leader_id,
             leader_epoch=self._replica.quorum.epoch,
             host=endpoint.host,
             port=endpoint.port,
@@ -330,7 +330,7 @@ def upgrade_kraft_version(replica: Replica, level: int, now_ms: int, *, validate
         raise QuorumNotUpgradable(f"The voters {missing} have not reported their directories to this leader yet.")
     too_old = sorted(voter.key.id for voter in known if not _can_work_with(voter, level))
     if too_old:
-        raise QuorumNotUpgradable(f"The voters {too_old} can't work with it.")
+        raise QuorumNotUpgradable(f"The voters {too_old} don't support it.")
     if not validate_only:
         records: list[QuorumRecord] = [
             KRaftVersionRecord(version=0, kraft_version=level),

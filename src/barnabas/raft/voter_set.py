@@ -1,4 +1,4 @@
-"""The voters of the quorum, as values: a set never changes, a control record of the log brings the next one."""
+"""The voters of the quorum, as values: a set never changes, a control record of the log defines the next one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Endpoint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VoterNode:
-    """A voter: its key, its endpoints by listener name, and the kraft.version levels that it can work with."""
+    """A voter: its key, its endpoints by listener name, and the kraft.version levels that it supports."""
 
     key: ReplicaKey
     listeners: Mapping[str, Endpoint]
@@ -66,7 +66,7 @@ class VoterSet:
         return self._voters.get(voter_id)
 
     def is_voter(self, key: ReplicaKey) -> bool:
-        """A voter is known by id, and by directory too when the set knows the directory."""
+        """Return whether a voter has this id, and this directory if the set knows the voter's directory."""
         voter = self._voters.get(key.id)
         if voter is None:
             return False

@@ -1,7 +1,7 @@
 """A replica's requests to its leader about its own place among the voters.
 
-A voter sends UpdateRaftVoter (82) when it is not what the quorum knows of it; where the voters stand in the settings
-(kraft.version 0) each describes itself once to every leader. A controller that joins by itself
+A voter sends UpdateRaftVoter (82) if it differs from its entry in the quorum. If the voters are those of the settings
+(kraft.version 0), each describes itself once to every leader. A controller that joins automatically
 (``controller.quorum.auto.join.enable``) sends AddRaftVoter (80), after RemoveRaftVoter (81) for its id with the
 directory that it had before.
 """
@@ -19,7 +19,7 @@ from barnabas.protocol.messages.update_raft_voter import (
     UpdateRaftVoterResponse,
 )
 from barnabas.protocol.schema import Message, Request
-from barnabas.raft.epochs import NOBODY, CommonOutcome, error_of, handle_common_response
+from barnabas.raft.epochs import NO_LEADER, CommonOutcome, error_of, handle_common_response
 from barnabas.raft.inbound import RaftResponse
 from barnabas.raft.raft_config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, RaftConfig
 from barnabas.raft.replica import Replica
@@ -30,18 +30,18 @@ __all__ = ["handle_join_response", "handle_update_response", "own_voter_node", "
 
 
 def voter_node(config: RaftConfig) -> VoterNode:
-    """This replica as the voters in the log should name it."""
+    """Return this replica's entry for the voters in the log."""
     return VoterNode(config.key, config.listeners, KRAFT_VERSION_MIN, KRAFT_VERSION_MAX)
 
 
 def own_voter_node(replica: Replica) -> VoterNode | None:
-    """The same; None for a replica that no other one can reach."""
+    """Return the same entry; None for a replica without an endpoint for others."""
     config = replica.config
     return voter_node(config) if config.listener_name in config.listeners else None
 
 
 def voter_request(replica: Replica, follower: FollowerState, now_ms: int) -> Request[Message] | None:
-    """At most one in a fetch timeout, and the first when the follower has followed its leader for that long."""
+    """Return the request that is due: one in a fetch timeout at most, the first after following for that long."""
     if now_ms < follower.update_deadline_ms:
         return None
     request: Request[Message] | None = None
@@ -55,7 +55,7 @@ def voter_request(replica: Replica, follower: FollowerState, now_ms: int) -> Req
 
 
 def handle_join_response(replica: Replica, response: RaftResponse, now_ms: int) -> bool:
-    """The log will show the outcome; a failed request is retried later."""
+    """Return whether the request succeeded. The log will show the outcome; a failed request is retried later."""
     body = response.body
     if not isinstance(body, AddRaftVoterResponse | RemoveRaftVoterResponse):
         raise TypeError(body)
@@ -63,7 +63,7 @@ def handle_join_response(replica: Replica, response: RaftResponse, now_ms: int) 
 
 
 def _may_join(replica: Replica) -> bool:
-    """The log must have been followed so far that the voters are known."""
+    """Return whether the log has been followed far enough for the voters to be known."""
     config = replica.config
     return (
         config.joins_by_itself
@@ -125,7 +125,7 @@ def handle_update_response(replica: Replica, response: RaftResponse, now_ms: int
     if not isinstance(body, UpdateRaftVoterResponse):
         raise TypeError(body)
     leader = body.current_leader
-    leader_id = None if leader is None or leader.leader_id == NOBODY else leader.leader_id
+    leader_id = None if leader is None or leader.leader_id == NO_LEADER else leader.leader_id
     endpoints = {}
     if leader is not None and leader.host:
         endpoints = {replica.config.listener_name: Endpoint(leader.host, leader.port)}

@@ -42,11 +42,11 @@ _ASSOCIATED_DOMAIN = b"barnabas config encryption 1"
 
 
 class UndecryptableConfig(Exception):
-    """A value of the log can't be read with the keys of this node. The message names it and not its content."""
+    """A value of the log can't be read with the keys of this node. The message names the setting, not its value."""
 
 
 def is_sensitive(resource_type: int, name: str) -> bool:
-    """Whether values of this setting are hidden, and encrypted where that is on."""
+    """Return whether values of this setting are hidden, and encrypted if encryption is enabled."""
     if resource_type != ConfigResourceType.BROKER:
         return False
     key = broker_config_key(name)
@@ -58,15 +58,15 @@ def is_encrypted(value: str) -> bool:
 
 
 def key_texts(text: str) -> list[str]:
-    """The keys in the value of a setting. Raises ValueError if it has none."""
+    """Return the keys in the value of a setting. Raises ValueError if it has none."""
     texts = [part for part in text.split(",") if part.strip()]
     if not texts:
-        raise ValueError("no key is given")
+        raise ValueError("the value has no key")
     return texts
 
 
 def parse_encryption_keys(texts: Sequence[str]) -> list[bytes]:
-    """The keys, newest first. Raises ValueError with a message that shows none of them."""
+    """Return the keys, newest first. Raises ValueError with a message that shows none of them."""
     keys = []
     for number, text in enumerate(texts, 1):
         try:
@@ -77,12 +77,12 @@ def parse_encryption_keys(texts: Sequence[str]) -> list[bytes]:
             raise ValueError(f"key {number} has {len(key)} bytes, not {KEY_SIZE}")
         keys.append(key)
     if len(set(keys)) < len(keys):
-        raise ValueError("a key stands there twice")
+        raise ValueError("a key occurs twice")
     return keys
 
 
 class ConfigCipher:
-    """``new_nonce`` gives NONCE_SIZE random bytes, never the same twice."""
+    """``new_nonce`` returns NONCE_SIZE random bytes, never the same twice."""
 
     __slots__ = ("_ciphers", "_new_nonce", "_newest_id")
 
@@ -100,7 +100,7 @@ class ConfigCipher:
         return f"{ENCRYPTED_PREFIX}{_VERSION}:{self._newest_id}:{text}"
 
     def decrypt(self, resource: ConfigResource, name: str, value: str) -> str:
-        """The value in clear; one that is not encrypted is given back. Raises UndecryptableConfig."""
+        """Return the value in clear; an unencrypted value is returned unchanged. Raises UndecryptableConfig."""
         if not is_encrypted(value):
             return value
         version, _, rest = value.removeprefix(ENCRYPTED_PREFIX).partition(":")
@@ -121,7 +121,7 @@ class ConfigCipher:
             raise UndecryptableConfig(f"{where} was damaged, or belongs to another setting") from None
 
     def reveal(self, resource: ConfigResource, configs: Mapping[str, str]) -> Mapping[str, str]:
-        """The configs of a resource in clear. Raises UndecryptableConfig for the first that can't be read."""
+        """Return the configs of a resource in clear. Raises UndecryptableConfig for the first that can't be read."""
         if not any(map(is_encrypted, configs.values())):
             return configs
         return {name: self.decrypt(resource, name, value) for name, value in configs.items()}
@@ -137,7 +137,7 @@ class ConfigCipher:
 def undecryptable(
     configs: Mapping[ConfigResource, Mapping[str, str]], cipher: ConfigCipher | None
 ) -> list[UndecryptableConfig]:
-    """The configs that a node with this cipher, or without one, can't read."""
+    """Yield the configs that a node with this cipher, or without one, can't read."""
     problems = []
     for resource, values in sorted(configs.items()):
         for name, value in sorted(values.items()):

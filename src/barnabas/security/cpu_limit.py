@@ -1,8 +1,8 @@
 """Ends a computation that takes too long: for an operator's expressions on text from clients.
 
 Python's regular expressions backtrack, some of them for years, and nothing else on the node runs meanwhile. They do
-look for signals, though: a timer of the process interrupts them. It counts processor time, so a machine that is busy
-with other work fails no client.
+check for signals, so a timer of the process interrupts them. It counts processor time, so that other load on the
+machine fails no client.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ T = TypeVar("T")
 
 
 class TooMuchWork(Exception):
-    """The time was over."""
+    """The time limit was exceeded."""
 
 
 def within_cpu_time(seconds: float, work: Callable[[], T]) -> T:
-    """Return ``work()``, or raise TooMuchWork. Signals reach only the main thread: others have no limit.
+    """Return ``work()``, or raise TooMuchWork. Signals reach only the main thread: other threads have no limit.
 
     ``work`` must be harmless to interrupt anywhere, and short: nothing is handled meanwhile.
     """

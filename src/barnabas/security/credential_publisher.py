@@ -1,6 +1,6 @@
 """Provides SASL with the credentials of the newest metadata image.
 
-A change is in force when the image is: before the controller answers the request for it.
+A change takes effect with its image, before the controller answers the request for it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["CredentialPublisher"]
 
 _TOKENS_KEPT_MAX = 10_000
-"""So many tokens keep what was derived for them: at some 500 bytes each. Others derive it again, in milliseconds."""
+"""Tokens whose derived credentials are kept, at some 500 bytes each. Others are derived again, in milliseconds."""
 
 
 class CredentialPublisher:
@@ -62,14 +62,14 @@ class CredentialPublisher:
 
     @property
     def disguise_key(self) -> bytes:
-        """Derived from what every node has: the token secret, else the cluster id, shown only after a login."""
+        """Derived from a value that every node has: the token secret, else the cluster id, shown only after a login."""
         if not self._cluster_id:
             return b""
         secret = self._cluster_id.encode() if self._hmacs is None else self._hmacs.key_for(self._cluster_id)
         return hmac.digest(secret, b"salts of unknown users", "sha256")
 
     def usual_iterations(self, mechanism: ScramMechanism) -> int:
-        """Counted once for each change of the credentials."""
+        """Computed once for each change of the credentials."""
         if self._image is None:
             return SCRAM_ITERATIONS_MIN
         scram = self._image.scram

@@ -38,7 +38,7 @@ _MECHANISMS = (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
 
 
 def principal_of(text: str) -> Principal:
-    """The principal that a record names as ``Type:name``; a name may have colons."""
+    """Return the principal that a record names as ``Type:name``; a name may have colons."""
     kind, _, name = text.partition(":")
     return Principal(kind, name)
 
@@ -54,7 +54,7 @@ def is_concerned(token: DelegationTokenRecord, principal: Principal) -> bool:
 
 
 def _is_one_of(principal: Principal, texts: Container[str]) -> bool:
-    # In the text of a record the first colon ends the type: no record can mean a principal with one in its type.
+    # In the text of a record the first colon ends the type, so a record can't name a type with a colon.
     return ":" not in principal.type and str(principal) in texts
 
 
@@ -70,8 +70,8 @@ def is_expired(token: DelegationTokenRecord, now_ms: int) -> bool:
 class TokenHmacs:
     """The HMACs of one secret: of a token, and back to the token.
 
-    Looking a token up by its HMAC needs all of their HMACs. They are kept, under a digest so that the time of a lookup
-    reveals nothing of them, and follow an image's tokens by what changed since the last lookup.
+    Looking a token up by its HMAC needs the HMACs of all tokens. They are kept under a digest, so that the time of a
+    lookup reveals nothing about them. A lookup updates them with the changes of the image since the last lookup.
     """
 
     def __init__(self, secret: str) -> None:
@@ -86,11 +86,11 @@ class TokenHmacs:
         return hmac.digest(self._secret, token_id.encode(), "sha512")
 
     def key_for(self, purpose: str) -> bytes:
-        """Another secret that every node of the cluster has; not the HMAC of any token, whose ids have no spaces."""
+        """Return another secret that all nodes share; never a token's HMAC, because ids have no spaces."""
         return self.hmac_of(f"key for {purpose}")
 
     def salt_of(self, token_id: str, mechanism: ScramMechanism) -> bytes:
-        """A salt that only the secret can predict, and that is the same for each request.
+        """Return a salt that only the secret can predict, and that is the same for each request.
 
         It looks like a user's: it must not reveal whether a guessed id exists.
         """
@@ -127,7 +127,7 @@ def token_hmacs_of(secret_key: Password | None) -> TokenHmacs | None:
 
 
 class TokenScramCredentials(Mapping[ScramMechanism, ScramCredential]):
-    """A token's SCRAM credentials, derived when one is first asked for: a login needs one mechanism, not both."""
+    """A token's SCRAM credentials, derived on first use: a login needs one mechanism, not both."""
 
     __slots__ = ("_derived", "_hmacs", "_password", "_token_id")
 

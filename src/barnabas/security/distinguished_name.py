@@ -1,8 +1,8 @@
 """The subject of a certificate as text, letter by letter as Java's ``X500Principal.getName()`` writes it (RFC 2253).
 
-Rules and ACLs are written against that text, so it is made from the bytes of the certificate: the last part of the name
-comes first, only nine attributes have names (CN, OU, ...; an e-mail address has none), and a value of another attribute
-or of a type that isn't text is ``#`` and its bytes in hexadecimal.
+Rules and ACLs match that text, so it is built from the bytes of the certificate. The last part of the name is the
+first of the text. Only nine attributes have names (CN, OU, ...; an e-mail address has none). A value of another
+attribute, or of a type that isn't text, is ``#`` and its bytes in hexadecimal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ESCAPED = frozenset(',=+<>#;"\\')
 
 
 class MalformedCertificate(ValueError):
-    """The bytes are not a certificate; TLS libraries hand out none of these."""
+    """The bytes are not a certificate; TLS libraries never return such bytes."""
 
 
 def subject_name(certificate_der: bytes) -> str:
@@ -84,7 +84,7 @@ def _escaped(text: str) -> str:
 
 
 def _length(data: memoryview) -> tuple[int, int]:
-    """Where the content of the element at the start begins and ends."""
+    """Return where the content of the first element begins and ends."""
     if len(data) < 2:
         raise MalformedCertificate("an element ends inside its tag or length")
     size = data[1]
@@ -96,7 +96,7 @@ def _length(data: memoryview) -> tuple[int, int]:
             raise MalformedCertificate("an element has an unreadable length")
         size = int.from_bytes(data[2:start], "big")
     if start + size > len(data):
-        raise MalformedCertificate("an element is longer than what it is in")
+        raise MalformedCertificate("an element is longer than its container")
     return start, start + size
 
 

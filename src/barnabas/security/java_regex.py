@@ -1,6 +1,6 @@
 """Runs Java's regular expressions with Python's.
 
-Both are of one family, and where they differ an expression is rewritten (line ends, named groups, quoted text, the
+The two dialects are similar. Where they differ, an expression is rewritten (line ends, named groups, quoted text, the
 classes of ``\\p{}``) or refused with the reason: an expression with a silently different meaning could map a client to
 a wrong principal. Digits, words and letter case are those of ASCII, as in Java without flags. Only ``\\b`` and
 ``\\B`` changed their meaning between versions of Java, for letters beyond ASCII: see ``has_boundary``.
@@ -41,7 +41,7 @@ _HEXADECIMAL = re.compile(r"\{([0-9a-fA-F]{1,6})\}|([0-9a-fA-F]{2})")
 
 
 class UnsupportedExpression(ValueError):
-    """The expression is wrong, or is one of Java's that can't be run here; the text says which part."""
+    """The expression is invalid, or is a Java expression that can't be run here; the text names the part."""
 
 
 def compile_java(expression: str) -> re.Pattern[str]:
@@ -55,16 +55,16 @@ def compile_java(expression: str) -> re.Pattern[str]:
 
 
 def has_boundary(expression: str) -> bool:
-    """Whether the expression asks for a word boundary: its answer is certain for ASCII only."""
+    """Whether the expression has a word boundary: then its result is certain for ASCII only."""
     converter = _Converter(expression)
     converter.run()
     return converter.has_boundary
 
 
 def replace_all(pattern: re.Pattern[str], replacement: str, text: str) -> str:
-    """The result of ``String.replaceAll``. Raises ValueError for a replacement that Java refuses too.
+    """Return the result of ``String.replaceAll``. Raises ValueError for a replacement that Java refuses too.
 
-    After an empty match Java goes on one character further; Python would first look for a longer one at the same place.
+    After an empty match Java continues one character further; Python would first try a longer match at the same place.
     """
     parts: list[str] = []
     copied = position = 0
@@ -77,7 +77,7 @@ def replace_all(pattern: re.Pattern[str], replacement: str, text: str) -> str:
 
 
 def expand(match: re.Match[str], replacement: str) -> str:
-    """``$1`` and ``${name}`` are groups, as many digits as make one that exists; a backslash quotes what follows."""
+    """Expand ``$1`` (as many digits as form an existing group) and ``${name}``; a backslash quotes a character."""
     parts: list[str] = []
     position = 0
     while position < len(replacement):
@@ -108,7 +108,7 @@ def _group_reference(match: re.Match[str], replacement: str, position: int) -> t
         raise ValueError(f"the replacement has a $ without a group: ${rest}")
     number = int(rest[0])
     if number > groups:
-        raise ValueError(f"the replacement names group {number} and there are {groups}")
+        raise ValueError(f"the replacement names group {number}, but the expression has {groups}")
     position += 1
     while position < len(replacement) and "0" <= replacement[position] <= "9":
         longer = number * 10 + int(replacement[position])
@@ -166,11 +166,11 @@ class _Converter:
         self._position = match.end()
 
     def _end_group(self) -> None:
-        """Java keeps what a group captured inside of something that failed, or was given up; Python doesn't."""
+        """Refuse groups whose capture Java keeps after a failed or abandoned match; Python doesn't keep it."""
         self._out.append(")")
         self._position += 1
         if not self._open:
-            return  # The compiler says what is wrong.
+            return  # The compiler reports the error.
         opening, captures = self._open.pop()
         is_possessive = _POSSESSIVE.match(self._text, self._position) is not None
         if captures and (is_possessive or opening in _NO_CAPTURES_IN):
@@ -253,7 +253,7 @@ class _Converter:
         name = rest[1 : rest.find("}")] if rest.startswith("{") and "}" in rest else ""
         if name not in _POSIX:
             known = ", ".join(sorted(_POSIX))
-            raise self._refuse(f"\\p{{{name}}} is not supported; there are {known}")
+            raise self._refuse(f"\\p{{{name}}} is not supported; the supported names are {known}")
         self._position += len(name) + 2
         return _POSIX[name]
 

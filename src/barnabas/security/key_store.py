@@ -1,7 +1,7 @@
 """Keys and certificates from the stores that Kafka's settings name: PEM files and texts, and PKCS12 files.
 
-The type JKS, Kafka's default, is taken for a PKCS12 file too, as Java does; a real JKS file is refused with the command
-that converts it. The contents stay in memory. No error shows a key, a password or what a store contains.
+The type JKS, Kafka's default, is read as PKCS12 too, as Java does. A real JKS file is refused with the command that
+converts it. The contents stay in memory. No error shows a key, a password or what a store contains.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SOON = timedelta(days=30)
 class KeyMaterial:
     """A private key and the certificates that vouch for it, the key's own first. Its ``repr`` shows the subject.
 
-    ``setting`` is the one that it came from.
+    ``setting`` names the setting that it was read from.
     """
 
     __slots__ = ("_key", "certificates", "setting")
@@ -81,7 +81,7 @@ class KeyMaterial:
 
 
 def load_key_material(settings: TlsSettings) -> KeyMaterial | None:
-    """The key of a server or client; None when no key is set. Raises TlsError."""
+    """Return the key of a server or client; None when no key is set. Raises TlsError."""
     if settings.key or settings.certificate_chain:
         name = "ssl.keystore.key"
         key, certificates = _inline_key(settings)
@@ -97,7 +97,7 @@ def load_key_material(settings: TlsSettings) -> KeyMaterial | None:
 
 
 def load_trusted(settings: TlsSettings) -> list[Certificate] | None:
-    """The trusted certificates; None when no trust store is set. Raises TlsError."""
+    """Return the trusted certificates; None when no trust store is set. Raises TlsError."""
     if settings.trust_certificates:
         name = "ssl.truststore.certificates"
         if settings.trust_store_location:
@@ -115,7 +115,7 @@ def load_trusted(settings: TlsSettings) -> list[Certificate] | None:
 
 
 def expiry_notes(certificates: Iterable[Certificate], name: str, now: datetime | None = None) -> list[str]:
-    """A line for each certificate that is over, is not valid yet, or ends within 30 days."""
+    """Yield a line for each certificate that has expired, is not valid yet, or expires within 30 days."""
     moment = now or datetime.now(UTC)
     notes = []
     for certificate in certificates:
@@ -185,7 +185,7 @@ def _public_bytes(key: object) -> bytes:
 
 
 def _chain(own: Certificate, others: Sequence[Certificate]) -> list[Certificate]:
-    """The key's certificate and its issuers, one above the other: the order in a PKCS12 file means nothing."""
+    """Return the key's certificate and its chain of issuers: the order in a PKCS12 file has no meaning."""
     chain = [own]
     while chain[-1].issuer != chain[-1].subject:
         issuer = next(
@@ -218,7 +218,7 @@ def _trusted_of_file(settings: TlsSettings, path: str) -> list[Certificate]:
     store = _pkcs12(data, path, name, settings.trust_store_password)
     if store.key is None:
         return [entry.certificate for entry in (store.cert, *store.additional_certs) if entry is not None]
-    # Beside a key stand the certificates of its issuers, which are not trusted for that; entries of trust have names.
+    # The certificates of a key's issuers are stored with it, and are not trusted; trusted certificates have names.
     own = [] if store.cert is None else [store.cert.certificate]
     return own + [additional.certificate for additional in store.additional_certs if additional.friendly_name]
 
@@ -296,7 +296,7 @@ def _pem_key(text: str, name: str, password: str | None) -> PrivateKeyTypes:
         raise TlsError(name, "it contains no private key", "add the block -----BEGIN PRIVATE KEY-----")
     label, body = blocks[0]
     if len(blocks) > 1:
-        raise TlsError(name, f"there are {len(blocks)} private keys in it", "keep one")
+        raise TlsError(name, f"it contains {len(blocks)} private keys", "keep one")
     if label not in _PLAIN_KEYS or ":" in body:
         raise TlsError(name, f"a {label} of this form can't be read", "convert it: openssl pkcs8 -topk8 -in KEY")
     is_encrypted = label.startswith("ENCRYPTED")

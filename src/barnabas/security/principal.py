@@ -18,7 +18,7 @@ ANONYMOUS = Principal("User", "ANONYMOUS")
 
 
 def parse_principal(text: str) -> Principal:
-    """``Type:name``, as settings and ACLs write it; the name may have colons. Raises ValueError."""
+    """Parse ``Type:name``, the form in settings and ACLs; the name may have colons. Raises ValueError."""
     kind, colon, name = text.partition(":")
     if not colon:
         raise ValueError(f"expected a string in format principalType:principalName but got {text}")

@@ -1,8 +1,8 @@
 """Derives a connection's principal: the port that ``principal.builder.class`` names, and its input.
 
-A builder of a user's own is a class ``module:Class`` that derives from PrincipalBuilder (or has its methods). It is
-made once per listener without arguments, then configured. Because principals travel between nodes inside forwarded
-requests, a builder has to come with ``serialize`` and ``deserialize``: without them the node doesn't start.
+A custom builder is a class ``module:Class`` that derives from PrincipalBuilder (or has its methods). It is created
+once per listener without arguments, then configured. Because principals are sent between nodes inside forwarded
+requests, a builder must have ``serialize`` and ``deserialize``: without them the node doesn't start.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class AuthenticationContext:
     """The facts about a connection after its authentication.
 
     ``authorization_id`` and ``sasl_mechanism`` are None without SASL. ``peer_certificate_der`` is None unless the
-    client sent a certificate, which was checked then; ``peer_certificate`` reads it when it is asked for.
+    client sent a certificate, which was then verified; ``peer_certificate`` parses it on access.
     """
 
     __slots__ = (
@@ -87,7 +87,7 @@ class AuthenticationContext:
 
 
 class PrincipalBuilder:
-    """The base of every builder. ``build`` runs on the event loop: it must not wait for anything.
+    """The base of every builder. ``build`` runs on the event loop: it must not block.
 
     An exception of ``build`` closes the connection and is logged. ``deserialize`` raises ValueError for bytes
     that it can't read.
@@ -134,9 +134,9 @@ class DefaultPrincipalBuilder(PrincipalBuilder):
 
 
 def session_principal(builder: PrincipalBuilder, context: AuthenticationContext) -> Principal:
-    """The principal of a connection. Raises PrincipalRefused, with the builder's own fault as its cause.
+    """Return the principal of a connection. Raises PrincipalRefused, with the builder's own exception as its cause.
 
-    ``User:*`` stands for all principals in rules, so a connection must not have it.
+    ``User:*`` means all principals in rules, so a connection must not have it.
     """
     try:
         principal = builder.build(context)
@@ -151,9 +151,9 @@ def session_principal(builder: PrincipalBuilder, context: AuthenticationContext)
 
 
 def check_principal(principal: Principal) -> None:
-    """Raises PrincipalRefused for what can't be the principal of a connection."""
+    """Raise PrincipalRefused if this can't be the principal of a connection."""
     if principal.name == "*":
-        raise PrincipalRefused(f"{principal} stands for all principals and can't be the principal of a connection")
+        raise PrincipalRefused(f"{principal} means all principals and can't be the principal of a connection")
     try:
         size = len(str(principal).encode())
     except UnicodeEncodeError:
@@ -167,7 +167,7 @@ def check_principal(principal: Principal) -> None:
 
 
 def missing_methods(builder_class: type) -> list[str]:
-    """Which of the methods that a builder needs a class doesn't have."""
+    """Return the methods of a builder that a class lacks."""
     return [
         name
         for name in _REQUIRED

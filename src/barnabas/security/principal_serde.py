@@ -1,6 +1,6 @@
-"""A principal as bytes, as it travels inside forwarded requests: Kafka's DefaultPrincipalData.
+"""Encodes a principal for forwarded requests: Kafka's DefaultPrincipalData.
 
-Two bytes of version (0 is the only one), then type, name and whether a delegation token vouched for it.
+Two bytes of version (0 is the only one), then type, name and whether a delegation token authenticated it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _VERSION = 0
 
 
 class InvalidPrincipalBytes(ValueError):
-    """The bytes are not a principal: the envelope that they came in is answered PRINCIPAL_DESERIALIZATION_FAILURE."""
+    """The bytes are not a principal: their envelope is answered with PRINCIPAL_DESERIALIZATION_FAILURE."""
 
 
 def serialize_principal(principal: Principal) -> bytes:

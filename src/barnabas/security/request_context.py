@@ -1,4 +1,4 @@
-"""The facts about a request outside its body: principal, client, host, API and listener."""
+"""The properties of a request outside its body: principal, client, host, API and listener."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Peer", "RequestContext"]
 
 
 class Peer(Protocol):
-    """The client's end of a connection, as it presented itself."""
+    """The client's end of a connection, as the client described it."""
 
     peer_port: int
     client_software_name: str
@@ -21,10 +21,10 @@ class Peer(Protocol):
 
 
 class RequestContext:
-    """One request's circumstances. ``forwarding_principal`` is set when a broker passed the request on.
+    """The context of one request. ``forwarding_principal`` is set if a broker forwarded the request.
 
-    ``security_protocol`` is that of the channel on which the request came to the holder of this context: the
-    client's own at a broker and, in one process, at its controller; the broker's when the request came in an Envelope.
+    ``security_protocol`` is that of the channel on which this node received the request: the client's own at a broker
+    and, in one process, at its controller; the broker's if the request was received in an Envelope.
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class RequestContext:
 
     @property
     def call_id(self) -> bytes | None:
-        """The number that a broker of ours gave to a request that it passes on."""
+        """The number that a barnabas broker assigned to a forwarded request."""
         return getattr(self, "_call_id", None)
 
     @call_id.setter
@@ -82,7 +82,7 @@ class RequestContext:
 
     @property
     def software(self) -> str:
-        """Name and version of the client, as it gave them with ApiVersions."""
+        """Name and version of the client, as it reported them with ApiVersions."""
         peer = self.peer
         if peer is None or peer.client_software_name == "unknown":
             return "unknown software"
@@ -90,7 +90,7 @@ class RequestContext:
 
     @property
     def peer(self) -> Peer | None:
-        """The connection on which the request came; None in an Envelope and within a process."""
+        """The connection of the request; None in an Envelope and within a process."""
         return getattr(self, "_peer", None)
 
     @peer.setter
@@ -99,9 +99,9 @@ class RequestContext:
 
     @property
     def frame(self) -> bytes | bytearray | None:
-        """The request as it came, with its header; kept for what a broker may pass on."""
+        """The request as received, with its header; kept for requests that a broker may forward."""
         return getattr(self, "_frame", None)
 
     @frame.setter
     def frame(self, frame: bytes | bytearray) -> None:
-        self._frame = frame  # Set only then: other requests need no work.
+        self._frame = frame  # Set only then, so that other requests cost nothing.

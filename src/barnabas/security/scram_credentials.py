@@ -1,6 +1,6 @@
 """Derives a server's credential from a password (RFC 5802, section 3).
 
-A client may do the costly half itself: Kafka's AlterUserScramCredentials brings the salted password, so that the
+A client may do the costly half itself: Kafka's AlterUserScramCredentials contains the salted password, so that the
 password never leaves the tool. ``hashlib`` is imported when a credential is computed, not when a node starts.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["credential_of_password", "credential_of_salted_password", "salted_pa
 
 
 def salted_password_of(mechanism: ScramMechanism, password: str, salt: bytes, iterations: int) -> bytes:
-    """PBKDF2 of the password's UTF-8 bytes: some milliseconds. Like Kafka, without SASLprep."""
+    """Return PBKDF2 of the password's UTF-8 bytes, in some milliseconds. Like Kafka, without SASLprep."""
     return pbkdf2_hmac(mechanism.digest, password.encode(), salt, iterations)
 
 

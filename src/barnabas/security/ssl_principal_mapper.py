@@ -1,11 +1,11 @@
 """Maps the name in a certificate to the name of a principal: ``ssl.principal.mapping.rules``.
 
-A rule is ``DEFAULT`` (the name itself) or ``RULE:expression/replacement/`` with an L or U behind it for lower or upper
+A rule is ``DEFAULT`` (the name itself) or ``RULE:expression/replacement/``, followed by an L or U for lower or upper
 case. The first rule whose expression matches the whole name decides; without one the connection is refused. Expressions
 and replacements are Java's, as Kafka applies them: where a rule matches, *every* match in the name is replaced.
 
-The owner of a certificate chooses its name, and so the time that such an expression takes: it may be practically
-endless, also with the rules of Kafka's documentation. So the rules have a tenth of a second for a name.
+The owner of a certificate chooses its name, and thereby the time that such an expression takes. It may be practically
+endless, also with the rules in Kafka's documentation. So the rules may take a tenth of a second for a name.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class NoMatchingRule(ValueError):
 
 
 class TooLongToMatch(ValueError):
-    """The rules were not done with this name in time."""
+    """The rules exceeded the time limit for this name."""
 
 
 class _Rule:
@@ -64,7 +64,7 @@ class _Rule:
 
 
 class SslPrincipalMapper:
-    """The rules, read once. Raises InvalidMappingRule."""
+    """Parse the rules once. Raises InvalidMappingRule."""
 
     def __init__(self, rules: str | None = "DEFAULT") -> None:
         self._rules: list[_Rule | None] = []
@@ -89,7 +89,7 @@ class SslPrincipalMapper:
             self._texts.append(f"RULE:{match[2]}/{match[4]}" + (f"/{match[6]}" if match[6] else ""))
 
     def name_of(self, distinguished_name: str) -> str:
-        """Raises NoMatchingRule or TooLongToMatch, or ValueError when a replacement can't be followed."""
+        """Map a name. Raises NoMatchingRule or TooLongToMatch, or ValueError when a replacement can't be applied."""
         if self._rules == [None]:
             return distinguished_name
         key = hashlib.sha256(distinguished_name.encode("utf-8", "surrogatepass")).digest()
@@ -122,10 +122,10 @@ def _split(rules: str) -> list[str]:
 
 
 def _with_literal_references(replacement: str, groups: int) -> str:
-    """A reference to an unknown group stands for itself, in an expression that has groups.
+    """Quote references to unknown groups, in an expression that has groups.
 
-    The places to quote are found in the text as it was, also after a first backslash has moved what follows: so does
-    Kafka's.
+    Their positions are those in the original text, even after a first inserted backslash has moved the rest: Kafka does
+    the same.
     """
     if not groups:
         return replacement

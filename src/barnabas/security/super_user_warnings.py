@@ -18,9 +18,9 @@ _SEVERAL = re.compile(r"(?:\s*,\s*|\s+)(?=[A-Za-z]+:[^/\s])")
 
 
 def super_user_warnings(text: str, *, only_users_log_in: bool = True) -> Iterator[str]:
-    """A sentence for each part of the setting that can hardly be meant.
+    """Yield a sentence for each part of the setting that is probably a mistake.
 
-    ``only_users_log_in`` is false where a principal builder of the operator's own may give other types than ``User``.
+    ``only_users_log_in`` is False if the operator's principal builder may create other types than ``User``.
     """
     for part in text.split(";"):
         user = part.strip()
@@ -34,7 +34,7 @@ def super_user_warnings(text: str, *, only_users_log_in: bool = True) -> Iterato
         elif name == "*":
             yield f"{user!r} is a user whose name is an asterisk, not all users: name each super user"
         elif user and not name:
-            yield f"{user!r} has no name: write Type:name, as in User:admin"
+            yield f"{user!r} lacks a name: write Type:name, as in User:admin"
         elif user and kind != _LOGIN_TYPE and only_users_log_in:
             yield (
                 f"{user!r} has the type {kind!r}, and every login has the type {_LOGIN_TYPE!r} "

@@ -1,7 +1,7 @@
-"""TLS for listeners and clients: a context from Kafka's settings, and one that follows its files.
+"""TLS for listeners and clients: a context from Kafka's settings, and a context that is reloaded with its files.
 
-TLS 1.2 and 1.3 only. A private key goes from memory to OpenSSL through a pipe, never through a file. Certificates of a
-trust store are trusted as they are, also those of intermediate authorities, as Java does.
+TLS 1.2 and 1.3 only. OpenSSL receives a private key from memory through a pipe, never through a file. Certificates of
+a trust store are trusted themselves, also those of intermediate authorities, as in Java.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def server_context(settings: TlsSettings) -> ssl.SSLContext:
 
 
 def server_mistakes(settings: TlsSettings) -> list[TlsError]:
-    """All that keeps a listener from being served: of the key, of the trust and of the rest, not only the first."""
+    """Return all errors of a listener's settings, not only the first: of the key, the trust store and the rest."""
     first = _failure_of(server_context, settings)
     if first is None:
         return []
@@ -123,7 +123,7 @@ def _server_context(
     if settings.client_auth != "none" and trusted is not None:
         context.verify_mode = _CLIENT_AUTH[settings.client_auth]
         _trust(context, trusted)
-        # A resumed session would take the client's certificate as checked long ago.
+        # A resumed session would rely on an old check of the client's certificate.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
     return context
@@ -177,7 +177,7 @@ def _older_ciphers(suites: Sequence[str]) -> list[str]:
 def _versions_with_suites(
     versions: Sequence[ssl.TLSVersion], suites: Sequence[str], older: Sequence[str]
 ) -> list[ssl.TLSVersion]:
-    """The versions for which suites are left. Those of TLS 1.3 can be had together or not at all."""
+    """Return the versions with at least one suite. Those of TLS 1.3 can only be enabled together or not at all."""
     newer = _TLS13_SUITES.intersection(suites)
     if newer and newer != _TLS13_SUITES and ssl.TLSVersion.TLSv1_3 in versions:
         missing = ", ".join(sorted(_TLS13_SUITES - newer))
@@ -215,7 +215,7 @@ def _no_password() -> str:
 
 @contextmanager
 def _through_pipe(data: bytes) -> Iterator[str]:
-    """A path under which the bytes can be read once. A thread writes: a pipe may hold less than all bytes."""
+    """Yield a path from which the bytes can be read once. A thread writes: a pipe may hold less than all bytes."""
     reading, writing = os.pipe()
     writer = Thread(target=_write_all, args=(writing, data), daemon=True)
     try:
@@ -233,7 +233,7 @@ def _write_all(descriptor: int, data: bytes) -> None:
             while rest:
                 rest = rest[pipe.write(rest) :]
     except OSError:
-        pass  # The reader has stopped reading, and says why itself.
+        pass  # The reader has stopped reading, and reports the reason itself.
 
 
 _Fingerprint = tuple[tuple[int, int, int, int] | None, ...]
@@ -242,10 +242,10 @@ _Fingerprint = tuple[tuple[int, int, int, int] | None, ...]
 class ServerTls:
     """The TLS of a listener: ``context`` is for new connections, and changes when ``reload`` succeeds.
 
-    ``has_changed`` is asked every few seconds and costs next to nothing; ``reload_if_changed`` may take long (a store's
-    password is slow to check on purpose) and can run on any thread. Unusable stores are logged, and the old context
-    stays. A certificate for another name is refused on reload unless it is allowed (``ssl.allow.dn.changes`` and
-    ``ssl.allow.san.changes``): most likely it is the wrong file. Raises TlsError when it is made.
+    ``has_changed`` is called every few seconds and is cheap. ``reload_if_changed`` may take long (a store's password is
+    slow to check on purpose) and can run on any thread. Unusable stores are logged, and the old context stays. A
+    certificate for another name is refused on reload unless it is allowed (``ssl.allow.dn.changes`` and
+    ``ssl.allow.san.changes``): most likely it is the wrong file. The constructor raises TlsError.
     """
 
     def __init__(
@@ -269,15 +269,15 @@ class ServerTls:
 
     @property
     def expires_at_s(self) -> float:
-        """When the listener's own certificate is over, in seconds since 1970."""
+        """When the listener's own certificate expires, in seconds since 1970."""
         return self._material.certificates[0].not_valid_after_utc.timestamp()
 
     def reload(self, settings: TlsSettings | None = None) -> None:
-        """Read everything again, with other settings if given. Raises TlsError; then nothing has changed."""
+        """Read everything again, with new settings if passed. Raises TlsError; then nothing has changed."""
         self.prepared(settings)()
 
     def prepared(self, settings: TlsSettings | None = None) -> Callable[[], None]:
-        """The slow or failing part of ``reload``; calling the result does the rest. Raises TlsError."""
+        """Do the part of ``reload`` that is slow or may fail; calling the result does the rest. Raises TlsError."""
         chosen = settings or self.settings
         seen = _fingerprint(chosen)
         material = _server_key(chosen)
@@ -297,7 +297,7 @@ class ServerTls:
         return _fingerprint(self.settings) != self._seen
 
     def reload_if_changed(self) -> bool:
-        """Whether new connections got new keys or new trust. Never raises."""
+        """Return whether new connections use new keys or trusted certificates. Never raises."""
         if not self.has_changed():
             return False
         seen = _fingerprint(self.settings)
@@ -309,7 +309,7 @@ class ServerTls:
             log.error("listener %s keeps its certificate, the changed store can't be used: %s", self.listener, error)
             return False
         log.info(
-            "listener %s: the stores were read again; new connections see the certificate of %s",
+            "listener %s: the stores were read again; new connections use the certificate of %s",
             self.listener,
             self._material.subject,
         )
@@ -322,7 +322,7 @@ class ServerTls:
             raise TlsError(
                 "ssl.keystore.location",
                 f"the new certificate is for {material.subject}, the old one is for {self._material.subject}",
-                "set ssl.allow.dn.changes=true if that is meant",
+                "set ssl.allow.dn.changes=true if that is intended",
             )
         if not self._alternative_names_may_change and not (
             material.alternative_names >= self._material.alternative_names
@@ -330,7 +330,7 @@ class ServerTls:
             raise TlsError(
                 "ssl.keystore.location",
                 "the new certificate lacks alternative names (hosts) of the old one",
-                "set ssl.allow.san.changes=true if that is meant",
+                "set ssl.allow.san.changes=true if that is intended",
             )
 
     def _notes(self, trusted: Sequence[Certificate] | None) -> list[str]:
@@ -341,7 +341,7 @@ class ServerTls:
 
 
 def _fingerprint(settings: TlsSettings) -> _Fingerprint:
-    """A value that changes when a store file does, also when a link points to another file."""
+    """Return a value that changes when a store file does, also when a link points to another file."""
     marks: list[tuple[int, int, int, int] | None] = []
     for path in settings.files:
         try:

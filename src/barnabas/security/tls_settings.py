@@ -29,7 +29,7 @@ TLS_SETTINGS = (
 
 
 class TlsError(ValueError):
-    """A setting that TLS can't be set up with: its name, what is wrong, and what to do about it."""
+    """A setting that prevents TLS: its name, the error, and the remedy."""
 
     def __init__(self, name: str, what: str, advice: str = "") -> None:
         super().__init__(f"{name}: {what}" + (f" -> {advice}" if advice else ""))
@@ -39,7 +39,7 @@ class TlsError(ValueError):
 
 
 class TlsSettings:
-    """Made with ``read``. Texts are None or empty when they were not given."""
+    """Created with ``read``. Texts are None or empty if they were not set."""
 
     __slots__ = (
         "certificate_chain",
@@ -130,7 +130,7 @@ class TlsSettings:
 
 
 def _text(value: object) -> str | None:
-    """The text of a value, also of one that hides itself."""
+    """Return the text of a value, also of a hidden one."""
     if value is None:
         return None
     text = getattr(value, "value", value)

@@ -1,7 +1,7 @@
 """Rules for requests for delegation tokens and their refusals: the same on brokers and controllers (KIP-48).
 
-A token must not be used to create more tokens, and must not travel where others can read it. So callers that logged in
-with a token are refused, and those that came over PLAINTEXT, or over TLS without a certificate of their own.
+A token must not be used to create more tokens, and must not be sent where others can read it. So callers that logged in
+with a token are refused, and callers over PLAINTEXT, or over TLS without their own certificate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["NO_TIME", "check_caller", "creation_refusal", "is_same", "owner_of",
 
 NO_TIME = -1
 _FIRST_VERSION_WITH_REQUESTER = 3
-_NOBODY = Principal("", "")
+_NO_PRINCIPAL = Principal("", "")
 _REFUSALS_BEFORE_DECIDING = frozenset(
     {
         ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED,
@@ -30,9 +30,9 @@ _REFUSALS_BEFORE_DECIDING = frozenset(
 
 
 def check_caller(context: RequestContext) -> None:
-    """Raises DELEGATION_TOKEN_REQUEST_NOT_ALLOWED.
+    """Raise DELEGATION_TOKEN_REQUEST_NOT_ALLOWED for a caller that may not request tokens.
 
-    When a request came in an Envelope, the channel is the forwarding broker's, which has judged the client's.
+    For a request in an Envelope, the channel is the forwarding broker's, which has checked the client's channel.
     """
     principal = context.principal
     is_forwarded = context.forwarding_principal is not None
@@ -47,25 +47,25 @@ def _is_safe(security_protocol: str, principal: Principal) -> bool:
 
 
 def is_same(principal: Principal, other: Principal) -> bool:
-    """Whether type and name are equal; the way of the login makes no difference."""
+    """Return whether type and name are equal; the kind of login is ignored."""
     return principal[:2] == other[:2]
 
 
 def owner_of(request: CreateDelegationTokenRequest, requester: Principal) -> Principal:
-    """The owner of the new token: the requester, unless the request names an owner."""
+    """Return the owner of the new token: the requester, unless the request names an owner."""
     if request.owner_principal_name:
         return Principal(request.owner_principal_type or "", request.owner_principal_name)
     return requester
 
 
 def time_of_refusal(code: ErrorCode) -> int:
-    """The time in a refusal: in Kafka -1 where the caller may not ask, and 0 where the request is denied."""
+    """Return the time in a refusal: as in Kafka, -1 if the caller may not make the request, 0 if it is denied."""
     return NO_TIME if code in _REFUSALS_BEFORE_DECIDING else 0
 
 
 def requester_in(requester: Principal, api_version: int) -> Principal:
-    """The token's requester in an answer: empty in versions without the field."""
-    return requester if api_version >= _FIRST_VERSION_WITH_REQUESTER else _NOBODY
+    """Return the token's requester for a response: empty in versions without the field."""
+    return requester if api_version >= _FIRST_VERSION_WITH_REQUESTER else _NO_PRINCIPAL
 
 
 def creation_refusal(

@@ -259,7 +259,7 @@ class BrokerPart:
             self.lifecycle.stop()
 
     async def stop(self) -> None:
-        """No request comes any more."""
+        """Stop. The caller has ended the requests."""
         if self._comparison is not None:
             self._comparison.cancel()
         await self.fetchers.close()

@@ -1,4 +1,4 @@
-"""Builds a node from its configuration and runs it until it is asked to stop: the one place that joins its parts.
+"""Builds a node from its configuration and runs it until a stop is requested: the only module that connects its parts.
 
 A node is a core (``node_core``) with a controller (``controller_part``), a broker (``broker_part``) or both, as
 ``process.roles`` says.
@@ -79,7 +79,7 @@ class Node:
         return audit_of(self.core, self.broker_part)
 
     def _follow_quotas(self, is_any_set: bool) -> None:
-        """Where no quota is set, no request pays for counting."""
+        """Without quotas, requests have no cost of counting."""
         quotas = self.client_quotas if is_any_set else None
         if self.broker_part is not None:
             self.broker_part.broker.quotas = quotas

@@ -65,7 +65,7 @@ def authorizer_of(config: NodeConfig) -> Authorizer:
     except Exception as error:  # Whatever a user's class does.
         name = config.authorizer_class_name
         raise NodeStartError(
-            f"authorizer.class.name={name} can't be made from its settings: {type(error).__name__}: {error}"
+            f"authorizer.class.name={name} can't be created from its settings: {type(error).__name__}: {error}"
         ) from error
     return authorizer if type(authorizer) is StandardAuthorizer else guarded(authorizer)
 
@@ -135,7 +135,7 @@ class NodeAuthorizer:
         return not self.is_absent and listener_name in self._config.early_start_listeners
 
     def reads_early(self, listener_name: str) -> bool:
-        """Without rules to wait for a controller reads requests at once: others wait for it to vote."""
+        """Return whether it reads early. Without rules a controller does, because others wait for its vote."""
         if self.is_absent:
             return any(listener_name == endpoint.listener for endpoint in self._config.controller_listeners)
         return self.opens_early(listener_name)

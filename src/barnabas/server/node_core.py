@@ -1,4 +1,4 @@
-"""What every node has, whatever its roles: identity, the metadata log and its publishers, authorizer, settings.
+"""The common part of all nodes: identity, the metadata log and its publishers, authorizer, settings.
 
 ``NodeCore`` is built first. The controller's and the broker's part are built on it and name their publishers of the
 metadata; ``follow_metadata`` installs all of them in the order of ``metadata_log.publisher_order``.
@@ -143,7 +143,7 @@ class NodeCore:
         )
 
     async def catch_up(self) -> bool:
-        """Apply what is committed of the metadata log when this is called. False if it takes too long."""
+        """Apply the metadata log up to its present committed offset. Return False on a time-out."""
         return await self.applied.reach(await self.driver.read_index() - 1, _APPLY_TIMEOUT_S)
 
     def start_log(self, controller: QuorumController | None) -> None:
@@ -162,7 +162,7 @@ class NodeCore:
         self.driver.start()
 
     async def leave_quorum(self) -> None:
-        """While the controller listener still answers: others may ask for our vote."""
+        """Call it while the controller listener still answers: others may request our vote."""
         await self.driver.leave(_LEAVE_TIMEOUT_S)
 
     async def close_log(self) -> None:
@@ -178,7 +178,7 @@ class NodeCore:
             try:
                 self._raft_channel = self._make_raft_channel()
             except NodeStartError as error:
-                # The only voter started without a way to others, and is asked to take one in.
+                # The only voter started without a channel to others, and must now add one.
                 log.error("%s", error)
                 failure = RequestFailed(request.correlation_id, request.destination_id)
                 asyncio.get_running_loop().call_soon(self.driver.handle_outcome, failure)

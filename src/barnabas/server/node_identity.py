@@ -59,7 +59,7 @@ def read_identity(config: NodeConfig) -> NodeIdentity:
             )
         raise NodeStartError(f"{error}{hint}") from error
     for path, reason in ensemble.error_log_dirs.items():
-        log.error("the log directory %s can't be used, the node goes on without it: %s", path, reason)
+        log.error("the log directory %s can't be used, the node continues without it: %s", path, reason)
     for directory in ensemble.empty_log_dirs:
         raise NodeStartError(
             f"log directory {directory} is not formatted, the others are: "
@@ -69,7 +69,7 @@ def read_identity(config: NodeConfig) -> NodeIdentity:
     if cluster_id is None:
         files = ", ".join(f"{path}/{META_PROPERTIES}" for path in ensemble.log_dirs)
         raise NodeStartError(
-            f"{files}: there is no cluster.id. Restore the file from a backup, or write it again with the lines "
+            f"{files}: cluster.id is missing. Restore the file from a backup, or write it again with the lines "
             f"version=1, cluster.id=(as on the other nodes), node.id={config.node_id} and directory.id="
         )
     ids = _directory_ids(ensemble)
@@ -104,7 +104,7 @@ def _format(config: NodeConfig) -> None:
     for directory in dict.fromkeys([*config.log_dirs, config.metadata_log_dir]):
         # A format that was interrupted leaves no log behind: that begins with the first start after it.
         if glob(f"{escape(directory)}/{METADATA_LOG_DIRECTORY}/*.log"):
-            raise NodeStartError(f"{directory} holds the data of a cluster, but its meta.properties is missing")
+            raise NodeStartError(f"{directory} contains the data of a cluster, but its meta.properties is missing")
     cluster_id = str(Uuid(os.urandom(16)))
     try:
         format_storage(config, cluster_id=cluster_id, standalone=not config.quorum_voters)

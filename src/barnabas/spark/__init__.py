@@ -1,4 +1,4 @@
-"""Spark as a program that has to be found, fetched and started: Java, jars, the embedded session.
+"""Find, fetch and start Spark: Java, jars, the embedded session.
 
-What runs on it lives above: analytics in ``pipelines``, tasks of connectors in ``connect.spark``.
+Its users are in higher layers: analytics in ``pipelines``, tasks of connectors in ``connect.spark``.
 """

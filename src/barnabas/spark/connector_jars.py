@@ -1,6 +1,6 @@
-"""The jars that teach Spark to read Kafka, kept in a cache of our own.
+"""The jars that Spark needs to read Kafka and other systems, kept in a cache of our own.
 
-On first use Spark's own resolver (Ivy) fetches them, so that neither Maven nor an address is needed here. Each file is
+On first use Spark's own resolver (Ivy) fetches them, so that this module needs neither Maven nor a URL. Each file is
 checked against the hash pinned below before it enters the cache, and again at every start: a start with a full cache
 needs no network, and a damaged or swapped file is never loaded. The connector stays at 4.0.0 while PySpark is 4.0.5:
 later sets can't be resolved, because their token provider was never published.
@@ -97,7 +97,7 @@ DELTA_JARS = (
         "io.delta", "delta-storage", "4.0.0", "9bdb9fb450f1e119eba53feb427f331b0d09072d26485b8273883ad72c9a2e1d"
     ),
 )
-"""Delta Lake, for sessions that write its tables. What calls its classes (``delta_log``) goes with this version."""
+"""Delta Lake, for sessions that write its tables. The code that calls its classes (``delta_log``) fits this version."""
 
 POSTGRESQL_JARS = (
     ConnectorJar(
@@ -112,13 +112,13 @@ DUCKDB_JARS = (
         "org.duckdb", "duckdb_jdbc", "1.1.3", "7bdfe781bb101e2e807397c460c1840955b40aecbaacf2a5e6fc490d80e4f7cd"
     ),
 )
-"""Drivers of databases, for connectors that are given an address of one. SQLite needs none: Python has it."""
+"""JDBC drivers, for connectors that are given the URL of such a database. SQLite needs none: Python includes it."""
 
-# What PySpark ships already, or nobody needs. Without these the resolver would fetch second copies, or fail on one that
-# it can't find.
+# Jars that PySpark includes already, or that Spark does not need. Otherwise the resolver would fetch second copies, or
+# fail on one that it can't find.
 _SHIPPED_WITH_SPARK = (
     "com.google.code.findbugs:jsr305",
-    "org.checkerframework:checker-qual",  # Annotations that are of no use when a program runs.
+    "org.checkerframework:checker-qual",  # Annotations that are not used at run time.
     "org.scala-lang.modules:scala-parallel-collections_2.13",
     "org.antlr:antlr4-runtime",
     "org.slf4j:slf4j-api",
@@ -133,7 +133,7 @@ _RESOLVE_TIMEOUT_SECONDS = 600
 
 
 def cache_directory(environment: Mapping[str, str]) -> Path:
-    """Where downloads are kept: BARNABAS_CACHE, else the user's cache folder, else one below the current folder."""
+    """Return the folder for downloads: BARNABAS_CACHE, else the user's cache folder, else one in the current folder."""
     chosen = environment.get("BARNABAS_CACHE")
     if chosen:
         return Path(chosen).absolute()
@@ -143,39 +143,39 @@ def cache_directory(environment: Mapping[str, str]) -> Path:
     return candidate if _is_writable(candidate) else Path(".cache/barnabas").absolute()
 
 
-def connector_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
-    """The verified jars, fetched first if the cache lacks one or holds a damaged one."""
-    return _verified(cache, java, tell, CONNECTOR_JARS, "Spark's Kafka connector", "9.9 MB")
+def connector_jars(cache: Path, java: JavaRuntime, notify: Callable[[str], None]) -> list[Path]:
+    """Return the verified jars. Fetch them first if the cache lacks one or holds a damaged one."""
+    return _verified(cache, java, notify, CONNECTOR_JARS, "Spark's Kafka connector", "9.9 MB")
 
 
-def avro_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
-    """The same for Avro. A session that is to have them is started with them: they can't be added later."""
-    return _verified(cache, java, tell, AVRO_JARS, "Spark's Avro package", "0.1 MB")
+def avro_jars(cache: Path, java: JavaRuntime, notify: Callable[[str], None]) -> list[Path]:
+    """Return the jars for Avro. A session must be started with them: they can't be added later."""
+    return _verified(cache, java, notify, AVRO_JARS, "Spark's Avro package", "0.1 MB")
 
 
-def delta_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
-    """The jars of Delta Lake; like Avro's, they must be loaded at the session's start."""
-    return _verified(cache, java, tell, DELTA_JARS, "Delta Lake", "7.8 MB")
+def delta_jars(cache: Path, java: JavaRuntime, notify: Callable[[str], None]) -> list[Path]:
+    """Return the jars of Delta Lake. Like Avro's, they must be loaded when the session starts."""
+    return _verified(cache, java, notify, DELTA_JARS, "Delta Lake", "7.8 MB")
 
 
-def postgresql_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
-    return _verified(cache, java, tell, POSTGRESQL_JARS, "the driver of PostgreSQL", "1.1 MB")
+def postgresql_jars(cache: Path, java: JavaRuntime, notify: Callable[[str], None]) -> list[Path]:
+    return _verified(cache, java, notify, POSTGRESQL_JARS, "the driver of PostgreSQL", "1.1 MB")
 
 
-def duckdb_jars(cache: Path, java: JavaRuntime, tell: Callable[[str], None]) -> list[Path]:
-    return _verified(cache, java, tell, DUCKDB_JARS, "DuckDB", "73 MB")
+def duckdb_jars(cache: Path, java: JavaRuntime, notify: Callable[[str], None]) -> list[Path]:
+    return _verified(cache, java, notify, DUCKDB_JARS, "DuckDB", "73 MB")
 
 
 def _verified(
-    cache: Path, java: JavaRuntime, tell: Callable[[str], None], jars: Sequence[ConnectorJar], what: str, size: str
+    cache: Path, java: JavaRuntime, notify: Callable[[str], None], jars: Sequence[ConnectorJar], what: str, size: str
 ) -> list[Path]:
     folder = cache / "spark-connector"
     paths = [folder / jar.file_name for jar in jars]
     damaged = [path for path, jar in zip(paths, jars, strict=True) if path.exists() and not _is(path, jar)]
     for path in damaged:
-        tell(f"{path} is damaged (its SHA-256 is not the pinned one): fetching it again")
+        notify(f"{path} is damaged (its SHA-256 is not the pinned one): fetching it again")
     if damaged or not all(path.exists() for path in paths):
-        tell(f"fetching {what} into {folder} ({size}, once)")
+        notify(f"fetching {what} into {folder} ({size}, once)")
         _fetch(folder, java, jars, what)
     return paths
 
@@ -190,25 +190,25 @@ def _fetch(folder: Path, java: JavaRuntime, jars: Sequence[ConnectorJar], what: 
     except OSError as error:
         raise SparkUnavailable(
             f"can't keep {what} in {folder}: {error.strerror or error}. "
-            "Free some space there, or set BARNABAS_CACHE to a folder that can be written to."
+            "Free some space there, or set BARNABAS_CACHE to a writable folder."
         ) from error
 
 
 def _move_into_cache(fetched: Path, folder: Path, jar: ConnectorJar) -> None:
     if not fetched.exists():
-        raise SparkUnavailable(f"Spark's resolver did not bring {jar.coordinate}. Start again to try once more.")
+        raise SparkUnavailable(f"Spark's resolver did not fetch {jar.coordinate}. Start again to retry.")
     if not _is(fetched, jar):
         raise SparkUnavailable(
-            f"what was fetched as {jar.coordinate} is not the file we know: its SHA-256 is {_sha256(fetched)} "
-            f"instead of {jar.sha256}. It was thrown away. Check the proxy or mirror that Java packages come through."
+            f"the file fetched as {jar.coordinate} is not the expected one: its SHA-256 is {_sha256(fetched)} "
+            f"instead of {jar.sha256}. It was deleted. Check your proxy or mirror for Java packages."
         )
     os.replace(fetched, folder / jar.file_name)
 
 
 def _resolve(scratch: Path, java: JavaRuntime, coordinate: str, what: str) -> None:
-    """Let spark-submit resolve the package for an application that does nothing.
+    """Resolve the package with spark-submit, for an application that does nothing.
 
-    The home folder of that JVM is the scratch folder: a half-filled ~/.m2 or ~/.ivy2 can't change or break the outcome.
+    The scratch folder is the home folder of that JVM: a half-filled ~/.m2 or ~/.ivy2 can't change or break the outcome.
     """
     import pyspark
 
@@ -240,16 +240,15 @@ def _resolve(scratch: Path, java: JavaRuntime, coordinate: str, what: str) -> No
         raise SparkUnavailable(f"fetching {what} took over {_RESOLVE_TIMEOUT_SECONDS} s. Try again.") from error
     if answer.returncode != 0:
         raise SparkUnavailable(
-            f"{what} can't be fetched; the network is needed for this once. "
-            f"Spark's resolver says: {_reason(answer.stderr)}"
+            f"{what} can't be fetched. This needs the network once. Spark's resolver says: {_reason(answer.stderr)}"
         )
 
 
 def _reason(text: str) -> str:
-    telling = [
+    reasons = [
         line.strip() for line in text.splitlines() if "not found" in line or "Exception" in line or "error" in line
     ]
-    return "; ".join(dict.fromkeys(telling[:3] + telling[-1:]))[:600] or text.strip()[-600:]
+    return "; ".join(dict.fromkeys(reasons[:3] + reasons[-1:]))[:600] or text.strip()[-600:]
 
 
 def _is(path: Path, jar: ConnectorJar) -> bool:

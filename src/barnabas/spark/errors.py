@@ -1,4 +1,4 @@
-"""Errors for a person when Spark is unavailable."""
+"""Errors that say why Spark is unavailable, and what to do."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class SparkUnavailable(Exception, Terminal):
 
 
 class JavaUnusable(SparkUnavailable):
-    """This machine has no Java that Spark can run on; a retry does not help."""
+    """This machine has no Java version that Spark supports; a retry does not help."""

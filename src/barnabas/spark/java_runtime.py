@@ -1,4 +1,4 @@
-"""Find the Java that Spark will run on, and refuse one that it can't run on, before anything is started."""
+"""Find the Java for Spark, and reject an unsupported version before anything is started."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class JavaRuntime:
 
 
 def find_java(environment: Mapping[str, str]) -> JavaRuntime:
-    """The Java of JAVA_HOME, else the one on the PATH: the same choice that Spark's own scripts make."""
+    """Return the Java of JAVA_HOME, else the one on the PATH: Spark's own scripts choose the same one."""
     executable = _executable(environment)
     try:
         answer = subprocess.run([executable, "-version"], capture_output=True, text=True, timeout=60, check=False)
@@ -52,7 +52,7 @@ def find_java(environment: Mapping[str, str]) -> JavaRuntime:
 
 
 def major_version(text: str) -> int | None:
-    """The 17 of `openjdk version "17.0.15"`, and the 8 of `java version "1.8.0_402"`."""
+    """Return the 17 of `openjdk version "17.0.15"`, or the 8 of `java version "1.8.0_402"`."""
     found = _VERSION.search(text)
     return int(found.group(1)) if found else None
 
@@ -62,11 +62,11 @@ def _executable(environment: Mapping[str, str]) -> Path:
     if home:
         executable = Path(home) / "bin" / "java"
         if not os.access(executable, os.X_OK):
-            raise JavaUnusable(f"JAVA_HOME is {home}, and there is no bin/java that can be run in it. {_HOW_TO_GET}")
+            raise JavaUnusable(f"JAVA_HOME is {home}, which has no executable bin/java. {_HOW_TO_GET}")
         return executable
     found = shutil.which("java", path=environment.get("PATH"))
     if found is None:
         raise JavaUnusable(
-            f"Spark needs Java, and there is none: JAVA_HOME is not set, PATH has no java. {_HOW_TO_GET}"
+            f"Spark needs Java, and none was found: JAVA_HOME is not set, PATH has no java. {_HOW_TO_GET}"
         )
     return Path(found)

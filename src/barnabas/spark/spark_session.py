@@ -1,7 +1,7 @@
 """Start the embedded Spark session that a pipeline runs on.
 
-Spark's chatter goes to a log file: what a person reads on the terminal is the pipeline's own. The JVM is our child and
-ends when its standard input closes, so that it goes away with us even after kill -9.
+Spark logs to a file, so that the terminal shows only the output of the pipeline. The JVM is a child process and ends
+when its standard input closes, so it ends with this process even after kill -9.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def spark_session(
     settings: Mapping[str, str],
     host: str | None = "127.0.0.1",
 ) -> Iterator[SparkSession]:
-    """A session with its scratch files and log under ``work``; stopped, JVM included, when the block ends.
+    """Start a session with its scratch files and log under ``work``. Stop it and its JVM when the block ends.
 
-    Spark listens on ``host``. With None it finds an address of this machine itself, as executors elsewhere need it.
+    Spark listens on ``host``. With None Spark chooses an address of this machine, which executors elsewhere need.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.java_gateway import launch_gateway
@@ -77,16 +77,16 @@ def spark_session(
         except Exception as error:
             _forget_context()
             reason = _start_failure(error, log_file, logged)
-            # Without its cause: asking that one for its text would need its JVM.
+            # Without the cause: reading its text would need its JVM.
             raise SparkUnavailable(f"Spark did not start on {master}: {reason}. Its log is {log_file}") from None
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, on_interrupt)  # SparkContext put its own there, which only cancels jobs.
+            signal.signal(signal.SIGINT, on_interrupt)  # SparkContext installs a handler that only cancels jobs.
         try:
             yield session
         finally:
-            with suppress(Exception):  # The JVM may be gone already. Whoever used the session has told why.
+            with suppress(Exception):  # The JVM may have ended. The block's own error says why.
                 context.stop()
-            context.stop()  # After a failure Python's side of it is still there, and would refuse another session.
+            context.stop()  # A failed stop leaves Python's part, which refuses a new session.
     finally:
         gateway.shutdown()
         SparkContext._gateway = None
@@ -100,23 +100,23 @@ def spark_session(
 
 
 def _forget_context() -> None:
-    """A context whose JVM ended while it was made is not stopped by anybody, and would refuse another one."""
+    """Forget a context whose JVM ended while it was created. Otherwise it would prevent another one."""
     from pyspark import SparkContext
 
     context = SparkContext._active_spark_context
     if context is not None:
         with suppress(Exception):
             context.stop()
-        with suppress(Exception):  # The first call failed at the JVM, and had thrown away its side of it.
+        with suppress(Exception):  # The first call failed at the JVM, after removing Python's reference to it.
             context.stop()
     SparkContext._active_spark_context = None
 
 
 def _start_failure(error: Exception, log_file: Path, since: int) -> str:
-    """What Spark logged last as an error says best why; a cluster that can't be used ends the JVM, and tells nobody."""
-    told = [line for line in _lines(log_file, since) if " ERROR " in line]
-    if told:
-        return told[-1].partition(" ERROR ")[2].strip().rstrip(".")
+    """Return Spark's last logged error, the best reason. A cluster that can't be used ends the JVM without a report."""
+    errors = [line for line in _lines(log_file, since) if " ERROR " in line]
+    if errors:
+        return errors[-1].partition(" ERROR ")[2].strip().rstrip(".")
     try:
         return str(error).strip().partition("\n")[0] or type(error).__name__
     except Exception:

@@ -57,7 +57,7 @@ def _from_indexes(segments: Sequence[Segment], fetch_offset: int, upper_bound: i
 
 
 def _ask_indexes(search: _MarkerSearch, segments: Sequence[Segment], fetch_offset: int, max_offset: int) -> None:
-    """Ask the indexes: the markers may lie in a damaged part of the log."""
+    """Use the indexes: the markers may be in a damaged part of the log."""
     try:
         known = _from_indexes(segments, fetch_offset, max_offset)
     except CorruptIndexError as error:

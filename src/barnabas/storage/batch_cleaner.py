@@ -1,10 +1,10 @@
 """Decide what compaction leaves of one batch, by Kafka's rules, and write it.
 
-A record stays if it is the last one of its key so far, or lies behind what the offset map covers. A tombstone (no
+A record stays if it is the last one of its key so far, or if the offset map does not cover it. A tombstone (no
 value) stays until its batch's delete horizon has passed; the horizon, now + ``delete.retention.ms``, is written into
 the batch the first time the cleaner meets it. The same holds for a transaction's marker once none of its records is
 left.
-Offsets never change: a batch keeps its first and last, whatever is taken out of it.
+Offsets never change: a batch keeps its first and last, whatever is removed from it.
 
 A batch that is left without records is removed, unless it is the last one of a producer that is still known (its
 sequence number must survive a restart) or the last one of this cleaning (the cleaned part must not seem to end before).

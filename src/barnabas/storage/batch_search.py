@@ -33,7 +33,7 @@ class FoundBatch(NamedTuple):
 def find_batches(data: memoryview, position: int, *, first_offset: int) -> Iterator[FoundBatch]:
     """Yield the valid batches at or after ``position`` whose base offset is ``first_offset`` or greater.
 
-    Offsets ascend: a batch that goes back behind the one before it is skipped.
+    Offsets ascend: a batch with a lower offset than the one before it is skipped.
     """
     while position + HEADER_SIZE <= len(data):
         found = _valid_batch(data, position)

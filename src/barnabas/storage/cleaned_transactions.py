@@ -1,7 +1,7 @@
 """Tracks transactions while the cleaner walks through a log: which batches are aborted, which markers are obsolete.
 
-Records of an aborted transaction are removed at once. Its marker is removed only when none of its records is left, and
-a commit marker when the log has no records of its transaction; until then consumers inside the transaction need it.
+Records of an aborted transaction are removed immediately. Its marker is removed only when none of its records is left,
+and a commit marker when the log has no records of its transaction; until then consumers inside the transaction need it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class CleanedTransactions:
         return False
 
     def read_control_batch(self, producer_id: int, last_offset: int, marker: EndTransactionMarker | None) -> bool:
-        """Process a marker (None: one without content); true if consumers do not need it any more."""
+        """Process a marker (None: one without content); true if consumers no longer need it."""
         self._begin_up_to(last_offset)
         if marker is None:
             return True

@@ -2,7 +2,7 @@
 
 An open-addressing table of three 64-bit columns: 24 bytes a slot, keys being represented by a 128-bit hash of theirs as
 in Kafka. A dict would need six times as much. 128 MiB, the default of ``log.cleaner.dedupe.buffer.size``, hold five
-million keys; when the table is full the cleaner cleans up to there and comes back for the rest.
+million keys; when the table is full the cleaner cleans up to there and continues with the rest later.
 """
 
 from __future__ import annotations

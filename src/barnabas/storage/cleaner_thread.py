@@ -1,7 +1,7 @@
 """Runs the log cleaner on a thread beside the node's loop: one log after the other, then a pause, within a rate limit.
 
 The interpreter runs one thread at a time, so the cleaner yields after every batch: a waiting append or fetch
-is then served at once, instead of after the interpreter's switch interval.
+is then served immediately, instead of after the interpreter's switch interval.
 """
 
 from __future__ import annotations

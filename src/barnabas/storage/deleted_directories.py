@@ -16,7 +16,7 @@ class DeletedDirectories:
         self._waiting += [(due_ms, path) for path in paths]
 
     def remove_due(self, now_ms: int, *, directories_max: int) -> int:
-        """Remove a few, and return their number: a client may delete ten thousand topics at once."""
+        """Remove a few, and return their number: a client may delete ten thousand topics in one request."""
         due = [item for item in self._waiting if item[0] <= now_ms][:directories_max]
         if due:
             from shutil import rmtree  # Imported only when something is deleted.

@@ -20,16 +20,16 @@ _log = logging.getLogger(__name__)
 def superfluous(known: PartitionLog, path: str) -> str:
     """Return the one without records. Raises StorageError if both have records, and OSError."""
     if not _has_records(path):
-        goes, stays = path, known.directory
+        removed, kept = path, known.directory
     elif not known.log_end_offset and not _has_records(known.directory):
-        goes, stays = known.directory, path
+        removed, kept = known.directory, path
     else:
         raise StorageError(
             f"Duplicate log directories found: {known.directory} and {path}. "
             "Delete the older one: the one on a disk that failed and was put back"
         )
-    _log.warning("%s is removed: it is empty, and %s is the log of the partition", goes, stays)
-    return goes
+    _log.warning("%s is removed: it is empty, and %s is the log of the partition", removed, kept)
+    return removed
 
 
 def _has_records(directory: str) -> bool:

@@ -21,7 +21,7 @@ _MAP_BYTES_MIN = 128 * 1024
 
 @contextmanager
 def naming(path: str) -> Iterator[None]:
-    """Make system errors inside name this file, unless they name one already."""
+    """Add this file's name to system errors inside, unless they name one already."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,7 @@
 """Permissions of the files and directories that a node creates under its log directories, before the process's umask.
 
-The owner writes, the group reads, others have no access: logs and checkpoints hold the data of all clients, and the
-metadata log holds credentials.
+The owner may write, the group may read, others have no access: logs and checkpoints hold the data of all clients, and
+the metadata log holds credentials.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One of the directories in ``log.dirs``: its lock, its clean shutdown marker, its checkpoints, its partitions.
 
 A partition's directory is ``topic-partition``. A directory being deleted is ``topic-partition.<unique id>-delete``: it
-is renamed at once, and its files are removed later, after a restart if need be. A directory that is being moved here
-from another log directory is ``topic-partition.<unique id>-future`` until it is complete.
+is renamed immediately, and its files are removed later, after a restart if necessary. A directory that is being moved
+here from another log directory is ``topic-partition.<unique id>-future`` until it is complete.
 """
 
 from __future__ import annotations

@@ -156,7 +156,7 @@ class LogManager:
         self.strays.set_aside(log, reason)
 
     def _has_arrived(self, topic_partition: TopicPartition, topic_id: Uuid | None, directory_id: Uuid | None) -> bool:
-        """Whether a crash came between the last two steps of a move, so that only the future log exists."""
+        """Whether a crash occurred between the last two steps of a move, so that only the future log exists."""
         future = self.future(topic_partition)
         if future is None or future.topic_id != topic_id:
             return False
@@ -220,7 +220,7 @@ class LogManager:
             self._set_config(log, config)
 
     def delete(self, topic_partition: TopicPartition, *, now_ms: int) -> bool:
-        """Remove the log at once, and its files after ``file.delete.delay.ms``. False if it does not exist."""
+        """Remove the log immediately, and its files after ``file.delete.delay.ms``. False if it does not exist."""
         self.directories.forget(topic_partition)
         self.delete_future(topic_partition, now_ms=now_ms)
         log = self.get(topic_partition)

@@ -3,7 +3,7 @@
 The node's loop adds, retires and truncates; the cleaner's thread replaces. Both use one lock, and each checks
 first whether the segments still exist.
 
-A retired segment is renamed to ``.deleted`` at once and unlinked after ``file.delete.delay.ms``. Records that
+A retired segment is renamed to ``.deleted`` immediately and unlinked after ``file.delete.delay.ms``. Records that
 a request still holds stay valid: they were copied, or are a mapping of their own.
 """
 
@@ -51,15 +51,15 @@ class LogSegments:
     def retire_oldest(self, count: int, *, due_ms: int) -> None:
         """Remove the first ``count`` segments; at least one must remain."""
         with self._lock:
-            gone, self.all = self.all[:count], self.all[count:]
-            self._retire(gone, due_ms)
+            retired, self.all = self.all[:count], self.all[count:]
+            self._retire(retired, due_ms)
 
     def replace(self, old: Sequence[Segment], new: Sequence[Segment], *, due_ms: int) -> bool:
         """Replace segments by cleaned ones, atomically for every reader.
 
         False if one of the old ones was removed meanwhile (retention, deletion, truncation): the new ones are obsolete
-        then. Whatever step a crash comes after, start-up finds the old segments or the new ones: before the
-        last file is called ``.swap`` it drops the cleaned ones, from then on it drops the old ones.
+        then. After a crash at any step, start-up finds the old segments or the new ones: before the last file is
+        renamed to ``.swap`` it drops the cleaned ones, from then on it drops the old ones.
         """
         with self._lock:
             # The active segment now is another one than at the cleaning: the log was truncated.
@@ -84,8 +84,8 @@ class LogSegments:
         """
         index = segment_index(self.all, offset)
         with self._lock:
-            gone, self.all = self.all[index + 1 :], self.all[: index + 1]
-            self._retire(reversed(gone), due_ms)
+            retired, self.all = self.all[index + 1 :], self.all[: index + 1]
+            self._retire(reversed(retired), due_ms)
             self.active.truncate_to(offset)
         return self.active.read_next_offset()
 

@@ -1,7 +1,7 @@
 """``lost-promises``: the part of its log or its votes that a voter has lost, until it has recovered it.
 
 One line of JSON next to quorum-state. Kafka ignores the file. A file that cannot be read
-counts as the worst case: the votes are unknown, and the log must reach what the leader says is committed.
+counts as the worst case: the votes are unknown, and the log must reach the high watermark that the leader reports.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 formatted.
 
 A node starts only when all of its directories agree with each other and with its configuration; a directory that
-came from another node or cluster must not be served, whatever it holds.
+belongs to another node or cluster must not be served, whatever it holds.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class MetaProperties:
             raise CorruptFileError(path, f"directory.id: {error}") from error
 
     def write(self, directory: str, date: str) -> None:
-        """Replace the file durably; ``date`` goes into its second comment line, as Java writes it."""
+        """Replace the file durably; ``date`` is its second comment line, as Java writes it."""
         lines = ["#", f"#{date}"]
         if self.node_id is not None:
             lines.append(f"{'node.id' if self.version >= 1 else 'broker.id'}={self.node_id}")

@@ -381,9 +381,9 @@ def _verify(path: str, position: int, data: memoryview, offset: int) -> None:
         batch = inspect_batch(data, at)
         problem = batch.problem
         if problem is None and next_offset is None and not batch.base_offset <= offset <= batch.last_offset:
-            problem = f"offset {batch.base_offset} stands where {offset} was expected"
+            problem = f"offset {batch.base_offset} was found where {offset} was expected"
         if problem is None and next_offset is not None and batch.base_offset != next_offset:
-            problem = f"offset {batch.base_offset} stands where {next_offset} was expected"
+            problem = f"offset {batch.base_offset} was found where {next_offset} was expected"
         if problem is not None:
             raise CorruptSegmentError(path, position + at, problem)
         at, next_offset = at + batch.size, batch.last_offset + 1

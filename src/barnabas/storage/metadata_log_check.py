@@ -198,12 +198,12 @@ def judge(segments: Sequence[Segment], bad: BadPlace, *, point: RecoveryPoint, c
         return None
     known: list[tuple[int, str]] = []
     if point.offset is not None:
-        known.append((point.offset, f"{point.path} says that the log was flushed up to offset {point.offset}"))
+        known.append((point.offset, f"according to {point.path} the log was flushed up to offset {point.offset}"))
     known.append((closed_at, f"the log was closed with the end offset {closed_at}"))
     found = list(batches_behind(segments, bad))
     if found:
         end = found[-1].found.last_offset + 1
-        known.append((end, f"{len(found)} valid batches behind it go up to offset {end - 1}"))
+        known.append((end, f"{len(found)} valid batches after it extend to offset {end - 1}"))
     elif bad.segment_index + 1 < len(segments):
         last = segments[-1]
         known.append((last.base_offset, f"the segment {last.path} follows"))

@@ -126,7 +126,7 @@ class LogOpening:
         path = segment_path(self.directory, base_offset, _LOG_SUFFIX)
         flushed = self._point.offset
         if flushed is not None and flushed > base_offset:
-            evidence = f"{self._point.path} says that the log was flushed up to offset {flushed}"
+            evidence = f"according to {self._point.path} the log was flushed up to offset {flushed}"
             raise DamagedLogError(LogDamage(path, 0, base_offset, flushed, "the log does not have a segment", evidence))
         self._require_sound_bootstrap_snapshot()
         return self._new_segment(base_offset)

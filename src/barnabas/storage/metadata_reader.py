@@ -49,7 +49,7 @@ class MetadataOnDisk(NamedTuple):
 def read_metadata(path: str, moment: Moment | None = None) -> MetadataOnDisk:
     """Return the image that a snapshot file, a metadata log directory, or a log directory with one in it describes.
 
-    With ``moment``, return the image of that moment. An offset inside a batch gives a state that no node acted on.
+    With ``moment``, return the image of that moment. An offset inside a batch returns a state that no node acted on.
     Times after the last batch are unknown: the cluster may have continued.
 
     Raises StorageError if it is missing or damaged, and the subclass MomentNotKnown with the available moments.
@@ -225,7 +225,7 @@ class _Replay:
 
 
 class _Batches:
-    """Yields the whole batches of a segment; afterwards ``problem`` says why it ended."""
+    """Yields the whole batches of a segment; afterwards ``problem`` has the reason for its end."""
 
     def __init__(self, path: str, base_offset: int) -> None:
         self.problem: str | None = None

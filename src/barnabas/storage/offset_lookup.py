@@ -1,6 +1,6 @@
 """Finds the offset for a timestamp: ListOffsets, with its special timestamps.
 
-A real timestamp gives the first record at or after it, in offset order. Both indexes narrow the search to a few
+A real timestamp selects the first record at or after it, in offset order. Both indexes narrow the search to a few
 batches; inside a batch the records are read one by one, because only they have their timestamps.
 """
 

@@ -5,7 +5,7 @@ those that want committed transactions only below ``last_stable_offset``. Record
 The owner, which knows the replicas, sets the high watermark (``maybe_advance_high_watermark``).
 
 An append is in the file when ``append_as_leader`` returns, so that a killed process loses nothing; it is durable after
-``flush``, which runs by itself only as often as ``flush.messages`` says, as in Kafka.
+``flush``, which runs automatically only after every ``flush.messages`` records, as in Kafka.
 
 One thread, the node's loop, appends and reads. The cleaner's thread replaces segments, and only through
 ``replace_segments``. The caller passes in the time; the log never reads a clock.
@@ -240,7 +240,7 @@ class PartitionLog:
         now_ms: int,
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> AppendInfo:
-        """Give one batch its offsets and write it. Raises ApiException for a batch that the log rejects."""
+        """Assign offsets to one batch and write it. Raises ApiException for a batch that the log rejects."""
         batch = read_produced_batch(records, self.rules, now_ms=now_ms, origin=origin, partition=self.topic_partition)
         return self.append_batch(batch, leader_epoch=leader_epoch, now_ms=now_ms)
 

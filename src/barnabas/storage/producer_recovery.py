@@ -1,8 +1,8 @@
 """Recovers the state of a log's producers: the last snapshot, and the batches after it.
 
-Only batch headers are read, and the end markers of transactions. Of the batches before a
-A snapshot has only the last batch of a producer. Earlier ones are searched when a batch may be a repeat, and not far:
-a producer that repeats a batch had at most five in flight.
+Only batch headers are read, and the end markers of transactions. A snapshot has only the last batch of a producer.
+Earlier ones are searched when a batch may be a repeat, and not far: a producer that repeats a batch had at most five in
+flight.
 """
 
 from __future__ import annotations

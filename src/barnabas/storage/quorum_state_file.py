@@ -1,7 +1,7 @@
 """``quorum-state``: the election of this replica's current epoch, as one line of JSON.
 
-Version 1 belongs to kraft.version 1, version 0 to a quorum whose voters are configured. Both are read; the one|
-that is written follows the current kraft.version. The file is replaced atomically and durable when ``write`` returns.
+Version 1 belongs to kraft.version 1, version 0 to a quorum whose voters are configured. Both are read; the written
+version follows the current kraft.version. The file is replaced atomically and durable when ``write`` returns.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from barnabas.storage.file_io import naming
 __all__ = ["QUORUM_STATE", "QuorumStateFile"]
 
 QUORUM_STATE = "quorum-state"
-NOBODY = -1
+NO_REPLICA = -1
 _VERSION_MAX = 1
 
 
@@ -50,14 +50,14 @@ class QuorumStateFile:
             raise CorruptFileError(self.path, f"not a quorum state: {error}") from error
         return ElectionState(
             epoch=epoch,
-            leader_id=None if leader_id == NOBODY else leader_id,
-            voted_key=None if voted_id == NOBODY else ReplicaKey(voted_id, directory_id),
+            leader_id=None if leader_id == NO_REPLICA else leader_id,
+            voted_key=None if voted_id == NO_REPLICA else ReplicaKey(voted_id, directory_id),
         )
 
     def write(self, election: ElectionState, kraft_version: int, voter_ids: Iterable[int] = ()) -> None:
         """Replace the file durably; only version 0 names the voters."""
-        leader_id = NOBODY if election.leader_id is None else election.leader_id
-        voted = election.voted_key or ReplicaKey(NOBODY)
+        leader_id = NO_REPLICA if election.leader_id is None else election.leader_id
+        voted = election.voted_key or ReplicaKey(NO_REPLICA)
         fields: dict[str, object]
         if kraft_version >= 1:
             fields = {

@@ -4,7 +4,7 @@ The offset is a lower bound that recovery may rely on: a log that ends before it
 durable records. The file is written after each flush, and synced at most once per second: an older version of it is
 a lower bound, too. Only a truncation lowers it, and syncs it before the log is truncated.
 
-The boot id says whether the machine has restarted since. If it has not, everything written still exists, flushed or
+The boot id shows whether the machine has restarted since. If it has not, everything written still exists, flushed or
 not. If it has, anything above the recovery point may be torn in any order.
 
 Kafka ignores this file.

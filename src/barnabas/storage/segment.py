@@ -175,7 +175,7 @@ class Segment:
         max_timestamp: int,
         index_interval_bytes: int,
     ) -> int:
-        """Write one batch, given in pieces that are ``size`` bytes together, at the end; return its position.
+        """Write one batch, in pieces of ``size`` bytes together, at the end; return its position.
 
         The write is atomic: a failed one is truncated before the error is raised.
         """
@@ -219,7 +219,7 @@ class Segment:
         """
         if self.is_flushed:
             return
-        # Set first: an append that comes while another thread flushes must leave it False.
+        # Set first: an append during the flush of another thread must leave it False.
         self.is_flushed = True
         try:
             # New files are synced once, not at every flush of a log that flushes often.
@@ -431,7 +431,7 @@ class Segment:
         return removed
 
     def rename_suffix(self, suffix: str) -> None:
-        """Give all files of the segment another suffix; the ``.log``, which decides, is renamed last."""
+        """Rename all files of the segment to another suffix; the ``.log``, which decides, is last."""
         for extension in reversed(_EXTENSIONS):
             try:
                 os.rename(self._path(extension), segment_path(self.directory, self.base_offset, extension, suffix))

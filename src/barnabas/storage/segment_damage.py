@@ -41,7 +41,7 @@ class DamagedRange(NamedTuple):
 
 
 class DamagedRangeError(CorruptSegmentError):
-    """A reader asked for an offset that lies in a known damaged range."""
+    """A reader requested an offset in a known damaged range."""
 
     def __init__(self, path: str, damage: DamagedRange) -> None:
         super().__init__(path, damage.position, damage.reason)

@@ -79,7 +79,7 @@ def remove_leftovers(directory: str) -> None:
 
 
 def delete_snapshot(directory: str, snapshot_id: OffsetAndEpoch) -> str:
-    """Hide the snapshot; returns the path to remove once it is not read any more."""
+    """Hide the snapshot; returns the path to remove once it is no longer read."""
     path = snapshot_path(directory, snapshot_id)
     os.rename(path, path + DELETED_SUFFIX)
     return path + DELETED_SUFFIX

@@ -1,7 +1,7 @@
 """Names and notes of stray directories, whose partitions do not belong to a replica of this broker.
 
-Kafka's name is ``topic-partition.<unique id>-stray``. A long topic name is shortened there, and the name says nothing
-about the reason, so the directory also holds ``barnabas.stray``, which Kafka ignores.
+Kafka's name is ``topic-partition.<unique id>-stray``. A long topic name is shortened there, and the name does not show
+the reason, so the directory also holds ``barnabas.stray``, which Kafka ignores.
 """
 
 from __future__ import annotations

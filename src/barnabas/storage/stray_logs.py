@@ -74,7 +74,7 @@ class StrayLogs:
     def claim(self, log: PartitionLog, topic_id: Uuid | None) -> bool:
         """Whether the log is that topic's. Without ``partition.metadata`` the copy of the id decides.
 
-        An empty log counts as the topic's: a crash may come between the creation of directory and file.
+        An empty log counts as the topic's: a crash may occur between the creation of directory and file.
         """
         if topic_id is None or log.topic_id == topic_id:
             return True
@@ -100,7 +100,7 @@ class StrayLogs:
         path = self.new_path(directory, log.topic_partition)
         before = log.directory
         if log.topic_id is None:
-            reason = f"{before}/{PARTITION_METADATA} does not say which topic it belongs to"
+            reason = f"{before}/{PARTITION_METADATA} does not name the topic of the log"
             self.withheld[log.topic_partition] = f"its records are in {path}: {reason}"
         stray = StrayDirectory(path, log.topic_partition, log.topic_id, reason)
         try:

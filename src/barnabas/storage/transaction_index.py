@@ -43,7 +43,7 @@ class TransactionIndex:
         return self._transactions
 
     def append(self, transaction: AbortedTransaction) -> None:
-        """Write at once: markers of aborted transactions are rare, and the index is the only record of them."""
+        """Write immediately: markers of aborted transactions are rare, and the index is the only record of them."""
         transactions = self.transactions
         if transactions and transactions[-1].last_offset >= transaction.last_offset:
             raise ValueError(f"{transaction} ends before the last one of {self.path}, {transactions[-1]}")

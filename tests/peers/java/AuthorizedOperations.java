@@ -18,8 +18,8 @@ import org.apache.kafka.common.KafkaFuture;
 import org.apache.kafka.common.acl.AclOperation;
 
 /**
- * What the Java admin client says that its user may do: one line per resource and per question, asked with and without
- * the option. Arguments: topics and groups as comma lists, then files of client properties, one a user.
+ * Prints the authorized operations that the Java admin client reports: one line per resource and request, with and
+ * without the option. Arguments: topics and groups as comma lists, then files of client properties, one a user.
  */
 public class AuthorizedOperations {
     public static void main(String[] args) throws Exception {

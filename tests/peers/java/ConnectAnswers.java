@@ -32,8 +32,8 @@ import org.apache.kafka.connect.transforms.Transformation;
 import org.apache.kafka.connect.transforms.predicates.Predicate;
 
 /**
- * What Kafka's own converters, transforms and predicates answer. Each line of the file is a question in JSON, each line
- * of the output its answer; see tests/spark/connect_answers.py for both.
+ * Prints the answers of Kafka's own converters, transforms and predicates. Each line of the file is a question in
+ * JSON, each line of the output its answer; see tests/spark/connect_answers.py for both.
  */
 public final class ConnectAnswers {
     private static final ObjectMapper JSON = new ObjectMapper();
@@ -49,10 +49,10 @@ public final class ConnectAnswers {
             try {
                 answer = answerTo(JSON.readTree(line));
             } catch (Exception error) {
-                ObjectNode told = NODES.objectNode();
-                told.put("error", error.getClass().getName());
-                told.put("message", error.getMessage());
-                answer = told;
+                ObjectNode failure = NODES.objectNode();
+                failure.put("error", error.getClass().getName());
+                failure.put("message", error.getMessage());
+                answer = failure;
             }
             out.println(JSON.writeValueAsString(answer));
         }
@@ -169,7 +169,7 @@ public final class ConnectAnswers {
         return answer;
     }
 
-    /** JSON, with what JSON can't say as an object of one member that begins with "$". */
+    /** JSON; values that JSON can't express are an object with one member that begins with "$". */
     private static JsonNode value(Object given) {
         if (given instanceof byte[] content) {
             return said("$bytes", NODES.textNode(HexFormat.of().formatHex(content)));

@@ -14,10 +14,11 @@ import org.sourcelab.kafka.connect.apiclient.request.dto.NewConnectorDefinition;
 import org.sourcelab.kafka.connect.apiclient.request.post.PostConnectorRestart;
 
 /**
- * Every call of kafka-connect-client, on a connector that it makes and deletes: URL, the connector's file, its topic.
+ * Runs every call of kafka-connect-client on a connector that it creates and deletes. Arguments: URL, the connector's
+ * file, its topic.
  *
- * Each line of the output: the call's name, "ok" or "failed", and as JSON what came back or was thrown. What becomes
- * true a moment later is asked for until it is.
+ * Each line of the output: the call's name, "ok" or "failed", and as JSON the result or the exception. Requests for
+ * results that appear later are repeated until they do.
  */
 public final class ConnectClient {
     private static final long PATIENCE_MS = 90_000;
@@ -116,7 +117,7 @@ public final class ConnectClient {
                     break;
                 }
             } catch (Exception error) {
-                // Not there yet: the last answer is what is told.
+                // Not there yet: report the last answer.
             }
             Thread.sleep(200);
         }

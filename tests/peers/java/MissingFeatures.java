@@ -9,8 +9,8 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * What Java clients make of a broker without transactions, the consumer protocol and share groups: a line for each with
- * the exception, or "nothing" after the time-out. Argument: the bootstrap server.
+ * Prints how Java clients react to a broker without transactions, the consumer protocol and share groups: a line for
+ * each with the exception, or "nothing" after the timeout. Argument: the bootstrap server.
  */
 public class MissingFeatures {
     private static final Duration LIMIT = Duration.ofSeconds(20);

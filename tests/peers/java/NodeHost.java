@@ -9,9 +9,10 @@ import org.apache.kafka.common.utils.Time;
 import org.apache.kafka.common.utils.Utils;
 
 /**
- * Nodes of Kafka, one after the other or side by side in one process, so that the second start costs a tenth of the
+ * Runs Kafka nodes, one after the other or in parallel in one process, so that the second start takes a tenth of the
  * first. Reads "start NAME PROPERTIES" and "stop NAME"; answers "@@up NAME", "@@failed NAME", "@@stopped NAME" on
- * standard error. A node that ends the process says "@@ended STATUS" instead: it halts for good, the process stays.
+ * standard error. A node that ends the process prints "@@ended STATUS" instead: the node halts permanently, the
+ * process stays.
  */
 public class NodeHost {
     private static final Map<String, KafkaRaftServer> SERVERS = new ConcurrentHashMap<>();

@@ -7,10 +7,11 @@ import javax.security.auth.x500.X500Principal;
 import org.apache.kafka.common.security.ssl.SslPrincipalMapper;
 
 /**
- * What Java and Kafka call the bearer of a certificate. Each line of the file is a question, each line of the output
- * its answer; texts are UTF-8 in hexadecimal.
+ * Prints the names that Java and Kafka derive from a certificate. Each line of the file is a question, each line of
+ * the output its answer; texts are UTF-8 in hexadecimal.
  *
- * name DER: the text of a name. map RULES NAME: the principal's name by these rules. A "!" and a class: that exception.
+ * name DER: the text of a name. map RULES NAME: the principal's name by these rules. A "!" and a class: that
+ * exception.
  */
 public final class PrincipalNames {
     private PrincipalNames() {

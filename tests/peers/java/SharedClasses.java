@@ -68,7 +68,7 @@ public class SharedClasses {
         try {
             tool.run();
         } catch (Ended ended) {
-            // What the tool had to do is done.
+            // The tool has completed its work.
         }
     }
 

@@ -1,4 +1,4 @@
-"""Small Java programs that ask what Kafka's own tools don't show. Java compiles each from its source when it runs."""
+"""Small Java programs that query what Kafka's own tools don't show. Java compiles each from its source at run time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["run_source"]
 
 
 def run_source(name: str, *args: str, lib: Path | None = None, timeout_s: float = 120) -> str:
-    """Run ``name``.java of this folder with the jars of a folder, else Kafka's; what it printed."""
+    """Run ``name``.java of this folder with the jars of a folder, by default Kafka's. Return its output."""
     source = Path(__file__).parent / f"{name}.java"
     if lib is None:
         require_peer()

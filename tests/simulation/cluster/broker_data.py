@@ -1,7 +1,7 @@
-"""The part of a broker that holds data and coordinates groups, built of the product's pieces as ``BrokerPart`` does.
+"""The part of a broker that holds data and coordinates groups, built from the product's parts as in ``BrokerPart``.
 
-Requests of clients come as frames to the product's dispatcher and its handlers. Only what opens sockets, threads or
-files outside of the logs is left out.
+The product's dispatcher and handlers receive the requests of clients as frames. Only the parts that open sockets,
+threads, or files outside the logs are omitted.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class BrokerData:
         assert node.lifecycle is not None
         self._node = node
         self.is_open = False
-        """Whether its listener takes requests: when the broker is registered, and knows the metadata up to that."""
+        """Whether its listener accepts requests: the broker is registered and has the metadata up to that."""
         self.logs = logs
         self.producer_ids = ProducerIdAllocator(
             broker_id=node.id, broker_epoch=self._broker_epoch, controller=node.channel
@@ -134,7 +134,7 @@ class BrokerData:
         )
 
     def start(self) -> None:
-        """The metadata is there."""
+        """Start serving, after the broker has caught up with the metadata."""
         self.replicas.settle_strays()
         self.log_dirs.start()
         self.groups.start()
@@ -143,13 +143,13 @@ class BrokerData:
         self.is_open = True
 
     async def stop(self) -> None:
-        """As after SIGTERM: no request comes any more."""
+        """Stop as after SIGTERM. Requests no longer arrive."""
         await self.fetchers.close()
         await self.log_dirs.close()
         await self.maintenance.stop()
         self.replicas.close()
         self.groups.stop()
-        lifecycle = self._node.lifecycle  # Of this process; an earlier one's epoch would make a crash look clean.
+        lifecycle = self._node.lifecycle  # This process's: an earlier process's epoch would make a crash look clean.
         self.logs.shutdown(
             now_ms=self._node.clock.now_ms(), broker_epoch=-1 if lifecycle is None else lifecycle.broker_epoch
         )

@@ -1,8 +1,8 @@
-"""How nodes speak to each other: raft's messages between replicas, and a broker's requests to the active controller.
+"""Communication between nodes: raft's messages between replicas, and a broker's requests to the active controller.
 
-Every message travels as bytes; nothing is shared between two nodes but what came over the wire. A broker's side is the
-product's ``NetworkChannel`` with its queue and its envelopes, the controller's side its dispatcher. In between, where
-the product has sockets, stand ``SimulatedClient`` and ``SimulatedConnection``.
+Every message travels as bytes, and nodes share only what they receive in messages. The broker's side is the product's
+``NetworkChannel`` with its queue and its envelopes, the controller's side is its dispatcher. ``SimulatedClient`` and
+``SimulatedConnection`` replace the product's sockets between them.
 """
 
 from __future__ import annotations
@@ -32,13 +32,16 @@ if TYPE_CHECKING:
 __all__ = ["SimulatedClient", "deliver_raft_request"]
 
 Process = Callable[[bytearray], Any]
-"""What a listener does with a frame."""
+"""The handler of a listener's frames."""
 Door = Callable[["SimulatedNode"], "Process | None"]
-"""A listener of a node; None while it is closed."""
+"""A listener of a node; returns None while it is closed."""
 
 CONNECT_TIMEOUT_S = 1.0
 REQUEST_TIMEOUT_S = 30.0
-"""How long a peer that hangs is waited for: Kafka's ``controller.socket.timeout.ms``, ``replica.socket.timeout.ms``."""
+"""The time-out of a request to a hung peer.
+
+These are Kafka's ``controller.socket.timeout.ms`` and ``replica.socket.timeout.ms``.
+"""
 
 
 # --- raft
@@ -54,7 +57,7 @@ def deliver_raft_request(source: SimulatedNode, request: OutboundRequest) -> Non
 
     def to_source(action: Callable[[], None]) -> None:
         if source.owner is owner:
-            source.act(lambda: _heard(action))
+            source.act(lambda: _unless_stopping(action))
 
     def failed(*, is_refused: bool = False, is_unsupported: bool = False) -> None:
         failure = RequestFailed(
@@ -68,7 +71,7 @@ def deliver_raft_request(source: SimulatedNode, request: OutboundRequest) -> Non
     try:
         data = b"" if version < 0 else bytes(request.body.encode(version))
     except EncodeError:
-        version = -1  # A pre-vote, for one, can't be asked of who knows only real votes.
+        version = -1  # For example, a pre-vote cannot be sent to a node that supports only real votes.
     if version >= 0:
         world.checks.sent(source, request.body)
 
@@ -78,24 +81,24 @@ def deliver_raft_request(source: SimulatedNode, request: OutboundRequest) -> Non
         elif version < 0 or target.software.versions.get(ApiKey(request.body.API_KEY), version) < version:
             world.network.refuse(lambda: failed(is_unsupported=True))
         elif kind is ApiVersionsRequest:
-            target.act(lambda: _tell_versions(source, target, request, to_source, failed))
+            target.act(lambda: _answer_api_versions(source, target, request, to_source, failed))
         else:
             body = kind.decode(data, version)
             target.act(lambda: _answer_raft(source, target, request, body, version, to_source, failed))
 
     if world.network.is_silent(source.id, target_id):
-        world.loop.call_later(request.timeout_ms / 1000, failed, context=world.nobody)
+        world.loop.call_later(request.timeout_ms / 1000, failed, context=world.no_process)
     world.network.send(source.id, target_id, arrive, failed, may_double=True)
 
 
-def _tell_versions(
+def _answer_api_versions(
     source: SimulatedNode,
     target: SimulatedNode,
     request: OutboundRequest,
     to_source: Callable[[Callable[[], None]], None],
     failed: Callable[[], None],
 ) -> None:
-    """Not the replica answers what the node supports, but its dispatcher."""
+    """Answer with the supported versions. This request goes to the node's dispatcher, not to its replica."""
     network, key, version = source.world.network, ApiKey.API_VERSIONS, 4
     process = _controller_door(target)
     if process is None:
@@ -114,8 +117,8 @@ def _tell_versions(
     _serve(target, process, bytes(frame), back, lambda: network.refuse(failed))
 
 
-def _heard(action: Callable[[], None]) -> None:
-    """A driver that is stopping hears nothing any more."""
+def _unless_stopping(action: Callable[[], None]) -> None:
+    """Run the action. A driver that is stopping ignores all outcomes."""
     with suppress(NotLeaderException):
         action()
 
@@ -163,7 +166,7 @@ def _answer_raft(
 
 
 class SimulatedClient:
-    """Stands in the place of ``NetworkClient``; its config is the node that it belongs to."""
+    """Replaces ``NetworkClient``; its config is the node to which it belongs."""
 
     def __init__(self, config: SimulatedNode) -> None:
         self._node = config
@@ -172,7 +175,7 @@ class SimulatedClient:
         return SimulatedConnection(self._node, target, address)
 
     def is_served(self, target: SimulatedNode, address: Address) -> bool:
-        """Whether the node listens there now."""
+        """Return whether the node accepts connections at this address now."""
         return target.dispatcher is not None and address.port == target.port
 
     async def open(self, address: Address) -> SimulatedConnection:
@@ -182,7 +185,7 @@ class SimulatedClient:
         network = node.world.network
 
         def refused() -> None:
-            node.act(lambda: _fail(opened, ConnectFailed(f"nobody listens at {address}")))
+            node.act(lambda: _fail(opened, ConnectFailed(f"{address} does not accept connections")))
 
         def accepted() -> None:
             connection = self.connect(target, address)
@@ -201,11 +204,11 @@ class SimulatedClient:
             raise ConnectFailed(f"{address} does not answer") from None
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Do nothing: a simulated client has no resources."""
 
 
 class SimulatedConnection:
-    """One connection: it ends when a message on it is lost, or one of the two processes."""
+    """One connection: it ends when a message on it is lost, or when one of the two processes ends."""
 
     def __init__(
         self,
@@ -220,7 +223,7 @@ class SimulatedConnection:
         self.address = address
         self.is_open = True
         self.silence_limit_s: float | None = None
-        """After so long without a byte the other side counts as gone."""
+        """The limit of a silence, after which the peer counts as unreachable."""
         self.versions: Mapping[int, tuple[int, int]] = served  # type: ignore[assignment]
         self._door = door or _controller_door
         self._timeout_s = timeout_s
@@ -236,7 +239,10 @@ class SimulatedConnection:
         return min(API_TABLE[key].highest, self.versions[key][1])
 
     async def request(self, message: Message) -> Message:
-        """The answer in the newest version. Raises Disconnected or RequestTimedOut: nobody knows what it did then."""
+        """Send a request in the newest version; return its response.
+
+        Raises Disconnected or RequestTimedOut; the outcome of the request is then unknown.
+        """
         self._correlation_id += 1
         key = ApiKey(message.API_KEY)
         version = self.version_of(key)
@@ -309,7 +315,7 @@ def _serve(
     back: Callable[[Any], None],
     hang_up: Callable[[], None],
 ) -> None:
-    """A dispatcher answers, at once or later."""
+    """Process a frame with a dispatcher, which answers immediately or later."""
     try:
         answer = process(bytearray(frame))
     except CloseConnection:
@@ -329,7 +335,7 @@ def _serve(
 
 
 def peer_of(principal: object, listener: str = "CONTROLLER") -> SimpleNamespace:
-    """What the dispatcher knows of a connection."""
+    """Return the properties of a connection that a dispatcher uses."""
     return SimpleNamespace(
         principal=principal,
         peer_host="192.0.2.1",

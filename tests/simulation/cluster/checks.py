@@ -16,6 +16,7 @@ from barnabas.metadata.snapshot import image_from_records
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.protocol.messages.vote import VoteRequest
 from barnabas.raft.replica_key import OffsetAndEpoch
+from barnabas.raft.states.candidate import CandidateState
 from barnabas.security.authorizer.authorizer import AuthorizerNotReady
 from barnabas.storage.quorum_state_file import QUORUM_STATE
 from barnabas.storage.snapshot_file import SnapshotReader
@@ -200,7 +201,8 @@ class Checks:
     def sent(self, node: SimulatedNode, body: Message) -> None:
         if isinstance(body, VoteRequest):
             partition = body.topics[0].partitions[0]
-            if not partition.pre_vote and partition.replica_epoch >= node.driver.node.epoch:
+            # A voter that forgot its vote also sends such a request, for the epoch in the response.
+            if not partition.pre_vote and node.driver.node._quorum.in_state(CandidateState) is not None:
                 self.rot.votes(node)
                 self._vote_sent(node, partition.replica_epoch)
                 self._voted(node, partition.replica_epoch, partition.replica_id)
@@ -302,7 +304,7 @@ class Checks:
             f"the snapshot {snapshot_id} of {node.name}", image_from_records(reader.records(node.serde), provenance)
         )
         self.voters.snapshot_made(node, reader)
-        self.counts["snapshots made"] += 1
+        self.counts["snapshots written"] += 1
 
     def wrote(self, node: SimulatedNode, data: bytes) -> None:
         is_first = data not in self.written
@@ -346,7 +348,7 @@ class Checks:
             ]
             self.fail(f"{what} has different {name} at {offset} than the log: {'; '.join(differences[:3])}")
 
-    # --- decisions about access
+    # --- access decisions
 
     def seen_by_readers(self, node: SimulatedNode, image: MetadataImage) -> None:
         """Check that the ACLs of an image are in force before any reader receives the image."""

@@ -1,4 +1,4 @@
-"""A client outside of the cluster: its connections to brokers, and the requests that it sends over them."""
+"""A client outside the cluster: its connections to brokers, and the requests that it sends over them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _process(target: SimulatedNode, peer: Any) -> Process | None:
 
 
 class BrokerClient(SimulatedClient):
-    """Stands in the place of ``NetworkClient`` where brokers copy from each other."""
+    """Replaces ``NetworkClient`` for replication between brokers."""
 
     def is_served(self, target: SimulatedNode, address: Address) -> bool:
         return target.data is not None and target.data.is_open
@@ -53,7 +53,7 @@ class BrokerClient(SimulatedClient):
 
 
 class ClientProcess:
-    """``id`` is where it is in the network: clients have negative ones."""
+    """A client as a peer in the simulated network. Its ``id`` there is negative, unlike those of nodes."""
 
     def __init__(self, world: World, number: int, *, timeout_s: float = CLIENT_TIMEOUT_S) -> None:
         self.world = world
@@ -64,16 +64,19 @@ class ClientProcess:
         self._connections: dict[int, SimulatedConnection] = {}
 
     def act(self, action: Callable[[], None]) -> None:
-        """Clients neither die nor stand still."""
+        """Run the action: clients are neither killed nor suspended."""
         action()
 
-    async def ask(self, node_id: int, request: Message) -> Any:
-        """Raises Disconnected or RequestTimedOut: nobody knows what the request has done then."""
+    async def request(self, node_id: int, request: Message) -> Any:
+        """Send a request to a node; return its response.
+
+        Raises Disconnected or RequestTimedOut; the outcome of the request is then unknown.
+        """
         target = self.world.nodes[node_id]
         connection = self._connections.get(node_id)
         if connection is None or not connection.is_open:
             if not target.is_up or target.data is None or not target.data.is_open:
-                raise Disconnected(f"nobody listens at {target.name}")
+                raise Disconnected(f"{target.name} does not accept connections")
             connection = SimulatedConnection(
                 self,  # type: ignore[arg-type]
                 target,

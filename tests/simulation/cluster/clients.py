@@ -1,7 +1,7 @@
-"""What clients ask for: admin calls through a broker or a controller, and questions about access.
+"""Calls of clients: admin calls through a broker or a controller, and access decisions.
 
-A call goes to a node of the cluster, which passes it on to the active controller for the client (principal, host). One
-that no controller could be found for is tried again; one whose answer is lost is not: nobody knows what became of it.
+A client sends a call to a node of the cluster, which forwards it to the active controller with the client's principal
+and host. The call is retried if the node found no controller, but not if the answer was lost: its outcome is unknown.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["carry_out_call", "create_topic"]
 
 CLIENT = -1
-"""Where clients are in the network."""
+"""The id of clients in the network."""
 TRIES_MAX = 4
 RETRY_S = 0.2
 
@@ -52,7 +52,7 @@ def carry_out_call(world: World, step: Step) -> None:
 
 
 def _submit(world: World, node: SimulatedNode, principal: str, request: Message) -> None:
-    """The client's request arrives at the node, unless the way is cut."""
+    """Send the client's request to the node; it is lost if the connection is cut."""
 
     def arrive() -> None:
         node.act(lambda: world.loop.create_task(_call(world, node, principal, request)))
@@ -91,16 +91,16 @@ async def _call(world: World, node: SimulatedNode, principal: str, request: Mess
 
 
 def _brief(response: Any) -> str:
-    """The error codes of an answer, in words."""
+    """Return the names of an answer's error codes."""
     codes = []
     for name in ("topics", "responses", "results", "filter_results", "entries"):
-        codes += [each.error_code for each in getattr(response, name, None) or ()]
+        codes += [result.error_code for result in getattr(response, name, None) or ()]
     if hasattr(response, "error_code"):
         codes.append(response.error_code)
     return " ".join(ErrorCode(code).name for code in codes) or type(response).__name__
 
 
-# --- one for each kind of call
+# --- one function for each kind of call
 
 
 def _create_topics(
@@ -111,7 +111,7 @@ def _create_topics(
 
 
 def create_topic(world: World, node: SimulatedNode, name: str, partitions: int) -> None:
-    """One that brokers hold data of."""
+    """Create a topic whose partitions store data."""
     shape = world.shape
     in_sync = create_topics.CreatableTopicConfig(name="min.insync.replicas", value=str(shape.min_in_sync))
     topic = create_topics.CreatableTopic(
@@ -131,32 +131,32 @@ def _create_acls(world: World, node: SimulatedNode, principal: str, bindings: tu
             resource_type=resource_type,
             resource_name=name,
             resource_pattern_type=pattern,
-            principal=whom,
+            principal=acl_principal,
             host=host,
             operation=operation,
             permission_type=permission,
         )
-        for resource_type, name, pattern, whom, host, operation, permission in bindings
+        for resource_type, name, pattern, acl_principal, host, operation, permission in bindings
     ]
     _submit(world, node, principal, create_acls.CreateAclsRequest(creations=creations))
 
 
 def _delete_acls(world: World, node: SimulatedNode, principal: str, acl_filter: tuple[Any, ...]) -> None:
-    resource_type, name, pattern, whom, host, operation, permission = acl_filter
-    one = delete_acls.DeleteAclsFilter(
+    resource_type, name, pattern, acl_principal, host, operation, permission = acl_filter
+    to_delete = delete_acls.DeleteAclsFilter(
         resource_type_filter=resource_type,
         resource_name_filter=name,
         pattern_type_filter=pattern,
-        principal_filter=whom,
+        principal_filter=acl_principal,
         host_filter=host,
         operation=operation,
         permission_type=permission,
     )
-    _submit(world, node, principal, delete_acls.DeleteAclsRequest(filters=[one]))
+    _submit(world, node, principal, delete_acls.DeleteAclsRequest(filters=[to_delete]))
 
 
 def _alter_configs(world: World, node: SimulatedNode, principal: str, topic: str, value: int) -> None:
-    """Without a topic: a setting of all brokers. Every call has a value of its own."""
+    """Set a config of a topic, or of all brokers if the topic is empty. Each call has its own value."""
     resource_type, name = (2, "retention.ms") if topic else (4, "log.retention.ms")
     config = alter_configs.AlterableConfig(name=name, config_operation=0, value=str(value))
     resource = alter_configs.AlterConfigsResource(resource_type=resource_type, resource_name=topic, configs=[config])
@@ -186,7 +186,7 @@ def _allocate(world: World, node: SimulatedNode, broker_id: int, is_stale: bool)
 
 
 def _stale_heartbeat(world: World, node: SimulatedNode, broker_id: int) -> None:
-    """What an earlier life of the broker had sent comes through only now."""
+    """Deliver a heartbeat of an earlier life of the broker late."""
     epoch = _epoch_of(world.nodes[broker_id], is_stale=True)
     if epoch is None:
         return

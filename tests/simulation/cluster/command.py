@@ -1,4 +1,4 @@
-"""The command line: many seeds, one seed again, a failing one made smaller, or the proof that defects are found."""
+"""Runs many seeds, repeats or shrinks a failing one, or proves that the checks find known defects."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ __all__ = ["failed_seeds", "main"]
 
 FAILED_SEEDS = Path(__file__).resolve().parent.parent / "failed_seeds.txt"
 BLOCK, BLOCKS = 1000, 1_000_000
-"""A block that is drawn begins at a multiple of the one, and there are so many of them."""
+"""A random block begins at a multiple of ``BLOCK``; ``BLOCKS`` is the number of possible blocks."""
 HISTORY_LINES = 60
-TOLD_MAX = 110
+CELL_LENGTH_MAX = 110
 
 
 def main() -> None:
     options = _options()
     if os.environ.get("PYTHONHASHSEED") != "0":
-        # The order of sets is a part of what happens, so it must be the same every time.
+        # The order of sets affects the run, so it must always be the same.
         os.execve(
             sys.executable,
             [sys.executable, "-m", "tests.simulation", *sys.argv[1:]],
             {**os.environ, "PYTHONHASHSEED": "0"},
         )
     logging.disable(logging.CRITICAL)
-    warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # What a process had begun when it died.
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited")  # The coroutines of a killed process.
     if options.list_defects:
         for name, defect in DEFECTS.items():
             print(f"{name:45} {defect.what}")
@@ -55,23 +55,23 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=200, help="how many seeds to run (default: 200)")
-    parser.add_argument("--first", type=int, help="the first of them (default: a block drawn at random, and printed)")
+    parser.add_argument("--seeds", type=int, default=200, help="number of seeds to run (default: 200)")
+    parser.add_argument("--first", type=int, help="the first seed (default: the start of a random block, printed)")
     parser.add_argument("--these", help="run these seeds, as numbers: 18,7000316")
-    parser.add_argument("--failed", action="store_true", help=f"run the seeds that ever failed: {FAILED_SEEDS.name}")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one a core)")
+    parser.add_argument("--failed", action="store_true", help=f"run all seeds that ever failed ({FAILED_SEEDS.name})")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes (default: one per core)")
     parser.add_argument("--seed", type=int, help="run this seed only and show its history")
     parser.add_argument("--only", help="with --seed: only these steps of its plan, as numbers: 3,7,12, or none")
-    parser.add_argument("--until", type=int, help="with --seed: heal everything after so many milliseconds")
-    parser.add_argument("--shrink", action="store_true", help="with --seed: leave out what its failure does not need")
+    parser.add_argument("--until", type=int, help="with --seed: end all faults after this number of milliseconds")
+    parser.add_argument("--shrink", action="store_true", help="with --seed: omit steps that its failure does not need")
     parser.add_argument("--full", action="store_true", help="with --seed: the whole history, not only its end")
     parser.add_argument("--defect", choices=sorted(DEFECTS), help="run with this defect in the product")
     parser.add_argument("--list-defects", action="store_true", help="name the known defects")
     parser.add_argument(
-        "--check-defects", action="store_true", help="see whether each can still be put into the product"
+        "--check-defects", action="store_true", help="check that each defect can still be inserted into the product"
     )
     parser.add_argument("--prove", nargs="*", metavar="DEFECT", help="find these defects, or all, and print a table")
-    parser.add_argument("--within", type=int, default=400, help="with --prove: in so many seeds (default: 400)")
+    parser.add_argument("--within", type=int, default=400, help="with --prove: the maximum of seeds (default: 400)")
     return parser.parse_args()
 
 
@@ -112,13 +112,13 @@ def _repeat(plan: Plan, defect: str | None) -> str:
 
 
 def failed_seeds() -> list[int]:
-    """The seeds that ever failed, in the order of their lines; each line says after the seed what was wrong."""
+    """Return the seeds that ever failed, in the order of their lines; a line continues with the cause."""
     lines = FAILED_SEEDS.read_text().splitlines()
     return [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
 
 
 def _seeds(options: argparse.Namespace) -> Sequence[int]:
-    """Seeds that are run again and again find nothing new, so a block is drawn unless the caller names one."""
+    """Return the seeds to run: a random block by default, because repeated seeds find nothing new."""
     if options.these:
         return [int(number) for number in options.these.split(",")]
     if options.failed:
@@ -172,7 +172,10 @@ def _run_many(seeds: Sequence[int], jobs: int, defect: str | None) -> int:
 
 
 def _find(task: tuple[str, int]) -> tuple[str, int | None, int, str | None]:
-    """In a process of its own: the first seed that finds the defect, and which one it was of those that could."""
+    """Find the first seed that detects a defect, and its number among the suitable seeds.
+
+    This runs in its own process, because it changes the product.
+    """
     name, within = task
     apply_defect(name)
     for number, seed in enumerate(DEFECTS[name].seeds(within), 1):
@@ -193,7 +196,7 @@ def _applies(name: str) -> str | None:
 def _check_defects() -> int:
     with multiprocessing.get_context("fork").Pool(1, maxtasksperchild=1) as pool:
         problems = [problem for problem in pool.imap(_applies, DEFECTS, chunksize=1) if problem is not None]
-    print("\n".join(problems) or f"all {len(DEFECTS)} defects can be put into the product")
+    print("\n".join(problems) or f"all {len(DEFECTS)} defects can be inserted into the product")
     return 1 if problems else 0
 
 
@@ -202,7 +205,10 @@ def _passes(seed: int) -> bool:
 
 
 def _prove(names: list[str], within: int, jobs: int) -> int:
-    """A defect is found when a run fails with it that passes without it, and not because it doesn't fit its place."""
+    """Search for defects and print a table; return 1 if any was not found.
+
+    A defect is found if a run fails with it and passes without it, and the defect still fits its place in the product.
+    """
     tasks = [(name, within) for name in names or DEFECTS]
     missed = []
     context = multiprocessing.get_context("fork")
@@ -214,21 +220,21 @@ def _prove(names: list[str], within: int, jobs: int) -> int:
             elif _is_broken(violation):
                 taken = f"does not fit the product (seed {seed})"
             elif not sound.apply(_passes, (seed,)):
-                taken = f"seed {seed} fails without it, too: a fault of the product or of the simulator"
+                taken = f"seed {seed} also fails without it: a fault of the product or of the simulator"
             if taken != str(number):
                 missed.append(name)
-            print(f"| `{name}` | {DEFECTS[name].what} | {taken} | {_told(violation)} |", flush=True)
+            print(f"| `{name}` | {DEFECTS[name].what} | {taken} | {_cell(violation)} |", flush=True)
     missing = f", not: {', '.join(missed)}" if missed else ""
     print(f"{len(tasks) - len(missed)} of {len(tasks)} defects are found{missing}")
     return 1 if missed else 0
 
 
 def _is_broken(violation: str | None) -> bool:
-    """The defect does not fit what it replaces any more: then it is no mistake that the product could have."""
+    """Return whether the defect no longer fits the code that it replaces, so that the product could not have it."""
     return any(name in (violation or "") for name in ("TypeError", "AttributeError", "NameError"))
 
 
-def _told(violation: str | None) -> str:
-    """In a table's cell."""
+def _cell(violation: str | None) -> str:
+    """Return the violation as the text of a table cell."""
     text = (violation or "").replace("|", "/")
-    return text if len(text) <= TOLD_MAX else f"{text[:TOLD_MAX]}..."
+    return text if len(text) <= CELL_LENGTH_MAX else f"{text[:CELL_LENGTH_MAX]}..."

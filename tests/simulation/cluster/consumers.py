@@ -1,6 +1,6 @@
-"""Members of consumer groups: they join, share partitions, commit how far they are, and begin anew where that fails.
+"""Members of consumer groups: they join, share partitions, commit offsets, and join again after an error.
 
-A member goes on from the offset that it is told, and commits greater ones: none ever goes back.
+A member continues from the offset that it fetches and commits only greater ones, so no offset ever decreases.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ PAUSE_S = 0.1
 FORGETS = 0.3
 
 
-class _Again(Exception):
-    """The member has to join anew, or to look for its coordinator."""
+class _Rejoin(Exception):
+    """The member must join again, or look for its coordinator."""
 
 
 class Consumer:
-    """``is_settled``: it has an assignment and its last heartbeat was good."""
+    """A member of a group; ``is_settled`` while it has an assignment and its last heartbeat succeeded."""
 
     def __init__(self, world: World, group: str, number: int) -> None:
         self.world = world
@@ -58,26 +58,26 @@ class Consumer:
             try:
                 await self._join()
                 await self._read()
-            except (_Again, ClientError) as reason:
+            except (_Rejoin, ClientError) as reason:
                 self.world.say(f"{self.name}: {type(reason).__name__} {reason}")
                 if isinstance(reason, ClientError) and self._draw.random() < FORGETS:
-                    self.member_id = ""  # It was started anew, and the group has to find out.
+                    self.member_id = ""  # The member was restarted, and the group must detect it.
             self.is_settled = False
             self._coordinator = -1
             await asyncio.sleep(self._draw.uniform(0.5, 1.5) * PAUSE_S)
 
-    # --- asking the coordinator
+    # --- requests to the coordinator
 
     def _find_coordinator(self) -> int:
-        """Return the coordinator that a random live broker knows; it may be wrong."""
+        """Return the coordinator that a random live broker knows, possibly outdated."""
         brokers = [node for node in self.world.nodes.values() if node.is_broker and node.is_up]
         if not brokers:
-            raise _Again("no broker is up")
+            raise _Rejoin("all brokers are down")
         leader = self._leader_known_by(self._draw.choice(brokers))
         if leader is None:
-            raise _Again("there are no offsets yet")
+            raise _Rejoin("the offsets topic does not exist yet")
         if leader < 0:
-            raise _Again("the group has no coordinator")
+            raise _Rejoin("the group has no coordinator")
         return leader
 
     def _leader_known_by(self, node: SimulatedNode) -> int | None:
@@ -87,19 +87,19 @@ class Consumer:
         leader: int = topic.partitions[partition_for_group(self.group, len(topic.partitions))].leader
         return leader
 
-    async def _ask(self, request: Any) -> Any:
+    async def _request(self, request: Any) -> Any:
         if self._coordinator < 0:
             self._coordinator = self._find_coordinator()
-        return await self._process.ask(self._coordinator, request)
+        return await self._process.request(self._coordinator, request)
 
     async def _heartbeat(self) -> Any:
-        """A broker that has applied that another one leads the group's partition does not accept it."""
+        """Send a heartbeat; check that a broker refuses it once its image names another leader for the partition."""
         coordinator = self.world.nodes.get(self._coordinator)
         leader = self._leader_known_by(coordinator) if coordinator is not None and coordinator.is_up else None
         request = heartbeat.HeartbeatRequest(
             group_id=self.group, generation_id=self.generation, member_id=self.member_id
         )
-        response = await self._ask(request)
+        response = await self._request(request)
         if coordinator is not None and leader is not None:
             self.world.checks.groups.heartbeat_answered(self.group, coordinator.id, leader, response.error_code)
         return response
@@ -109,7 +109,7 @@ class Consumer:
             code = ErrorCode(response.error_code)
             if code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
                 self.member_id = ""
-            raise _Again(code.name)
+            raise _Rejoin(code.name)
 
     # --- membership
 
@@ -124,13 +124,13 @@ class Consumer:
             protocol_type="consumer",
             protocols=[protocol],
         )
-        joined = await self._ask(request)
+        joined = await self._request(request)
         if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             self.member_id = joined.member_id
         self._check(joined)
         self.member_id, self.generation = joined.member_id, joined.generation_id
         assignments = self._assign(joined) if joined.leader == self.member_id else []
-        synced = await self._ask(
+        synced = await self._request(
             sync_group.SyncGroupRequest(
                 group_id=self.group,
                 generation_id=self.generation,
@@ -168,8 +168,8 @@ class Consumer:
     async def _leave(self) -> None:
         member_id, self.member_id = self.member_id, ""
         members = [leave_group.MemberIdentity(member_id=member_id)]
-        await self._ask(leave_group.LeaveGroupRequest(group_id=self.group, members=members))
-        raise _Again("left")
+        await self._request(leave_group.LeaveGroupRequest(group_id=self.group, members=members))
+        raise _Rejoin("left")
 
     # --- offsets
 
@@ -181,7 +181,7 @@ class Consumer:
         topic = offset_fetch.OffsetFetchRequestTopics(name=GROUP_TOPIC, partition_indexes=self.partitions)
         topic.topic_id = self._topic_id()
         group = offset_fetch.OffsetFetchRequestGroup(group_id=self.group, topics=[topic])
-        answer = (await self._ask(offset_fetch.OffsetFetchRequest(groups=[group]))).groups[0]
+        answer = (await self._request(offset_fetch.OffsetFetchRequest(groups=[group]))).groups[0]
         self._check(answer)
         found = {}
         for partition in answer.topics[0].partitions:
@@ -194,10 +194,10 @@ class Consumer:
         for id_, (name, _) in self.world.checks.model.now["topics"].items():
             if name == GROUP_TOPIC:
                 return id_
-        raise _Again("there is no topic yet")
+        raise _Rejoin("the topic does not exist yet")
 
     async def _commit(self) -> None:
-        """Further than before, by some records."""
+        """Commit offsets that are some records greater than before."""
         if not self.partitions:
             return
         checks = self.world.checks.groups
@@ -221,19 +221,19 @@ class Consumer:
             member_id=self.member_id,
             topics=[topic],
         )
-        answer = await self._ask(request)
-        codes = {one.error_code for one in answer.topics[0].partitions}
-        if codes == {0}:
+        answer = await self._request(request)
+        failed = [partition for partition in answer.topics[0].partitions if partition.error_code]
+        if not failed:
             checks.committed(self.group, generation, offsets, moment)
             return
-        self._check(next(one for one in answer.topics[0].partitions if one.error_code))
+        self._check(failed[0])
 
 
-# --- all of them
+# --- all members
 
 
 def start_consumers(world: World) -> list[Consumer]:
-    """To be called in nobody's context: clients outlive every node."""
+    """Start all members. Call this outside the context of any node, because clients outlive every node."""
     consumers = [Consumer(world, group, number) for group, count in world.shape.groups for number in range(count)]
     if consumers:
         world.loop.create_task(_create_topics(world))
@@ -243,7 +243,7 @@ def start_consumers(world: World) -> list[Consumer]:
 
 
 async def _create_topics(world: World) -> None:
-    """Until they are there: any broker passes it on."""
+    """Request the topics through random brokers until they exist."""
     draw = random.Random(f"topics {world.seed}")
     counts = {OFFSETS_TOPIC: OFFSETS_PARTITIONS, GROUP_TOPIC: world.shape.data_partitions}
     while counts:
@@ -256,14 +256,14 @@ async def _create_topics(world: World) -> None:
 
 
 def unsettled_consumers(world: World, consumers: list[Consumer]) -> str | None:
-    """At the end every member has its place, and every partition its member."""
+    """Return a problem unless every member is settled and every partition has a member, as required at the end."""
     wanted = list(range(world.shape.data_partitions))
     for group, _ in world.shape.groups:
         members = [consumer for consumer in consumers if consumer.group == group]
         for member in members:
             if not member.is_settled:
-                return f"{member.name} has no place in it"
+                return f"{member.name} is not settled"
         found = sorted(partition for member in members for partition in member.partitions)
         if found != wanted:
-            return f"the members of {group} have {found}"
+            return f"the members of {group} have the partitions {found}"
     return None

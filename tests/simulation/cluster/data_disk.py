@@ -1,7 +1,7 @@
-"""The partition logs of one node: files whose unsynced part a power loss may take, tear or spoil.
+"""The partition logs of one node: files whose unsynced part a power loss may drop, tear or corrupt.
 
-A leader or follower syncs a log only when it rolls, closes, or is told to: between that, what it has acknowledged is in
-memory only, and what keeps it are the other replicas.
+A leader or follower syncs a log only when it rolls or closes the log, or on request. Until then acknowledged records
+are only in memory, and the other replicas protect them.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class DataDisk:
         self._disk = disk
         self._errors = errors
         self._not_trusted: set[str] = set()
-        """A sync of these failed: the system has dropped what it did not write, and a later sync reports no error."""
+        """Files whose sync failed: the system has dropped the unwritten data, and a later sync reports no error."""
         self._durable: dict[str, _DurableFile] = {}
-        """What is found under a name after a power loss, until a sync of the directory makes its names durable."""
+        """Path to the durable file after a power loss. Names become durable when their directory is synced."""
         self.dies_at_next_append: Callable[[], None] | None = None
         self.on_commit: Callable[[PartitionLog, int], None] = lambda log, before: None
         """Called after each change of a high watermark, with its previous value."""
@@ -63,7 +63,7 @@ class DataDisk:
             self._durable[path] = _DurableFile(os.fstat(file.fileno()).st_ino, file.read())
 
     def names_synced(self, folder: str) -> None:
-        """Files that were removed stay removed, and renamed ones keep their new names."""
+        """Make the names in a folder durable: removed files stay removed, and renamed ones keep their new names."""
         old = {path: file for path, file in self._durable.items() if os.path.dirname(path) == folder}
         by_inode = {file.inode: file for file in old.values()}
         for path in old:
@@ -73,11 +73,11 @@ class DataDisk:
                 self._durable[entry.path] = by_inode[entry.inode()]
 
     def forget(self, path: str) -> None:
-        """The file is lost, on the platter too."""
+        """Remove the durable content of a file, too."""
         self._durable.pop(path, None)
 
     def patch(self, path: str, position: int, data: bytes) -> None:
-        """These bytes of a file have changed on the platter, as far as they were there."""
+        """Change these bytes in the durable content of a file, as far as it contains them."""
         known = self._durable.get(path)
         if known is None:
             return
@@ -88,16 +88,16 @@ class DataDisk:
             self._durable[path] = _DurableFile(known.inode, bytes(durable))
 
     def replaced(self) -> None:
-        """Another disk is there, and nothing on it."""
+        """Record that the disk was replaced with an empty one."""
         self._durable.clear()
         self._not_trusted.clear()
 
     def begins_life(self) -> None:
-        """Another process reads what there is, and syncs it anew."""
+        """Trust all files again: a new process reads the existing data and syncs it again."""
         self._not_trusted.clear()
 
     def lose(self, *, garbage: bool) -> set[PartitionName]:
-        """The power failed; gives the partitions whose log is not what it was."""
+        """Apply a power failure; return the partitions whose log has changed."""
         lost = set()
         for folder, _, names in sorted(os.walk(self.folder)):
             logs = sorted(name for name in names if name.endswith(".log"))
@@ -126,7 +126,7 @@ class DataDisk:
 
 
 def install_data_disks(find: Callable[[str], DataDisk]) -> Callable[[], None]:
-    """Let the logs of partitions tell when they append and when they sync a file; gives what undoes it."""
+    """Make the partition logs report their appends, syncs, commits and truncations; return a function to undo it."""
     owner: Any = segment
     real, append = owner._sync, owner.Segment.append
     syncs_directories: list[Any] = [checkpoint_file, partition_log]

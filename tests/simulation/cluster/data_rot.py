@@ -1,10 +1,10 @@
-"""Bit rot in partition logs, below what was flushed and above it, while a broker is down and while it runs.
+"""Bit rot in flushed and unflushed parts of partition logs, while a broker is down and while it runs.
 
-At most one replica of a partition is rotten at a time, and only while another one that is in sync is whole. Then
-nothing that was acknowledged may be lost: the rotten replica is not elected once it is found out, gives up leading, and
-copies what it lost. What has rotted and was not read since is found by nobody; its bytes are not held against a broker.
+At most one replica of a partition is corrupt at a time, and only while another in-sync replica is whole. Then all
+acknowledged records must survive: the corrupt replica is not elected after the corruption was found, stops leading,
+and copies the lost records. A corrupt place that was not read since stays undetected, which is not a violation.
 
-A lost or damaged index, snapshot or checkpoint loses nothing: it is made again.
+A lost or damaged index, snapshot or checkpoint costs no records: the broker creates it again.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ class _Rot:
     position: int
     before: bytes
     after: bytes | None
-    """None: the whole file is lost."""
+    """None if the whole file is lost."""
     life: int
-    """Which life of its broker's process it happened in, or after."""
+    """The life of the broker's process in which, or after which, it happened."""
     is_running: bool
 
 
@@ -70,28 +70,34 @@ class DataRot:
         self._rots.setdefault(node.id, []).append(rot)
 
     def has(self, node: SimulatedNode, name: PartitionName) -> bool:
-        """Whether anything of this replica has ever rotted."""
+        """Return whether any file of this replica was ever corrupted."""
         return any(rot.partition == name for rot in self._rots.get(node.id, ()))
 
     def remains(self, node: SimulatedNode, name: PartitionName) -> bool:
-        """Whether the disk still holds what has rotted, or misses it."""
+        """Return whether the disk still has corrupt bytes, or lacks a lost file."""
         return any(rot.partition == name and _remains(rot) for rot in self._rots.get(node.id, ()))
 
     def remains_anywhere(self, node: SimulatedNode) -> bool:
         return any(_remains(rot) for rot in self._rots.get(node.id, ()))
 
     def may_be_served(self, node: SimulatedNode, name: PartitionName, life: int) -> bool:
-        """A process does not verify again what it wrote or verified: only what rots meanwhile gets past it."""
+        """Return whether this process may serve a corrupt batch.
+
+        A process does not verify again a batch that it has written or verified, so later corruption is undetected.
+        """
         rots = self._rots.get(node.id, ())
         return any(rot.partition == name and rot.is_running and rot.life == life for rot in rots)
 
     def explains(self, node: SimulatedNode, fault: BaseException | None) -> bool:
-        """Whether the process stops, by name, because a file went while it ran: its directory counts as failed."""
-        gone = [rot.path for rot in self._rots.get(node.id, ()) if rot.after is None and rot.is_running]
-        return isinstance(fault, LogDirectoriesLost) and any(path in str(fault) for path in gone)
+        """Return whether the process stops, naming a file, because that file was deleted while it ran.
+
+        The directory of such a file counts as failed.
+        """
+        deleted = [rot.path for rot in self._rots.get(node.id, ()) if rot.after is None and rot.is_running]
+        return isinstance(fault, LogDirectoriesLost) and any(path in str(fault) for path in deleted)
 
     def restore(self) -> list[SimulatedNode]:
-        """An operator brings back what nobody else has: the nodes to be started again, which are down now."""
+        """Restore files that only one node had, as an operator does; return the nodes stopped for it."""
         stopped = []
         for node_id, rots in sorted(self._rots.items()):
             node = self._checks.world.nodes[node_id]
@@ -107,14 +113,14 @@ class DataRot:
 
 
 def is_sound(data: bytes) -> bool:
-    """Whether this is one whole batch with its checksum."""
+    """Return whether this is one complete batch with a correct checksum."""
     if len(data) < _HEADER or int.from_bytes(data[8:12], "big") + LOG_OVERHEAD != len(data):
         return False
     return crc32c(memoryview(data)[CRC_START:]) == int.from_bytes(data[17:21], "big")
 
 
 def rot_data(world: World, node_id: int, what: str, spot: float, is_running: bool) -> bool:
-    """Let something rot in the logs of a broker; says whether its process was stopped for that."""
+    """Corrupt a file in the logs of a broker; return whether its process was stopped for it."""
     node = world.nodes[node_id]
     if not node.is_up or node.logs is None or not world.checks.records.is_counted(node):
         return False
@@ -153,7 +159,7 @@ def _may_rot(world: World, node: SimulatedNode, name: PartitionName) -> bool:
 
 
 def _others(world: World, node: SimulatedNode, name: PartitionName) -> list[SimulatedNode]:
-    """The other brokers that are in sync, as the controller knows them."""
+    """Return the other in-sync brokers whose current process is registered."""
     watched = world.checks.data.watched(name)
     others = () if watched is None else (world.nodes[broker] for broker in sorted(watched.isr - {node.id}))
     return [other for other in others if world.checks.records.is_counted(other)]
@@ -185,7 +191,10 @@ def _partitions(node: SimulatedNode) -> Iterator[tuple[PartitionName, str]]:
 
 
 def _small_file(world: World, node: SimulatedNode, spot: float) -> _Place | None:
-    """Without its topic's id a replica waits for an operator: another one has to be in sync."""
+    """Choose a small file. The file with the topic id is chosen only if another replica is in sync.
+
+    A replica that lost its topic's id waits for an operator.
+    """
     alone = [f"{folder}/{PARTITION_METADATA}" for name, folder in _partitions(node) if not _others(world, node, name)]
     folders = [*node.data_directory_ids, *(folder for _, folder in _partitions(node))]
     paths = [f"{folder}/{name}" for folder in folders for name in sorted(os.listdir(folder)) if name.endswith(_SMALL)]
@@ -196,7 +205,7 @@ def _small_file(world: World, node: SimulatedNode, spot: float) -> _Place | None
 
 
 def _spoil(path: str, spot: float) -> None:
-    """Which way depends on digits of the spot that did not choose the file."""
+    """Corrupt a small file. Digits of ``spot`` that did not choose the file choose the kind of corruption."""
     with open(path, "rb") as file:
         data = bytearray(file.read())
     kind = int(spot * 10_000) % 4

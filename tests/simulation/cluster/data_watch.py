@@ -36,6 +36,8 @@ class WatchedPartition:
         self.whole: set[int] = set()
         self.damaged: set[int] = set()
         """Brokers whose disk has lost records of the partition, until they have caught up again."""
+        self.has_lost = False
+        """More failures than replicas, and no leader was elected since."""
         self.lossy: set[int] = set()
         """Members whose disk has lost records of the partition."""
 
@@ -83,7 +85,11 @@ class DataWatch:
                 known.damaged.discard(broker)
             elif broker in known.damaged:
                 known.lossy.add(broker)  # Its joining was decided before it died.
-        if leader != -1 and (leader, leader_epoch) != (known.leader, known.leader_epoch) and nodes[leader].is_up:
+        is_elected = leader != -1 and (leader, leader_epoch) != (known.leader, known.leader_epoch)
+        if is_elected and known.has_lost:
+            known.has_lost = False
+            self._on_excuse(name)  # A former leader that does not know its successor may have served lost records.
+        if is_elected and nodes[leader].is_up:
             known.whole.add(leader)
             known.whole -= known.lossy  # It leads with its remaining records.
         known.isr, known.members, known.leader, known.leader_epoch = isr, members, leader, leader_epoch
@@ -134,6 +140,7 @@ class DataWatch:
     def _maybe_excuse(self, name: PartitionName, known: WatchedPartition) -> None:
         if known.lossy and not known.whole:
             known.lossy.clear()
+            known.has_lost = True
             self._checks.counts["partitions lost with all their disks"] += 1
             self._checks.world.say(f"{name.topic}-{name.partition}: more failures than replicas")
             self._on_excuse(name)

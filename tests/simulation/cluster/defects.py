@@ -1,7 +1,7 @@
-"""Mistakes that somebody could make in the product, to be put into it: the simulator has to find each of them.
+"""Defects that a developer could introduce into the product: the simulator must find each of them.
 
-A defect replaces one named piece of the product. When that piece is gone or has another name, applying the defect
-fails: none of them may silently become no defect at all.
+A defect replaces one named part of the product. Applying it fails if the part was deleted or renamed, so that it
+cannot become ineffective unnoticed.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ class Defect:
     what: str
     apply: Callable[[], None]
     needs: str = ""
-    """What a run must have so that it could be found there, as its plan or the shape in it calls it: "standstill",
-    "groups", "changes_quorum"."""
+    """The attribute that the plan or shape of a run must have for the run to find the defect.
+
+    Examples: "standstill", "groups", "changes_quorum".
+    """
 
     def seeds(self, within: int) -> Iterator[int]:
-        """So many, of those that could find it."""
-        from tests.simulation.cluster.plan import draw_plan  # Plans are drawn of the product too.
+        """Return the first ``within`` seeds that could find the defect."""
+        from tests.simulation.cluster.plan import draw_plan  # Imported late: drawing a plan uses the product.
 
         def could_find(seed: int) -> bool:
             plan = draw_plan(seed)
@@ -42,7 +44,7 @@ DEFECTS: dict[str, Defect] = {}
 def defect(name: str, what: str, needs: str = "") -> Callable[[Callable[[], None]], Callable[[], None]]:
     def add(apply: Callable[[], None]) -> Callable[[], None]:
         if name in DEFECTS:
-            raise ValueError(f"two defects are called {name}")
+            raise ValueError(f"two defects have the name {name}")
         DEFECTS[name] = Defect(what, apply, needs)
         return apply
 
@@ -50,14 +52,14 @@ def defect(name: str, what: str, needs: str = "") -> Callable[[Callable[[], None
 
 
 def apply_defect(name: str) -> None:
-    """For the rest of this process."""
+    """Insert the defect for the rest of this process."""
     DEFECTS[name].apply()
 
 
 def replace_in(module: str, path: str, make: Callable[[Original], Any]) -> None:
-    """Put ``make(original)`` in the place of ``module.path``; properties and static methods keep their kind.
+    """Replace ``module.path`` by ``make(original)``; properties and static methods keep their kind.
 
-    Raises AttributeError when there is nothing of that name, and ValueError when ``make`` gives the original back.
+    Raises AttributeError if the name does not exist, and ValueError if ``make`` returns the original.
     """
     owner: Any = import_module(f"barnabas.{module}")
     *outer, name = path.split(".")
@@ -65,15 +67,15 @@ def replace_in(module: str, path: str, make: Callable[[Original], Any]) -> None:
         owner = getattr(owner, part)
     original = owner.__dict__.get(name) if isinstance(owner, type) else getattr(owner, name)
     if original is None:
-        raise AttributeError(f"barnabas.{module} has no {path} any more: the defect needs another place")
-    made = make(original)
-    if made is original:
+        raise AttributeError(f"{path} does not exist in barnabas.{module}: the defect needs another place")
+    replacement = make(original)
+    if replacement is original:
         raise ValueError(f"{path} was not changed")
-    setattr(owner, name, made)
+    setattr(owner, name, replacement)
 
 
 def _load() -> None:
-    """The lists, one module for each part of the product."""
+    """Import the lists of defects, one module for each part of the product."""
     for module in (
         "raft",
         "quorum",

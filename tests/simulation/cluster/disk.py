@@ -1,8 +1,8 @@
-"""The disk of one node: real files whose unflushed part may be lost, torn or spoilt when the node dies.
+"""The disk of one node: real files whose unflushed part may be lost, torn or corrupted when the node dies.
 
-The product's own ``MetadataLog`` writes into a folder in memory. What is durable is what a flush had taken when it was
-begun and that was then carried out; whatever was written since is, after a crash, all there, partly there, in sectors
-of which some are old, or garbage. Nobody may ever see more of it than the checksums let through.
+The product's own ``MetadataLog`` writes into a folder in memory. Bytes are durable if they were written before the
+beginning of a flush that completed. After a crash, bytes written later are complete, incomplete, mixed with old
+sectors, or garbage. The product must not read more of them than the checksums confirm.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INDEXES = (".index", ".timeindex")
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What a disk holds durably of the metadata log, or held when it died."""
+    """The durable content of a disk's metadata log, now or when the disk was lost."""
 
     directory: str
     files: tuple[bytes, ...]
@@ -46,49 +46,49 @@ class Disk:
         self.is_full = False
         self.fails_to_flush = False
         self.durable: dict[str, bytes] = {}
-        """The files of the log that were ever flushed, as they are on the platter."""
+        """The durable content of each file of the log that was ever flushed."""
         self.indexes: dict[str, list[bytes]] = {}
-        """What the index files have held at each flush: nobody syncs them, so any of it may be what is left."""
+        """The content of each index file at each flush. Indexes are not synced: a power loss may leave any version."""
         self.durable_end = 0
-        """What the log held durably when it last said so, less what was cut off since."""
+        """The durable end of the log, as last reported, reduced by later truncations."""
         self.boot = 1
-        """Which run of the machine this is: another one after each power loss."""
+        """The number of the machine's run, which increases at each power loss."""
         self.now_s: Callable[[], float] = lambda: 0.0
         self.points: list[tuple[float, bytes]] = []
-        """What the recovery point has held, and when: a version of the last second may be the one on the platter."""
-        self.rotten_snapshots: dict[str, bytes] = {}
-        """By its name, what each holds since it rotted; a sound one may be fetched under the same name."""
+        """The versions of the recovery point with their times. A power loss may leave any of the last second."""
+        self.corrupt_snapshots: dict[str, bytes] = {}
+        """Name to content of each corrupt snapshot. A valid one may be fetched under the same name."""
         self.dies_at_next_write: Callable[[], None] | None = None
         self.on_write: Callable[[bytes], None] = lambda data: None
         self.on_truncate: Callable[[int], None] = lambda end_offset: None
         self.on_restart: Callable[[OffsetAndEpoch], None] = lambda snapshot_id: None
         self._not_trusted: set[str] = set()
-        """A sync of these failed: what the system has dropped then no later sync brings to the platter."""
+        """Files whose sync failed. The system has dropped their data, so a later sync does not make it durable."""
         self._draw = draw
 
     def newest_snapshot_end(self) -> int:
-        """Snapshots are durable when they have their name."""
+        """Return the end of the newest valid snapshot. Snapshots are durable as soon as they have their final name."""
         found = (name for name in os.listdir(self.log_folder) if name.endswith(".checkpoint"))
-        names = (name for name in found if not self._is_rotten(name))
+        names = (name for name in found if not self._is_corrupt(name))
         return max((int(name[:20]) for name in names), default=0)
 
-    def _is_rotten(self, name: str) -> bool:
-        rotten = self.rotten_snapshots.get(name)
-        if rotten is None:
+    def _is_corrupt(self, name: str) -> bool:
+        corrupt = self.corrupt_snapshots.get(name)
+        if corrupt is None:
             return False
         with open(f"{self.log_folder}/{name}", "rb") as file:
-            return file.read() == rotten
+            return file.read() == corrupt
 
     def kept(self, directory: str) -> Kept:
-        """What would be found after the loss of all that is not durable."""
+        """Return the content that would survive the loss of everything that is not durable."""
         return Kept(directory, tuple(self.durable.values()), self.newest_snapshot_end())
 
     def replace(self) -> None:
-        """Another one, empty, in its place."""
+        """Replace the disk with an empty one."""
         self.durable.clear()
         self.indexes.clear()
         self.points.clear()
-        self.rotten_snapshots.clear()
+        self.corrupt_snapshots.clear()
         self.durable_end = 0
         self.is_full = self.fails_to_flush = False
         self.dies_at_next_write = None
@@ -113,7 +113,7 @@ class Disk:
                 self._remember_index(entry.path)
 
     def begins_life(self) -> None:
-        """Another process reads what there is, and syncs it anew."""
+        """Trust all files again: a new process reads the existing data and syncs it again."""
         self._not_trusted.clear()
 
     def sync_failed(self, path: str) -> None:
@@ -129,7 +129,7 @@ class Disk:
             self.points.append((self.now_s(), file.read()))
 
     def _lose_point(self) -> None:
-        """It is synced once in a second: one of the versions since then is left."""
+        """Leave one version of the recovery point: it is synced only once per second."""
         since = [data for at_s, data in self.points if at_s > self.now_s() - SYNC_INTERVAL_S]
         before = [data for at_s, data in self.points if at_s <= self.now_s() - SYNC_INTERVAL_S]
         found = self._draw.choice([*before[-1:], *since]) if self.points else b""
@@ -148,10 +148,13 @@ class Disk:
     # --- what a crash does
 
     def lose(self, *, is_power_loss: bool, garbage: bool) -> list[str]:
-        """Make the files what a new process finds; tells what was lost. A killed process loses nothing written."""
-        told = []
+        """Change the files to what a new process finds; return a description of each loss.
+
+        A killed process keeps all written data; only a power failure loses some.
+        """
+        losses = []
         if not os.path.isdir(self.log_folder):
-            return told
+            return losses
         if is_power_loss:
             self.boot += 1
             self._lose_point()
@@ -160,20 +163,20 @@ class Disk:
                 if self._draw.random() < 0.5:
                     os.unlink(entry.path)
             elif is_power_loss and entry.name.endswith(".log"):
-                told += self._lose_of(entry.path, garbage=garbage)
+                losses += self._lose_of(entry.path, garbage=garbage)
             elif is_power_loss and entry.name == "leader-epoch-checkpoint":
                 self._lose_of(entry.path, garbage=False)
             elif is_power_loss and garbage and entry.name.endswith(INDEXES):
-                told += self._spoil(entry.path)
+                losses += self._spoil(entry.path)
             elif is_power_loss and entry.name.endswith(DELETED_SUFFIX) and self._draw.random() < 0.3:
-                # Its new name was not on the platter yet.
+                # Its new name was not durable yet.
                 os.rename(entry.path, entry.path.removesuffix(DELETED_SUFFIX))
-                told.append(f"{entry.name} is back under its old name")
+                losses.append(f"{entry.name} has its old name again")
         self.durable = {path: data for path, data in self.durable.items() if os.path.exists(path)}
-        return told
+        return losses
 
     def _spoil(self, path: str) -> list[str]:
-        """Indexes are written without a sync: one may be old, or miss its end or a sector."""
+        """Damage an index: it is written without a sync, so it may be old, or lack its end or a sector."""
         kind = self._draw.random()
         if kind < 0.3:
             return []
@@ -190,7 +193,7 @@ class Disk:
             data[at : at + SECTOR] = bytes(len(data[at : at + SECTOR]))
         with open(path, "wb") as file:
             file.write(data)
-        return [f"{os.path.basename(path)} is old or spoilt"]
+        return [f"{os.path.basename(path)} is old or corrupt"]
 
     def _lose_of(self, path: str, *, garbage: bool) -> list[str]:
         with open(path, "rb") as file:
@@ -212,7 +215,7 @@ class Disk:
         if kind < 0.3:
             return before
         if not now.startswith(before):
-            # The file was cut and written again: each sector is the old one or the new one.
+            # The file was truncated and written again: each sector is the old one or the new one.
             return before if kind < 0.6 else _mixed(before, now, draw)
         if kind < 0.5:
             return now
@@ -223,7 +226,7 @@ class Disk:
         for _ in range(draw.randrange(1, 4)):
             at = draw.randrange(len(tail))
             if draw.random() < 0.5:
-                # Not a single bit: no checksum of Kafka's covers the leader epoch of a batch.
+                # Change several bytes, not one bit: Kafka's checksum does not cover the leader epoch of a batch.
                 tail[at : at + 16] = draw.randbytes(len(tail[at : at + 16]))
             else:
                 tail[at : at + SECTOR] = bytes(len(tail[at : at + SECTOR]))
@@ -249,7 +252,7 @@ class _Flush(PendingFlush):
         self._disk = disk
         self._taken = disk.take(paths)
         self.durable_end = end_offset
-        """Less when what it has taken is cut off while it runs."""
+        """Reduced if the log is truncated below it while the flush runs."""
 
     def run(self) -> None:
         if self._disk.fails_to_flush:
@@ -287,7 +290,7 @@ class SimulatedLog(MetadataLog):
             dying()
 
     def truncate_to(self, end_offset: int) -> None:
-        # An error may come when the file is cut already.
+        # The call may fail after it has truncated the file.
         self.disk.durable_end = min(self.disk.durable_end, end_offset)
         super().truncate_to(end_offset)
         self.disk.remember_point(is_synced=True)
@@ -313,5 +316,5 @@ class SimulatedLog(MetadataLog):
             self._flush_under_way.durable_end = min(self._flush_under_way.durable_end, end_offset)
 
     def release(self) -> None:
-        """As the death of its process would."""
+        """Close all files, as the end of the process does."""
         self._pool.close_all()

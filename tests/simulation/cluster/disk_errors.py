@@ -1,11 +1,11 @@
-"""Disks that refuse: errors of the system in whatever the storage code does with files of a node.
+"""Disk errors: system calls of the storage code on the files of a node fail.
 
-Each call of ``os``, ``open`` and ``mmap`` in the product's storage modules goes through here, in runs that have such
-errors. A plan arms a disk: from some call on, calls of a kind fail, once or until the disk is well again. A full disk
-first takes a part of a write. What a failed sync had to make durable is not made durable by a later one.
+In runs with such errors, each call of ``os``, ``open`` and ``mmap`` in the product's storage modules passes through
+this module. A plan arms a disk: after a number of calls, calls of a kind fail, once or until the fault ends. A full
+disk first accepts a part of a write. A later sync does not make the data of a failed sync durable.
 
-Of the process it is expected that it stops, or refuses to start, and names the path; or that a broker with another
-log directory takes the failed one out of use and goes on. No error escapes in another form.
+The process must stop or refuse to start with an error that names the path. A broker with another log directory may
+instead disable the failed directory and continue. An error in any other form is a violation.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ class Armed:
     scope: str
     kind: str
     skips: int
-    """So many calls that could fail still succeed."""
+    """The number of matching calls that still succeed."""
     left: int
-    """So many calls fail then."""
+    """The number of calls that fail after them."""
 
     def fits(self, operation: str, path: str, folder: str) -> bool:
         is_data = path.startswith(f"{folder}/data/")
@@ -63,18 +63,18 @@ class Armed:
 
 
 class DiskErrors:
-    """Of one node. ``on_error`` hears of each call that failed: in which module, which, and on what."""
+    """The disk errors of one node. ``on_error`` receives the module, operation and path of each failed call."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.armed: Armed | None = None
         self._is_watched = False
         self.met: list[str] = []
-        """What has failed in this life of the process."""
+        """The calls that failed in this life of the process."""
         self.on_error: Callable[[str, str, str], None] = lambda module, operation, path: None
 
     def explains(self, fault: BaseException | None) -> bool:
-        """Whether a process that stops with this does what it has to: for an error that it met, and by name."""
+        """Return whether the fault is the correct reaction to a disk error: of the right class, and naming the path."""
         if not self.met or not isinstance(fault, OSError | StorageError | NodeStartError):
             return False
         return self.folder in str(fault)
@@ -87,7 +87,7 @@ class DiskErrors:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """While a check reads no call fails."""
+        """Let all calls succeed while a check reads files."""
         self._is_watched = True
         try:
             yield
@@ -95,7 +95,7 @@ class DiskErrors:
             self._is_watched = False
 
     def problem(self, module: str, operation: str, path: str) -> OSError | None:
-        """The error that this call ends with, if any."""
+        """Return the error with which this call fails, if any."""
         armed = self.armed
         if self._is_watched or armed is None or not armed.left or not armed.fits(operation, path, self.folder):
             return None
@@ -110,7 +110,7 @@ class DiskErrors:
 
 
 class _Disks:
-    """All nodes of the run."""
+    """The disk errors of all nodes of a run."""
 
     def __init__(self, disks: Sequence[DiskErrors]) -> None:
         self._disks = disks
@@ -145,7 +145,7 @@ def _path_of_descriptor(descriptor: int) -> str:
 
 
 class _Path:
-    """``os.path``: a failed look counts as no, as it does there; of a size it is an error."""
+    """``os.path``: on an error the predicates return False, as in Python; ``getsize`` raises."""
 
     def __init__(self, disks: _Disks, module: str) -> None:
         self._disks, self._module = disks, module
@@ -219,7 +219,7 @@ class _Os:
             return write(size)
         if error.errno == errno.ENOSPC and size > 1 and self._disks.of(_path_of_descriptor(descriptor)):
             disk = self._disks.of(_path_of_descriptor(descriptor))
-            # The first write to a full disk is a short one.
+            # The first write to a full disk writes only a part.
             if disk is not None and len(disk.met) % 2:
                 return write(size // 2)
         raise error
@@ -238,7 +238,7 @@ class _Mmap:
 
 
 class _File:
-    """A file opened with ``open``, whose reading may fail."""
+    """A file opened with ``open``, whose reads may fail."""
 
     def __init__(self, file: Any, check: Callable[[], None]) -> None:
         self._file, self._check = file, check
@@ -258,15 +258,15 @@ class _File:
 
 
 def install_disk_errors(disks: Sequence[DiskErrors]) -> Callable[[], None]:
-    """Put this between the product's storage code and the system; gives what undoes it."""
+    """Install these errors between the product's storage code and the system; return a function to undo it."""
     known = _Disks(disks)
     undoing: list[Callable[[], None]] = []
     for module in _storage_modules():
         name = module.__name__.rpartition(".")[2]
-        for attribute, made in (("os", _Os(known, name)), ("mmap", _Mmap(known, name))):
+        for attribute, replacement in (("os", _Os(known, name)), ("mmap", _Mmap(known, name))):
             real = module.__dict__.get(attribute)
             if real is not None:
-                setattr(module, attribute, made)
+                setattr(module, attribute, replacement)
                 undoing.append(lambda module=module, attribute=attribute, real=real: setattr(module, attribute, real))  # type: ignore[misc]
         module.__dict__["open"] = _opener(known, name)
         undoing.append(lambda module=module: module.__dict__.pop("open"))  # type: ignore[misc]
@@ -288,7 +288,7 @@ def _opener(disks: _Disks, module: str) -> Callable[..., Any]:
 
 
 def _storage_modules() -> list[ModuleType]:
-    """All of them, loaded already or not: a run must be the same whatever the process ran before."""
+    """Return all storage modules, loaded or not: a run must not depend on what the process ran before."""
     names = [f"barnabas.storage.{module.name}" for module in pkgutil.iter_modules(storage.__path__)]
     names += [f"barnabas.server.{name}" for name in _SERVER_MODULES]
     return [import_module(name) for name in names]

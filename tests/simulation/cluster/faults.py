@@ -1,4 +1,4 @@
-"""What goes wrong, and when it is over again."""
+"""The faults of a plan, each with its end."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ def start(world: World, node: SimulatedNode) -> None:
         world.checks.fault(node, error)
         if node.errors.explains(error):
             world.checks.counts["starts refused for a disk error"] += 1
-            world.say(f"{node.name}: does not start: {error}")
+            world.say(f"{node.name}: refuses to start: {error}")
             node.give_up()
             _later(world, 300, lambda: start(world, node))
 
 
 def renew_disks(world: World, node: SimulatedNode) -> None:
-    """A broker takes a directory back into use with its next start."""
+    """Restart a broker with a disabled log directory: it enables the directory at its next start."""
     if node.is_up and node.misses_directories:
-        world.say(f"{node.name}: is stopped for a log directory that was out of use")
+        world.say(f"{node.name}: is stopped because a log directory was disabled")
         _kill(world, node, 50, False, False)
 
 
@@ -93,18 +93,18 @@ def _rot_data(world: World, node_id: int, what: str, spot: float, down_ms: int, 
 
 
 def _crash_writing(world: World, node_id: int, down_ms: int, garbage: bool) -> None:
-    """The power fails just when something was written, and not yet flushed."""
+    """Let the power fail just after the node's next write, before the flush."""
     node = world.nodes[node_id]
     node.disk.dies_at_next_write = lambda: world.loop.call_later(
-        0.0001, lambda: _kill(world, node, down_ms, True, garbage), context=world.nobody
+        0.0001, lambda: _kill(world, node, down_ms, True, garbage), context=world.no_process
     )
 
 
 def _crash_appending(world: World, node_id: int, after_ms: float, down_ms: int, is_power_loss: bool) -> None:
-    """A broker goes when it has just appended something, and perhaps others have copied it."""
+    """Kill a broker just after its next append, when followers may have copied the records."""
     node = world.nodes[node_id]
     node.data_disk.dies_at_next_append = lambda: world.loop.call_later(
-        after_ms / 1000, lambda: _kill(world, node, down_ms, is_power_loss, False), context=world.nobody
+        after_ms / 1000, lambda: _kill(world, node, down_ms, is_power_loss, False), context=world.no_process
     )
 
 
@@ -144,7 +144,7 @@ def _replace_disk(world: World, node_id: int, down_ms: int) -> None:
 
 
 def _move(world: World, node_id: int, down_ms: int) -> None:
-    """The controller is started again on another port."""
+    """Restart a controller on another port."""
     node = world.nodes[node_id]
     if may_lose(world, node):
         _kill(world, node, down_ms, False, False)
@@ -152,7 +152,7 @@ def _move(world: World, node_id: int, down_ms: int) -> None:
 
 
 def _restart_as(world: World, node_id: int, software: str, down_ms: int) -> None:
-    """Another program on the same disk, if it can work with what the cluster has finalized."""
+    """Restart a node with other software on the same disk, if it supports the finalized features of the cluster."""
     node = world.nodes[node_id]
     level = world.checks.model.now["features"].get(METADATA_VERSION, 0)
     if SOFTWARE[software].metadata_version >= level:
@@ -174,7 +174,7 @@ def _cut(world: World, node_ids: tuple[int, ...], way: str, for_ms: int) -> None
 
 
 def _depose(world: World, for_ms: int, down_ms: int) -> None:
-    """The leader is alone for a while and goes on writing; when it is back, its successor is not there."""
+    """Cut the leader off, while it continues to write; when it is connected again, kill its successor."""
     leader = _leader(world)
     if leader is None:
         return
@@ -189,7 +189,7 @@ def _depose(world: World, for_ms: int, down_ms: int) -> None:
 
 
 def _leave_behind(world: World, node_id: int, for_ms: int) -> None:
-    """A node that lives hears nothing, until the others have only a snapshot of what it has missed."""
+    """Let a live node receive no messages until the others have only a snapshot of the records that it has missed."""
     _cut(world, (node_id,), "to", for_ms)
     others = [node for node in world.nodes.values() if node.id != node_id]
 
@@ -206,12 +206,12 @@ def _leave_behind(world: World, node_id: int, for_ms: int) -> None:
 
 
 def _start_after_snapshot(node: SimulatedNode) -> None:
-    """What retention would let go if it were as small as it can be."""
+    """Delete the log before the latest snapshot, as the smallest possible retention would."""
     latest = node.driver.log.latest_snapshot_id
     if latest is not None and latest.offset > node.driver.log.start_offset:
         try:
             node.snapshots._delete_before(latest)
-        except (OSError, StorageError) as error:  # As ``MetadataSnapshots.clean`` does it.
+        except (OSError, StorageError) as error:  # As in ``MetadataSnapshots.clean``.
             node.driver.fail(error)
 
 
@@ -277,7 +277,7 @@ def _snapshot(world: World, node_id: int) -> None:
 
 
 async def _save_snapshot(node: SimulatedNode) -> None:
-    """As ``SnapshotGenerator`` does it: a disk that refuses leaves the node without this snapshot."""
+    """Save a snapshot as ``SnapshotGenerator`` does: after a disk error the node continues without this snapshot."""
     try:
         await node.snapshots.save(node.loader.image)
     except (OSError, StorageError) as error:

@@ -65,9 +65,14 @@ class GroupChecks:
         self._checks.counts["assignments"] += 1
 
     def heartbeat_answered(self, group: str, broker: int, leader: int, error_code: int) -> None:
-        """``leader``: of the group's partition, as the broker had applied when the heartbeat was sent."""
+        """Check that a broker refuses a heartbeat if another broker leads the group's partition.
+
+        ``leader`` is the partition's leader in the broker's applied image when the heartbeat was sent.
+        """
         if error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS) and leader != broker:
-            self._checks.fail(f"broker {broker} answers a heartbeat of {group}, and had applied that {leader} leads")
+            self._checks.fail(
+                f"broker {broker} accepts a heartbeat of {group}, although it has applied leader {leader}"
+            )
 
     # --- offsets
 

@@ -1,7 +1,7 @@
-"""The log directories of a simulated broker: identity, logs, failures and upkeep, as ``BrokerPart`` wires them.
+"""The log directories of a simulated broker: identity, logs, failures and maintenance, as in ``BrokerPart``.
 
-The product's own pieces: ``read_identity`` at the start, ``LogDirService`` for what fails or is damaged, and
-``LogMaintenance`` for checkpoints and flushes. The cleaner is left out: it has a thread of its own.
+These are the product's own parts: ``read_identity`` at the start, ``LogDirService`` for failures and damage, and
+``LogMaintenance`` for checkpoints and flushes. The cleaner is omitted, because it has its own thread.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def format_directories(node: SimulatedNode, cluster_id: str) -> None:
 
 
 def identity(node: SimulatedNode) -> NodeIdentity:
-    """Raises NodeStartError when the node must not start with these directories."""
+    """Read the identity. Raises NodeStartError if the node must not start with these directories."""
     config = SimpleNamespace(
         log_dirs=list(node.data_directory_ids) or [node.disk.folder],
         metadata_log_dir=node.disk.folder,
@@ -83,7 +83,7 @@ def open_logs(node: SimulatedNode, found: NodeIdentity) -> LogManager:
 
 
 def directories_core(node: SimulatedNode) -> NodeCore:
-    """What the service of directories needs of a node's core."""
+    """Return a node core with the attributes that ``LogDirService`` uses."""
     core = SimpleNamespace(
         config=SimpleNamespace(
             node_id=node.id,
@@ -117,5 +117,5 @@ def maintenance(node: SimulatedNode, replicas: ReplicaManager) -> LogMaintenance
 
 
 def data_directories(folder: str, node_id: int, count: int) -> dict[str, Uuid]:
-    """The ids of a broker's data directories by their paths."""
+    """Return the ids of a broker's data directories by their paths."""
     return {f"{folder}/{number}": Uuid.from_int(5000 + 1000 * number + node_id) for number in range(count)}

@@ -1,7 +1,7 @@
-"""The state of the cluster as a dumb reader of the log sees it: dicts, no code of the product but the records.
+"""A simple model of the cluster's state, replayed from the log: dicts, without code of the product but the records.
 
-Each part is kept as it was after each committed record that changed it, so that any node's image can be compared with
-what it should be at its own offset, and any decision with what the rules said there.
+The model keeps each part as it was after each committed record that changed it. So any node's image can be compared
+with the model at the image's offset, and any decision with the ACLs at that offset.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Model:
         self.now: dict[str, Part] = {name: {} for name in PARTS}
         self.history: dict[str, tuple[list[int], list[Part]]] = {name: ([-1], [{}]) for name in PARTS}
         self.acl_spans: dict[tuple[Any, ...], list[list[int | None]]] = {}
-        """For each rule, from which offset to which it stood in the log."""
+        """For each ACL, the [from, to] offsets of its existence."""
         self.topic_spans: dict[str, list[list[Any]]] = {}
         """For each name, [from, to, topic id]."""
         self.tokens_ever: list[tuple[str, tuple[str, ...], int]] = []
@@ -33,7 +33,7 @@ class Model:
         self.eligible: dict[tuple[Any, int], tuple[int, ...]] = {}
         """The eligible leader replicas of each partition: out of sync, and known to have all that is committed."""
         self._newest_levels: dict[int, int] = {}
-        """The newest metadata.version that each registered broker says it can work with."""
+        """The newest metadata.version that each registered broker reports as supported."""
         self._held: list[tuple[int, Any]] | None = None
         self._touched: set[str] = set()
 
@@ -42,12 +42,12 @@ class Model:
         return values[bisect_right(offsets, offset) - 1]
 
     def version_at(self, part: str, offset: int) -> int:
-        """Where the part last changed, up to this offset."""
+        """Return the offset of the part's last change up to this offset."""
         offsets, _ = self.history[part]
         return offsets[bisect_right(offsets, offset) - 1]
 
     def partition_since(self, topic: str, index: int, offset: int) -> list[tuple[Any, ...]]:
-        """What the log has said of a partition up to now, from what held at this offset on."""
+        """Return the states of a partition from the one at this offset until now."""
         offsets, values = self.history["topics"]
         found: list[tuple[Any, ...]] = []
         for part in values[bisect_right(offsets, offset) - 1 :]:
@@ -57,12 +57,12 @@ class Model:
         return found
 
     def problem(self) -> str | None:
-        """What must never stand in the log, as far as the last batch could have brought it."""
+        """Return a violation in the log that the last batch may have caused."""
         if "acls" in self._touched:
             bindings = list(self.now["acls"].values())
             if len(set(bindings)) != len(bindings):
                 twice = next(binding for binding in bindings if bindings.count(binding) > 1)
-                return f"the rule {twice} stands there twice"
+                return f"the ACL {twice} exists twice"
         if self._old_epoch is not None:
             return self._old_epoch
         if self._touched & {"features", "brokers"} and (problem := self._level_problem()) is not None:
@@ -70,7 +70,7 @@ class Model:
         if "topics" in self._touched:
             names = [name for name, _ in self.now["topics"].values()]
             if len(set(names)) != len(names):
-                return f"a topic's name is there twice: {sorted(names)}"
+                return f"a topic name exists twice: {sorted(names)}"
         if self._touched & {"topics", "brokers"}:
             return self._partition_problem()
         return None
@@ -80,7 +80,7 @@ class Model:
         for broker_id in self.now["brokers"]:
             newest = self._newest_levels[broker_id]
             if level > newest:
-                return f"metadata.version {level} is in force, and broker {broker_id} can work with {newest} at most"
+                return f"metadata.version {level} is in force, but broker {broker_id} supports only {newest}"
         return None
 
     def _partition_problem(self) -> str | None:
@@ -88,17 +88,17 @@ class Model:
         for name, partitions in self.now["topics"].values():
             for number, (replicas, isr, leader, _, _) in partitions.items():
                 if not set(isr) <= set(replicas):
-                    return f"{name}-{number} has the isr {isr} and the replicas {replicas}"
+                    return f"{name}-{number} has the ISR {isr} and the replicas {replicas}"
                 if leader == -1:
                     continue
                 if leader not in isr:
-                    return f"{name}-{number} is led by {leader}, which is not in its isr {isr}"
+                    return f"{name}-{number} is led by {leader}, which is not in its ISR {isr}"
                 if leader not in brokers or brokers[leader][2]:
                     return f"{name}-{number} is led by {leader}, which is fenced"
         return None
 
     def replay(self, base_offset: int, records: list[Any]) -> None:
-        """Raises KeyError when a record speaks of something that is not there."""
+        """Apply the records. Raises KeyError if a record refers to an object that does not exist."""
         self._touched.clear()
         for index, record in enumerate(records):
             self._receive(base_offset + index, record)
@@ -109,8 +109,8 @@ class Model:
             self._held = []
         elif kind in ("EndTransactionRecord", "AbortTransactionRecord"):
             held, self._held = self._held or [], None
-            for _, one in held if kind == "EndTransactionRecord" else ():
-                self._apply(offset, one)
+            for _, held_record in held if kind == "EndTransactionRecord" else ():
+                self._apply(offset, held_record)
         elif self._held is not None:
             self._held.append((offset, record))
         else:
@@ -126,7 +126,7 @@ class Model:
             offsets.append(offset)
             values.append(dict(self.now[name]))
 
-    # --- one for each record
+    # --- one method for each kind of record
 
     def _FeatureLevelRecord(self, offset: int, record: Any) -> str:
         if record.feature_level or record.name == "metadata.version":
@@ -138,7 +138,9 @@ class Model:
     def _RegisterBrokerRecord(self, offset: int, record: Any) -> str:
         epoch, incarnation = self._lives.get(record.broker_id, (-1, record.incarnation_id))
         if record.incarnation_id != incarnation and record.broker_epoch <= epoch:
-            self._old_epoch = f"a new process of broker {record.broker_id} is in epoch {record.broker_epoch}, as before"
+            self._old_epoch = (
+                f"a new process of broker {record.broker_id} has epoch {record.broker_epoch}, after epoch {epoch}"
+            )
         self._lives[record.broker_id] = (record.broker_epoch, record.incarnation_id)
         levels = {feature.name: feature.max_supported_version for feature in record.features}
         self._newest_levels[record.broker_id] = levels["metadata.version"]
@@ -231,7 +233,9 @@ class Model:
         return "configs"
 
     def _ClientQuotaRecord(self, offset: int, record: Any) -> str:
-        entity = tuple(sorted(((one.entity_type, one.entity_name) for one in record.entity), key=lambda pair: pair[0]))
+        entity = tuple(
+            sorted(((part.entity_type, part.entity_name) for part in record.entity), key=lambda pair: pair[0])
+        )
         values = dict(self.now["quotas"].get(entity, {}))
         if record.remove:
             values.pop(record.key, None)
@@ -285,7 +289,7 @@ class Model:
         return "tokens"
 
 
-# --- the same of an image
+# --- the parts of an image in the form of the model
 
 
 def _features(image: MetadataImage) -> Part:
@@ -362,5 +366,5 @@ _FLAT: dict[str, tuple[str, Callable[[MetadataImage], Part]]] = {
 
 
 def flat_parts(image: MetadataImage) -> dict[str, tuple[object, Callable[[], Part]]]:
-    """For each part of the model: the object of the image that it is in, and how to read it."""
+    """Return for each part of the model the object of the image that contains it, and a function that reads it."""
     return {name: (getattr(image, attribute), partial(flat, image)) for name, (attribute, flat) in _FLAT.items()}

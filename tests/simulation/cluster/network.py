@@ -1,4 +1,4 @@
-"""Messages between nodes: late, lost, doubled, overtaken, or cut off in one direction only."""
+"""Messages between nodes: delayed, lost, duplicated, reordered, or cut off in one direction only."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class Network:
         self.duplication = 0.0
         self.delay_ms = (0.2, 3.0)
         self.slow_share = 0.0
-        """How many messages take a hundred times as long: they are overtaken by many."""
+        """The share of messages that take a hundred times as long, so that many others overtake them."""
         self.cut: set[tuple[int, int]] = set()
-        """(from, to): one way. Clients have negative ids."""
+        """(from, to): one direction. Clients have negative ids."""
         self.silent: set[tuple[int, int]] = set()
-        """The same, and neither side learns of it: what is sent arrives when the silence is over."""
+        """Cut directions of which neither side is notified: messages arrive after the silence has ended."""
         self._held: list[Callable[[], None]] = []
         self._draw = draw
-        self._nobody = copy_context()
-        """What is under way belongs to nobody: it arrives also when its sender is dead."""
+        self._no_process = copy_context()
+        """The context of messages on their way: they arrive even if their sender has died."""
 
     def send(
         self,
@@ -37,10 +37,10 @@ class Network:
         *,
         may_double: bool = False,
     ) -> None:
-        """``lost`` is what the sender's connection comes to, some time later, when the message does not arrive.
+        """Send a message. If it does not arrive, ``lost`` is called later, as the end of the sender's connection.
 
-        A message that ``may_double`` stands for those that are sent again over a new connection while the old one's
-        still comes through: raft's. Within one connection nothing doubles.
+        ``may_double`` allows duplicates, as of raft's messages: they may be sent again over a new connection while the
+        first copy still arrives over the old one. Messages within one connection are not duplicated.
         """
         draw = self._draw
         if (source, target) in self.silent:
@@ -55,14 +55,14 @@ class Network:
             self._later(self._delay() * 3, arrive)
 
     def refuse(self, refused: Callable[[], None]) -> None:
-        """Nobody listens at the other end: the sender hears of it soon."""
+        """Notify the sender soon that the peer refused the message."""
         self._later(self._delay(), refused)
 
     def is_cut(self, source: int, target: int) -> bool:
         return (source, target) in self.cut
 
     def silence(self, node_id: int, others: list[int]) -> None:
-        """Packets from the node and to it vanish. Each side goes on sending what it has sent, as TCP does."""
+        """Drop the packets from and to the node until the silence ends. Each side retransmits, as TCP does."""
         for other in others:
             if other != node_id:
                 self.silent |= {(node_id, other), (other, node_id)}
@@ -86,4 +86,4 @@ class Network:
         return delay * 100 if self.slow_share and self._draw.random() < self.slow_share else delay
 
     def _later(self, delay_ms: float, action: Callable[[], None]) -> None:
-        self.loop.call_later(delay_ms / 1000, action, context=self._nobody)
+        self.loop.call_later(delay_ms / 1000, action, context=self._no_process)

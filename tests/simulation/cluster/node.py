@@ -1,8 +1,8 @@
-"""One node of the simulated cluster: the product's parts, wired as a process wires them, on a simulated world.
+"""One node of the simulated cluster: the product's parts, connected as in a process, on a simulated world.
 
-What is real: raft, the driver that runs it, the metadata log and its recovery, delivery of what is committed, loader,
-image, authorizer and its readiness, controller with all that it decides, snapshots, a broker's registration and
-heartbeats. What is not: the network, the clock, threads, the disk's honesty, and clients.
+Real parts: raft, the driver that runs it, the metadata log and its recovery, delivery of committed records, loader,
+image, authorizer and its readiness, controller with all its decisions, snapshots, a broker's registration and
+heartbeats. Simulated parts: the network, the clock, threads, the durability of the disk, and clients.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ SECRET = Password("a secret that the nodes of the simulated cluster share")
 
 @dataclass(frozen=True, slots=True)
 class ClusterShape:
-    """What is the same for all nodes of a run; drawn from its seed."""
+    """The settings that all nodes of a run share, drawn from its seed."""
 
     controller_ids: tuple[int, ...]
     broker_ids: tuple[int, ...]
@@ -101,39 +101,39 @@ class ClusterShape:
     heartbeat_ms: int
     bootstrap: tuple[ApiMessageAndVersion, ...]
     spare_ids: tuple[int, ...] = ()
-    """Controllers that are no voters at first."""
+    """Controllers that are not voters at first."""
     joins_by_itself: bool = False
     """``controller.quorum.auto.join.enable``"""
     groups: tuple[tuple[str, int], ...] = ()
-    """Consumer groups and how many members each has; brokers hold data only where there are any."""
+    """Consumer groups with their numbers of members. Brokers hold data only in runs with groups."""
     producers: tuple[bool, ...] = ()
-    """Those that write to the data, and whether each is idempotent."""
+    """For each producer, whether it is idempotent."""
     data_partitions: int = 3
     data_replicas: int = 1
     min_in_sync: int = 1
     replica_lag_ms: int = 1000
     data_segment_bytes: int = 1 << 20
     data_directories: int = 1
-    """How many log directories each broker has."""
+    """The number of log directories of each broker."""
     changes_quorum: bool = False
     changes_software: bool = False
     rots: bool = False
-    """Whether files of metadata logs rot."""
+    """Whether files of metadata logs become corrupt."""
     rots_data: bool = False
-    """Whether files of partitions rot."""
+    """Whether files of partitions become corrupt."""
     disk_errors: bool = False
-    """Whether calls of the system that read and write files fail."""
+    """Whether system calls on files fail."""
     software: tuple[tuple[int, str], ...] = ()
-    """What nodes run at first, where that is not the newest."""
+    """The initial software of the nodes that do not begin with the newest."""
 
     @property
     def replicates(self) -> bool:
-        """Whether there are producers whose records more than one broker has."""
+        """Return whether producers write to partitions with more than one replica."""
         return bool(self.producers) and self.data_replicas > 1
 
     @property
     def remembers_eligible(self) -> bool:
-        """Whether who leaves an ISR may lead when nobody is left in it (KIP-966)."""
+        """Return whether a replica that left the ISR may lead when the ISR is empty (KIP-966)."""
         return self.replicates and self.min_in_sync > 1 and self.metadata_version == LATEST_PRODUCTION
 
     @property
@@ -144,7 +144,7 @@ class ClusterShape:
 
 
 def directory_of(node_id: int, generation: int = 0) -> Uuid:
-    """A disk in the place of another has another id."""
+    """Return the directory id of a node's disk; each replacement has another id."""
     return Uuid.from_int(1000 + node_id + 100_000 * generation)
 
 
@@ -158,7 +158,7 @@ def voter_node(node_id: int, *, is_static: bool) -> VoterNode:
 
 
 class SimulatedClock:
-    """Wall time may jump; the other one never does."""
+    """The clocks of a node: the wall clock may jump, the monotonic one never does."""
 
     def __init__(self, node: SimulatedNode) -> None:
         self._node = node
@@ -171,7 +171,7 @@ class SimulatedClock:
 
 
 class _Listener(MetadataListener):
-    """The product's, watched."""
+    """The product's listener with checks of each delivery."""
 
     node: SimulatedNode
 
@@ -193,7 +193,7 @@ class _Listener(MetadataListener):
 
 
 class _Handlers(QuorumHandlers):
-    """The product's, each answer looked at before anybody else sees it."""
+    """The product's handlers with a check of each answer before it is sent."""
 
     def __init__(self, node: SimulatedNode, served: Any) -> None:
         super().__init__(node.driver, served=served)
@@ -223,7 +223,7 @@ class _Handlers(QuorumHandlers):
 
 
 class _WitnessOfImages:
-    """A publisher behind the authorizer's: whoever sees a topic here must be judged by the rules before it."""
+    """A publisher after the authorizer's: the ACLs of an image must be in force before a reader receives the image."""
 
     def __init__(self, node: SimulatedNode) -> None:
         self._node = node
@@ -233,7 +233,7 @@ class _WitnessOfImages:
 
 
 class _Snapshots(MetadataSnapshots):
-    """The product's, read again as soon as they are written."""
+    """The product's snapshots, read again and checked as soon as they are written."""
 
     node: SimulatedNode
 
@@ -258,15 +258,15 @@ class SimulatedNode:
         self.wall_offset_ms = 0
         self.lives = 0
         self.port = 9093
-        """Of the controller listener."""
+        """The port of the controller listener."""
         self.directory_ids = [directory_of(node_id)]
-        """Of its disks, one after the other."""
+        """The directory ids of its disks, in the order of their use."""
         self.lost_disks: list[Kept] = []
         self.software = SOFTWARE[dict(world.shape.software).get(node_id, NEWEST.name)]
         self.voters = VoterLog(frozenset())
         self.down_since_s = 0.0
         self.epochs: list[int] = []
-        """The broker epochs that this broker was given, life after life."""
+        """The broker epochs of this broker's lives, in their order."""
         self.flush_ms = world.shape.flush_ms
         seed = world.seed * 1000 + node_id
         self.draw = random.Random(f"node {seed}")
@@ -286,11 +286,11 @@ class SimulatedNode:
         self.logs: LogManager | None = None
         self.data: BrokerData | None = None
         self.handled: list[BaseException] = []
-        """Errors that end tasks whose ends the product looks at."""
+        """Errors of tasks that the product itself handles."""
         self.owner: Owner | None = None
         self._format(knows_voters=node_id not in world.shape.spare_ids)
 
-    # --- what everybody asks
+    # --- state
 
     @property
     def is_up(self) -> bool:
@@ -321,8 +321,10 @@ class SimulatedNode:
         return str(self.directory_id)
 
     def directories_with(self, data: bytes, last_offset: int) -> set[str]:
-        """Where this batch would be found after the loss of all that is not durable, or would have been until the disk
-        was lost: what a voter acknowledged before counts, for the leader may hear of it only later."""
+        """Return the directories of the disks, current or replaced, that have this batch durably.
+
+        A replaced disk counts, because the leader may receive an acknowledgement from before its loss later.
+        """
         disks = (*self.lost_disks, self.disk.kept(self.directory))
         return {disk.directory for disk in disks if disk.has(data, last_offset)}
 
@@ -340,14 +342,14 @@ class SimulatedNode:
         self.world.loop.start_as(owner, self._start)
 
     def give_up(self) -> None:
-        """The process could not start."""
+        """Clean up after a process that could not start."""
         if self.owner is not None:
             self.owner.die()
             self.owner = None
         self._release_logs()
 
     def crash(self, *, is_power_loss: bool, garbage: bool = False) -> list[str]:
-        """The process is gone at once; what its disk has kept is decided now."""
+        """Kill the process, and decide what its disk has kept; return a description of each loss."""
         owner, self.owner = self.owner, None
         if owner is None:
             return []
@@ -360,13 +362,13 @@ class SimulatedNode:
         self.world.checks.died(self)
         self.disk.is_full = self.disk.fails_to_flush = False
         self.disk.dies_at_next_write = self.data_disk.dies_at_next_append = None
-        told = self.disk.lose(is_power_loss=is_power_loss, garbage=garbage)
+        losses = self.disk.lose(is_power_loss=is_power_loss, garbage=garbage)
         lost = self.data_disk.lose(garbage=garbage) if is_power_loss and self.world.shape.groups else set()
         self.world.checks.data.died(self.id, lost)
-        return told + [f"{topic}-{index} has lost what was not synced" for topic, index in sorted(lost)]
+        return losses + [f"{topic}-{index} has lost unsynced data" for topic, index in sorted(lost)]
 
     def _release_logs(self) -> None:
-        """As the death of the process would."""
+        """Close the files and unlock the directories, as the end of the process does."""
         self.data = None
         logs, self.logs = self.logs, None
         if logs is not None:
@@ -375,7 +377,7 @@ class SimulatedNode:
                 directory.unlock()
 
     async def stop(self) -> None:
-        """As SIGTERM does: leave the cluster, then close the log."""
+        """Stop as after SIGTERM: leave the cluster, then close the log."""
         owner = self.owner
         try:
             if self.is_broker and self.lifecycle is not None:
@@ -391,7 +393,7 @@ class SimulatedNode:
             self.crash(is_power_loss=False)
 
     def replace_disk(self) -> None:
-        """The process is down, and comes back with an empty disk."""
+        """Replace the disk with an empty one while the process is down."""
         self.lost_disks.append(self.disk.kept(self.directory))
         self.directory_ids.append(directory_of(self.id, len(self.directory_ids)))
         self.disk.replace()
@@ -400,13 +402,13 @@ class SimulatedNode:
         self._format(knows_voters=False)
 
     def act(self, action: Callable[[], object]) -> None:
-        """Do something as a part of this process, if it lives; later, if it is too slow now."""
+        """Run an action in this process if it lives; while it is suspended, run it when it resumes."""
         owner = self.owner
         if owner is None:
             return
         loop = self.world.loop
         if owner.paused_until_s > loop.now_s:
-            # What came for a process that stood still dies with it.
+            # A suspended process that dies never handles what it received meanwhile.
             loop.call_later(
                 owner.paused_until_s - loop.now_s, lambda: self.act(action) if self.owner is owner else None
             )
@@ -417,7 +419,7 @@ class SimulatedNode:
     # --- building
 
     def _format(self, *, knows_voters: bool) -> None:
-        """``knows_voters``: as with ``--initial-controllers``; else the log tells who they are."""
+        """Format the directories: with ``--initial-controllers`` if ``knows_voters``, else the log names the voters."""
         folder = f"{self.disk.folder}/{METADATA_LOG_DIRECTORY}"
         shutil.rmtree(self.disk.folder, ignore_errors=True)
         os.makedirs(folder)
@@ -553,7 +555,7 @@ class SimulatedNode:
         )
 
     def _channel(self) -> Any:
-        """As ``ControllerPart`` and ``BrokerPart`` make it: inside the process when the controller is there."""
+        """Create the channel as ``ControllerPart`` and ``BrokerPart`` do, within the process if it has a controller."""
         if not self.is_broker:
             return self.in_process
         if self.in_process is None or self.controller is None:
@@ -642,16 +644,16 @@ class SimulatedNode:
         except ApiException as error:
             if self.software.metadata_version >= self.world.checks.model.now["features"][METADATA_VERSION]:
                 self.world.checks.fail(f"{self.name} gives up at its start: {error}")
-            self._come_back_newer()
+            self._restart_with_newest_software()
             return
         self.epochs.append(lifecycle.broker_epoch)
         if self.data is not None:
             self.data.start()
         self.world.say(f"{self.name}: serves as broker, epoch {lifecycle.broker_epoch}")
 
-    def _come_back_newer(self) -> None:
-        """The cluster was upgraded beyond what this software can work with, which is refused: an operator sees it."""
-        self.world.say(f"{self.name}: is too old with {self.software.name}, and stops")
+    def _restart_with_newest_software(self) -> None:
+        """Restart with the newest software, as an operator does if the cluster requires newer software."""
+        self.world.say(f"{self.name}: its software {self.software.name} is too old, so it stops")
         self.software = NEWEST
         self.world.loop.call_soon(lambda: self.crash(is_power_loss=False))
 
@@ -659,10 +661,10 @@ class SimulatedNode:
     def is_serving(self) -> bool:
         return self.lifecycle is not None and self.lifecycle.state is BrokerState.RUNNING
 
-    # --- what goes wrong
+    # --- faults
 
     def _failed(self, fault: BaseException) -> None:
-        """The product stops the process."""
+        """Stop the process after a fault that the product reported."""
         self.world.checks.fault(self, fault)
         self.world.say(f"{self.name}: stops: {fault}")
         self.world.loop.call_soon(lambda: self.crash(is_power_loss=False))
@@ -672,16 +674,16 @@ class SimulatedNode:
             self.world.checks.records.committed(self, log, before)
 
     def gives_up(self, fault: BaseException) -> None:
-        """The broker can't go on, and the product stops the process."""
+        """Stop the process of a broker that cannot continue."""
         self._failed(fault)
 
     @property
     def misses_directories(self) -> bool:
-        """Whether a log directory was taken out of use, until the next start."""
+        """Return whether a log directory is disabled until the next start."""
         return self.logs is not None and any(not directory.is_online for directory in self.logs.directories.all)
 
     def _task_failed(self, error: BaseException) -> None:
-        """No code waits for the task: an error of a disk that ends one is not handled by anybody."""
+        """Check the error of a task that no code awaits: a disk error must not end such a task."""
         if any(error is known for known in self.handled):
             return
         if self.errors.met and not isinstance(error, ApiException | NotLeaderException):
@@ -705,10 +707,10 @@ def _authorizer_settings() -> SimpleNamespace:
 
 
 def install_simulated_world(disks: Callable[[str], Disk], data_disks: Callable[[str], DataDisk]) -> Callable[[], None]:
-    """Let drivers open their logs on simulated disks, and channels simulated connections; gives what undoes it."""
+    """Make drivers use simulated disks and channels simulated connections; return a function to undo it."""
     real, client = raft_recovery.MetadataLog, network_channel.NetworkClient  # type: ignore[attr-defined]
     interval, metadata_log.INDEX_INTERVAL_BYTES = metadata_log.INDEX_INTERVAL_BYTES, 150
-    # Segments are small, and are read as large ones are: from an index entry on.
+    # Segments are small, but are read like large ones: from an index entry on.
     chunk, segment._WALK_CHUNK = segment._WALK_CHUNK, 150
 
     def open_log(directory: str, *, segment_bytes: int, segment_ms: int, now_ms: int) -> SimulatedLog:

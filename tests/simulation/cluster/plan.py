@@ -1,7 +1,7 @@
-"""What a run will do, drawn from its seed before it begins: the shape of the cluster, calls and faults by their time.
+"""The plan of a run, drawn from its seed before it begins: the shape of the cluster, calls and faults by their time.
 
-A plan is a list, so that a failing run can be made smaller by leaving out what is not needed for its failure; what
-remains happens at the same time as before.
+A plan is a list, so that a failing run can be shrunk by omitting steps that its failure does not need. The remaining
+steps keep their times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Plan", "Step", "draw_plan"]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``is_fault`` tells the world's own doing from what clients ask for."""
+    """One event of a plan: a fault of the environment if ``is_fault``, else a call of a client or an operator."""
 
     at_ms: int
     kind: str
@@ -43,7 +43,7 @@ class Plan:
     steps: tuple[Step, ...]
     faults_end_ms: int
     standstill: Standstill | None = None
-    """What follows when all is healed."""
+    """The standstill that follows after all faults have ended."""
 
 
 SHAPES = (
@@ -93,7 +93,7 @@ def _shape(draw: random.Random) -> ClusterShape:
     return ClusterShape(
         controller_ids=controllers,
         broker_ids=brokers,
-        is_static=draw.random() < 0.2 or version < MetadataVersion.IBP_3_9_IV0,  # Older ones keep no voters.
+        is_static=draw.random() < 0.2 or version < MetadataVersion.IBP_3_9_IV0,  # Older logs cannot contain voters.
         metadata_version=int(version),
         segment_bytes=draw.choice((600, 2000, 1 << 20)),
         retention_bytes=draw.choice((1000, 4000, 1 << 20)),
@@ -109,11 +109,11 @@ def _shape(draw: random.Random) -> ClusterShape:
     )
 
 
-# --- what operators do: seeds of their own, so that the other plans stay as they were
+# --- operations, groups and disk faults: separate random streams, so that the rest of each plan does not change
 
 
 def _with_operators(draw: random.Random, shape: ClusterShape) -> ClusterShape:
-    """In some runs the quorum changes, in some the software is not the same everywhere."""
+    """Let the quorum change in some runs, and let nodes run different software in others."""
     if draw.random() < 0.35 and not shape.is_static:
         spares = draw.choice(((), (7,), (7,), (7, 8)))
         return replace(
@@ -132,7 +132,7 @@ def _with_operators(draw: random.Random, shape: ClusterShape) -> ClusterShape:
 
 
 def _with_groups(draw: random.Random, shape: ClusterShape) -> ClusterShape:
-    """In some runs there are consumer groups."""
+    """Add consumer groups in some runs."""
     if draw.random() > 0.25:
         return shape
     if shape.broker_ids == (11, 12) and draw.random() < 0.8:
@@ -161,7 +161,7 @@ def _steps_of_brokers(draw: random.Random, shape: ClusterShape, faults_end_ms: i
 
 
 def _with_rot(draw: random.Random, shape: ClusterShape) -> ClusterShape:
-    """In some runs the disks of metadata logs rot."""
+    """Let the disks of metadata logs become corrupt in some runs."""
     return replace(shape, rots=draw.random() < 0.25)
 
 
@@ -179,9 +179,11 @@ def _steps_of_rot(draw: random.Random, shape: ClusterShape, faults_end_ms: int) 
 
 
 def _with_bad_disks(draw: random.Random, shape: ClusterShape) -> ClusterShape:
-    """In half of the runs with data on several brokers partition logs rot, if the controller knows of directories.
+    """Let partition logs become corrupt in some runs, and reads and writes fail in others.
 
-    In a quarter of all runs reads and writes fail; in half of those brokers have two log directories.
+    Partition logs become corrupt in half of the runs with data on several brokers, if the metadata.version supports
+    directory assignments. Reads and writes fail in a quarter of all runs; in half of those brokers have two log
+    directories.
     """
     knows_directories = MetadataVersion(shape.metadata_version).is_directory_assignment_supported
     rots_data = draw.random() < 0.5 and shape.replicates and knows_directories
@@ -263,7 +265,7 @@ def _steps_of_operators(draw: random.Random, shape: ClusterShape, faults_end_ms:
     return steps
 
 
-# --- what clients ask for
+# --- calls of clients
 
 USERS = ("User:alice", "User:bob", "User:*")
 NAMES = ("orders", "orders-eu", "bills", "*")
@@ -279,7 +281,7 @@ def _call(draw: random.Random, shape: ClusterShape, number: int, at_ms: int) -> 
 
 
 def _binding(draw: random.Random) -> tuple[Any, ...]:
-    """As the model keeps a rule."""
+    """Draw an ACL in the form in which the model keeps it."""
     is_prefix = draw.random() < 0.3
     resource_type = draw.choice((2, 2, 2, 3))
     name = draw.choice(PREFIXES if is_prefix else NAMES)
@@ -298,7 +300,7 @@ def _binding(draw: random.Random) -> tuple[Any, ...]:
 
 def _create_acls(draw: random.Random, shape: ClusterShape, number: int) -> tuple[Any, ...]:
     if draw.random() < 0.15:
-        # A right on the cluster, so that somebody else than a super user may change things.
+        # A right on the cluster, so that not only super users may make changes.
         return (
             _principal(draw),
             ((1, "kafka-cluster", 3, "User:alice", "*", 7, 3), (4, "kafka-cluster", 3, "User:alice", "*", 7, 3)),
@@ -362,7 +364,7 @@ _CALLS: dict[str, tuple[int, Any]] = {
 }
 
 
-# --- what goes wrong
+# --- faults
 
 
 def _fault(draw: random.Random, shape: ClusterShape, at_ms: int) -> Step:
@@ -402,6 +404,6 @@ def _leave_behind(draw: random.Random, shape: ClusterShape, at_ms: int) -> Step:
 
 
 def _cut(draw: random.Random, nodes: list[int]) -> tuple[tuple[int, ...], str]:
-    """Some nodes, and which way they are cut off: both, only from them, only to them."""
+    """Draw some nodes, and the direction in which they are cut off: both, only from them, or only to them."""
     count = draw.randrange(1, max(2, len(nodes)))
     return tuple(sorted(draw.sample(nodes, count))), draw.choice(("both", "both", "from", "to"))

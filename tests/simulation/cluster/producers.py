@@ -1,7 +1,7 @@
-"""Clients that write records to all replicas, and clients that read them.
+"""Clients that write records with ``acks=all``, and clients that read them.
 
-A producer sends one batch at a time to a partition and tries it again until it knows what became of it; with
-idempotence it never gives one up for another, so that its numbers stand in the log once and in order.
+A producer sends one batch at a time to a partition and retries it until it knows the outcome. An idempotent producer
+never abandons a batch for another one, so its numbers are in the log once and in order.
 """
 
 from __future__ import annotations
@@ -42,12 +42,15 @@ REFUSED = frozenset(
         ErrorCode.INVALID_TIMESTAMP,
     }
 )
-"""The partition has forgotten the producer: it was lost with its disks, or its sequence was. Or the leader's clock is
-more than ``message.timestamp.after.max.ms`` behind the producer's; Kafka's producers do not try again then either."""
+"""Errors after which a producer starts again with a new id.
+
+The partition has lost the producer's state or sequence with its disks, or the leader's clock is more than
+``message.timestamp.after.max.ms`` behind the producer's. Kafka's producers do not retry after these errors either.
+"""
 
 
-class _NotThere(Exception):
-    """Nobody leads the partition, as far as some broker knows."""
+class _Unavailable(Exception):
+    """The partition has no leader, as far as some broker knows, or its leader cannot serve the request now."""
 
 
 class _Client:
@@ -58,11 +61,11 @@ class _Client:
         self._draw = random.Random(f"{name} {world.seed}")
 
     def _leader(self, index: int) -> tuple[int, int, Any]:
-        """The broker, its leader epoch and the topic's id, as some broker that lives knows them; it may be wrong."""
+        """Return the leader, its epoch and the topic id as some live broker knows them, possibly outdated."""
         brokers = self._brokers()
         topic = self._draw.choice(brokers).loader.image.topics.by_name.get(DATA_TOPIC) if brokers else None
         if topic is None or topic.partitions[index].leader < 0:
-            raise _NotThere
+            raise _Unavailable
         return topic.partitions[index].leader, topic.partitions[index].leader_epoch, topic.id
 
     async def _pause(self) -> None:
@@ -73,12 +76,12 @@ class _Client:
         return PAUSE_S
 
     def _brokers(self) -> list[SimulatedNode]:
-        """Those that may be asked."""
+        """Return the brokers that this client may contact."""
         return [node for node in self.world.nodes.values() if node.is_broker and node.is_up]
 
 
 class Producer(_Client):
-    """``is_settled``: it waits for nothing any more."""
+    """Writes to random partitions until all faults have ended; ``is_settled`` when it waits for no answer."""
 
     def __init__(self, world: World, number: int, *, is_idempotent: bool) -> None:
         super().__init__(world, f"producer-{number}")
@@ -102,7 +105,7 @@ class Producer(_Client):
         if not brokers:
             return False
         try:
-            answer = await self._process.ask(
+            answer = await self._process.request(
                 self._draw.choice(brokers), init_producer_id.InitProducerIdRequest(transactional_id=None)
             )
         except ClientError:
@@ -115,11 +118,11 @@ class Producer(_Client):
         return True
 
     async def _write(self, index: int) -> None:
-        """One batch, until it is there, or refused for good; what nobody knows of is sent again as it was."""
+        """Send one batch until it is acknowledged or permanently refused; retries are identical."""
         name = PartitionName(DATA_TOPIC, index)
         count = self._draw.randrange(1, BATCH_MAX)
         mark = ":" if self._is_idempotent else "#"
-        values = [f"{self.name}.{self._life}{mark}{self._next + each}".encode() for each in range(count)]
+        values = [f"{self.name}.{self._life}{mark}{self._next + position}".encode() for position in range(count)]
         self._next += count
         batch = self._batch(index, values)
         while True:
@@ -127,10 +130,10 @@ class Producer(_Client):
             try:
                 leader, _, topic_id = self._leader(index)
                 code, offset = await self._send(leader, topic_id, index, batch)
-            except (ClientError, _NotThere):
+            except (ClientError, _Unavailable):
                 code, offset = ErrorCode.REQUEST_TIMED_OUT, -1
             if code is ErrorCode.NONE:
-                records = [Acknowledged(offset + each, value) for each, value in enumerate(values)]
+                records = [Acknowledged(offset + position, value) for position, value in enumerate(values)]
                 self.world.checks.records.acknowledged(name, records, losses)
                 self._sequences[index] = self._sequences.get(index, 0) + count
                 return
@@ -147,23 +150,23 @@ class Producer(_Client):
             builder = RecordBatchBuilder(
                 producer_id=self._producer_id, producer_epoch=0, base_sequence=self._sequences.get(index, 0)
             )
-        for each, value in enumerate(values):
-            builder.append(each, int(self.world.loop.now_s * 1000) + 1_700_000_000_000, None, value)
+        for position, value in enumerate(values):
+            builder.append(position, int(self.world.loop.now_s * 1000) + 1_700_000_000_000, None, value)
         return bytes(builder.build())
 
     async def _send(self, leader: int, topic_id: Any, index: int, batch: bytes) -> tuple[ErrorCode, int]:
         data = produce.PartitionProduceData(index=index, records=batch)
         topic = produce.TopicProduceData(name=DATA_TOPIC, topic_id=topic_id, partition_data=[data])
         request = produce.ProduceRequest(acks=-1, timeout_ms=TIMEOUT_MS, topic_data=[topic])
-        answer = (await self._process.ask(leader, request)).responses[0].partition_responses[0]
+        answer = (await self._process.request(leader, request)).responses[0].partition_responses[0]
         code = ErrorCode(answer.error_code)
         if code is ErrorCode.DUPLICATE_SEQUENCE_NUMBER or (code is ErrorCode.NONE and answer.base_offset < 0):
-            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1  # It is there, and where is forgotten.
+            return ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, -1  # The batch is in the log, but its offset is lost.
         return code, answer.base_offset
 
 
 class Reader(_Client):
-    """Follows one partition from its beginning, and begins anew where its place is gone."""
+    """Reads one partition from its beginning, and starts again if its position was lost."""
 
     def __init__(self, world: World, index: int) -> None:
         super().__init__(world, f"reader-{index}")
@@ -171,19 +174,19 @@ class Reader(_Client):
         self._position = 0
         self._losses = 0
         self._epoch = -1
-        """The newest leader epoch that a broker has told of."""
+        """The newest leader epoch that a broker has reported."""
         self.is_settled = True
-        """Whether it has read all that is committed since it began anew."""
+        """Whether it has read all committed records since its last restart."""
 
-    def begin_anew(self) -> None:
-        """Read all again: what has rotted below its place is found, and must be replaced."""
+    def read_again(self) -> None:
+        """Read the partition again from its beginning, so that corrupt records below the position are found."""
         self._position, self.is_settled = 0, False
 
     async def run(self) -> None:
         while True:
             try:
                 await self._read()
-            except (ClientError, _NotThere):
+            except (ClientError, _Unavailable):
                 await self._pause()
             if self.world.is_healed:
                 await self._pause()
@@ -195,36 +198,36 @@ class Reader(_Client):
             self._losses, self._position = losses, 0
         leader, epoch, topic_id = self._leader(name.partition)
         if epoch < self._epoch:
-            raise _NotThere  # As a client does (KIP-320): a broker that stood still tells of a leader of before.
+            raise _Unavailable  # As in a client (KIP-320): a broker that was suspended reports an earlier leader.
         self._epoch = epoch
         part = fetch.FetchPartition(partition=name.partition, fetch_offset=self._position, partition_max_bytes=1 << 20)
-        part.current_leader_epoch = epoch  # A follower that is behind would take our offset for one out of range.
+        part.current_leader_epoch = epoch  # Otherwise a lagging follower would report our offset as out of range.
         topic = fetch.FetchTopic(topic_id=topic_id, partitions=[part])
         request = fetch.FetchRequest(max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=1 << 20, topics=[topic])
         request.session_epoch = -1
         node, position = self.world.nodes[leader], self._position
         life = node.lives
-        response = await self._process.ask(leader, request)
+        response = await self._process.request(leader, request)
         if self._position != position:
-            return  # It has begun anew meanwhile.
+            return  # The reader was reset meanwhile.
         if response.error_code:
-            self.world.checks.fail(f"{self.name} is told {ErrorCode(response.error_code).name}")
+            self.world.checks.fail(f"{self.name} receives the error {ErrorCode(response.error_code).name}")
         answer = response.responses[0].partitions[0]
         if answer.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if losses == checks.losses(name) and self._position <= checks.committed_end(name):
-                self.world.checks.fail(f"{self.name} has read up to {self._position}, which is out of range now")
+                self.world.checks.fail(f"{self.name} has read up to {self._position}, which is now out of range")
             self._position = 0
         if answer.error_code:
-            raise _NotThere
+            raise _Unavailable
         has_rotted = not self._take(bytes(answer.records or b""), losses)
         self.is_settled = self.is_settled or self._position >= checks.committed_end(name)
         if has_rotted:
             if not self.world.checks.data_rot.may_be_served(node, self._partition, life):
-                self.world.checks.fail(f"{self.name} is given a rotten batch by {node.name}")
-            raise _NotThere
+                self.world.checks.fail(f"{self.name} receives a corrupt batch from {node.name}")
+            raise _Unavailable
 
     def _take(self, data: bytes, losses: int) -> bool:
-        """Take the records before the first batch that has rotted; False if there is one."""
+        """Take the records before the first corrupt batch; return False if one exists."""
         checks, records = self.world.checks.records, []
         batches, is_sound_to_the_end = _sound_batches(data)
         for batch in batches:
@@ -232,7 +235,7 @@ class Reader(_Client):
                 if record.offset < self._position:
                     continue
                 if record.offset != self._position:
-                    self.world.checks.fail(f"{self.name} is given {record.offset} where {self._position} follows")
+                    self.world.checks.fail(f"{self.name} receives {record.offset} instead of {self._position}")
                 self._position = record.offset + 1
                 records.append(Acknowledged(record.offset, bytes(record.value or b"")))
         checks.read(self._partition, records, losses)
@@ -240,7 +243,7 @@ class Reader(_Client):
 
 
 def _sound_batches(data: bytes) -> tuple[list[BatchView], bool]:
-    """Those before the first that has rotted, and whether these are all."""
+    """Return the batches before the first corrupt one, and whether these are all."""
     sound: list[BatchView] = []
     try:
         for batch in iter_batches(data):
@@ -253,7 +256,7 @@ def _sound_batches(data: bytes) -> tuple[list[BatchView], bool]:
 
 
 def start_producers(world: World) -> list[Producer | Reader]:
-    """To be called in nobody's context."""
+    """Start the producers and readers. Call this outside the context of any node."""
     shape = world.shape
     producers = [Producer(world, number, is_idempotent=idem) for number, idem in enumerate(shape.producers)]
     clients: list[Producer | Reader] = [
@@ -267,7 +270,7 @@ def start_producers(world: World) -> list[Producer | Reader]:
 
 
 def _ended(world: World, client: _Client, task: asyncio.Task[None]) -> None:
-    """Clients go on to the end of the run: one that has an error of its own would be taken for one that waits."""
+    """Report a client that ended with an error: it would otherwise look like one that waits until the run's end."""
     error = None if task.cancelled() else task.exception()
     if error is not None and world.violation is None:
         world.checks.fail(f"{client.name} ends with {type(error).__name__}: {error}")
@@ -276,6 +279,6 @@ def _ended(world: World, client: _Client, task: asyncio.Task[None]) -> None:
 def unsettled_producers(clients: list[Producer | Reader]) -> str | None:
     for client in clients:
         if not client.is_settled:
-            what = "it has written" if isinstance(client, Producer) else "is committed"
-            return f"{client.name} still waits for what {what}"
+            what = "the acknowledgement of its batch" if isinstance(client, Producer) else "committed records"
+            return f"{client.name} still waits for {what}"
     return None

@@ -1,7 +1,7 @@
-"""What an operator does to the quorum while it runs: voters come and go, a disk is replaced, a controller moves.
+"""Operations on a running quorum: adding and removing voters, replacing a disk, moving a controller to another port.
 
-An operator knows that more than the faults of the world would be an end for good: nobody is taken away, and no disk or
-address changed, unless a majority of what is left is whole afterwards. All else may happen at any moment.
+An operator must not destroy the quorum: a voter is removed, or a disk or an address changed, only if a majority of the
+remaining voters is whole afterwards. All other faults may occur at any moment.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ LISTENER = "CONTROLLER"
 ADD_TIMEOUT_MS = 2000
 
 
-# --- what may be done
+# --- permitted operations
 
 
 def _is_whole(world: World, voter: tuple[int, str]) -> bool:
-    """Whether others find this voter where the quorum thinks that it is, with the disk that it voted with, to vote."""
+    """Return whether this voter can vote: it has the address that the quorum knows, and the disk that it voted with."""
     node = world.nodes[voter[0]]
     if world.checks.rot.may_recover(node):
         return False
@@ -50,51 +50,57 @@ def _can_elect(world: World, voters: Voters, without: int | None = None) -> bool
 
 
 def may_lose(world: World, node: SimulatedNode) -> bool:
-    """Whether this controller's disk or address may go: all know the same voters, and the others are enough."""
+    """Return whether this controller may lose its disk or address.
+
+    All controllers must have the same voters, and the other voters must suffice for a majority.
+    """
     committed = world.checks.voters.committed.newest
-    if not all(each.is_up for each in world.controllers):
+    if not all(controller.is_up for controller in world.controllers):
         return False
-    if any(each.voters.newest != committed for each in world.controllers):
+    if any(controller.voters.newest != committed for controller in world.controllers):
         return False
-    if any(each.driver.node.is_recovering for each in world.controllers):
+    if any(controller.driver.node.is_recovering for controller in world.controllers):
         return False
     return not world.quorum_calls and _can_elect(world, committed, without=node.id)
 
 
 def unsettled_quorum(world: World) -> str | None:
-    """At the end every voter is known by the address that it has. A leader tells its own itself, as Kafka's do."""
+    """Return a voter whose address in the quorum is outdated at the end, except a leader.
+
+    A leader distributes its own address itself, as in Kafka.
+    """
     for voter in world.checks.voters.committed.newest:
         node = world.nodes[voter[0]]
         if not node.is_leader and voter[1] == node.directory and world.checks.voters.ports.get(node.id) != node.port:
-            return f"{node.name} has moved, and the quorum does not know where"
+            return f"{node.name} has moved, but the quorum does not know its new address"
     return None
 
 
-# --- what is asked of the active controller
+# --- requests to the active controller
 
 
-def _ask_leader(world: World, make: Callable[[SimulatedNode], Message | None], *, is_eager: bool = False) -> None:
-    """``is_eager``: not the leader of now, but the next one, as soon as there is one."""
+def _request_leader(world: World, make: Callable[[SimulatedNode], Message | None], *, is_eager: bool = False) -> None:
+    """Send a request to the leader, or with ``is_eager`` to the next leader immediately after its election."""
 
-    def ask(leader: SimulatedNode) -> None:
-        leader.act(lambda: world.loop.create_task(_ask(world, leader, make)))
+    def request(leader: SimulatedNode) -> None:
+        leader.act(lambda: world.loop.create_task(_request(world, leader, make)))
 
     leader = next((node for node in world.controllers if node.is_leader), None)
     if is_eager:
-        world.at_next_leader.append(ask)
+        world.at_next_leader.append(request)
     elif leader is not None:
-        ask(leader)
+        request(leader)
 
 
-async def _ask(world: World, leader: SimulatedNode, make: Callable[[SimulatedNode], Message | None]) -> None:
-    """Decided only now: the node may have stood still since."""
+async def _request(world: World, leader: SimulatedNode, make: Callable[[SimulatedNode], Message | None]) -> None:
+    """Create the request and send it. It is created only now, because the node may have been suspended until now."""
     request = make(leader)
     if request is None:
         return
     name = type(request).__name__
     number = world.checks.begun(leader, name)
     world.quorum_calls.add(number)
-    text, begun = "is not answered", world.checks.end_offset
+    text, begun = "unanswered", world.checks.end_offset
     try:
         response: Any = await _answer(leader, request)
         text = f"{response.error_code} {getattr(response, 'error_message', None) or ''}"
@@ -110,13 +116,13 @@ async def _ask(world: World, leader: SimulatedNode, make: Callable[[SimulatedNod
 
 
 async def _answer(leader: SimulatedNode, request: Message) -> Message:
-    """Changes of the voters are the replica's to answer; the rest is the controller's."""
+    """Let the replica answer changes of the voters, and the controller all other requests."""
     key = ApiKey(request.API_KEY)
     version = API_TABLE[key].highest
     if isinstance(request, AddRaftVoterRequest | RemoveRaftVoterRequest):
         return await leader.driver.handle_request(request, version)
     if leader.in_process is None:
-        raise NotLeaderException("no controller")
+        raise NotLeaderException("the controller is not running")
     context = RequestContext(
         api_key=key, api_version=version, principal=parse_principal("User:admin"), client_host="192.0.2.7"
     )
@@ -135,11 +141,11 @@ def _add(world: World, node_id: int, is_eager: bool) -> None:
             listeners=[Listener(name=LISTENER, host=node.endpoint.host, port=node.endpoint.port)],
         )
 
-    _ask_leader(world, make, is_eager=is_eager)
+    _request_leader(world, make, is_eager=is_eager)
 
 
 def _remove(world: World, node_id: int, is_stale: bool, is_eager: bool) -> None:
-    """``is_stale``: by the directory that the node has lost."""
+    """Request the removal of a voter; ``is_stale`` names the directory that the node has lost."""
     node = world.nodes[node_id]
 
     def make(leader: SimulatedNode) -> Message | None:
@@ -149,13 +155,13 @@ def _remove(world: World, node_id: int, is_stale: bool, is_eager: bool) -> None:
             return None
         return RemoveRaftVoterRequest(cluster_id=CLUSTER_ID, voter_id=node.id, voter_directory_id=directory_id)
 
-    _ask_leader(world, make, is_eager=is_eager)
+    _request_leader(world, make, is_eager=is_eager)
 
 
 def _upgrade_quorum(world: World) -> None:
-    """From voters in the settings to voters in the log."""
+    """Upgrade from statically configured voters to voters in the log."""
     update = FeatureUpdateKey(feature=KRAFT_VERSION, max_version_level=1, upgrade_type=1)
-    _ask_leader(world, lambda leader: UpdateFeaturesRequest(timeout_ms=5000, feature_updates=[update]))
+    _request_leader(world, lambda leader: UpdateFeaturesRequest(timeout_ms=5000, feature_updates=[update]))
 
 
 QUORUM_CALLS: dict[str, Callable[..., None]] = {

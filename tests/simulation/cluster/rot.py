@@ -1,11 +1,11 @@
-"""Bit rot in what a disk held for good: metadata logs, snapshots and quorum-state, below what was flushed.
+"""Bit rot in durable files: flushed parts of metadata logs, snapshots and quorum-state.
 
-At most one controller is rotten at a time, and only while the others are enough to elect a leader: all that is
-committed survives on them. A node that is alone has to refuse its log; its operator then restores a backup.
+At most one controller has a corrupt disk at a time, and only while the others suffice to elect a leader: all committed
+records survive on them. A single voter must refuse its corrupt log; its operator then restores a backup.
 
-What must hold is judged by the bytes on the disks, not by what the product says about itself: a voter votes only when
-its disk has every committed batch that it had durably before the rot, and a voter whose quorum-state is lost neither
-votes twice in an epoch nor acknowledges in an epoch before the last one that it spoke for.
+The checks read the bytes on the disks and do not rely on the product's own reports. A voter votes only when its disk
+has every committed batch that it had durably before the corruption. A voter that lost its quorum-state neither votes
+twice in an epoch nor acknowledges in an epoch before the last one in which it voted.
 """
 
 from __future__ import annotations
@@ -30,21 +30,24 @@ __all__ = ["KINDS", "RotWatch", "rot"]
 KINDS = ("bit", "sector", "segment", "snapshot", "quorum-state")
 SECTOR = 512
 _EPOCH = range(12, 16)
-"""The bytes of a batch that no checksum covers."""
+"""The bytes of a batch that the checksum does not cover."""
 
 
 class RotWatch:
-    """What each rotten disk owes: the promises that its voter gave before the rot."""
+    """Checks that the voter of a corrupt disk keeps the promises that it gave before the corruption."""
 
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
         self._owed: dict[str, list[Kept]] = {}
-        """What each disk held durably before it rotted. A batch of another leader at the same offset is not owed."""
+        """The durable content of each disk before it was corrupted.
+
+        A batch of another leader at the same offset is not expected.
+        """
         self._forgot: set[str] = set()
         self._backups: dict[str, dict[str, bytes]] = {}
 
     def first_sound_offset(self, node: SimulatedNode) -> int:
-        """What lies before the newest snapshot is not verified at a start, and may have rotted."""
+        """Return where valid batches begin: a start does not verify those before the newest snapshot."""
         log = node.driver.log
         latest = log.latest_snapshot_id
         return log.start_offset if latest is None or node.directory not in self._backups else latest.offset
@@ -53,7 +56,7 @@ class RotWatch:
         return node.directory in self._forgot
 
     def may_recover(self, node: SimulatedNode) -> bool:
-        """Whether this voter waits, or will wait when it starts, for a leader that gives it what it has lost."""
+        """Return whether this voter waits for a leader to copy its lost records from, or will do so once started."""
         if node.is_up:
             return node.driver.node.is_recovering
         return node.directory in self._forgot or node.directory in self._owed
@@ -68,48 +71,51 @@ class RotWatch:
             node.lost_disks.append(held)
 
     def refused(self, node: SimulatedNode, error: BaseException) -> None:
-        """A node says that it is alone with a damaged log: an operator brings back what it had."""
+        """Restore a backup, as an operator does if a single voter refuses its damaged log."""
         backup = self._backups.get(node.directory)
         if backup is None:
-            self._checks.fail(f"{node.name} refuses a log in which nothing has rotted: {error}")
+            self._checks.fail(f"{node.name} refuses a log that is not corrupt: {error}")
             return
         exists = all(os.path.exists(path) for path in backup)
         if exists and not any(os.path.basename(path) in str(error) for path in backup):
-            self._checks.fail(f"{node.name} refuses its log and does not name the rotten file: {error}")
+            self._checks.fail(f"{node.name} refuses its log without naming the corrupt file: {error}")
         for path, data in backup.items():
             with open(path, "wb") as file:
                 file.write(data)
             node.disk.durable[path] = data
-        node.disk.rotten_snapshots.clear()
+        node.disk.corrupt_snapshots.clear()
         self._owed.pop(node.directory, None)
         self._checks.counts["logs refused"] += 1
 
     def votes(self, node: SimulatedNode) -> None:
-        """Also a pre-vote: it may decide whether another stands."""
+        """Check a vote or a pre-vote, which may decide whether another voter becomes a candidate."""
         missing = self._missing(node)
         if missing is not None:
-            self._checks.fail(f"{node.name} votes, and has lost {missing}, which it had acknowledged")
+            self._checks.fail(f"{node.name} votes, but has lost {missing}, which it had acknowledged")
         self._owed.pop(node.directory, None)
 
     def acknowledges(self, node: SimulatedNode, epoch: int) -> None:
-        """A Fetch with the id of its sender is one. Epoch 0 has no leader: there it only asks who leads."""
+        """Check a Fetch with the id of its sender, which acknowledges records.
+
+        In epoch 0, which has no leader, it only requests the id of the leader.
+        """
         claimed = self._checks.claimed.get(node.directory, 0)
         if self.has_forgotten(node) and 0 < epoch < claimed:
-            self._checks.fail(f"{node.name} acknowledges in epoch {epoch}, and voted in epoch {claimed}")
+            self._checks.fail(f"{node.name} acknowledges in epoch {epoch}, but voted in epoch {claimed}")
 
     def recovered(self, node: SimulatedNode) -> None:
-        """Without other voters there is nobody to take the records from."""
+        """Check that a single voter, which cannot copy lost records, does not start without them."""
         if node.driver.node.is_only_voter and self._missing(node) is not None:
-            self._checks.fail(f"{node.name} is alone and starts without {self._missing(node)}")
+            self._checks.fail(f"{node.name} is the only voter and starts without {self._missing(node)}")
 
     def unsettled(self) -> str | None:
         for node in self._checks.world.controllers:
             if node.is_up and node.driver.node.is_recovering:
-                return f"{node.name} has not got back what it lost"
+                return f"{node.name} has not recovered its lost records"
         return None
 
     def _missing(self, node: SimulatedNode) -> int | None:
-        """The first committed batch that this disk had before the rot and has not now."""
+        """Return the first committed batch that this disk had before the corruption and lacks now."""
         owed = self._owed.get(node.directory)
         if owed is None:
             return None
@@ -122,7 +128,7 @@ class RotWatch:
 
 
 def rot(world: World, node_id: int, what: str, spot: float) -> bool:
-    """Let something on the disk of this node rot, whose process is down for that; says whether anything did."""
+    """Stop a node and corrupt a file on its disk; return whether the node was stopped."""
     node = world.nodes[node_id]
     if not node.is_up or not _may_rot(world, node, what):
         return False
@@ -142,18 +148,18 @@ def _may_rot(world: World, node: SimulatedNode, what: str) -> bool:
     if not node.is_controller:
         return what != QUORUM_STATE
     if node.driver.node.is_only_voter:
-        return what not in (QUORUM_STATE, "snapshot") and _knows_that_it_is_alone(node)
+        return what not in (QUORUM_STATE, "snapshot") and _knows_that_it_is_only_voter(node)
     return may_lose(world, node)
 
 
-def _knows_that_it_is_alone(node: SimulatedNode) -> bool:
-    """Whether it would know without its log. Else it waits for voters that have been removed."""
+def _knows_that_it_is_only_voter(node: SimulatedNode) -> bool:
+    """Return whether the node knows this without its log; otherwise it would wait for removed voters."""
     latest = node.driver.log.latest_snapshot_id
     return len(node.voters.at(-1 if latest is None else latest.offset - 1)) == 1
 
 
 def rot_disk(disk: Disk, what: str, spot: float) -> dict[str, bytes]:
-    """Spoil one file; gives its bytes from before by its path, or nothing when there is no such file."""
+    """Corrupt one file; return its path and earlier bytes, or an empty dict if the file does not exist."""
     if what == QUORUM_STATE:
         return _rot_quorum_state(f"{disk.folder}/{METADATA_LOG_DIRECTORY}/{QUORUM_STATE}", spot)
     if what == "snapshot":
@@ -179,7 +185,7 @@ def rot_disk(disk: Disk, what: str, spot: float) -> dict[str, bytes]:
 
 
 def _flushed_batches(disk: Disk) -> list[tuple[str, int, int]]:
-    """(path, position, size) of each batch that the recovery point on the platter covers."""
+    """Return (path, position, size) of each batch below the recovery point on the disk."""
     end = RecoveryPoint(disk.log_folder, boot="").offset or 0
     found = []
     for name in sorted(name for name in os.listdir(disk.log_folder) if name.endswith(".log")):
@@ -212,7 +218,7 @@ def _rot_snapshot(disk: Disk, spot: float) -> dict[str, bytes]:
     os.chmod(path, 0o600)
     with open(path, "wb") as file:
         file.write(data)
-    disk.rotten_snapshots[names[-1]] = bytes(data)
+    disk.corrupt_snapshots[names[-1]] = bytes(data)
     return {path: before}
 
 

@@ -1,4 +1,4 @@
-"""Makes a failing plan smaller: leaves out steps as long as the same check still fails, always in the same order."""
+"""Shrinks a failing plan: omits steps as long as the same check still fails, always in the same order."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ RUNS_MAX = 250
 
 
 def signature(violation: str | None) -> str | None:
-    """The violation without its numbers and names: what must stay the same for it to be the same failure."""
+    """Return the violation without its numbers and names: equal for runs with the same failure."""
     if violation is None:
         return None
     return re.sub(r"[\d\[({'].*", "", re.sub(r"\bn\d+\b", "N", violation)).strip()
 
 
-def shrink(plan: Plan, failed: Outcome, tell: Callable[[str], None] = lambda line: None) -> tuple[Plan, Outcome]:
-    """The smallest plan that was found within so many runs, and its outcome. Faults are left out first."""
+def shrink(plan: Plan, failed: Outcome, report: Callable[[str], None] = lambda line: None) -> tuple[Plan, Outcome]:
+    """Return the smallest plan found within ``RUNS_MAX`` runs, and its outcome. Faults are omitted first."""
     wanted = signature(failed.violation)
     runs = 0
     best, outcome = plan, failed
@@ -44,16 +44,16 @@ def shrink(plan: Plan, failed: Outcome, tell: Callable[[str], None] = lambda lin
         while size:
             at = 0
             while at < len(best.steps):
-                left_out = {
+                omitted = {
                     index
                     for index in range(at, min(at + size, len(best.steps)))
                     if best.steps[index].is_fault or not only_faults
                 }
-                kept = tuple(step for index, step in enumerate(best.steps) if index not in left_out)
-                if not left_out or not still_fails(kept, best.faults_end_ms):
+                kept = tuple(step for index, step in enumerate(best.steps) if index not in omitted)
+                if not omitted or not still_fails(kept, best.faults_end_ms):
                     at += size
             size //= 2
-        tell(f"{len(best.steps)} of {len(plan.steps)} steps are needed, after {runs} runs")
+        report(f"{len(best.steps)} of {len(plan.steps)} steps are needed, after {runs} runs")
     if best.steps and best.steps[-1].at_ms + 1 < best.faults_end_ms:
         still_fails(best.steps, best.steps[-1].at_ms + 1)
     return best, outcome

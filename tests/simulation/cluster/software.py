@@ -1,7 +1,7 @@
-"""What nodes run: the newest software, or one that knows less; a cluster may mix them, and a node come back as another.
+"""The software versions of nodes. A cluster may mix them, and a node may restart with another one.
 
-There is one program; an older one is it with fewer versions on the wire and a lower range of features, as its peers see
-it. The versions are those of Kafka's releases.
+All nodes run the same program. An older version is this program with fewer protocol versions and a lower range of
+features. The versions are those of Kafka's releases.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ NOT_SERVED = -1
 class Software:
     name: str
     metadata_version: int
-    """The newest that it can work with."""
+    """The newest metadata.version that it supports."""
     versions: Mapping[ApiKey, int] = field(default_factory=dict)
-    """The newest version of a request where that is older than ours; ``NOT_SERVED`` where there is none."""
+    """The newest supported version of each request for which it is older than ours, or ``NOT_SERVED``."""
 
     @property
     def kraft_version(self) -> int:
@@ -40,7 +40,7 @@ class Software:
         }
 
     def version_with(self, peer: Software, key: ApiKey, newest: int) -> int:
-        """The version that both know; below 0 when one of them does not know the request at all."""
+        """Return the newest version that both support; below 0 if one of them does not support the request."""
         return min(newest, self.versions.get(key, newest), peer.versions.get(key, newest))
 
 

@@ -1,11 +1,11 @@
-"""A process that stands still while its connections stay open, and a node whose packets vanish.
+"""A process that is suspended while its connections stay open, and a node whose packets are lost.
 
-``SIGSTOP``, a paused virtual machine, or a firewall that drops: no other process sees a reset. What is sent to the
-node is accepted and stays without an answer until it goes on, and then it reads all of that at once.
+The cause may be ``SIGSTOP``, a paused virtual machine, or a firewall that drops packets: no other process receives a
+reset. Messages to the node are accepted but not answered until it resumes; then it reads all of them immediately.
 
-It happens to a cluster that is healed and has come to rest, so that whatever goes wrong is the standstill's doing:
-no broker but the one that stood still is fenced, producers wait no longer than its session and a second, and what was
-acknowledged before and meanwhile is there (the other checks go on).
+A standstill begins in a healthy cluster without other faults, so that it causes every violation that follows. Only the
+suspended broker may be fenced, producers wait no longer than its session and a second, and all records acknowledged
+before and meanwhile exist (the other checks continue).
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 __all__ = ["Standstill", "draw_standstill", "stand_still"]
 
 STALL_MS = 1000
-"""So much longer than the session of a broker a producer may wait."""
+"""The time that a producer may wait in addition to the session of a broker."""
 WARM_UP_MS = 1000
 AFTERWARDS_MS = 4000
-"""So long it is watched what the return of the node does."""
+"""The time during which the effects of the node's return are checked."""
 STEP_MS = 100
 CLIENT_TIMEOUT_S = 0.3
 PAUSE_S = 0.1
 STEPS_IN_A_SECOND = 3000
-"""The run may take so many more."""
+"""The number of additional events that the run may take in a second of a standstill."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standstill:
-    whom: str
+    target: str
     """``controller``: the active one; ``leader``, ``follower``: of a partition with data; ``any`` node."""
     for_ms: int
     is_silent: bool
-    """The process runs, and its packets vanish in both directions."""
+    """Whether the process runs, but its packets are lost in both directions."""
 
 
 def draw_standstill(draw: random.Random, shape: ClusterShape) -> Standstill | None:
-    """Only for a cluster that can do without one node, and whose sessions outlast the election of a controller."""
+    """Draw a standstill, if the cluster tolerates the loss of a node and its sessions outlast an election."""
     voters = len(shape.controller_ids) - len(shape.spare_ids)
     is_possible = shape.replicates and shape.min_in_sync < len(shape.broker_ids) and voters >= 3
     if not is_possible or shape.changes_quorum or shape.session_ms < 3 * shape.fetch_timeout_ms:
@@ -58,7 +58,7 @@ def draw_standstill(draw: random.Random, shape: ClusterShape) -> Standstill | No
 
 
 class _Probe(Producer):
-    """Writes to one partition without a pause, and knows when that last succeeded."""
+    """Writes to one partition continuously, and records the time of the last success."""
 
     def __init__(self, world: World, index: int, avoided: int) -> None:
         super().__init__(world, 100 + index, is_idempotent=True)
@@ -79,7 +79,7 @@ class _Probe(Producer):
         self.is_settled = True
 
     def _brokers(self) -> list[SimulatedNode]:
-        """A client asks another broker where one does not answer."""
+        """Return the brokers except the suspended one: a client contacts another broker if one does not answer."""
         return [node for node in super()._brokers() if node.id != self._avoided]
 
     @property
@@ -88,7 +88,7 @@ class _Probe(Producer):
 
 
 def stand_still(world: World, standstill: Standstill) -> None:
-    """Carry it out, and raise the violation where something else than the node itself suffers."""
+    """Execute the standstill; fail if it affects more than the suspended node."""
     node = _chosen(world, standstill)
     world.steps_max += STEPS_IN_A_SECOND * (standstill.for_ms + AFTERWARDS_MS) // 1000
     probes = [_Probe(world, index, node.id) for index in range(world.shape.data_partitions)]
@@ -96,8 +96,8 @@ def stand_still(world: World, standstill: Standstill) -> None:
     world._now(lambda: tasks.extend(world.loop.create_task(probe.run()) for probe in probes))
     world._until(_now_ms(world) + WARM_UP_MS)
     limit_ms = world.shape.session_ms + STALL_MS + _takeover_ms(world, node)
-    what = "its packets vanish" if standstill.is_silent else "it stands still"
-    world.say(f"-- {node.name}, {standstill.whom}: {what} for {standstill.for_ms} ms")
+    what = "its packets are lost" if standstill.is_silent else "it is suspended"
+    world.say(f"-- {node.name}, {standstill.target}: {what} for {standstill.for_ms} ms")
     _begin(world, node, standstill)
     end_ms = _now_ms(world) + standstill.for_ms
     while _now_ms(world) < end_ms + AFTERWARDS_MS:
@@ -109,8 +109,8 @@ def stand_still(world: World, standstill: Standstill) -> None:
             waits_ms = int((world.loop.now_s - probe.acknowledged_s) * 1000)
             if waits_ms > limit_ms:
                 world.checks.fail(
-                    f"{DATA_TOPIC}-{probe.index} has taken nothing for {waits_ms} ms while {node.name} stood still, "
-                    f"{limit_ms} ms are allowed"
+                    f"{DATA_TOPIC}-{probe.index} has accepted no records for {waits_ms} ms while {node.name} did not "
+                    f"respond; the limit is {limit_ms} ms"
                 )
     for probe in probes:
         probe.is_over = True
@@ -127,20 +127,20 @@ def _begin(world: World, node: SimulatedNode, standstill: Standstill) -> None:
 def _chosen(world: World, standstill: Standstill) -> SimulatedNode:
     draw = random.Random(f"who stands still {world.seed}")
     active = next(node for node in world.controllers if node.is_leader)
-    if standstill.whom == "controller":
+    if standstill.target == "controller":
         return active
     topics = world.checks.model.now["topics"].values()
     partitions = next((partitions for name, partitions in topics if name == DATA_TOPIC), None)
-    if standstill.whom == "any" or partitions is None:
+    if standstill.target == "any" or partitions is None:
         return world.nodes[draw.choice(sorted(world.nodes))]
     _, isr, leader, _, _ = partitions[draw.choice(sorted(partitions))]
-    if standstill.whom == "leader":
+    if standstill.target == "leader":
         return world.nodes[leader]
     return world.nodes[draw.choice(sorted(set(isr) - {leader}) or [leader])]
 
 
 def _takeover_ms(world: World, node: SimulatedNode) -> int:
-    """A node that is the active controller and a broker is fenced by a controller that is to be elected first."""
+    """Return the additional wait if the node is the active controller and a broker: its successor is elected first."""
     if not (node.is_leader and node.is_broker):
         return 0
     shape = world.shape
@@ -150,7 +150,7 @@ def _takeover_ms(world: World, node: SimulatedNode) -> int:
 def _check_fenced(world: World, node: SimulatedNode) -> None:
     for broker_id, broker in world.checks.model.now["brokers"].items():
         if broker_id != node.id and broker[2]:
-            world.checks.fail(f"broker {broker_id} is fenced because {node.name} stands still")
+            world.checks.fail(f"broker {broker_id} is fenced because {node.name} does not respond")
 
 
 def _now_ms(world: World) -> int:

@@ -1,6 +1,6 @@
-"""How much the controllers and listeners of a run do in one turn: mostly far less than in production.
+"""The amount of work that controllers and listeners do in one turn: usually far less than in production.
 
-A run has some ten partitions. With the sizes of production no decision would ever need a second turn.
+A run has about ten partitions. With the sizes of production every decision would fit in one turn.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PLACES: tuple[tuple[ModuleType, str], ...] = (
 
 
 def install_turn_sizes(seed: int) -> Callable[[], None]:
-    """Draw them from the seed; returns what restores those of production."""
+    """Draw the sizes from the seed; return a function that restores those of production."""
     before = [getattr(module, name) for module, name in _PLACES]
     draw = random.Random(f"turns {seed}")
     _install([draw.choice(_SIZES) for _ in _PLACES])

@@ -1,8 +1,8 @@
-"""An asyncio event loop whose time is a number: what is due next happens next, and nothing waits for real.
+"""An asyncio event loop in virtual time: the next due event runs immediately, without any real waiting.
 
-It has what the code of a node uses: calls now and later, futures, tasks, and work on a thread, which here is done at
-once when its (virtual) duration is over. Everything that a node starts carries its ``Owner`` in the context, so that
-a crash silences all of it, and a slow node can be made to do everything late.
+It supports what the code of a node uses: calls now and later, futures, tasks, and work on a thread, which runs here in
+one step at the end of its virtual duration. Everything that a node starts carries its ``Owner`` in the context, so that
+a crash ends all of it, and all of a slow node's work can be delayed.
 """
 
 from __future__ import annotations
@@ -25,22 +25,22 @@ class Owner:
         self.paused_until_s = 0.0
         self.tasks: set[asyncio.Task[Any]] = set()
         self.at_death: dict[object, Callable[[], None]] = {}
-        """Those who wait for an answer of this process: the machine resets their connections when it dies."""
+        """Calls that reset the connections of peers that wait for an answer when this process dies."""
         self.thread_s: Callable[[], float] = lambda: 0.0
-        """Draws how long work on a thread takes."""
+        """Draws the duration of work on a thread, in seconds."""
         self.on_error: Callable[[BaseException], None] = lambda error: None
         self.on_step: Callable[[], None] = lambda: None
-        """Called when this process has done something."""
+        """Called after each step of this process."""
 
     def ended(self, task: asyncio.Task[Any]) -> None:
-        """Somebody may wait for it or not: an error that is no answer is told in any case."""
+        """Report the error of a task, whether or not other code awaits the task."""
         self.tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None and self.is_alive:
             self.on_error(error)
 
     def die(self) -> None:
-        """Nothing that was begun in this life goes on."""
+        """End all tasks of this life, and reset the connections of waiting peers."""
         self.is_alive = False
         for task in self.tasks:
             task._log_destroy_pending = False  # type: ignore[attr-defined]
@@ -73,7 +73,7 @@ class _Handle:
         return self.when_s
 
 
-# For mypy the whole of it is abstract; what is not defined here raises NotImplementedError, as it should.
+# mypy regards the whole class as abstract. Methods that are not defined here correctly raise NotImplementedError.
 _EventLoop: Any = asyncio.AbstractEventLoop
 
 
@@ -84,7 +84,7 @@ class VirtualLoop(_EventLoop):
         self._heap: list[tuple[float, int, _Handle]] = []
         self._sequence = 0
 
-    # --- what futures and tasks ask of a loop
+    # --- the methods that futures and tasks call
 
     def time(self) -> float:
         return self.now_s
@@ -123,7 +123,7 @@ class VirtualLoop(_EventLoop):
         return task
 
     def run_in_executor(self, executor: object, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
-        """The work is done when its time is over: a crash before that finds it not done."""
+        """Run the function at the end of its virtual duration. After an earlier crash it never runs."""
         future = self.create_future()
         owner = OWNER.get()
 
@@ -141,23 +141,26 @@ class VirtualLoop(_EventLoop):
         return future
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """What nobody waited for is told when memory is cleaned up, at no certain time: see ``Owner.ended`` instead."""
+        """Ignore errors that no code awaited: garbage collection reports them at an arbitrary time.
+
+        ``Owner.ended`` reports them instead.
+        """
 
     # --- running
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether nothing more happens before time goes on."""
+        """Return whether all events of the current time have run."""
         return not self._heap or self._heap[0][0] > self.now_s
 
     def start_as(self, owner: Owner, callback: Callable[..., Any], *args: Any) -> Any:
-        """Call at once, as a part of this life."""
+        """Call immediately, as a part of this life."""
         context = copy_context()
         context.run(OWNER.set, owner)
         return context.run(callback, *args)
 
     def run_until(self, end_s: float, after_each: Callable[[Owner | None], None] | None = None) -> None:
-        """Let everything happen that is due up to then, in the order of its time, and of its coming where equal."""
+        """Run all events that are due until ``end_s``, ordered by time and then by scheduling."""
         heap = self._heap
         asyncio._set_running_loop(self)
         try:

@@ -1,8 +1,8 @@
-"""Who may vote, as the logs say it: read from the batches on every disk, apart from the product's own account of it.
+"""The sets of voters in the logs, read from the batches on every disk, independently of the product's own state.
 
-A set is in force as soon as its record is in a log, and a majority is always one of the newest set. What makes that
-safe is checked where a leader writes the record: one voter comes or goes at a time, the set before it is committed, and
-so is something of the leader's own epoch.
+A set is in force as soon as its record is in a log, and a majority is always one of the newest set. A leader
+checks two conditions when it writes the record, so that this is safe: one voter is added or removed at a time, and the
+previous set and a record of the leader's own epoch are committed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["VoterLog", "VoterWatch", "Voters"]
 
 Voters = frozenset[tuple[int, str]]
-"""(id, directory) of each; without a directory where the voters stand in the settings."""
+"""The (id, directory) of each voter; the directory is empty if the voters are configured statically."""
 
 CONTROL_FLAG = 0x20
 
@@ -50,7 +50,7 @@ def _records(batch: BatchView) -> Iterator[tuple[int, VotersRecord]]:
 
 
 class VoterLog:
-    """The sets of one log by the offset of their record; those of the settings, or of formatting, stand before it."""
+    """The voter sets of one log by the offset of their record, after the set of the configuration or of formatting."""
 
     def __init__(self, configured: Voters) -> None:
         self._configured = configured
@@ -89,10 +89,10 @@ class VoterWatch:
         shape = checks.world.shape
         self.committed = VoterLog(_voters_in(shape.voters))
         self.ports: dict[int, int] = {voter.key.id: 9093 for voter in shape.voters}
-        """Of each voter, as the newest committed set tells it."""
+        """The port of each voter in the newest committed set."""
         self._committed_epochs: set[int] = set()
 
-    # --- what stands in each log
+    # --- the voters in each log
 
     def opened(self, node: SimulatedNode) -> None:
         configured = _voters_in(self._world.shape.voters) if self._world.shape.is_static else frozenset()
@@ -106,12 +106,12 @@ class VoterWatch:
                     node.voters.add(offset, _voters_of(record))
 
     def restarted(self, node: SimulatedNode, snapshot_id: OffsetAndEpoch) -> None:
-        """The log goes on after a snapshot."""
+        """Follow a log that restarts after a snapshot."""
         found = SnapshotReader(node.disk.log_folder, snapshot_id).voters
         node.voters.restart(snapshot_id.offset - 1, None if found is None else _voters_in(found))
 
     def wrote(self, node: SimulatedNode, data: bytes, *, is_first: bool) -> None:
-        """``is_first``: no log has had this batch before, so a leader has just made it."""
+        """Follow a written batch. ``is_first`` means that it is in its first log, so its leader has just created it."""
         if not data[22] & CONTROL_FLAG:
             return
         batch = BatchView(data)
@@ -124,31 +124,31 @@ class VoterWatch:
     def _check_new(self, node: SimulatedNode, epoch: int, offset: int, voters: Voters) -> None:
         before_offset, before = node.voters.entries[-1]
         if voters == before:
-            return  # The first leader writes into the log what formatting said.
+            return  # The first leader writes the voters of formatting into the log.
         what = f"{node.name} writes the voters {_shown(voters)} at {offset}"
         if epoch not in self._committed_epochs:
-            self._checks.fail(f"{what} before anything of its epoch {epoch} is committed")
+            self._checks.fail(f"{what} before a record of its epoch {epoch} is committed")
         if before_offset >= self._checks.end_offset:
-            self._checks.fail(f"{what} before those at {before_offset} are committed")
+            self._checks.fail(f"{what} before the voters at {before_offset} are committed")
         is_upgrade = all(directory == "" for _, directory in before)
         changed = {id_ for id_, _ in voters} ^ {id_ for id_, _ in before} if is_upgrade else voters ^ before
         if len(changed) > (0 if is_upgrade else 1):
-            self._checks.fail(f"{what} after {_shown(before)}: {len(changed)} voters change at once")
+            self._checks.fail(f"{what} after {_shown(before)}: {len(changed)} voters change in one step")
         for id_, directory in voters - before:
             self._check_joins(what, id_, directory)
 
     def _check_joins(self, what: str, id_: int, directory: str) -> None:
-        """Whom they name must be able to vote: a controller with that directory, and software that knows how."""
+        """Check that a new voter can vote: a controller with that directory, and software that supports it."""
         node = self._world.nodes.get(id_)
         if node is None or not node.is_controller or directory not in map(str, node.directory_ids):
-            self._checks.fail(f"{what}: there is no controller {id_} with directory {directory}")
+            self._checks.fail(f"{what}: a controller {id_} with directory {directory} does not exist")
         elif node.software.kraft_version < 1:
-            self._checks.fail(f"{what}: the software {node.software.name} of {id_} knows no voters in the log")
+            self._checks.fail(f"{what}: the software {node.software.name} of {id_} does not support voters in the log")
 
-    # --- what is committed
+    # --- committed batches
 
     def committed_batch(self, node: SimulatedNode, batch: Any, data: bytes) -> None:
-        """Each batch when it is known to be committed, before it counts: a majority must have it."""
+        """Check that a majority has a batch when a node first reports it as committed."""
         sets = self._sets_in_force(node, batch.last_offset)
         holders: set[tuple[int, str]] = set()
         for other in self._world.controllers:
@@ -167,18 +167,18 @@ class VoterWatch:
                 self._checks.counts["changes of the voters"] += 1
 
     def _sets_in_force(self, node: SimulatedNode, offset: int) -> list[Voters]:
-        """The one at this offset, and those that a leader has written since: it counts by the newest."""
+        """Return the set at this offset and those that leaders have written since: a leader uses the newest one."""
         logs = [node, *(other for other in self._world.controllers if other.is_leader)]
         return [node.voters.at(offset), *(voters for other in logs for voters in other.voters.after(offset))]
 
     def published(self, node: SimulatedNode) -> None:
-        """The product's own account, up to what the node has applied."""
+        """Compare the product's own voters with the committed log, at the offset that the node has applied."""
         offset = node.image_offset
         known = node.driver.control_records.voter_set_at(offset)
         expected = self.committed.at(offset)
         if known is not None and _voters_in(known) != expected:
             found = _shown(_voters_in(known))
-            self._checks.fail(f"{node.name} knows the voters {found} at {offset}, the log says {_shown(expected)}")
+            self._checks.fail(f"{node.name} has the voters {found} at {offset} instead of {_shown(expected)}")
 
     def snapshot_made(self, node: SimulatedNode, reader: SnapshotReader) -> None:
         expected = self.committed.at(reader.snapshot_id.offset - 1)
@@ -186,24 +186,31 @@ class VoterWatch:
         if found is None and all(directory == "" for _, directory in expected):
             return
         if found != expected:
-            text = "nobody" if found is None else _shown(found)
+            text = "empty" if found is None else _shown(found)
             self._checks.fail(
-                f"the snapshot {reader.snapshot_id} of {node.name} knows the voters {text}, not {_shown(expected)}"
+                f"the voters in the snapshot {reader.snapshot_id} of {node.name} are {text} instead of "
+                f"{_shown(expected)}"
             )
 
     # --- leaders and answers
 
     def elected(self, node: SimulatedNode) -> None:
-        """A voter removed by the last change in its log may lead: others may need its log to have that committed."""
+        """Check that a new leader is a voter.
+
+        A voter that the last change in its log removed may lead: the others may need its log to commit that change.
+        """
         is_voter = bool(node.voters.newest & {(node.id, ""), (node.id, node.directory)})
         if not is_voter and (node.id, node.directory) not in node.voters.before_newest:
-            self._checks.fail(f"{node.name} leads and is none of the voters {_shown(node.voters.newest)} of its log")
+            self._checks.fail(f"{node.name} leads, but the voters of its log are {_shown(node.voters.newest)}")
         waiting, self._world.at_next_leader = self._world.at_next_leader, []
         for action in waiting:
-            self._world.loop.call_soon(action, node, context=self._world.nobody)
+            self._world.loop.call_soon(action, node, context=self._world.no_process)
 
     def answer_problem(self, node: SimulatedNode, begun: int, request: Any, response: Any) -> str | None:
-        """The replica answers when its high watermark passes the change, before the batch is handed on."""
+        """Return a problem if an acknowledged change of the voters is not in the log.
+
+        The replica answers when its high watermark passes the change, before the batch is delivered.
+        """
         kind = type(request).__name__
         if kind not in ("AddRaftVoterRequest", "RemoveRaftVoterRequest") or response.error_code != ErrorCode.NONE:
             return None
@@ -218,7 +225,7 @@ class VoterWatch:
             return None
         if any((key in voters) is is_added for voters in since):
             return None
-        return f"{key} is said to be {'added' if is_added else 'removed'}, and the log has {_shown(since[-1])}"
+        return f"{key} is reported as {'added' if is_added else 'removed'}, but the log has {_shown(since[-1])}"
 
 
 def _shown(voters: Voters) -> list[int]:

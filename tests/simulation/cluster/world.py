@@ -1,4 +1,4 @@
-"""One run: carries out a plan on simulated nodes, watched by the checks, and at the end asks that all be well again."""
+"""One run: executes a plan on simulated nodes under the checks; at the end the cluster must recover completely."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from tests.simulation.cluster.virtual_loop import OWNER, Owner, VirtualLoop
 __all__ = ["Outcome", "World", "run_plan"]
 
 HEAL_MS = 25_000
-"""So long all nodes may take to be one cluster again, when nothing goes wrong any more."""
+"""The time in which all nodes must form one cluster again after the last fault."""
 HEAL_STEP_MS = 250
 LOOK_AT_ALL_EVERY = 16
 STEPS_MAX = 60_000
-"""Several times what a run takes: it has gone wild."""
+"""The maximum of events, several times that of a normal run. More indicate an endless loop."""
 
 
 @dataclass
@@ -44,7 +44,7 @@ class Outcome:
     violation: str | None
     history: list[str]
     digest: str
-    """Of everything that happened: equal for equal runs."""
+    """A digest of all history lines: equal for equal runs."""
     virtual_ms: int
     events: int
     counts: dict[str, int] = field(default_factory=dict)
@@ -57,14 +57,14 @@ class World:
         self.shape = plan.shape
         self.folder = folder
         self.loop = VirtualLoop()
-        self.nobody = copy_context()
-        """What happens by itself, in no process."""
+        self.no_process = copy_context()
+        """The context of events outside all processes."""
         self.network = Network(self.loop, random.Random(f"network {plan.seed}"))
         self.checks = Checks(self)
         self.quorum_calls: set[int] = set()
         """Changes of the voters that an operator waits for."""
         self.at_next_leader: list[Callable[[SimulatedNode], None]] = []
-        """What is to be done at once when there is a new leader of the quorum."""
+        """Actions to run immediately after the next election of a quorum leader."""
         self.is_healed = False
         self.steps_max = STEPS_MAX
         self.history: list[str] = []
@@ -81,7 +81,7 @@ class World:
         self.controllers = [node for node in self.nodes.values() if node.is_controller]
         self._living = list(self.nodes.values())
 
-    # --- telling
+    # --- history
 
     def say(self, line: str) -> None:
         text = f"{self.loop.now_s * 1000:9.1f} ms  {self._without_folder(line)}"
@@ -90,7 +90,7 @@ class World:
             self.history.append(text)
 
     def violated(self, violation: Violation, cause: BaseException | None = None) -> Violation:
-        """Keep the first one; the run ends as soon as the loop looks."""
+        """Keep the first violation. The run ends at the loop's next check for it."""
         if self.violation is None:
             self.violation = violation
             violation.__cause__ = cause
@@ -98,7 +98,7 @@ class World:
         return violation
 
     def _without_folder(self, text: str) -> str:
-        """The folder of a run has another name every time."""
+        """Remove the folder's name, which differs in each run."""
         return text.replace(f"{self.folder}/", "")
 
     # --- running
@@ -111,7 +111,7 @@ class World:
             self._run()
         except Violation as violation:
             self.violated(violation)
-        except Exception as error:  # Whatever escapes the code of a node.
+        except Exception as error:  # Any error that escapes the code of a node.
             self.violated(Violation(f"an error escapes: {type(error).__name__}: {error}"), error)
         finally:
             for node in self.nodes.values():
@@ -158,8 +158,8 @@ class World:
             f"controllers {shape.controller_ids}, brokers {shape.broker_ids}, {voters} voters, "
             f"metadata.version {shape.metadata_version}, segments of {shape.segment_bytes} bytes, "
             f"a snapshot every {shape.bytes_between_snapshots}, retention {shape.retention_bytes}"
-            f"{f', no voters {shape.spare_ids}' if shape.spare_ids else ''}"
-            f"{', joining' if shape.joins_by_itself else ''}"
+            f"{f', spare controllers {shape.spare_ids}' if shape.spare_ids else ''}"
+            f"{', automatic joining' if shape.joins_by_itself else ''}"
             f"{f', software {shape.software}' if shape.software else ''}"
         )
 
@@ -178,7 +178,7 @@ class World:
         self._raise_violation()
 
     def _look(self, owner: Owner | None) -> None:
-        """After each step of a process at that process; at the others now and then, for what only time changes."""
+        """Check a process after each of its steps, and all nodes regularly for changes that only time causes."""
         checks = self.checks
         if owner is not None and owner.is_alive:
             owner.on_step()
@@ -189,7 +189,7 @@ class World:
         self._raise_violation()
         if self.loop.steps > self.steps_max:
             problem = self._unsettled() if self.is_healed else None
-            checks.fail(f"more than {self.steps_max} things have happened{f': {problem}' if problem else ''}")
+            checks.fail(f"more than {self.steps_max} events have occurred{f': {problem}' if problem else ''}")
 
     def _raise_violation(self) -> None:
         if self.violation is not None:
@@ -198,8 +198,8 @@ class World:
     # --- the end
 
     def _heal(self, consumers: list[Consumer], producers: list[Producer | Reader]) -> None:
-        """Nothing goes wrong any more: within some time all nodes must be one cluster, equal and serving."""
-        self.say("-- all is healed")
+        """End all faults. Within ``HEAL_MS`` all nodes must form one cluster, with equal images, and serve."""
+        self.say("-- all faults end")
         self.is_healed = True
         self.network.heal()
         for node in self.nodes.values():
@@ -217,13 +217,13 @@ class World:
         self._settle(consumers, producers)
 
     def _look_for_rot(self, clients: list[Producer | Reader]) -> None:
-        """Processes that verified a batch before it rotted start again, and then all is read."""
+        """Restart the processes that verified a batch before it became corrupt, and read all partitions again."""
         for node in self.nodes.values():
             if self.checks.data_rot.remains_anywhere(node):
                 node.crash(is_power_loss=False)
         for client in clients:
             if isinstance(client, Reader):
-                client.begin_anew()
+                client.read_again()
 
     def _settle(self, consumers: list[Consumer], producers: list[Producer | Reader]) -> None:
         end_ms = int(self.loop.now_s * 1000) + HEAL_MS
@@ -240,7 +240,7 @@ class World:
             self.checks.compare_all(node)
         self.checks.check_applied_once()
         self.checks.records.check_all()
-        self.say(f"all nodes agree up to {self.checks.end_offset}")
+        self.say(f"all nodes agree up to offset {self.checks.end_offset}")
 
     def _unsettled(self) -> str | None:
         leaders = [
@@ -268,7 +268,7 @@ class World:
         if problem is not None:
             return problem
         if self.checks.unanswered():
-            return f"without an answer: {self.checks.unanswered()}"
+            return f"unanswered calls: {self.checks.unanswered()}"
         return None
 
     def _install_disk_errors(self) -> Callable[[], None]:
@@ -284,7 +284,7 @@ class World:
 
 
 def run_plan(plan: Plan, *, keeps_history: bool = False) -> Outcome:
-    """Carry out the plan in a folder of its own, in memory where there is one."""
+    """Execute the plan in its own folder, in memory if /dev/shm exists."""
     memory = Path("/dev/shm")
     folder = tempfile.mkdtemp(prefix="simulation-", dir=memory if memory.is_dir() else None)
     token = OWNER.set(None)

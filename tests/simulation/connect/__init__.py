@@ -1,5 +1,5 @@
 """A whole Connect group in one process and virtual time: herders, memberships, our group coordinator, the topics.
 
-A seed decides everything: delays, lost requests, partitions, kills, clocks that jump, writes that are refused, and what
-users do. ``checks.py`` watches all the time and looks closely when all has been quiet for a while.
+A seed determines everything: delays, lost requests, partitions, kills, clock jumps, refused writes, and the requests of
+users. ``checks.py`` checks invariants continuously, and the complete state after a period without faults.
 """

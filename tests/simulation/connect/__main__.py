@@ -1,4 +1,4 @@
-"""``python -m tests.simulation.connect``: run seeds of a simulated Connect group, repeat one, or look for defects."""
+"""``python -m tests.simulation.connect``: run seeds of a simulated Connect group, repeat one, or search for defects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["find", "main"]
 
 
 def find(seeds: Iterable[int]) -> tuple[int, str] | None:
-    """The first seed that goes wrong, and how."""
+    """Return the first seed that fails and its error, or None."""
     logging.disable(logging.CRITICAL)
     try:
         for seed in seeds:
@@ -31,29 +31,32 @@ def find(seeds: Iterable[int]) -> tuple[int, str] | None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.connect", description=__doc__)
-    parser.add_argument("--seeds", type=int, default=200, help="how many seeds to run (default 200)")
+    parser.add_argument("--seeds", type=int, default=200, help="number of seeds to run (default 200)")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--seed", type=int, help="run this one, with the workers' log")
+    parser.add_argument("--seed", type=int, help="run this seed, with the workers' log")
     parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--defects", action="store_true", help="make mistakes, one at a time, and say who was found")
+    parser.add_argument(
+        "--defects", action="store_true", help="insert defects, one at a time, and report which are found"
+    )
     given = parser.parse_args(arguments)
     if given.seed is not None:
         logging.basicConfig(level=logging.DEBUG, format="%(message)s")
         simulate(given.seed)
         return 0
     if given.defects:
-        return _look_for_defects(given.seeds)
+        return _search_for_defects(given.seeds)
     began = time.monotonic()
     seeds = range(given.first, given.first + given.seeds)
     with ProcessPoolExecutor(given.processes) as pool:
-        found = [each for each in pool.map(find, ([seed] for seed in seeds), chunksize=5) if each is not None]
+        outcomes = pool.map(find, ([seed] for seed in seeds), chunksize=5)
+        found = [failure for failure in outcomes if failure is not None]
     for seed, what in found:
         print(f"seed {seed}: {what}\n  again: python -m tests.simulation.connect --seed {seed}")
     print(f"{given.seeds} seeds, {len(found)} failed, {time.monotonic() - began:.1f} s")
     return 1 if found else 0
 
 
-def _look_for_defects(seeds: int) -> int:
+def _search_for_defects(seeds: int) -> int:
     missed = 0
     for name, defect in DEFECTS.items():
         with defect():

@@ -1,4 +1,4 @@
-"""What must hold at any moment, and what must have come about when all has been quiet for a while."""
+"""Invariants that hold at any moment, and the state that the group must reach after a period without faults."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Unit = str | ConnectorTaskId
 
 
 class Violation(AssertionError):
-    """Something that must never happen has happened."""
+    """An invariant was violated."""
 
 
 @dataclass(eq=False)
@@ -64,15 +64,15 @@ class Checks:
         expected = self._last_key_read(worker)
         group = worker.herder.context.group
         if key is not None and (expected is None or key.key != expected.key):
-            raise Violation(f"{worker.name} uses a session key that is not the last one that it has read")
+            raise Violation(f"{worker.name} uses another session key than the last one that it has read")
         if group.is_settled and expected is not None and key is None:
-            raise Violation(f"{worker.name} is settled and has no session key, although it has read one")
+            raise Violation(f"{worker.name} is settled but does not use the session key that it has read")
 
     def accepted(self, receiver: SimulatedWorker, key: SessionKey) -> None:
-        """A signature with this key was good enough for the receiver."""
+        """Check the key of a signature that the receiver has accepted."""
         expected = self._last_key_read(receiver)
         if expected is None or expected.key != key.key:
-            raise Violation(f"{receiver.name} accepts a signature with a key that is not the current one")
+            raise Violation(f"{receiver.name} accepts a signature with a key other than the current one")
 
     def _last_key_read(self, worker: SimulatedWorker) -> SessionKey | None:
         found = None
@@ -81,7 +81,7 @@ class Checks:
                 found = key
         return found
 
-    # -- in the end
+    # -- after all faults
 
     def check_quiet(self) -> None:
         config = self._replayed()
@@ -109,9 +109,9 @@ class Checks:
             properties = config.connector_config(connector)
             stamp = None if properties is None else properties["stamp"]
             if stamp not in expected.stamps:
-                raise Violation(f"{connector} has the config {stamp}, acknowledged was one of {expected.stamps}")
+                raise Violation(f"{connector} has the config {stamp} instead of one of {expected.stamps}")
             if stamp is not None and config.target_state(connector) not in expected.states:
-                raise Violation(f"{connector} is {config.target_state(connector)}, not one of {expected.states}")
+                raise Violation(f"{connector} is {config.target_state(connector)} instead of one of {expected.states}")
 
     def _check_work(self, config: ClusterConfig) -> None:
         wanted: set[Unit] = set(config.connectors())
@@ -125,22 +125,22 @@ class Checks:
             if state is TargetState.STARTED and any(
                 (config.task_config(task) or {}).get("stamp") != properties["stamp"] for task in config.tasks(connector)
             ):
-                raise Violation(f"the tasks of {connector} are those of an older config")
+                raise Violation(f"the tasks of {connector} have an older config")
         running = {unit for unit, claims in self._claims.items() if claims}
         if running != wanted:
-            raise Violation(f"not running: {wanted - running}; running without a reason: {running - wanted}")
+            raise Violation(f"not running: {wanted - running}; running unexpectedly: {running - wanted}")
         for unit in wanted:
             (claim,) = self._claims[unit].values()
             described = config.task_config(unit) if isinstance(unit, ConnectorTaskId) else config.connector_config(unit)
             if claim.config != described:
-                raise Violation(f"{unit} runs with {claim.config}, configured is {described}")
+                raise Violation(f"{unit} runs with {claim.config} instead of {described}")
 
     def _check_key(self, config: ClusterConfig) -> None:
         key = config.session_key
         if self._cluster.protocol is not ProtocolVersion.SESSIONED:
             return
         if key is None:
-            raise Violation("there is no session key")
+            raise Violation("the config topic has no session key")
         for worker in self._cluster.alive():
             if worker.herder.keys.key is None or worker.herder.keys.key.key != key.key:
                 raise Violation(f"{worker.name} has another session key than the topic")

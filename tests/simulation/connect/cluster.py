@@ -1,4 +1,4 @@
-"""Workers, what users do with them, and what goes wrong."""
+"""The workers of a run, the requests of users, and the faults."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ __all__ = ["SimulatedCluster", "simulate"]
 
 _NOTHING_DONE = (AlreadyExists, BadRequest, NotFound, NotLeader, NotAssigned, RebalanceNeeded)
 _REQUESTS = ("create", "put", "put", "patch", "delete", "pause", "resume", "resume", "stop", "restart", "restart_task")
-_TROUBLE_MS = 60_000
+_FAULTS_MS = 60_000
 _HEALED_MS = 75_000
 
 
 @dataclass
 class Expected:
-    """What a connector may be, after all that was acknowledged. None: it is not there."""
+    """The possible states of a connector after all acknowledged requests. None: it does not exist."""
 
     stamps: set[str | None] = field(default_factory=lambda: {None})
     states: set[TargetState] = field(default_factory=lambda: {TargetState.STARTED})
@@ -60,11 +60,11 @@ class SimulatedCluster:
         self.expected: dict[str, Expected] = {}
         self.workers: dict[str, SimulatedWorker] = {}
         self.answers: dict[str, int] = {}
-        """How many requests ended how."""
+        """Name of the outcome to the number of requests."""
         self._stamps = 0
         self._keys: list[tuple[int, SessionKey]] = []
         self._keys_seen = 0
-        self._is_in_trouble = True
+        self._has_faults = True
         for number in range(random.choice([2, 3, 3])):
             self._start(f"worker{number}")
 
@@ -77,12 +77,12 @@ class SimulatedCluster:
         return next((worker for worker in self.alive() if worker.url == url), None)
 
     def look(self) -> None:
-        """At everything that must hold at any moment."""
+        """Check all invariants that hold at any moment."""
         for worker in self.alive():
             self.checks.look_at(worker)
 
     def session_keys(self) -> Iterable[tuple[int, SessionKey]]:
-        """All that were ever written, by their offset."""
+        """Return all session keys that were ever written, with their offsets."""
         records = self.config_topic.records
         while self._keys_seen < len(records):
             key = session_key_of(*records[self._keys_seen])
@@ -98,7 +98,7 @@ class SimulatedCluster:
     async def send_task_configs(
         self, sender: SimulatedWorker, leader_url: str, connector: str, configs: Sequence[ConfigMap]
     ) -> None:
-        """The signed request to the leader, as REST checks it."""
+        """Send the signed request to the leader, with the checks of REST."""
         key = sender.herder.keys.key
         world = self.world
         await world.pause(world.delay_ms())
@@ -132,15 +132,15 @@ class SimulatedCluster:
         self.checks.accepted(leader, key)
         return None
 
-    # -- users: each has connectors of his own, and waits for an answer before the next request
+    # -- users: each has separate connectors, and waits for an answer before the next request
 
     def start_user(self, number: int) -> None:
-        names = [f"user{number}-connector{each}" for each in range(2)]
+        names = [f"user{number}-connector{index}" for index in range(2)]
         for name in names:
             self.expected[name] = Expected()
 
         def act() -> None:
-            if not self._is_in_trouble:
+            if not self._has_faults:
                 return
             name = self.world.random.choice(names)
             self._act(name, lambda: self.world.after(self.world.random.uniform(50, 6_000), act))
@@ -186,8 +186,8 @@ class SimulatedCluster:
             }[kind]
 
         def answered(_: object, error: Exception | None) -> None:
-            how = type(error).__name__
-            self.answers[how] = self.answers.get(how, 0) + 1
+            outcome = type(error).__name__
+            self.answers[outcome] = self.answers.get(outcome, 0) + 1
             if error is None:
                 expected.stamps = stamps or expected.stamps
                 expected.states = states or expected.states
@@ -198,35 +198,35 @@ class SimulatedCluster:
                     expected.states |= {TargetState.STOPPED}
             next_()
 
-        self._ask(random.choice(list(self.workers.values())), steps, answered, hops=2)
+        self._request(random.choice(list(self.workers.values())), steps, answered, hops=2)
 
-    def _ask(
+    def _request(
         self,
         worker: SimulatedWorker,
         steps: Callable[[Herder], Coroutine[Any, Any, object]],
         answered: Callable[[object, Exception | None], None],
         hops: int,
     ) -> None:
-        """Ask a worker, and whom it names if it is not the one."""
+        """Send a request to a worker, and follow its redirects to the responsible one."""
         if worker.is_dead or not worker.is_started:
-            answered(None, RebalanceNeeded("not there"))
+            answered(None, RebalanceNeeded("the worker is not running"))
             return
 
         def answer(value: object, error: Exception | None) -> None:
             if isinstance(error, NotLeader | NotAssigned) and hops:
                 other = self.by_url(error.url)
                 if other is not None:
-                    self._ask(other, steps, answered, hops - 1)
+                    self._request(other, steps, answered, hops - 1)
                     return
             answered(value, error)
 
         worker.request(steps, answer)
 
-    # -- trouble
+    # -- faults
 
-    def trouble(self) -> None:
+    def inject_fault(self) -> None:
         random = self.world.random
-        if not self._is_in_trouble:
+        if not self._has_faults:
             return
         alive = self.alive()
         kind = random.choice(["kill", "kill", "stop", "cut", "cut", "isolate", "refuse", "clock", "add"])
@@ -250,15 +250,15 @@ class SimulatedCluster:
             victim.wall_skew_ms += random.choice([-1, 1]) * random.randrange(3_600_000)
         elif kind == "add" and len(self.workers) < 4:
             self._start(f"worker{len(self.workers)}")
-        self.world.after(random.uniform(1_000, 15_000), self.trouble)
+        self.world.after(random.uniform(1_000, 15_000), self.inject_fault)
 
     def _restart(self, worker: SimulatedWorker) -> None:
         if not worker.is_dead:
-            worker.kill()  # It has had its time.
+            worker.kill()  # It has exceeded the time for a graceful stop.
         self._start(worker.name)
 
-    def _cut(self, one: str, other: str, duration_ms: float) -> None:
-        pair = frozenset((one, other))
+    def _cut(self, first: str, second: str, duration_ms: float) -> None:
+        pair = frozenset((first, second))
         self.world.cut.add(pair)
         self.world.after(duration_ms, lambda: self.world.cut.discard(pair))
 
@@ -266,7 +266,7 @@ class SimulatedCluster:
         self.config_topic.refuses_writes = False
 
     def heal(self) -> None:
-        self._is_in_trouble = False
+        self._has_faults = False
         self.world.cut.clear()
         self.coordinator.loses_messages = False
         self.task_failure_rate = 0.0
@@ -276,13 +276,13 @@ class SimulatedCluster:
 
 
 def simulate(seed: int) -> SimulatedCluster:
-    """Raises Violation, or whatever a herder raises that it must not."""
+    """Run a seed. Raises Violation, or an unexpected error of a herder."""
     cluster = SimulatedCluster(seed)
     for number in range(2):
         cluster.start_user(number)
-    cluster.world.after(cluster.world.random.uniform(1_000, 10_000), cluster.trouble)
+    cluster.world.after(cluster.world.random.uniform(1_000, 10_000), cluster.inject_fault)
     try:
-        cluster.world.run(_TROUBLE_MS, cluster.look)
+        cluster.world.run(_FAULTS_MS, cluster.look)
         cluster.heal()
         cluster.world.run(_HEALED_MS, cluster.look)
         cluster.checks.check_quiet()

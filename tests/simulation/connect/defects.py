@@ -1,4 +1,4 @@
-"""Mistakes that the simulation must find: each takes a rule away for as long as it is in force."""
+"""Defects that the simulation must find: each disables a rule of the product while it is inserted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["DEFECTS", "Defect"]
 Defect = Callable[[], Any]
 
 
-async def _report_at_once(self: RebalanceListener, notice: Any) -> None:
+async def _report_immediately(self: RebalanceListener, notice: Any) -> None:
     self._stops_under_way -= 1
     await self._context.outside.report_work_stopped(notice.stop_id)
     self._update()
@@ -62,7 +62,7 @@ def _patched(*patches: Any) -> Iterator[None]:
 
 DEFECTS: dict[str, Defect] = {
     "work is reported as stopped before it has stopped": lambda: _patched(
-        RebalanceListener, {"_report_stopped": _report_at_once}
+        RebalanceListener, {"_report_stopped": _report_immediately}
     ),
     "work is not stopped when the group takes it away": lambda: _patched(
         AssignedWork, {"revoke": lambda self, units: None}
@@ -92,7 +92,7 @@ DEFECTS: dict[str, Defect] = {
         Heartbeat, {"lost_at_ms": property(_lost_by_silence_alone)}
     ),
     "a successor on the same worker starts beside its predecessor": lambda: _patched(
-        LocalWork, {"_stop": _forget_at_once}
+        LocalWork, {"_stop": _forget_immediately}
     ),
 }
 
@@ -117,6 +117,6 @@ def _assign_and_hold(self: AssignedWork, units: Any, generation: int, *, is_outd
     _assign(self, units, generation, is_outdated=True)
 
 
-async def _forget_at_once(self: LocalWork, unit: Any) -> None:
+async def _forget_immediately(self: LocalWork, unit: Any) -> None:
     self._running.pop(unit, None)
     self._listener.unit_stopped(unit)

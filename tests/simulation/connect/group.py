@@ -1,4 +1,4 @@
-"""Our own group coordinator, behind a network that is slow, loses things and can be cut."""
+"""Our own group coordinator behind a network that delays and loses messages and can be cut."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _VERSIONS = {
 class SimulatedCoordinator:
     def __init__(self, world: World) -> None:
         self.loses_messages = True
-        """Single ones, while others arrive."""
+        """Whether single messages are lost while others arrive."""
         self._world = world
         self._driver = GroupDriver()
         self._driver.now_ms = self._now_ms
@@ -41,7 +41,7 @@ class SimulatedCoordinator:
         return 1_000_000 + int(self._world.now_ms)
 
     def _tick(self) -> None:
-        """Its deadlines are never late by more than this."""
+        """Advance the coordinator regularly, so that its deadlines are at most 250 ms late."""
         self._advance()
         self._world.after(250, self._tick)
 
@@ -57,7 +57,7 @@ class SimulatedCoordinator:
         answered: Callable[[Any], None],
         failed: Callable[[str], None],
     ) -> None:
-        """One of ``answered`` and ``failed`` is called, once."""
+        """Send a request; either ``answered`` or ``failed`` is called, once."""
         world = self._world
         is_over = False
 
@@ -77,11 +77,11 @@ class SimulatedCoordinator:
             if not world.reaches(worker, "brokers"):
                 world.after(50, fail)
                 return
-            if world.random.random() < 0.01:  # The connection breaks, before or after it was handled.
+            if world.random.random() < 0.01:  # The connection breaks before or after the request was handled.
                 world.after(world.random.uniform(1, 1_500), fail)
                 if world.random.random() < 0.5:
                     return
-            if self.loses_messages and world.random.random() < 0.01:  # The request or its answer, and nothing else.
+            if self.loses_messages and world.random.random() < 0.01:  # Only the request or its answer is lost.
                 if world.random.random() < 0.5:
                     self._handle(worker, request, lambda _: None)
                 return

@@ -1,4 +1,4 @@
-"""``Outside`` of a simulated worker: topics, group, connectors and tasks that take time and can fail."""
+"""The ``Outside`` of a simulated worker: topics, group, connectors and tasks that take time and can fail."""
 
 from __future__ import annotations
 
@@ -45,25 +45,25 @@ class SimulatedOutside(HerderTasks):
         self._checks = worker.cluster.checks
         self._listeners: dict[ConnectorTaskId, TaskListener] = {}
         self._unwritten: dict[bytes, list[bytes | None]] = {}
-        """Statuses of a key that are still to be written, in their order."""
+        """The statuses of each key that are not written yet, in their order."""
 
     def die(self) -> None:
-        """As by kill -9: nothing goes on, not even what a cancellation would begin."""
+        """End as after kill -9: all work stops, including any that a cancellation would start."""
         self._is_closed = True
 
-    async def _answer(self, ask: Callable[[Callable[[], None], Callable[[str], None]], None]) -> None:
-        """Wait for one of the two functions that ``ask`` is given: done, or failed with a reason."""
+    async def _answer(self, begin: Callable[[Callable[[], None], Callable[[str], None]], None]) -> None:
+        """Call ``begin`` with the callbacks ``done`` and ``failed``; wait until one of them is called."""
         answer: asyncio.Future[None] = self._loop.create_future()
 
         def done() -> None:
             if not answer.done():
                 answer.set_result(None)
 
-        def failed(why: str) -> None:
+        def failed(reason: str) -> None:
             if not answer.done():
-                answer.set_exception(ConnectError(why))
+                answer.set_exception(ConnectError(reason))
 
-        ask(done, failed)
+        begin(done, failed)
         await answer
 
     # -- topics
@@ -76,7 +76,7 @@ class SimulatedOutside(HerderTasks):
         await self.call(self._answer(lambda done, failed: self._worker.configs.read_to_end(timeout_ms, done, failed)))
 
     async def write_status(self, record: StatusRecord) -> None:
-        """Answered at once; the writes of a key follow one another."""
+        """Queue the write of a status and return immediately; the writes of a key follow one another."""
         key, value = record
         unwritten = self._unwritten.setdefault(key, [])
         unwritten.append(value)
@@ -143,7 +143,7 @@ class SimulatedOutside(HerderTasks):
         if start.target_state is TargetState.PAUSED:
             self._happens(task, TaskPaused(task), 20)
         elif random.random() < self._worker.cluster.task_failure_rate:
-            self._happens(task, TaskFailed(task, "it broke"), random.uniform(1, 3_000))
+            self._happens(task, TaskFailed(task, "the simulated task failed"), random.uniform(1, 3_000))
         else:
             self._happens(task, TaskRunning(task), random.uniform(1, 800))
         await self.call(self._world.pause(0))
@@ -152,11 +152,11 @@ class SimulatedOutside(HerderTasks):
         claim = self._checks.claim(task, self._worker.name)
         if claim is None:
             return
-        claim.last_event = event  # What was on its way before does not come any more: a task's events have an order.
+        claim.last_event = event  # A task's events are ordered, so this one cancels the pending ones.
 
         def happen() -> None:
             if self._checks.claim(task, self._worker.name) is not claim or claim.last_event is not event:
-                return  # It was stopped meanwhile, or told something else.
+                return  # The task was stopped meanwhile, or a later event replaced this one.
             if isinstance(event, TaskFailed):
                 self._checks.released(task, self._worker.name)
             self._listeners[task](event)

@@ -1,4 +1,4 @@
-"""A topic of one partition in memory, and a worker's reading of it."""
+"""A topic with one partition in memory, and a worker's view of it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class SharedTopic:
 
 
 class TopicView:
-    """``received`` gets every record in order, some time after it was written."""
+    """A worker's access to a topic. ``received`` is called with every record in order, some time after its write."""
 
     def __init__(self, topic: SharedTopic, worker: str, received: Callable[[bytes, bytes | None, int], None]) -> None:
         self._topic = topic
@@ -79,13 +79,15 @@ class TopicView:
     ) -> None:
         def arrive() -> None:
             if self.is_closed:
-                return  # It died with the process.
+                return  # The write ended with the process.
             if not self._is_connected or self._topic.refuses_writes:
                 self._world.after(self._world.delay_ms() + 100, lambda: failed("the write was refused"))
                 return
             self._topic.append(records)
             is_lost = self._world.random.random() < 0.01
-            self._world.after(self._world.delay_ms(), (lambda: failed("no acknowledgement came")) if is_lost else done)
+            self._world.after(
+                self._world.delay_ms(), (lambda: failed("the acknowledgement was lost")) if is_lost else done
+            )
 
         self._world.after(self._world.delay_ms(), arrive)
 
@@ -104,11 +106,11 @@ class TopicView:
                 is_over = True
                 failed("the end of the topic was not reached in time")
 
-        def ask() -> None:
+        def begin() -> None:
             if self._is_connected:
                 self._waiting.append((len(self._topic.records), finish))
                 self._is_fetching = True
                 self._fetch()
 
         self._world.after(timeout_ms, expire)
-        self._world.after(self._world.delay_ms(), ask)
+        self._world.after(self._world.delay_ms(), begin)

@@ -1,4 +1,4 @@
-"""One worker: the herder and the membership as they are, with everything around them simulated."""
+"""One worker: the product's herder and membership in a simulated environment."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class _Plugins:
 
 
 class SimulatedWorker:
-    """What comes to it enters its life by ``enter``, so that a death silences all that follows from it."""
+    """A simulated worker. All events reach it through ``enter``, so that its death cancels their consequences."""
 
     def __init__(self, cluster: SimulatedCluster, name: str) -> None:
         self.cluster = cluster
@@ -83,7 +83,7 @@ class SimulatedWorker:
         return not self.life.is_alive
 
     def enter(self, what: Callable[[], object]) -> None:
-        """Something happens to this worker."""
+        """Run an event as a part of this worker, unless it is dead."""
         if not self.is_dead:
             self.world.loop.start_as(self.life, what)
 
@@ -91,7 +91,7 @@ class SimulatedWorker:
         self.world.after(delay_ms, lambda: self.enter(what))
 
     def _read_topics(self) -> None:
-        """As often as it takes, the config topic after the status topic."""
+        """Read the status topic and then the config topic to their ends; retry until this succeeds."""
 
         def failed(_: str) -> None:
             self.later(500, self._read_topics)
@@ -111,13 +111,13 @@ class SimulatedWorker:
         self._poll()
 
     def _poll(self) -> None:
-        """The loop is alive."""
+        """Report regularly to the membership that the worker's loop is responsive."""
         self.membership.poll(self.world.now_ms, "")
         self.drive_membership()
         self.later(1_000, self._poll)
 
     def kill(self) -> None:
-        """Nothing of it is left, and nobody is told."""
+        """End the worker without any notification, as kill -9 does."""
         tasks = list(self.life.tasks)
         self.life.die()
         self.outside.die()
@@ -145,7 +145,7 @@ class SimulatedWorker:
         self.request(lambda herder: herder.shut_down(), stopped)
 
     def request(self, steps: Callable[[Herder], Coroutine[Any, Any, object]], answer: Answer) -> None:
-        """As a user over REST. ``answer`` hears of the end, also of that of the worker."""
+        """Send a request as a user does over REST. ``answer`` receives the result, or an error if the worker dies."""
         self._pending[answer] = None
 
         def done(value: object, error: Exception | None) -> None:
@@ -156,7 +156,7 @@ class SimulatedWorker:
         async def run() -> None:
             try:
                 value = await steps(self.herder)
-            except AssertionError as error:  # A check, or a mistake: no answer.
+            except AssertionError as error:  # A violated check or a bug, not an answer.
                 self.world.failures.append(error)
             except Exception as error:
                 done(None, error)
@@ -168,7 +168,7 @@ class SimulatedWorker:
     # -- the membership
 
     def drive_membership(self) -> None:
-        """Do what the membership wants, and see that it is woken in time."""
+        """Execute the outputs of the membership, and schedule its next wake-up."""
         if self._is_driving or self.is_dead:
             return
         self._is_driving = True
@@ -186,7 +186,7 @@ class SimulatedWorker:
             self.later(due_ms - self.world.now_ms, lambda: self._wake(due_ms))
 
     def _wake(self, due_ms: float) -> None:
-        if self._wake_at_ms == due_ms:  # Otherwise it was wanted earlier, and has been.
+        if self._wake_at_ms == due_ms:  # Otherwise an earlier wake-up has replaced this one.
             self._wake_at_ms = float("inf")
             self.drive_membership()
 
@@ -204,8 +204,8 @@ class SimulatedWorker:
                 self.enter(lambda: self.membership.answered(request_id, response, self.world.now_ms))
                 self.enter(self.drive_membership)
 
-            def failed(why: str) -> None:
-                self.enter(lambda: self.membership.failed(request_id, why, self.world.now_ms))
+            def failed(reason: str) -> None:
+                self.enter(lambda: self.membership.failed(request_id, reason, self.world.now_ms))
                 self.enter(self.drive_membership)
 
             self.cluster.coordinator.send(self.name, output, answered, failed)

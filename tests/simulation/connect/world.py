@@ -1,4 +1,4 @@
-"""Virtual time, randomness, and who can reach whom."""
+"""Virtual time, randomness, and the connections between workers and brokers."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.simulation.cluster.virtual_loop import Owner, VirtualLoop
 __all__ = ["World"]
 
 WALL_MS = 1_800_000_000_000
-"""The wall clock at the beginning."""
+"""The initial time of the wall clock."""
 
 
 class World:
-    """Everything happens on one virtual loop; of the same time, in the order of its scheduling."""
+    """The environment of a run. All events run on one virtual loop; those of the same time in order of scheduling."""
 
     def __init__(self, seed: int) -> None:
         self.seed = seed
@@ -24,7 +24,7 @@ class World:
         self.loop = VirtualLoop()
         self.loop.now_s = 1.0
         self.cut: set[frozenset[str]] = set()
-        """Pairs of names that can't reach each other; "brokers" is one of them."""
+        """Pairs of names that cannot reach each other. The name "brokers" stands for all brokers."""
         self.failures: list[BaseException] = []
         """Errors of background tasks, which no caller receives."""
 
@@ -33,14 +33,14 @@ class World:
         return self.loop.now_s * 1000
 
     def after(self, delay_ms: float, what: Callable[[], object]) -> None:
-        """It happens even if the worker that asks for it dies before."""
+        """Schedule an event, which occurs even if the worker that schedules it dies before."""
         self.loop.call_later(max(0.0, delay_ms) / 1000, what, context=Context())
 
     async def pause(self, delay_ms: float) -> None:
         await asyncio.sleep(max(0.0, delay_ms) / 1000)
 
     def run(self, duration_ms: float, at_rest: Callable[[], None]) -> None:
-        """``at_rest`` is called whenever nothing more happens before time goes on."""
+        """Run the loop for this time; call ``at_rest`` whenever all events of the current time have run."""
 
         def look(_: Owner | None) -> None:
             if self.failures:
@@ -50,9 +50,9 @@ class World:
 
         self.loop.run_until(self.loop.now_s + duration_ms / 1000, look)
 
-    def reaches(self, one: str, other: str) -> bool:
-        return frozenset((one, other)) not in self.cut
+    def reaches(self, source: str, target: str) -> bool:
+        return frozenset((source, target)) not in self.cut
 
     def delay_ms(self) -> float:
-        """Of a message: mostly short, sometimes long."""
+        """Draw the delay of a message: usually short, sometimes long."""
         return self.random.uniform(0.2, 5) if self.random.random() < 0.95 else self.random.uniform(5, 400)

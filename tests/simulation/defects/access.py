@@ -1,4 +1,4 @@
-"""Mistakes in decisions about access, and in when they may be made."""
+"""Defects in access decisions, and in the conditions under which a node may decide."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _() -> None:
     replace_in("security.authorizer.acl_publisher", "AclPublisher.publish_in_steps", make)
 
 
-@defect("rules-of-a-snapshot-added-only", "a snapshot adds rules to the authorizer and takes none away")
+@defect("rules-of-a-snapshot-added-only", "a snapshot adds ACLs to the authorizer and removes none")
 def _() -> None:
     def make(original: Any) -> Any:
         def load(self: Any, acls: Any) -> Any:
@@ -51,7 +51,7 @@ def _() -> None:
     replace_in("security.authorizer.standard_authorizer", "StandardAuthorizer.load_snapshot_in_steps", make)
 
 
-@defect("decision-kept-too-long", "decisions from before a new ACL are kept")
+@defect("decision-kept-too-long", "cached decisions are kept when an ACL is added")
 def _() -> None:
     def make(original: Any) -> Any:
         def add(self: Any, acl_id: Any, binding: Any) -> None:
@@ -66,7 +66,7 @@ def _() -> None:
     replace_in("security.authorizer.acl_index", "AclIndex.add", make)
 
 
-@defect("decision-kept-after-removal", "decisions by a removed ACL are kept")
+@defect("decision-kept-after-removal", "cached decisions are kept when an ACL is removed")
 def _() -> None:
     def make(original: Any) -> Any:
         def remove(self: Any, acl_id: Any) -> Any:
@@ -81,9 +81,7 @@ def _() -> None:
     replace_in("security.authorizer.acl_index", "AclIndex.remove", make)
 
 
-@defect(
-    "prefix-not-forgotten", "a change of a rule on a prefix is seen only by names that are asked for the first time"
-)
+@defect("prefix-not-forgotten", "a change of a prefixed ACL affects only names that were never checked before")
 def _() -> None:
     def make(original: Any) -> Any:
         def forget(self: Any, resource_type: int, pattern_type: int, name: str) -> None:
@@ -95,7 +93,7 @@ def _() -> None:
     replace_in("security.authorizer.acl_view", "AclView.forget", make)
 
 
-@defect("allow-wins", "a rule that allows wins over one that denies")
+@defect("allow-wins", "an ACL that allows takes precedence over one that denies")
 def _() -> None:
     def make(original: Any) -> Any:
         def effective(raw: int) -> int:
@@ -107,7 +105,7 @@ def _() -> None:
     replace_in("security.authorizer.acl_index", "effective", make)
 
 
-@defect("decides-while-loading", "an authorizer is ready with the first records that its node has fetched")
+@defect("decides-while-loading", "an authorizer becomes ready with the first records that its node has fetched")
 def _() -> None:
     replace_in(
         "raft.raft_node",
@@ -116,7 +114,7 @@ def _() -> None:
     )
 
 
-@defect("ready-from-the-start", "an authorizer says at once that it is ready, and knows no rules")
+@defect("ready-from-the-start", "an authorizer reports immediately that it is ready, before it has any ACLs")
 def _() -> None:
     def make(original: Any) -> Any:
         def build(self: Any) -> None:

@@ -1,4 +1,4 @@
-"""Mistakes in what a controller decides, when it answers, and whom it hears."""
+"""Defects in what a controller decides, when it answers, and whose requests it accepts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _() -> None:
     replace_in("controller.quorum_controller", "QuorumController._answer_when_committed", make)
 
 
-@defect("refusal-before-commit", "an answer without records does not wait for those that it rests on")
+@defect("refusal-before-commit", "an answer without records does not wait for the records that it depends on")
 def _() -> None:
     def make(original: Any) -> Any:
         return lambda self, committed: committed()
@@ -34,7 +34,7 @@ def _() -> None:
     replace_in("controller.controller_state", "ControllerState.revert", lambda original: lambda self: None)
 
 
-@defect("decides-on-the-committed", "a decision does not see those that are under way")
+@defect("decides-on-the-committed", "a decision ignores earlier decisions that are not committed yet")
 def _() -> None:
     def make(original: Any) -> Any:
         def move_ahead(self: Any, image: Any, last_offset: int, committed: Any) -> None:
@@ -59,7 +59,7 @@ def _() -> None:
     replace_in("controller.controller_state", "ControllerState.handle_commit_of_own", make)
 
 
-@defect("deposed-controller-answers", "a controller that leads no more says that waiting calls have succeeded")
+@defect("deposed-controller-answers", "a deposed controller answers waiting calls with success")
 def _() -> None:
     def make(original: Any) -> Any:
         def deactivate(self: Any) -> None:
@@ -84,7 +84,7 @@ def _() -> None:
     replace_in("controller.quorum_controller", "QuorumController.deactivate", make)
 
 
-@defect("rule-created-twice", "an ACL that exists already is written again")
+@defect("rule-created-twice", "an ACL that already exists is written again")
 def _() -> None:
     def make(original: Any) -> Any:
         def create(self: Any, bindings: Any) -> Any:
@@ -102,14 +102,14 @@ def _() -> None:
 
 
 class _StateWithout:
-    """A state whose image has no rules."""
+    """A state whose image has empty ACLs."""
 
     def __init__(self, acls: Any) -> None:
         self.image = self
         self.acls = acls
 
 
-@defect("deletion-forgets-some", "DeleteAcls reports all that it finds and removes only the first")
+@defect("deletion-forgets-some", "DeleteAcls reports all ACLs that match but removes only the first")
 def _() -> None:
     def make(original: Any) -> Any:
         def delete(self: Any, *arguments: Any) -> Any:
@@ -137,7 +137,7 @@ def _() -> None:
     replace_in("controller.cluster_control_manager", "ClusterControlManager.check_broker_epoch", make)
 
 
-@defect("broker-epoch-kept", "a new process of a broker gets the epoch of the one before it")
+@defect("broker-epoch-kept", "a new process of a broker receives the epoch of the previous process")
 def _() -> None:
     def make(original: Any) -> Any:
         def record(self: Any, request: Any, existing: Any, new_epoch: int) -> Any:
@@ -148,7 +148,7 @@ def _() -> None:
     replace_in("controller.cluster_control_manager", "ClusterControlManager.registration_record", make)
 
 
-@defect("unfenced-before-it-caught-up", "a broker serves before it knows the metadata up to its registration")
+@defect("unfenced-before-it-caught-up", "a broker is unfenced before it has the metadata up to its registration")
 def _() -> None:
     def make(original: Any) -> Any:
         def next_state(self: Any, registration: Any, *, is_caught_up: bool, **others: Any) -> Any:
@@ -168,7 +168,7 @@ def _() -> None:
     )
 
 
-@defect("fenced-broker-still-leads", "fencing a broker leaves it the leader of its partitions")
+@defect("fenced-broker-still-leads", "a fenced broker remains the leader of its partitions")
 def _() -> None:
     def make(original: Any) -> Any:
         return lambda self, broker_id, of_partitions: original(self, broker_id, [])
@@ -176,7 +176,7 @@ def _() -> None:
     replace_in("controller.replication_control_manager", "ReplicationControlManager._fenced_after", make)
 
 
-@defect("producer-ids-from-the-committed", "two blocks of producer ids that are asked for together are the same")
+@defect("producer-ids-from-the-committed", "two concurrent requests for producer ids receive the same block")
 def _() -> None:
     def make(original: Any) -> Any:
         def generate(self: Any, broker_id: int, broker_epoch: int) -> Any:
@@ -231,6 +231,6 @@ def _() -> None:
     replace_in("server.controller.dispatcher", "ControllerDispatcher._decided", make)
 
 
-@defect("old-session-ends-the-start", "a broker gives up when the session of its last process is not over")
+@defect("old-session-ends-the-start", "a broker gives up if the session of its previous process still lasts")
 def _() -> None:
     replace_in("broker.lifecycle", "_FATAL", lambda original: original | {ErrorCode.DUPLICATE_BROKER_REGISTRATION})

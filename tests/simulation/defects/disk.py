@@ -1,4 +1,4 @@
-"""Mistakes in what is written, flushed, recovered and handed on."""
+"""Defects in what the metadata log writes, flushes, recovers and delivers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _() -> None:
     replace_in("server.quorum.raft_driver", "RaftDriver._flushed", make)
 
 
-@defect("flush-skipped", "the log is said to be flushed and is not")
+@defect("flush-skipped", "the log reports a flush that it did not execute")
 def _() -> None:
     from tests.simulation.cluster.disk import Disk
 
@@ -23,7 +23,7 @@ def _() -> None:
     Disk.make_durable = lambda self, taken: None  # type: ignore[method-assign]
 
 
-@defect("checksum-not-checked", "recovery takes batches whose checksum is wrong")
+@defect("checksum-not-checked", "recovery accepts batches with a wrong checksum")
 def _() -> None:
     replace_in("storage.metadata_log_check", "crc_matches", lambda original: lambda data, crc: True)
 
@@ -57,7 +57,7 @@ def _() -> None:
     replace_in("storage.metadata_log_opening", "LogOpening._prepare_epochs", lambda original: lambda self, latest: True)
 
 
-@defect("old-snapshots-come-back", "a snapshot from before the log's start counts again after a power failure")
+@defect("old-snapshots-come-back", "a snapshot from before the log's start is used again after a power failure")
 def _() -> None:
     replace_in(
         "storage.metadata_log", "MetadataLog._drop_snapshots_before", lambda original: lambda self, start_offset: None
@@ -81,7 +81,7 @@ def _() -> None:
     replace_in("server.quorum.raft_driver", "RaftDriver._carry_out", make)
 
 
-@defect("commit-handed-out-twice", "after a delivery from disk the same batches come from memory too")
+@defect("commit-handed-out-twice", "after a delivery from disk the same batches are delivered from memory, too")
 def _() -> None:
     def make(original: Any) -> Any:
         def deliver(self: Any, subscription: Any) -> None:
@@ -123,7 +123,7 @@ def _() -> None:
     replace_in("server.quorum.raft_driver", "RaftDriver._carry_out", make)
 
 
-@defect("snapshot-off-by-one", "a snapshot's name says one record less than it holds")
+@defect("snapshot-off-by-one", "a snapshot's name states one record less than it contains")
 def _() -> None:
     def make(original: Any) -> Any:
         async def save(self: Any, image: Any) -> Any:
@@ -150,7 +150,7 @@ def _() -> None:
     replace_in("server.metadata_log.snapshots", "MetadataSnapshots._delete_before", make)
 
 
-@defect("closing-takes-messages-for-faults", "a driver that is closing fails when there is something to send")
+@defect("closing-takes-messages-for-faults", "a driver that is closing fails if it has a message to send")
 def _() -> None:
     def make(original: Any) -> Any:
         def carry_out(driver: Any, ready: Any) -> None:

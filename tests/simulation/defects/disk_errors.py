@@ -1,4 +1,4 @@
-"""Mistakes in what is done when a disk refuses, and when it has lost or changed what it held."""
+"""Defects in the handling of disk errors, and of data that a disk has lost or changed."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from tests.simulation.cluster.defects import defect, replace_in
 
 
-@defect("failed-write-counts", "a batch counts as written though its write failed", needs="disk_errors")
+@defect("failed-write-counts", "a batch counts as written although its write failed", needs="disk_errors")
 def _() -> None:
     def make(original: Any) -> Any:
         from barnabas.storage.errors import StorageError
@@ -26,7 +26,9 @@ def _() -> None:
 
 
 @defect(
-    "failed-flush-is-tried-again", "a flush that failed is tried again, and the second one is believed", "disk_errors"
+    "failed-flush-is-tried-again",
+    "a failed flush is retried, and the result of the second one is trusted",
+    "disk_errors",
 )
 def _() -> None:
     def make(original: Any) -> Any:
@@ -41,7 +43,7 @@ def _() -> None:
     replace_in("storage.metadata_log", "PendingFlush.run", make)
 
 
-@defect("vote-is-not-stored", "a vote counts though quorum-state could not be written", needs="disk_errors")
+@defect("vote-is-not-stored", "a vote counts although quorum-state could not be written", needs="disk_errors")
 def _() -> None:
     def make(original: Any) -> Any:
         def write(file: Any, *arguments: Any) -> None:
@@ -55,7 +57,11 @@ def _() -> None:
     replace_in("storage.quorum_state_file", "QuorumStateFile.write", make)
 
 
-@defect("damaged-leader-goes-on", "a leader whose log is damaged goes on, though others are in sync", needs="rots_data")
+@defect(
+    "damaged-leader-goes-on",
+    "a leader with a damaged log continues to lead although other replicas are in sync",
+    needs="rots_data",
+)
 def _() -> None:
     replace_in(
         "broker.impaired_replicas",
@@ -64,7 +70,7 @@ def _() -> None:
     )
 
 
-@defect("damage-is-cut-while-in-sync", "a replica cuts its damaged log while it may be elected", needs="rots_data")
+@defect("damage-is-cut-while-in-sync", "a replica truncates its damaged log while it may be elected", needs="rots_data")
 def _() -> None:
     def make(original: Any) -> Any:
         def handle(self: Any, topic_partition: Any) -> None:

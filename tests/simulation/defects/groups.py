@@ -1,4 +1,4 @@
-"""Mistakes in the coordination of groups, and in what becomes of it when a broker goes."""
+"""Defects in the coordination of groups, and in its takeover when a broker stops."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _() -> None:
 
 @defect(
     "offset-of-an-older-record-wins",
-    "of two offsets of a partition the one that was committed first counts",
+    "of two offsets of a partition the one committed first counts",
     needs="groups",
 )
 def _() -> None:
@@ -48,7 +48,9 @@ def _() -> None:
     replace_in("coordinator.group.committed_offsets", "CommittedOffsets.put", make)
 
 
-@defect("old-coordinator-goes-on", "a broker answers for groups after others lead their partition", needs="groups")
+@defect(
+    "old-coordinator-goes-on", "a broker answers for groups after another broker leads their partition", needs="groups"
+)
 def _() -> None:
     replace_in(
         "coordinator.coordinator_runtime",
@@ -58,7 +60,9 @@ def _() -> None:
 
 
 @defect(
-    "coordinator-does-not-load", "a broker answers for groups when it leads, and reads nothing first", needs="groups"
+    "coordinator-does-not-load",
+    "a broker answers for groups when it leads, without reading their records first",
+    needs="groups",
 )
 def _() -> None:
     replace_in(

@@ -1,4 +1,4 @@
-"""Mistakes about who is in sync, how many have to be, and who may lead."""
+"""Defects in the rules for which replicas are in sync, how many must be, and which may lead."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def _() -> None:
     )
 
 
-@defect("min-insync-replicas-ignored", "records are taken and committed however few are in sync", NEEDS_ELR)
+@defect("min-insync-replicas-ignored", "records are accepted and committed however few replicas are in sync", NEEDS_ELR)
 def _() -> None:
     replace_in(LEADERSHIP, "PartitionLeadership.required_in_sync", lambda original: lambda self, min_insync_replicas: 1)
 
 
-@defect("unclean-election-unasked", "a replica that is out of sync is elected where the topic does not allow it", NEEDS)
+@defect("unclean-election-unasked", "an out-of-sync replica is elected although the topic does not allow it", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
         def builder_for(self: Any, *arguments: Any, **options: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Mistakes in images, deltas, snapshots of images and the loader."""
+"""Defects in images, deltas, snapshots of images and the loader."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from tests.simulation.cluster.defects import defect, replace_in
 
 
-@defect("snapshot-keeps-what-is-gone", "loading a snapshot keeps rules that it does not name")
+@defect("snapshot-keeps-what-is-gone", "loading a snapshot keeps ACLs that it does not contain")
 def _() -> None:
     replace_in("metadata.image.acls", "AclsDelta.finish_snapshot", lambda original: lambda self: None)
 
 
-@defect("snapshot-without-some-rules", "a snapshot leaves out the rules that deny")
+@defect("snapshot-without-some-rules", "a snapshot omits the ACLs that deny")
 def _() -> None:
     def make(original: Any) -> Any:
         def write(self: Any, writer: Any) -> None:
@@ -27,12 +27,12 @@ def _() -> None:
     replace_in("metadata.image.acls", "AclsImage.write", make)
 
 
-@defect("snapshot-without-quotas", "a snapshot leaves out client quotas")
+@defect("snapshot-without-quotas", "a snapshot omits client quotas")
 def _() -> None:
     replace_in("metadata.image.client_quotas", "ClientQuotasImage.write", lambda original: lambda self, writer: None)
 
 
-@defect("snapshot-without-epochs", "a snapshot has partitions in leader epoch 0")
+@defect("snapshot-without-epochs", "a snapshot contains all partitions with leader epoch 0")
 def _() -> None:
     def make(original: Any) -> Any:
         def to_record(self: Any, topic_id: Any, partition_id: int, version: Any) -> Any:
@@ -45,12 +45,12 @@ def _() -> None:
     replace_in("metadata.image.partition_registration", "PartitionRegistration.to_record", make)
 
 
-@defect("snapshot-without-producer-ids", "a snapshot forgets which producer ids were given out")
+@defect("snapshot-without-producer-ids", "a snapshot omits which producer ids were allocated")
 def _() -> None:
     replace_in("metadata.image.producer_ids", "ProducerIdsImage.write", lambda original: lambda self, writer: None)
 
 
-@defect("snapshot-unfences", "a snapshot says that every broker is unfenced")
+@defect("snapshot-unfences", "a snapshot contains every broker as unfenced")
 def _() -> None:
     def make(original: Any) -> Any:
         def to_record(self: Any, writer: Any) -> Any:
@@ -63,7 +63,7 @@ def _() -> None:
     replace_in("metadata.image.cluster", "BrokerRegistration.to_record", make)
 
 
-@defect("removal-lost-in-a-batch", "a rule that came and went in one publication stays")
+@defect("removal-lost-in-a-batch", "an ACL that was created and removed in one publication stays")
 def _() -> None:
     def make(original: Any) -> Any:
         def replay_remove(self: Any, record: Any) -> None:
@@ -76,7 +76,7 @@ def _() -> None:
     replace_in("metadata.image.acls", "AclsDelta.replay_remove", make)
 
 
-@defect("leader-epoch-stands-still", "a change of leader does not make a new leader epoch")
+@defect("leader-epoch-stands-still", "a change of leader does not increase the leader epoch")
 def _() -> None:
     def make(original: Any) -> Any:
         def merge(self: Any, record: Any) -> Any:
@@ -94,7 +94,7 @@ def _() -> None:
     replace_in("metadata.image.configs", "ConfigsDelta.delete_topic", lambda original: lambda self, name: None)
 
 
-@defect("config-reset-ignored", "a quota that is taken away stays")
+@defect("config-reset-ignored", "a removed quota stays in the image")
 def _() -> None:
     def make(original: Any) -> Any:
         def replay(self: Any, record: Any) -> None:
@@ -118,7 +118,7 @@ def _() -> None:
     replace_in("metadata.loader", "TransactionState.receive", make)
 
 
-@defect("image-one-batch-late", "the loader publishes without the last of several batches")
+@defect("image-one-batch-late", "the loader publishes an image without the last of several batches")
 def _() -> None:
     def make(original: Any) -> Any:
         def handle_commit_in_steps(self: Any, batches: Any) -> Any:
@@ -135,14 +135,14 @@ def _() -> None:
     replace_in("metadata.loader", "MetadataLoader.handle_commit_in_steps", make)
 
 
-@defect("image-shared-with-the-next", "an updated map changes the one that it was made from")
+@defect("image-shared-with-the-next", "an update of a map also changes the original map")
 def _() -> None:
     def make(original: Any) -> Any:
         def updated(self: Any, put: Any = None, removed: Any = ()) -> Any:
-            made = original(self, put or {}, removed)
-            if len(made) < len(self):
-                self._buckets, self._mask, self._size = made._buckets, made._mask, made._size
-            return made
+            result = original(self, put or {}, removed)
+            if len(result) < len(self):
+                self._buckets, self._mask, self._size = result._buckets, result._mask, result._size
+            return result
 
         return updated
 

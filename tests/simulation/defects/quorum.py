@@ -1,4 +1,4 @@
-"""Mistakes in changes of the voters, and in what nodes of different software agree upon."""
+"""Defects in changes of the voters, and in agreements between nodes with different software."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.simulation.cluster.defects import defect, replace_in
 
 @defect(
     "voters-before-a-commit-of-its-own",
-    "a leader changes the voters before anything of its epoch is committed",
+    "a leader changes the voters before a record of its epoch is committed",
     needs="changes_quorum",
 )
 def _() -> None:
@@ -26,7 +26,7 @@ def _() -> None:
 
 @defect(
     "voters-before-the-last-are-committed",
-    "the voters change again before their last change is committed",
+    "the voters change again before their previous change is committed",
     needs="changes_quorum",
 )
 def _() -> None:
@@ -42,19 +42,19 @@ def _() -> None:
 
 @defect(
     "majority-of-the-voters-before",
-    "a leader counts the majority of the voters that it was elected by",
+    "a leader counts the majority of the voters that elected it",
     needs="changes_quorum",
 )
 def _() -> None:
     replace_in("raft.states.leader", "LeaderState.update_voters", lambda original: lambda self, voters: None)
 
 
-@defect("removed-voters-still-count", "a leader goes on counting voters that are removed", needs="changes_quorum")
+@defect("removed-voters-still-count", "a leader still counts removed voters", needs="changes_quorum")
 def _() -> None:
     def make(original: Any) -> Any:
         def update(self: Any, voters: Any) -> None:
-            gone = [voter for voter in self.voters if voters.get(voter.key.id) is None]
-            original(self, VoterSet((*voters, *gone)))
+            removed = [voter for voter in self.voters if voters.get(voter.key.id) is None]
+            original(self, VoterSet((*voters, *removed)))
 
         return update
 
@@ -63,7 +63,7 @@ def _() -> None:
 
 @defect(
     "directory-of-a-voter-not-checked",
-    "a controller with a new disk is taken for the voter that it was",
+    "a controller with a new disk still counts as the voter that it was",
     needs="changes_quorum",
 )
 def _() -> None:
@@ -104,7 +104,9 @@ def _() -> None:
 
 
 @defect(
-    "snapshot-without-voters", "a snapshot names the voters of formatting, not those of the log", needs="changes_quorum"
+    "snapshot-without-voters",
+    "a snapshot contains the voters of formatting, not those of the log",
+    needs="changes_quorum",
 )
 def _() -> None:
     def make(original: Any) -> Any:
@@ -149,7 +151,7 @@ def _() -> None:
 
 @defect(
     "too-old-a-broker-registers",
-    "a broker registers that can't work with the metadata.version in force",
+    "a broker registers although it does not support the metadata.version in force",
     needs="changes_software",
 )
 def _() -> None:

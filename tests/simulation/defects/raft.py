@@ -1,4 +1,4 @@
-"""Mistakes in elections, replication and the high watermark."""
+"""Defects in elections, replication and the high watermark."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _() -> None:
     replace_in("server.quorum.raft_driver", "read_election", lambda original: lambda *arguments: (None, None))
 
 
-@defect("vote-not-written", "the driver goes on without writing the election to disk")
+@defect("vote-not-written", "the driver continues without writing the election to disk")
 def _() -> None:
     replace_in("server.quorum.raft_driver", "RaftDriver._persist", lambda original: _without_writing)
 
@@ -82,7 +82,7 @@ def _() -> None:
     replace_in("server.quorum.raft_driver", "RaftDriver._process", make)
 
 
-@defect("minority-elects", "one vote less than a majority is enough")
+@defect("minority-elects", "one vote less than a majority elects a leader")
 def _() -> None:
     replace_in(
         "raft.states.vote_tally",
@@ -104,7 +104,7 @@ def _() -> None:
     replace_in("raft.request_manager", "RequestManager.is_expected", make)
 
 
-@defect("leader-of-two-epochs-back", "a leader does not step down when no majority fetches any more")
+@defect("leader-of-two-epochs-back", "a leader does not step down when a majority has stopped fetching")
 def _() -> None:
     replace_in(
         "raft.states.leader",
@@ -166,7 +166,7 @@ def _() -> None:
     replace_in("raft.states.leader", "LeaderState.update_replica", make)
 
 
-@defect("commit-of-an-older-epoch", "records of earlier epochs commit before one of the leader's own does")
+@defect("commit-of-an-older-epoch", "records of earlier epochs are committed before a record of the leader's epoch is")
 def _() -> None:
     def make(original: Any) -> Any:
         def update(self: Any) -> bool:
@@ -181,7 +181,7 @@ def _() -> None:
     replace_in("raft.states.leader", "LeaderState._update_high_watermark", make)
 
 
-@defect("stale-progress-counts", "a follower's progress is its best ever, also after it was truncated")
+@defect("stale-progress-counts", "a follower's progress stays at its maximum, even after its log was truncated")
 def _() -> None:
     def make(original: Any) -> Any:
         def check(self: Any, offset: int, epoch: int) -> Any:
@@ -209,7 +209,7 @@ def _() -> None:
     replace_in("raft.log_state", "LogState.append", make)
 
 
-@defect("fetch-before-flush", "a follower fetches on, and so acknowledges, before it has flushed")
+@defect("fetch-before-flush", "a follower acknowledges records with its next fetch before it has flushed them")
 def _() -> None:
     replace_in("raft.replication", "_would_promise_too_much", lambda original: lambda replica: False)
 
@@ -219,7 +219,7 @@ def _() -> None:
     replace_in("raft.replication", "_truncate", lambda original: lambda replica, diverging: None)
 
 
-@defect("truncation-too-far", "a follower whose log diverges throws away all of it")
+@defect("truncation-too-far", "a follower whose log diverges deletes all of it")
 def _() -> None:
     def make(original: Any) -> Any:
         return lambda replica, diverging: replica.truncate_to(replica.log.start_offset)
@@ -232,7 +232,7 @@ def _() -> None:
     replace_in("raft.leader_epochs", "LeaderEpochs.truncate_from_end", lambda original: lambda self, end_offset: None)
 
 
-@defect("uncommitted-applied", "a follower applies all that it has fetched")
+@defect("uncommitted-applied", "a follower applies all records that it has fetched")
 def _() -> None:
     def make(original: Any) -> Any:
         def append(replica: Any, records: Any) -> None:
@@ -264,7 +264,7 @@ def _() -> None:
     replace_in("raft.replica", "Replica.announce_leader", make)
 
 
-@defect("chunk-anywhere", "a piece of a snapshot is taken wherever it belongs")
+@defect("chunk-anywhere", "a chunk of a snapshot is accepted without regard to its position")
 def _() -> None:
     def make(original: Any) -> Any:
         def take(replica: Any, follower: Any, partition: Any) -> None:

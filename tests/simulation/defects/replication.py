@@ -1,4 +1,4 @@
-"""Mistakes in the replication of partitions: what counts as committed, who is in sync, what is cut and what is kept."""
+"""Defects in the replication of partitions: the high watermark, the ISR, truncation and recovery."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def _() -> None:
     )
 
 
-@defect("high-watermark-of-the-fastest", "records are committed when one follower has them", NEEDS)
+@defect("high-watermark-of-the-fastest", "records count as committed when one follower has them", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
         def high_watermark(self: Any, leader_end_offset: int, *arguments: Any) -> int:
-            ends = [each.log_end_offset for each in self.replicas.values()]
+            ends = [replica.log_end_offset for replica in self.replicas.values()]
             return min(leader_end_offset, max(ends, default=leader_end_offset))
 
         return high_watermark
@@ -52,7 +52,7 @@ def _() -> None:
     replace_in(LEADERSHIP, "PartitionLeadership._propose", make)
 
 
-@defect("shrunk-before-it-is-committed", "a leader counts by the smaller ISR before the controller has agreed", NEEDS)
+@defect("shrunk-before-it-is-committed", "a leader uses the smaller ISR before the controller has confirmed it", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
         def propose(self: Any, kind: Any, members: Any) -> Any:
@@ -65,12 +65,14 @@ def _() -> None:
     replace_in(LEADERSHIP, "PartitionLeadership._propose", make)
 
 
-@defect("fetch-acknowledges-what-it-asks-for", "a follower's fetch counts for the record that it asks for", NEEDS)
+@defect(
+    "fetch-acknowledges-what-it-asks-for", "a follower's fetch also acknowledges the record that it requests", NEEDS
+)
 def _() -> None:
     def make(original: Any) -> Any:
         def fetched(self: Any, replica: Any, *, log_end_offset: int, leader_end_offset: int, **others: Any) -> bool:
-            told = min(log_end_offset + 1, leader_end_offset)
-            moved: bool = original(self, replica, log_end_offset=told, leader_end_offset=leader_end_offset, **others)
+            end = min(log_end_offset + 1, leader_end_offset)
+            moved: bool = original(self, replica, log_end_offset=end, leader_end_offset=leader_end_offset, **others)
             return moved
 
         return fetched
@@ -89,7 +91,7 @@ def _() -> None:
     replace_in("broker.delayed_produce", "wait_for_replicas", make)
 
 
-@defect("waits-for-all-but-the-last", "acks=all is answered when all but the last record are committed", NEEDS)
+@defect("waits-for-all-but-the-last", "acks=all is answered when all records except the last are committed", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
         def wait_for_replicas(waits: Any, timeout_ms: int) -> Any:
@@ -100,7 +102,7 @@ def _() -> None:
     replace_in("broker.delayed_produce", "wait_for_replicas", make)
 
 
-@defect("truncates-to-the-high-watermark", "a follower of a new leader cuts its log at its high watermark", NEEDS)
+@defect("truncates-to-the-high-watermark", "a follower of a new leader truncates its log to its high watermark", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
         def follow(self: Any, replica: Any, leader_epoch: int) -> None:
@@ -124,7 +126,7 @@ def _() -> None:
     replace_in("broker.replication.replica_fetcher", "truncation_offset", make)
 
 
-@defect("truncates-everything", "a follower whose log diverges throws away all of it", REPLICATES)
+@defect("truncates-everything", "a follower whose log diverges deletes all of it", REPLICATES)
 def _() -> None:
     replace_in(
         "broker.replication.replica_fetcher",
@@ -147,12 +149,12 @@ def _() -> None:
     replace_in("broker.replication.replica_fetcher", "topics_to_fetch", make)
 
 
-@defect("divergence-is-not-told", "a leader serves a follower whose log went another way", REPLICATES)
+@defect("divergence-is-not-told", "a leader serves records to a follower whose log diverges", REPLICATES)
 def _() -> None:
     replace_in("broker.follower_fetch", "_tell_divergence", lambda original: lambda log, wanted, answer: False)
 
 
-@defect("batches-without-their-epoch", "a leader writes its batches in the first leader epoch", REPLICATES)
+@defect("batches-without-their-epoch", "a leader writes its batches with leader epoch 0", REPLICATES)
 def _() -> None:
     def make(original: Any) -> Any:
         return lambda self, batch, *, leader_epoch, now_ms: original(self, batch, leader_epoch=0, now_ms=now_ms)
@@ -181,7 +183,7 @@ def _() -> None:
 def _() -> None:
     def make(original: Any) -> Any:
         def read(self: Any, fetch_offset: int, max_bytes: int, **options: Any) -> Any:
-            if "committed_only" in options:  # Only consumers may ask for that.
+            if "committed_only" in options:  # Only the fetches of consumers pass this option.
                 options["max_offset"] = self.log_end_offset
             return original(self, fetch_offset, max_bytes, **options)
 
@@ -190,7 +192,7 @@ def _() -> None:
     replace_in("storage.partition_log", "PartitionLog.read", make)
 
 
-@defect("duplicates-are-appended", "a batch that comes again is written again", NEEDS)
+@defect("duplicates-are-appended", "a retried batch is appended again", NEEDS)
 def _() -> None:
     replace_in("storage.partition_log", "find_duplicate", lambda original: lambda producers, batch, *, what: None)
 
@@ -213,7 +215,7 @@ def _() -> None:
     replace_in("storage.partition_log", "PartitionLog.append_as_follower", make)
 
 
-@defect("killed-broker-stays-in-sync", "a broker that comes back from a crash is still in sync, and may lead", NEEDS)
+@defect("killed-broker-stays-in-sync", "a broker that restarts after a crash is still in sync, and may lead", NEEDS)
 def _() -> None:
     replace_in(
         "controller.partition_election", "PartitionElection.broker_leaves", lambda original: lambda self, *arguments: []
@@ -240,13 +242,13 @@ def _() -> None:
     replace_in("controller.partition_change_builder", "PartitionChangeBuilder._choose_leader", make)
 
 
-@defect("torn-records-kept", "recovery of a partition's log takes batches whose checksum is wrong", NEEDS)
+@defect("torn-records-kept", "recovery of a partition's log accepts batches with a wrong checksum", NEEDS)
 def _() -> None:
     replace_in("storage.segment_check", "crc32c", lambda original: lambda data: _AnyChecksum())
 
 
 class _AnyChecksum(int):
-    """Differs from none."""
+    """A checksum that equals every other."""
 
     def __ne__(self, other: object) -> bool:
         return False

@@ -1,4 +1,4 @@
-"""Mistakes in what is done about records that a disk has lost after they were durable."""
+"""Defects in the handling of records that a disk has lost after they were durable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from tests.simulation.cluster.defects import defect, replace_in
 
 
 @defect(
-    "damaged-voter-votes", "a voter grants votes before it has the records again that it had acknowledged", needs="rots"
+    "damaged-voter-votes",
+    "a voter grants votes before it has recovered the records that it had acknowledged",
+    needs="rots",
 )
 def _() -> None:
     def make(original: Any) -> Any:
@@ -24,12 +26,14 @@ def _() -> None:
     replace_in("raft.vote_protocol", "_decide", make)
 
 
-@defect("damaged-voter-stands", "a voter stands for election with the rest of a damaged log", needs="rots")
+@defect("damaged-voter-stands", "a voter becomes a candidate with the remainder of a damaged log", needs="rots")
 def _() -> None:
     replace_in("raft.quorum_state", "QuorumState.may_vote", lambda original: property(lambda self: self.is_voter))
 
 
-@defect("recovery-cuts-in-the-middle", "recovery cuts a log at its first bad batch, whatever lies behind", needs="rots")
+@defect(
+    "recovery-cuts-in-the-middle", "recovery truncates a log at its first bad batch, whatever follows it", needs="rots"
+)
 def _() -> None:
     replace_in("storage.metadata_log_opening", "judge", lambda original: lambda *arguments, **options: None)
 
@@ -60,18 +64,18 @@ def _() -> None:
     replace_in("raft.replication", "_fetch_request", make)
 
 
-@defect("damaged-log-is-started-alone", "a node that is alone cuts its damaged log, and starts", needs="rots")
+@defect("damaged-log-is-started-alone", "a node without peers truncates its damaged log, and starts", needs="rots")
 def _() -> None:
     replace_in("server.quorum.raft_recovery", "_has_peers", lambda original: lambda log_dir, raft: True)
     replace_in("storage.lost_promises_file", "LostPromisesFile.read", lambda original: lambda self: None)
 
 
-@defect("damaged-snapshot-is-loaded", "a snapshot is not verified before it counts", needs="rots")
+@defect("damaged-snapshot-is-loaded", "a snapshot is used without verification", needs="rots")
 def _() -> None:
     replace_in("storage.snapshot_file", "SnapshotReader.verify", lambda original: lambda self: None)
 
 
-@defect("forgotten-epochs-are-not-asked-for", "a voter without its quorum-state is counted in any epoch", needs="rots")
+@defect("forgotten-epochs-are-not-asked-for", "a voter that lost its quorum-state counts in any epoch", needs="rots")
 def _() -> None:
     replace_in(
         "server.quorum.raft_recovery", "_stored_election", lambda original: lambda file, last: (None, None, False)

@@ -1,4 +1,4 @@
-"""Mistakes in what a node does while another one stands still with its connections open."""
+"""Defects in what a node does while another node is suspended with its connections open."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.simulation.cluster.defects import defect, replace_in
 
 @defect(
     "heartbeats-wait-for-a-hung-controller",
-    "a heartbeat waits for a controller that hangs as long as any other request",
+    "a heartbeat waits for a hung controller as long as any other request",
     needs="standstill",
 )
 def _() -> None:
@@ -33,7 +33,7 @@ def _() -> None:
 
 @defect(
     "a-session-lasts-five-times-as-long",
-    "a broker that stands still is fenced after five session time-outs",
+    "a suspended broker is fenced only after five session time-outs",
     needs="standstill",
 )
 def _() -> None:
@@ -45,7 +45,7 @@ def _() -> None:
 
 @defect(
     "only-the-leader-is-asked-for-its-successor",
-    "a broker waits for the suspended leader of the metadata log, and asks no other controller for its successor",
+    "a broker waits for the suspended leader of the metadata log, and contacts only it to find its successor",
     needs="standstill",
 )
 def _() -> None:

@@ -1,4 +1,4 @@
-"""Mistakes in decisions that are made in turns."""
+"""Defects in decisions that take several turns."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from tests.simulation.cluster.defects import defect, replace_in
 
 
-@defect("arrival-forgets-the-rest", "a broker that comes back leads the partitions of the first turn, and no others")
+@defect("arrival-forgets-the-rest", "a broker that returns leads only the partitions of the first turn")
 def _() -> None:
     def make(original: Any) -> Any:
         def begin(self: Any, broker: Any) -> Any:

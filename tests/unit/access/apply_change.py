@@ -75,7 +75,7 @@ K = TypeVar("K")
 
 
 def _with(there: Mapping[K, Mapping[str, V]], key: K, values: dict[str, V]) -> dict[K, Mapping[str, V]]:
-    """An entity without values is as if it were not there."""
+    """Treat an entity without values as absent."""
     result = {name: value for name, value in there.items() if name != key}
     if values:
         result[key] = values

@@ -1,4 +1,4 @@
-"""Explaining and listing access: what is said is what the authorizer decides, for all names, principals and hosts."""
+"""Explanations and lists of access agree with the authorizer for all names, principals and hosts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def rule(permission: int, principal: str, operation: int, name: str, **more: obj
     return Rule(AclBinding(kind, name, pattern, f"User:{principal}", str(more.get("host", "*")), operation, permission))
 
 
-def test_an_allow_is_named_and_what_it_implies_is_said() -> None:
+def test_an_allow_rule_is_named_with_the_operations_it_implies() -> None:
     read = allow("alice", READ)
     policy = Policy([read])
     found = explain(policy, ALICE, "10.0.0.1", READ, ORDERS)
@@ -57,7 +57,7 @@ def test_all_includes_everything() -> None:
     assert found.text == "ALLOW every user All on Topic:ord* (prefix) from any host; All includes Alter"
 
 
-def test_a_deny_beats_allows_and_both_are_shown() -> None:
+def test_a_deny_rule_overrides_allow_rules_and_both_are_shown() -> None:
     by_name, by_prefix, no = allow("bob", WRITE), allow("*", ALL, "ord", pattern=PREFIXED), deny("bob", WRITE, "*")
     found = explain(Policy([by_name, by_prefix, no]), BOB, "10.0.0.1", WRITE, ORDERS)
     assert (found.allowed, found.reason, found.rule) == (False, Reason.DENY_RULE, no)
@@ -71,7 +71,7 @@ def test_a_deny_of_read_does_not_deny_describe() -> None:
     assert explain(policy, BOB, "*", DESCRIBE, ORDERS).allowed
 
 
-def test_rules_that_fail_by_one_thing_only_are_shown() -> None:
+def test_rules_that_miss_by_one_attribute_are_shown() -> None:
     elsewhere, other = allow("bob", READ, host="10.0.0.9"), allow("bob", AclOperation.ALTER_CONFIGS)
     found = explain(Policy([elsewhere, other, allow("alice", READ)]), BOB, "10.0.0.1", READ, ORDERS)
     assert (found.allowed, found.reason, found.rules_for_resource) == (False, Reason.NO_MATCHING_RULE, 3)
@@ -79,14 +79,14 @@ def test_rules_that_fail_by_one_thing_only_are_shown() -> None:
     assert found.text == "none of the 3 ACLs for Topic:orders allows Read to User:bob"
 
 
-def test_super_users_are_asked_no_questions() -> None:
+def test_super_users_bypass_deny_rules() -> None:
     policy = Policy([deny("alice", ALL)], super_users=frozenset({"User:alice"}))
     found = explain(policy, ALICE, "*", READ, ORDERS)
     assert (found.allowed, found.reason, found.rule, len(found.overridden)) == (True, Reason.SUPER_USER, None, 1)
 
 
 @pytest.mark.parametrize("everyone", [True, False])
-def test_without_any_rule_the_default_decides_and_one_rule_for_somebody_else_ends_it(everyone: bool) -> None:
+def test_the_default_applies_only_while_a_resource_has_no_rules(everyone: bool) -> None:
     found = explain(Policy([], allow_everyone=everyone), BOB, "*", READ, ORDERS)
     assert (found.allowed, found.reason) == (everyone, Reason.NO_RULE_FOR_RESOURCE)
     assert f"allow.everyone.if.no.acl.found is {str(everyone).lower()}" in found.text
@@ -94,7 +94,7 @@ def test_without_any_rule_the_default_decides_and_one_rule_for_somebody_else_end
     assert (found.allowed, found.reason) == (False, Reason.NO_MATCHING_RULE)
 
 
-def test_who_lists_holders_by_name_prefix_and_wildcard() -> None:
+def test_access_who_lists_holders_by_name_prefix_and_wildcard() -> None:
     policy = Policy(
         [
             allow("alice", READ),
@@ -121,7 +121,7 @@ def test_who_lists_holders_by_name_prefix_and_wildcard() -> None:
     assert writers == [("User:admin", "*"), ("User:bob", "10.0.0.9")]
 
 
-def test_who_says_so_when_the_default_opens_the_resource() -> None:
+def test_access_who_reports_that_the_default_opens_the_resource() -> None:
     found = principals_with_access(Policy([], allow_everyone=True), ORDERS)
     assert [(g.principal, len(g.operations)) for g in found.grants] == [("*", 8)]
     assert principals_with_access(Policy([]), ORDERS).grants == ()
@@ -131,7 +131,7 @@ def names(operations: Iterable[int]) -> list[str]:
     return [AclOperation(code).name for code in operations]
 
 
-def test_of_lists_patterns_with_the_denies_that_make_holes() -> None:
+def test_access_of_lists_patterns_with_the_deny_rules_inside_them() -> None:
     policy = Policy(
         [
             allow("alice", READ, "*"),
@@ -159,7 +159,7 @@ def test_of_lists_patterns_with_the_denies_that_make_holes() -> None:
     assert "WRITE" not in names(found[TOPIC, "payments", LITERAL].operations)
 
 
-def test_an_operation_of_a_newer_kafka_is_no_accident() -> None:
+def test_operations_and_resource_types_of_a_newer_kafka_cause_no_error() -> None:
     policy = Policy(
         [allow("alice", 99), Rule(AclBinding(42, "x", LITERAL, "User:alice", "*", READ, 3)), allow("alice", READ)]
     )
@@ -167,7 +167,7 @@ def test_an_operation_of_a_newer_kafka_is_no_accident() -> None:
     assert holders_json(principals_with_access(policy, ORDERS))["grants"]
 
 
-def test_json_has_ids_where_they_are_known() -> None:
+def test_json_contains_rule_ids_where_they_are_known() -> None:
     acl_id = Uuid.from_int(1 << 90)
     policy = Policy([allow("alice", READ)._replace(id=acl_id), allow("alice", WRITE)])
     found = explanation_json(explain(policy, ALICE, "*", READ, ORDERS))
@@ -215,7 +215,7 @@ hosts = st.sampled_from(["10.0.0.1", "10.0.0.2", "10.0.0.3"])
 
 
 @given(policies, callers, hosts, st.sampled_from(OPERATIONS), st.sampled_from([*NAMES, "abcd", "zz"]))
-def test_what_is_explained_is_what_is_decided(
+def test_an_explanation_agrees_with_the_authorizer(
     policy: Policy, caller: Principal, host: str, operation: AclOperation, name: str
 ) -> None:
     found = explain(policy, caller, host, operation, Resource(TOPIC, name))
@@ -228,8 +228,10 @@ def test_what_is_explained_is_what_is_decided(
 
 
 @given(policies, callers, hosts, st.sampled_from([*NAMES, "abcd", "zz"]))
-def test_who_may_do_what_is_what_is_decided(policy: Policy, caller: Principal, host: str, name: str) -> None:
-    """The nearest row: of the principal and host, of the principal, of everybody at the host, of everybody."""
+def test_the_list_of_holders_agrees_with_the_authorizer(
+    policy: Policy, caller: Principal, host: str, name: str
+) -> None:
+    """The nearest row is for principal and host, for the principal, for all principals at the host, or for all."""
     grants = {(g.principal, g.host): g for g in principals_with_access(policy, Resource(TOPIC, name)).grants}
     names_it = {r.binding.principal for r in policy.rules_on(TOPIC, name)} | policy.super_users
     text = f"{caller.type}:{caller.name}"
@@ -250,8 +252,10 @@ def nearest(accesses: Mapping[tuple[str, int, str], Access], name: str, host: st
 
 
 @given(policies, callers, hosts, st.sampled_from([*NAMES, "abcd", "abx", "zz"]))
-def test_what_a_principal_holds_is_what_is_decided(policy: Policy, caller: Principal, host: str, name: str) -> None:
-    """The narrowest listed pattern tells; a pattern that is not listed takes nothing away and adds nothing."""
+def test_the_access_of_a_principal_agrees_with_the_authorizer(
+    policy: Policy, caller: Principal, host: str, name: str
+) -> None:
+    """The narrowest listed pattern decides. A pattern that is not listed neither removes nor adds access."""
     holdings = access_of_principal(policy, caller)
     decided = [o for o in supported_operations(TOPIC) if policy.is_allowed(caller, host, o, TOPIC, name)]
     if holdings.is_super_user:

@@ -1,4 +1,4 @@
-"""Why a setting has its value, put together from what nodes say of themselves."""
+"""The explanation of a value of a setting, derived from the reports of nodes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ from barnabas.metadata.config_resolution import (
 DEFAULT = ConfigSource.DEFAULT_CONFIG
 
 
-def told(levels: BrokerLevels, setting: str) -> BrokerLevels:
-    """The levels again, from what a node with them answers."""
+def reported_levels(levels: BrokerLevels, setting: str) -> BrokerLevels:
+    """Return the levels as derived from the answer of a node that has them."""
     entries = describe_broker_configs(levels, names=broker_settings_behind(setting))
     return levels_of(synonym for entry in entries for synonym in entry.synonyms)
 
 
-def test_an_override_wins_and_what_would_hold_without_it_is_told() -> None:
+def test_an_override_wins_and_the_values_behind_it_are_listed() -> None:
     levels = BrokerLevels({"log.retention.hours": "2"}, {"log.retention.ms": "5"}, {"log.retention.ms": "6"})
-    explanation = explain_topic_setting("retention.ms", {"retention.ms": "4"}, {1: told(levels, "retention.ms")})
+    explanation = explain_topic_setting(
+        "retention.ms", {"retention.ms": "4"}, {1: reported_levels(levels, "retention.ms")}
+    )
     assert explanation is not None
     (answer,) = explanation.answers
     assert (answer.value, answer.because) == ("4", "retention.ms, set on the topic")
@@ -45,11 +47,11 @@ def test_an_override_wins_and_what_would_hold_without_it_is_told() -> None:
     ]
 
 
-def test_nodes_with_other_files_answer_differently() -> None:
+def test_nodes_with_different_files_have_different_values() -> None:
     nodes = {2: BrokerLevels({"log.retention.hours": "1"}), 1: BrokerLevels({}), 3: BrokerLevels({})}
     explanation = explain_topic_setting("retention.ms", {}, nodes)
     assert explanation is not None
-    assert [(each.node_id, each.value) for each in explanation.answers] == [
+    assert [(answer.node_id, answer.value) for answer in explanation.answers] == [
         (1, "604800000"), (2, "3600000"), (3, "604800000"),
     ]  # fmt: skip
     assert not explanation.nodes_agree
@@ -58,7 +60,7 @@ def test_nodes_with_other_files_answer_differently() -> None:
     assert overridden.nodes_agree
 
 
-def test_a_default_has_no_chain() -> None:
+def test_a_default_value_has_an_empty_chain() -> None:
     explanation = explain_topic_setting("retention.ms", {}, {1: BrokerLevels({})})
     assert explanation is not None
     assert (explanation.answers[0].because, explanation.answers[0].chain) == ("the default", [])
@@ -66,7 +68,7 @@ def test_a_default_has_no_chain() -> None:
 
 def test_a_group_falls_back_to_its_broker() -> None:
     setting = "consumer.session.timeout.ms"
-    levels = told(BrokerLevels({}, {"group.consumer.session.timeout.ms": "50000"}), setting)
+    levels = reported_levels(BrokerLevels({}, {"group.consumer.session.timeout.ms": "50000"}), setting)
     explanation = explain_group_setting(setting, {}, {1: levels})
     assert explanation is not None
     assert explanation.answers[0].value == "50000"
@@ -95,11 +97,11 @@ LEVEL = st.dictionaries(
 
 @given(static=LEVEL, cluster=LEVEL, broker=LEVEL)
 @pytest.mark.parametrize("setting", ["retention.ms", "segment.ms", "segment.jitter.ms"])
-def test_what_a_node_tells_is_enough_to_know_its_answer(
+def test_the_synonyms_that_a_node_reports_determine_its_value(
     setting: str, static: dict[str, str], cluster: dict[str, str], broker: dict[str, str]
 ) -> None:
     levels = BrokerLevels(static, cluster, broker)
-    explanation = explain_topic_setting(setting, {}, {1: told(levels, setting)})
+    explanation = explain_topic_setting(setting, {}, {1: reported_levels(levels, setting)})
     (expected,) = describe_topic_configs({}, levels, names=[setting])
     assert explanation is not None
     assert (explanation.answers[0].value, explanation.answers[0].chain) == (expected.value, expected.synonyms)

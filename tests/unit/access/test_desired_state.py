@@ -1,4 +1,4 @@
-"""The file of desired state: what is read, and what is said about mistakes."""
+"""The file of desired state: its contents, and the reports of mistakes in it."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def mistakes(text: str) -> list[str]:
     return str(raised.value).splitlines()
 
 
-def test_everything_is_read() -> None:
+def test_every_section_of_the_file_is_read() -> None:
     desired = read(EVERYTHING)
     state = desired.state
     assert not desired.warnings
@@ -107,7 +107,7 @@ def test_a_password_is_never_shown() -> None:
     assert "${env:NAME}" in line
 
 
-def test_all_mistakes_are_told_at_once_with_their_lines() -> None:
+def test_all_mistakes_are_reported_together_with_their_lines() -> None:
     found = mistakes(
         """version: 2
 scope:
@@ -146,7 +146,7 @@ quotas:
         assert part in text, f"{part}\n\n{text}"
 
 
-def test_what_is_outside_of_the_scope_is_a_mistake() -> None:
+def test_an_item_outside_the_scope_is_a_mistake() -> None:
     found = mistakes(
         """version: 1
 scope:
@@ -175,7 +175,7 @@ def test_values_of_settings_are_checked() -> None:
     assert "omit the key to use the default" in "".join(found)
 
 
-def test_what_is_hardly_meant_is_a_warning() -> None:
+def test_a_probably_unintended_value_is_a_warning() -> None:
     desired = read(
         "version: 1\nscope: {topics: [a], acls: [{principal: 'User:*'}]}\n"
         "topics: {a: {configs: {retention.msx: 1}}}\n"
@@ -189,7 +189,7 @@ def test_what_is_hardly_meant_is_a_warning() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("", "is empty"),
         ("a: [", "line [12]: invalid YAML"),
@@ -198,19 +198,19 @@ def test_what_is_hardly_meant_is_a_warning() -> None:
         ("[" * 5000, "YAML"),
     ],
 )
-def test_what_is_no_yaml_says_so(text: str, said: str) -> None:
-    with pytest.raises(UnreadableFile, match=said):
+def test_invalid_yaml_is_reported(text: str, expected: str) -> None:
+    with pytest.raises(UnreadableFile, match=expected):
         parse_document(text, "state.yaml")
 
 
-def test_a_tower_of_aliases_is_refused() -> None:
+def test_a_yaml_alias_bomb_is_refused() -> None:
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
     with pytest.raises(UnreadableFile, match="too large"):
         parse_document("\n".join(levels), "state.yaml")
 
 
-def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(UnreadableFile, match="can't read"):
         load_desired_state(str(tmp_path / "nothing.yaml"))
 
@@ -218,7 +218,7 @@ def test_a_file_that_is_not_there_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "text", ["[]", "x", "version: 1", "scope: {}", "scope: 3\nversion: 1", "version: 1\nscope: []"]
 )
-def test_a_file_of_another_kind_is_a_mistake(text: str) -> None:
+def test_a_document_of_another_form_is_a_mistake(text: str) -> None:
     assert mistakes(text)
 
 
@@ -297,7 +297,7 @@ trees = st.recursive(
 
 @settings(max_examples=500, deadline=None)
 @given(trees, st.sampled_from(["scope", "topics", "configs", "acls", "users", "quotas"]))
-def test_whatever_stands_in_a_file_is_read_or_is_a_mistake(tree: Node, section: str) -> None:
+def test_any_text_is_either_read_or_reported_as_a_mistake(tree: Node, section: str) -> None:
     whole = MapNode(1, ((ScalarNode(1, "version"), ScalarNode(1, "1")), (ScalarNode(1, section), tree)))
     for node in (tree, whole):
         try:

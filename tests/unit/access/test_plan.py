@@ -1,4 +1,4 @@
-"""Plans: what differs, in a safe order, nothing outside of the scope, and nothing left when all is done."""
+"""A plan lists exactly the differences inside the scope, in a safe order; after its last step none remains."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def desired(text: str) -> DesiredState:
     return read_desired_state(parse_document(HEAD + text, "state.yaml"))
 
 
-def binding(who: str, name: str, operation: int = AclOperation.READ, **more: Any) -> AclBinding:
+def binding(principal: str, name: str, operation: int = AclOperation.READ, **more: Any) -> AclBinding:
     return AclBinding(
-        int(more.get("type", ResourceType.TOPIC)), name, int(more.get("pattern", PatternType.LITERAL)), f"User:{who}",
-        "*", int(operation), int(more.get("permission", AclPermissionType.ALLOW)),
+        int(more.get("type", ResourceType.TOPIC)), name, int(more.get("pattern", PatternType.LITERAL)),
+        f"User:{principal}", "*", int(operation), int(more.get("permission", AclPermissionType.ALLOW)),
     )  # fmt: skip
 
 
@@ -79,7 +79,7 @@ quotas:
 """
 
 
-def test_without_leave_to_delete_nothing_is_deleted() -> None:
+def test_without_allow_delete_nothing_is_deleted() -> None:
     plan = make_plan(CURRENT, desired(WANTED))
     assert [step.kind for step in plan.steps] == [
         StepKind.CREATE_ACLS,
@@ -100,7 +100,7 @@ def test_without_leave_to_delete_nothing_is_deleted() -> None:
     assert make_plan(after, desired(WANTED)).is_empty
 
 
-def test_with_leave_to_delete_the_scope_is_as_the_file_says() -> None:
+def test_with_allow_delete_the_scope_matches_the_file() -> None:
     plan = make_plan(CURRENT, desired(WANTED), allow_delete=True)
     kinds = [step.kind for step in plan.steps]
     assert kinds[:4] == [StepKind.DELETE_USERS, StepKind.DELETE_TOPICS, StepKind.CREATE_ACLS, StepKind.DELETE_ACLS]
@@ -114,17 +114,17 @@ def test_with_leave_to_delete_the_scope_is_as_the_file_says() -> None:
     assert not again.proof.changes
 
 
-def test_what_is_outside_of_the_scope_stays() -> None:
+def test_items_outside_the_scope_are_unchanged() -> None:
     after = run(CURRENT, make_plan(CURRENT, desired(""), allow_delete=True))
     assert set(after.topics) == {"other"}
-    # A rule on a prefix that is shorter than the scope's is about other names too.
+    # A rule on a prefix shorter than that of the scope also covers other names.
     assert after.acls == {binding("any", "other"), binding("x", "app", pattern=PatternType.PREFIXED)}
     assert after.configs[ConfigTarget(BROKER, "1")] == {"background.threads": "3"}
     assert set(after.users) == {Credential("admin", SCRAM)}
     assert set(after.quotas) == {(("user", "x"),)}
 
 
-def test_every_interruption_is_taken_up() -> None:
+def test_a_plan_interrupted_at_any_change_is_completed_by_the_next_plan() -> None:
     complete = run(CURRENT, make_plan(CURRENT, desired(WANTED), allow_delete=True))
     steps = make_plan(CURRENT, desired(WANTED), allow_delete=True).steps
     changes = [(step.kind, change) for step in steps for change in step.changes]
@@ -137,31 +137,31 @@ def test_every_interruption_is_taken_up() -> None:
     assert current == complete
 
 
-def test_kafkas_own_topics_are_not_meant_by_an_asterisk() -> None:
+def test_an_asterisk_does_not_match_kafkas_internal_topics() -> None:
     everything = read_desired_state(parse_document('version: 1\nscope: {topics: ["*"]}', ""))
     current = ClusterState(topics={"__consumer_offsets": TopicState(50, 1, {}), "a": TopicState(1, 1, {})})
     (step,) = make_plan(current, everything, allow_delete=True).steps
     assert [change.name for change in step.changes if isinstance(change, Deletion)] == ["a"]
 
 
-def test_what_can_not_be_done_is_said() -> None:
+def test_changes_that_are_impossible_are_reported() -> None:
     text = "topics: {app-a: {partitions: 1, replication-factor: 3}}\nusers: {app-x: {SCRAM-SHA-256: }}"
     found = make_plan(CURRENT, desired(text)).impossible
-    assert [each.what for each in found] == [
+    assert [change.what for change in found] == [
         "topic app-a: partitions: 1",
         "topic app-a: replication-factor: 3",
         "user app-x (SCRAM-SHA-256): a new credential",
     ]
 
 
-def test_a_secret_that_is_there_is_not_compared() -> None:
+def test_an_existing_secret_is_not_compared() -> None:
     current = ClusterState(configs={ConfigTarget(BROKER, ""): {"ssl.key.password": None}})
     plan = make_plan(current, desired("configs: {broker-defaults: {ssl.key.password: x}}"))
     assert plan.is_empty
     assert "ssl.key.password is secret" in plan.notes[0]
 
 
-def test_values_that_nodes_tell_in_another_form_are_no_difference() -> None:
+def test_equal_values_in_another_notation_are_not_a_difference() -> None:
     current = ClusterState(
         topics={"app-a": TopicState(1, 1, {"retention.ms": "100", "cleanup.policy": "compact,delete"})}
     )
@@ -170,23 +170,23 @@ def test_values_that_nodes_tell_in_another_form_are_no_difference() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "given"),
+    ("reported", "given"),
     [("9223372036854775807", "9223372036854775806"), ("Rule", "rule"), ("true", "1"), ("a,b", "b,a"), ("", "0")],
 )
-def test_values_that_only_look_alike_differ(told: str, given: str) -> None:
-    current = ClusterState(configs={ConfigTarget(BROKER, ""): {"some.setting": told}})
+def test_values_that_only_look_equal_are_a_difference(reported: str, given: str) -> None:
+    current = ClusterState(configs={ConfigTarget(BROKER, ""): {"some.setting": reported}})
     plan = make_plan(current, desired(f"configs: {{broker-defaults: {{some.setting: '{given}'}}}}"))
     assert plan.change_count == 1
 
 
-def test_large_steps_are_split() -> None:
+def test_large_steps_are_split_into_batches() -> None:
     names = ", ".join(f'"Topic:app-{number}"' for number in range(4500))
     plan = make_plan(ClusterState(), desired(f"acls: [{{principal: User:a, operations: Read, resources: [{names}]}}]"))
     assert [len(step.changes) for step in plan.steps] == [2000, 2000, 500]
     assert len(plan.proof.changes) == 1
 
 
-def test_the_proof_is_about_what_is_done_and_not_about_what_is_withheld() -> None:
+def test_the_proof_covers_the_planned_steps_and_not_the_withheld_ones() -> None:
     plan = make_plan(CURRENT, desired(WANTED))
     assert plan.proof.opens
     assert not plan.proof.closes
@@ -194,7 +194,7 @@ def test_the_proof_is_about_what_is_done_and_not_about_what_is_withheld() -> Non
 
 
 def tree(value: Any) -> Node:
-    """A document as somebody would have written it."""
+    """Return the document in the form in which a person would write it."""
     if isinstance(value, dict):
         return MapNode(1, tuple((ScalarNode(1, str(key)), tree(item)) for key, item in value.items()))
     if isinstance(value, list):
@@ -222,7 +222,7 @@ bindings = st.builds(
         st.builds(TopicState, st.integers(1, 9), st.integers(1, 3), st.just({"retention.ms": "5"})),
     ),
 )
-def test_an_export_is_no_change(acls: frozenset[AclBinding], topics: dict[str, TopicState]) -> None:
+def test_planning_an_export_finds_no_changes(acls: frozenset[AclBinding], topics: dict[str, TopicState]) -> None:
     current = ClusterState(
         topics, {ConfigTarget(BROKER, "2"): {"background.threads": "3"}}, acls, CURRENT.users, CURRENT.quotas
     )
@@ -234,7 +234,7 @@ def test_an_export_is_no_change(acls: frozenset[AclBinding], topics: dict[str, T
     assert not notes
 
 
-def test_an_export_says_what_it_leaves_out() -> None:
+def test_an_export_reports_what_it_omits() -> None:
     odd = AclBinding(99, "x", 3, "User:a", "*", 3, 3)
     document, notes = export_cluster(ClusterState(acls=frozenset([odd])))
     assert "acls" not in document

@@ -1,4 +1,4 @@
-"""The proof lists exactly what changes: compared point by point with the authorizer, on universes that are small."""
+"""The proof lists exactly the changes of access: compared point by point with the authorizer, on small universes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ rule_sets = st.builds(AccessRules, st.frozensets(bindings, max_size=6), supers, 
 
 @st.composite
 def changes(draw: st.DrawFn) -> tuple[AccessRules, AccessRules]:
-    """Two states that have much in common, as those before and after a change do."""
+    """Draw two states with much in common, like those before and after a change."""
     before = draw(rule_sets)
     bindings_after = before.bindings ^ draw(st.frozensets(bindings, max_size=3))
     if before.bindings:
@@ -56,12 +56,12 @@ def changes(draw: st.DrawFn) -> tuple[AccessRules, AccessRules]:
     return before, AccessRules(bindings_after, super_users, default)
 
 
-def rule(who: str, operation: int, name: str = "orders", **more: object) -> AclBinding:
+def rule(principal: str, operation: int, name: str = "orders", **more: object) -> AclBinding:
     return AclBinding(
         int(more.get("type", TOPIC)),  # type: ignore[call-overload]
         name,
         int(more.get("pattern", LITERAL)),  # type: ignore[call-overload]
-        f"User:{who}",
+        f"User:{principal}",
         str(more.get("host", "*")),
         int(operation),
         int(more.get("permission", ALLOW)),  # type: ignore[call-overload]
@@ -83,7 +83,7 @@ def is_in(name: str, pattern: tuple[str, int]) -> bool:
 
 
 def class_of(name: str, patterns: set[tuple[str, int]]) -> tuple[str, int]:
-    """By the words of the definition, without the code under test."""
+    """Return the class by its definition, without the code under test."""
     if (name, LITERAL) in patterns and name != "*":
         return name, LITERAL
     prefixes = [text for text, kind in patterns if kind == PREFIXED and name.startswith(text)]
@@ -113,12 +113,12 @@ def test_exactly_the_accesses_that_change_are_listed(pair: tuple[AccessRules, Ac
             key = (change.resource_type, change.principal, name_class.name, name_class.pattern_type)
             listed.setdefault(key, []).append(change)
     points = [(TOPIC, name) for name in NAMES] + [(CLUSTER, "kafka-cluster")]
-    for (kind, name), who in product(points, PRINCIPALS):
-        own = {b for b in both if b.principal == who and b.resource_type == kind}
-        is_special = who in before.super_users | after.super_users
+    for (kind, name), principal_name in product(points, PRINCIPALS):
+        own = {b for b in both if b.principal == principal_name and b.resource_type == kind}
+        is_special = principal_name in before.super_users | after.super_users
         has_own = any(is_in(name, (b.name, b.pattern_type)) for b in own)
-        shown = who if has_own or is_special else "*"
-        visible = (who, "User:*") if shown == who else ("User:*",)
+        shown = principal_name if has_own or is_special else "*"
+        visible = (principal_name, "User:*") if shown == principal_name else ("User:*",)
         patterns = {
             (b.name, b.pattern_type)
             for b in both
@@ -128,38 +128,44 @@ def test_exactly_the_accesses_that_change_are_listed(pair: tuple[AccessRules, Ac
         rows = listed.get((kind, shown, *where), [])
         changed = {b.operation for b in before.bindings ^ after.bindings if b.resource_type == kind}
         for host, operation in product(HOSTS, {*supported_operations(kind), *changed} - {ALL}):
-            principal = _principal(who)
+            principal = _principal(principal_name)
             was, is_now = (p.is_allowed(principal, host, operation, kind, name) for p in policies)
             mine = [row for row in rows if host in row.hosts or (row.hosts == ("*",) and host not in row.hosts_except)]
             assert len(mine) <= 1
             opened = bool(mine) and operation in mine[0].opened
             closed = bool(mine) and operation in mine[0].closed
-            assert (opened, closed) == (is_now and not was, was and not is_now), (who, host, operation, name, mine)
+            assert (opened, closed) == (is_now and not was, was and not is_now), (
+                principal_name,
+                host,
+                operation,
+                name,
+                mine,
+            )
             if mine:
                 assert (operation in mine[0].before, operation in mine[0].after) == (was, is_now)
 
 
 @settings(max_examples=300, deadline=None)
 @given(changes())
-def test_rights_to_any_resource_are_those_that_the_authorizer_gives(pair: tuple[AccessRules, AccessRules]) -> None:
+def test_rights_to_any_resource_equal_those_that_the_authorizer_grants(pair: tuple[AccessRules, AccessRules]) -> None:
     before, after = pair
     listed = [change for change in prove(before, after).any_resource if change.resource_type == TOPIC]
     policies = policy_of(before), policy_of(after)
     in_use = {b.principal for b in before.bindings | after.bindings if b.resource_type == TOPIC}
     named = in_use | before.super_users | after.super_users
-    for who, host in product(PRINCIPALS, HOSTS):
+    for principal_name, host in product(PRINCIPALS, HOSTS):
         context = RequestContext(
-            api_key=ApiKey.INIT_PRODUCER_ID, api_version=0, principal=_principal(who), client_host=host
+            api_key=ApiKey.INIT_PRODUCER_ID, api_version=0, principal=_principal(principal_name), client_host=host
         )
         was, is_now = (p.authorizer.authorize_by_resource_type(context, WRITE, TOPIC) for p in policies)
-        shown = who if who in named else "*"
-        said = [
+        shown = principal_name if principal_name in named else "*"
+        reported = [
             change.is_allowed
             for change in listed
             if change.principal == shown
             and (host in change.hosts or (change.hosts == ("*",) and host not in change.hosts_except))
         ]
-        assert said == ([is_now] if was != is_now else []), (who, host)
+        assert reported == ([is_now] if was != is_now else []), (principal_name, host)
 
 
 @settings(max_examples=200, deadline=None)
@@ -187,7 +193,7 @@ def test_a_prefix_rule_opens_its_class_and_names_the_rule() -> None:
     assert [(cause.kind, cause.binding) for cause in opened_by] == [(CauseKind.RULE_ADDED, new)]
 
 
-def test_a_deny_that_goes_opens_what_was_allowed_below_it() -> None:
+def test_removing_a_deny_rule_opens_the_access_that_it_denied() -> None:
     allow, deny = rule("*", ALL, "*"), rule("bob", WRITE, permission=DENY)
     proof = states([allow, deny], [allow])
     (change,) = proof.changes
@@ -204,7 +210,7 @@ def test_a_change_without_effect_has_an_empty_proof() -> None:
     assert not proof.any_resource
 
 
-def test_one_rule_closes_an_open_resource_to_everybody_else() -> None:
+def test_the_first_rule_closes_an_open_resource_to_all_other_principals() -> None:
     new = rule("alice", READ)
     proof = states([], [new], default=True)
     by_principal = {change.principal: change for change in proof.changes}
@@ -214,7 +220,7 @@ def test_one_rule_closes_an_open_resource_to_everybody_else() -> None:
     assert not proof.opens
 
 
-def test_a_writer_to_one_topic_may_be_an_idempotent_producer() -> None:
+def test_a_principal_that_may_write_one_topic_may_be_an_idempotent_producer() -> None:
     (found,) = states([], [rule("alice", WRITE)]).any_resource
     assert (found.principal, found.hosts, found.is_allowed, found.operation) == ("User:alice", ("*",), True, WRITE)
 
@@ -224,12 +230,12 @@ def test_equal_changes_on_many_names_are_one_line() -> None:
     before = [rule("alice", READ, name) for name in names]
     every = rule("alice", WRITE, "topic-", pattern=PREFIXED)
     proof = states(before, [*before, every])
-    assert len(proof.changes) == 2  # Where Describe was implied already, and where it was not.
+    assert len(proof.changes) == 2  # One where Describe was already implied, one where it was not.
     assert sum(len(change.classes) for change in proof.changes) == 51
 
 
-def test_principals_with_a_rule_for_every_name_see_the_classes_of_everybody() -> None:
-    """They are told by buckets; where a principal has narrower rules too, these are looked at one by one."""
+def test_a_principal_with_a_rule_for_every_name_has_the_name_classes_of_the_wildcard() -> None:
+    """Such principals are handled in buckets; narrower rules of a principal are checked individually."""
     names = [f"topic-{number}" for number in range(2_000)]
     before = [rule("*", READ, name) for name in names]
     before += [rule(f"ops{number}", READ, "*") for number in range(200)]
@@ -237,13 +243,15 @@ def test_principals_with_a_rule_for_every_name_see_the_classes_of_everybody() ->
     new = rule("*", WRITE, "*")
     proof = states(before, [*before, new])
     by_principal = {change.principal: change for change in proof.changes}
-    assert len(proof.changes) == len(by_principal) + 1, "everybody else may Describe some of the names already"
+    assert len(proof.changes) == len(by_principal) + 1, "all other principals may already Describe some names"
     assert len(by_principal["User:ops1"].classes) == len(names) + 1
-    of_seven = {each.names.name for each in by_principal["User:ops7"].classes}
+    of_seven = {name_class.names.name for name_class in by_principal["User:ops7"].classes}
     assert of_seven == {"", *names} - {name for name in names if name.startswith("topic-19")} - {"topic-7"}
-    assert {each.opened_by for each in by_principal["User:ops7"].classes} == {((CauseKind.RULE_ADDED, new),)}
-    assert [each.names for each in by_principal["User:ops1"].classes] == sorted(
-        each.names for each in by_principal["User:ops1"].classes
+    assert {name_class.opened_by for name_class in by_principal["User:ops7"].classes} == {
+        ((CauseKind.RULE_ADDED, new),)
+    }
+    assert [name_class.names for name_class in by_principal["User:ops1"].classes] == sorted(
+        name_class.names for name_class in by_principal["User:ops1"].classes
     )
 
 

@@ -1,4 +1,4 @@
-"""While rules change, access stays between what is allowed before and after in common, and together."""
+"""While rules change, access stays between the intersection and the union of the access before and after."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def keeps_promise(steps: list[tuple[bool, AclBinding]], before: AccessRules, aft
 
 
 def flattened(before: AccessRules, after: AccessRules, seed: int) -> tuple[list[tuple[bool, AclBinding]], bool]:
-    """The steps one by one; within a batch in an order that nobody planned."""
+    """Return the steps one by one, those of a batch in random order."""
     order = order_rules(before, after)
     steps = []
     for is_created, batches in ((True, order.created), (False, order.deleted)):
@@ -71,7 +71,7 @@ def flattened(before: AccessRules, after: AccessRules, seed: int) -> tuple[list[
 
 @settings(max_examples=400, deadline=None)
 @given(st.frozensets(bindings, max_size=6), st.frozensets(bindings, max_size=6), st.integers(0, 100))
-def test_where_the_default_is_to_deny_every_step_is_between(
+def test_with_a_default_of_deny_access_stays_between_before_and_after_at_every_step(
     old: frozenset[AclBinding], new: frozenset[AclBinding], seed: int
 ) -> None:
     before, after = AccessRules(old), AccessRules(new)
@@ -87,7 +87,7 @@ def test_where_the_default_is_to_deny_every_step_is_between(
     st.frozensets(bindings, max_size=3),
     st.integers(0, 100),
 )
-@example(  # No topic knows the operations that a search once wanted to protect, so nothing is open that should not be.
+@example(  # Topics do not support the operations that an earlier search protected, so no access opens by mistake.
     kept=frozenset(),
     old=frozenset([AclBinding(int(TOPIC), "a", int(LITERAL), "User:bob", "*", int(ALL), int(ALLOW))]),
     new=frozenset(
@@ -99,7 +99,7 @@ def test_where_the_default_is_to_deny_every_step_is_between(
     ),
     seed=0,
 )
-def test_where_the_default_is_to_allow_an_order_is_found_or_there_is_none(
+def test_with_a_default_of_allow_an_order_is_found_if_one_exists(
     kept: frozenset[AclBinding], old: frozenset[AclBinding], new: frozenset[AclBinding], seed: int
 ) -> None:
     before = AccessRules(kept | old, allow_everyone=True)
@@ -114,7 +114,7 @@ def test_where_the_default_is_to_allow_an_order_is_found_or_there_is_none(
 
 @settings(max_examples=200, deadline=None)
 @given(st.frozensets(bindings, max_size=5), st.frozensets(bindings, max_size=5), st.booleans(), st.integers(0, 20))
-def test_a_change_that_was_interrupted_is_taken_up_where_it_is(
+def test_an_interrupted_change_continues_with_the_remaining_steps(
     old: frozenset[AclBinding], new: frozenset[AclBinding], default: bool, done: int
 ) -> None:
     before, after = AccessRules(old, allow_everyone=default), AccessRules(new, allow_everyone=default)
@@ -128,17 +128,17 @@ def test_a_change_that_was_interrupted_is_taken_up_where_it_is(
     assert has_gaps or keeps_promise(rest, halfway, after)
 
 
-def rule(who: str, operation: int, name: str = "a", permission: int = ALLOW) -> AclBinding:
-    return AclBinding(int(TOPIC), name, int(LITERAL), f"User:{who}", "*", int(operation), int(permission))
+def rule(principal: str, operation: int, name: str = "a", permission: int = ALLOW) -> AclBinding:
+    return AclBinding(int(TOPIC), name, int(LITERAL), f"User:{principal}", "*", int(operation), int(permission))
 
 
-def test_a_replacement_stands_before_the_old_rule_goes() -> None:
+def test_a_replacement_is_created_before_the_old_rule_is_deleted() -> None:
     old, new = rule("alice", READ), rule("alice", ALL)
     order = order_rules(AccessRules(frozenset([old])), AccessRules(frozenset([new])))
     assert (order.created, order.deleted) == (((new,),), ((old,),))
 
 
-def test_denials_come_first_and_go_last() -> None:
+def test_deny_rules_are_created_first_and_deleted_last() -> None:
     old_allow, old_deny = rule("*", READ), rule("bob", READ, permission=DENY)
     new_allow, new_deny = rule("*", WRITE), rule("bob", WRITE, permission=DENY)
     order = order_rules(AccessRules(frozenset([old_allow, old_deny])), AccessRules(frozenset([new_allow, new_deny])))
@@ -146,13 +146,13 @@ def test_denials_come_first_and_go_last() -> None:
     assert order.deleted == ((old_allow,), (old_deny,))
 
 
-def test_two_readers_of_an_open_topic_can_not_be_named_at_once() -> None:
+def test_restricting_an_open_topic_to_two_readers_has_a_gap() -> None:
     after = AccessRules(frozenset([rule("alice", READ), rule("bob", READ)]), allow_everyone=True)
     order = order_rules(AccessRules(frozenset(), allow_everyone=True), after)
     assert [gap.name for gap in order.gaps] == ["a"]
 
 
-def test_an_open_topic_gets_the_broadest_rule_first() -> None:
+def test_for_an_open_topic_the_broadest_rule_is_created_first() -> None:
     broad, deny = rule("*", ALL), rule("bob", WRITE, permission=DENY)
     after = AccessRules(frozenset([broad, deny]), allow_everyone=True)
     order = order_rules(AccessRules(frozenset(), allow_everyone=True), after)

@@ -1,4 +1,4 @@
-"""The page of Connect's figures: each is compared with the sides that have it, and the bars are told."""
+"""The page of Connect's figures compares each with the sides that have it, and states whether the limits hold."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_overhead_over_plain_spark_and_a_clean_leave_have_bars() -> None:
     assert "- **does not hold yet**: a worker leaves: all runs within 3 s (3.50 s)" in page
 
 
-def test_the_page_says_how_much_was_measured() -> None:
+def test_the_page_states_how_much_was_measured() -> None:
     page = connect_page(ROUNDS, ConnectSizes(records=77_000, connectors=6, requests=1_234))
     assert "77,000 of 1 KB" in page
     assert "with 6 connectors" in page

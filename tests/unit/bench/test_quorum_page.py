@@ -1,4 +1,4 @@
-"""The page of the quorum's figures says what holds and what doesn't."""
+"""The page of the quorum's figures states which limits hold and which don't."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_rows_are_medians_of_the_rounds_with_a_ratio_above_1_where_ours_is_bette
     assert "rounds of each side in turn: 2)" in page
 
 
-def test_bars_say_which_hold_and_which_do_not() -> None:
+def test_the_page_states_which_limits_hold() -> None:
     page = quorum_page({"kafka": KAFKA, "barnabas": OURS}, QuorumSizes())
     assert "- holds: failover, median, s (ratio 5)" in page
     assert "- **does not hold yet**: forwarded createAcls, 1 client: requests/s (ratio 0.5)" in page
@@ -33,7 +33,7 @@ def test_bars_say_which_hold_and_which_do_not() -> None:
 
 @pytest.mark.parametrize(("took_s", "verdict"), [(1.2, "holds"), (1.21, "**does not hold yet**")])
 def test_a_failover_takes_no_longer_than_an_election_may(took_s: float, verdict: str) -> None:
-    ours = [{**each, LARGE: took_s} for each in OURS]
+    ours = [{**figures, LARGE: took_s} for figures in OURS]
     page = quorum_page({"kafka": KAFKA, "barnabas": ours}, QuorumSizes())
     assert f"- {verdict}: {LARGE}: {took_s:.3g}, at most 1.2" in page
 
@@ -43,7 +43,7 @@ def test_as_fast_as_kafka_holds() -> None:
     assert "does not hold" not in page
 
 
-def test_the_page_says_how_much_was_measured() -> None:
+def test_the_page_states_how_much_was_measured() -> None:
     sizes = QuorumSizes()._replace(kills=7, requests_of_one=123)
     page = quorum_page({"kafka": KAFKA, "barnabas": OURS}, sizes)
     assert "(7 times)" in page
@@ -51,9 +51,9 @@ def test_the_page_says_how_much_was_measured() -> None:
 
 
 @pytest.mark.parametrize(("share", "expected"), [(0.5, 50), (0.99, 99), (1, 100), (0.001, 1)])
-def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(share: float, expected: int) -> None:
+def test_a_percentile_is_the_smallest_value_that_this_share_does_not_exceed(share: float, expected: int) -> None:
     assert percentile([float(value) for value in range(100, 0, -1)], share) == expected
 
 
-def test_the_percentile_of_one_value_is_that() -> None:
+def test_the_percentile_of_a_single_value_is_that_value() -> None:
     assert percentile([4.0], 0.99) == 4.0

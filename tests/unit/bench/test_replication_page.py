@@ -1,4 +1,4 @@
-"""The page of replication's figures: of rates more is better, of everything else less."""
+"""The page of replication's figures: higher is better for rates, lower is better for everything else."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def test_each_figure_has_a_ratio_and_a_verdict() -> None:
     assert "- holds: memory, KiB (ratio 1)" in page
 
 
-def test_the_page_says_how_much_was_measured() -> None:
+def test_the_page_states_how_much_was_measured() -> None:
     page = replication_page({"kafka": KAFKA, "barnabas": OURS}, ReplicationSizes(moved_mb=77, partitions=1_234))
     assert "77 MB in all" in page
     assert "1,234 partitions" in page

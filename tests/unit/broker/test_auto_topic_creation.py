@@ -1,4 +1,4 @@
-"""What becomes of a creation on demand that the controller refuses, and what is asked for."""
+"""Creation of topics on demand: the requested values, and the handling of refusals by the controller."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ CLIENT = RequestContext(api_key=ApiKey.METADATA, api_version=12, client_id="term
 class Controller:
     def __init__(self, code: ErrorCode) -> None:
         self.code = code
-        self.asked: list[CreateTopicsRequest] = []
+        self.requests: list[CreateTopicsRequest] = []
         self.contexts: list[RequestContext] = []
 
     async def forward(self, request: Any, context: RequestContext) -> CreateTopicsResponse:
-        self.asked.append(request)
+        self.requests.append(request)
         self.contexts.append(context)
         results = [CreatableTopicResult(name=topic.name, error_code=int(self.code)) for topic in request.topics]
         return CreateTopicsResponse(topics=results)
@@ -40,12 +40,12 @@ async def created(controller: Controller, **settings: Any) -> AutoTopicCreation:
     return creation
 
 
-def test_counts_are_the_controllers_unless_this_broker_was_given_some() -> None:
+def test_counts_are_the_controllers_defaults_unless_set_on_this_broker() -> None:
     async def run() -> list[tuple[int, int]]:
         controller = Controller(ErrorCode.NONE)
         await created(controller)
         await created(controller, num_partitions=3, default_replication_factor=2)
-        topics = [request.topics[0] for request in controller.asked]
+        topics = [request.topics[0] for request in controller.requests]
         return [(topic.num_partitions, topic.replication_factor) for topic in topics]
 
     assert asyncio.run(run()) == [(-1, -1), (3, 2)]
@@ -70,9 +70,7 @@ SHARE_CONFIGS = {"cleanup.policy": "delete", "compression.type": "producer", "re
         ("__share_group_state", {**SHARE_CONFIGS, "min.insync.replicas": "2"}),
     ],
 )
-def test_an_internal_topic_that_a_client_names_has_the_settings_of_kafka_and_is_created_as_the_client(
-    name: str, configs: dict[str, str]
-) -> None:
+def test_an_internal_topic_has_kafkas_settings_and_is_created_as_the_client(name: str, configs: dict[str, str]) -> None:
     async def run() -> Controller:
         controller = Controller(ErrorCode.NONE)
         made: Any = controller
@@ -82,14 +80,14 @@ def test_an_internal_topic_that_a_client_names_has_the_settings_of_kafka_and_is_
         return controller
 
     controller = asyncio.run(run())
-    (topic,) = controller.asked[0].topics
+    (topic,) = controller.requests[0].topics
     assert (topic.num_partitions, topic.replication_factor) == (7, 2)
     assert {config.name: config.value for config in topic.configs} == {**configs, "segment.bytes": "1000"}
     assert controller.contexts[0].client_id == CLIENT.client_id
 
 
 @pytest.mark.parametrize(
-    ("fails_fast", "code", "told"),
+    ("fails_fast", "code", "remembered"),
     [
         (True, ErrorCode.POLICY_VIOLATION, ErrorCode.POLICY_VIOLATION),
         (True, ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REPLICATION_FACTOR),
@@ -100,17 +98,17 @@ def test_an_internal_topic_that_a_client_names_has_the_settings_of_kafka_and_is_
         (False, ErrorCode.POLICY_VIOLATION, None),
     ],
 )
-def test_why_a_topic_was_refused_is_remembered_where_clients_shall_fail_fast(
-    fails_fast: bool, code: ErrorCode, told: ErrorCode | None
+def test_the_reason_of_a_refusal_is_remembered_where_clients_shall_fail_fast(
+    fails_fast: bool, code: ErrorCode, remembered: ErrorCode | None
 ) -> None:
     async def run() -> tuple[ErrorCode | None, ErrorCode | None]:
         creation = await created(Controller(code), autocreate_fails_fast=fails_fast)
         return creation.refusal_of("orders"), creation.refusal_of("another")
 
-    assert asyncio.run(run()) == (told, None)
+    assert asyncio.run(run()) == (remembered, None)
 
 
-def test_after_some_seconds_it_is_tried_again() -> None:
+def test_a_refused_creation_is_retried_after_some_seconds() -> None:
     async def run() -> ErrorCode | None:
         creation = await created(Controller(ErrorCode.POLICY_VIOLATION), autocreate_fails_fast=True)
         loop = asyncio.get_running_loop()
@@ -137,11 +135,11 @@ def test_topics_that_cannot_be_created_do_not_fill_the_log(caplog: pytest.LogCap
             await creation._under_way["orders"]
 
     asyncio.run(run())
-    told = [record.getMessage() for record in caplog.records]
+    lines = [record.getMessage() for record in caplog.records]
     assert (
-        sum(line.startswith("auto creation of topic orders failed: INVALID_REPLICATION_FACTOR") for line in told) == 2
+        sum(line.startswith("auto creation of topic orders failed: INVALID_REPLICATION_FACTOR") for line in lines) == 2
     )
-    assert told[20:] == [
+    assert lines[20:] == [
         "auto creation failed 381 more times within a minute",
         "auto creation of topic orders failed: INVALID_REPLICATION_FACTOR ",
     ]

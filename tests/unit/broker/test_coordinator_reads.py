@@ -1,4 +1,4 @@
-"""Reads of a coordinator's state beside the fetches of its followers, 2 and 3, in their sessions."""
+"""Reads of a coordinator's state next to the fetches of its followers, 2 and 3, in their sessions."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class World(ReplicatedBroker):
         self.heartbeats += 1
 
     async def fetch(self, follower: int, *, leader_epoch: int | None = None, wait_ms: int = LONG_MS) -> FetchResponse:
-        """The next request of its session. It names the partition in the first one, or with a ``leader_epoch``."""
+        """Send the next request of its session. It names the partition in the first one, or with a ``leader_epoch``."""
         session_id, epoch = self._sessions.get(follower, (0, 0))
-        asked = FetchPartition(
+        fetch_partition = FetchPartition(
             partition=0, fetch_offset=1, current_leader_epoch=leader_epoch or 5, partition_max_bytes=1000
         )
         names = epoch == 0 or leader_epoch is not None
@@ -46,7 +46,7 @@ class World(ReplicatedBroker):
             min_bytes=1,
             session_id=session_id,
             session_epoch=epoch,
-            topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[asked])] if names else [],
+            topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[fetch_partition])] if names else [],
         )
         response: FetchResponse = await self.ask(handle_fetch, request, 17)
         assert response.error_code == 0
@@ -59,11 +59,11 @@ class World(ReplicatedBroker):
         return asyncio.get_running_loop().create_task(self.reads.confirm({7: leader}))
 
 
-def tell(tmp_path: Path, story: Callable[[World], Awaitable[None]]) -> None:
+def run_scenario(tmp_path: Path, scenario: Callable[[World], Awaitable[None]]) -> None:
     async def main() -> None:
         world = World(tmp_path)
         try:
-            await asyncio.wait_for(story(world), 20)
+            await asyncio.wait_for(scenario(world), 20)
         finally:
             world.close()
 
@@ -74,99 +74,97 @@ def begin(work: Coroutine[Any, Any, FetchResponse]) -> asyncio.Task[FetchRespons
     return asyncio.get_running_loop().create_task(work)
 
 
-async def a_while() -> None:
+async def settle() -> None:
     for _ in range(20):
         await asyncio.sleep(0)
 
 
-def test_followers_that_wait_for_data_are_called_and_confirm_with_their_next_fetch(tmp_path: Path) -> None:
-    async def story(world: World) -> None:
+def test_waiting_followers_are_answered_and_confirm_with_their_next_fetch(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
         for follower in (2, 3):
             await world.fetch(follower, wait_ms=0)
         parked = [begin(world.fetch(follower)) for follower in (2, 3)]
-        await a_while()
+        await settle()
         read = world.read()
-        await asyncio.gather(*parked)  # Nothing was written: they are answered because of the read.
+        await asyncio.gather(*parked)  # Nothing was written: the read causes these responses.
         assert not read.done()
         parked = [begin(world.fetch(follower)) for follower in (2, 3)]
         assert await read == set()
-        await a_while()
-        assert not any(each.done() for each in parked)
+        await settle()
+        assert not any(fetch_task.done() for fetch_task in parked)
         assert not world.replicas.read_rounds.is_awaited
-        for each in parked:
-            each.cancel()
+        for fetch_task in parked:
+            fetch_task.cancel()
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_a_fetch_that_comes_while_a_read_waits_is_answered_at_once_so_that_the_follower_comes_back(
+def test_a_fetch_that_arrives_while_a_read_waits_is_answered_immediately(
     tmp_path: Path,
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         for follower in (2, 3):
             await world.fetch(follower, wait_ms=0)
         read = world.read()
-        await a_while()
+        await settle()
         for follower in (2, 3):
             await world.fetch(follower)
-        await a_while()
+        await settle()
         assert not read.done()
         parked = [begin(world.fetch(follower)) for follower in (2, 3)]
         assert await read == set()
-        for each in parked:
-            each.cancel()
+        for fetch_task in parked:
+            fetch_task.cancel()
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_a_follower_that_asks_in_another_leader_epoch_confirms_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_fetch_with_another_leader_epoch_confirms_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coordinator_reads, "_TIMEOUT_S", 0.05)
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         for follower in (2, 3):
             await world.fetch(follower, wait_ms=0)
         read = world.read()
-        await a_while()
+        await settle()
         for _ in range(3):
             await world.fetch(2, wait_ms=0)
             response = await world.fetch(3, leader_epoch=6, wait_ms=0)
             assert response.responses[0].partitions[0].error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
         assert await read == {7}
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_a_read_waits_no_longer_when_the_lease_holds_again_or_the_leadership_is_over(tmp_path: Path) -> None:
-    async def story(world: World) -> None:
+def test_a_read_ends_when_the_lease_holds_again_or_leadership_ends(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
         now_s = asyncio.get_running_loop().time()
         first = world.read()
-        await a_while()
+        await settle()
         assert world.heartbeats == 1
         assert not world.reads.are_safe
         world.lease.renewed(sent_s=now_s, answered_s=now_s)
-        await a_while()
+        await settle()
         assert not first.done()
         world.lease.caught_up(world.lease.session)
         assert await first == set()
         assert world.reads.are_safe
         world.lease.fenced()
         second = world.read()
-        await a_while()
+        await settle()
         world.follow(registration(leader=2, leader_epoch=6, partition_epoch=11))
         world.reads.look_again()
         assert await second == {7}
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_many_reads_hurry_few_heartbeats_and_are_refused_when_the_broker_stops(tmp_path: Path) -> None:
-    async def story(world: World) -> None:
+def test_many_reads_hasten_few_heartbeats_and_are_refused_when_the_broker_stops(tmp_path: Path) -> None:
+    async def scenario(world: World) -> None:
         reads = [world.read() for _ in range(50)]
-        await a_while()
+        await settle()
         assert world.heartbeats == 1
         world.reads.stop()
         assert await asyncio.gather(*reads) == [{7}] * 50
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)

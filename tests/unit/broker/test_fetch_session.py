@@ -42,7 +42,7 @@ def context(cache: FetchSessionCache, wanted: FetchRequest, *, now_ms: int = 0, 
 
 
 def answer_all(made: FetchContext, *, high_watermark: int = 5, records: bytes = b"") -> list[int]:
-    """The partitions that the answer mentions."""
+    """Return the partitions that the response contains."""
     answers = [
         (wanted, PartitionData(partition_index=wanted.key.partition, high_watermark=high_watermark, records=records))
         for wanted in made.wanted
@@ -50,20 +50,20 @@ def answer_all(made: FetchContext, *, high_watermark: int = 5, records: bytes = 
     return [wanted.key.partition for wanted, _ in made.select(answers)]
 
 
-def test_a_full_fetch_with_the_final_epoch_makes_no_session(cache: FetchSessionCache) -> None:
+def test_a_full_fetch_with_the_final_epoch_creates_no_session(cache: FetchSessionCache) -> None:
     made = context(cache, request(0, FINAL_EPOCH, 0, 1))
     assert made.session_id == 0
     assert len(cache) == 0
     assert answer_all(made) == [0, 1]
 
 
-def test_a_full_fetch_with_epoch_0_makes_a_session_that_answers_everything(cache: FetchSessionCache) -> None:
+def test_a_full_fetch_with_epoch_0_creates_a_session_that_returns_everything(cache: FetchSessionCache) -> None:
     made = context(cache, request(0, INITIAL_EPOCH, 0, 1))
     assert made.session_id == 1
     assert answer_all(made) == [0, 1]
 
 
-def test_an_incremental_fetch_mentions_only_what_changed(cache: FetchSessionCache) -> None:
+def test_an_incremental_fetch_returns_only_changed_partitions(cache: FetchSessionCache) -> None:
     answer_all(context(cache, request(0, INITIAL_EPOCH, 0, 1, 2)))
     made = context(cache, request(1, 1))
     assert [wanted.key.partition for wanted in made.wanted] == [0, 1, 2]
@@ -72,7 +72,7 @@ def test_an_incremental_fetch_mentions_only_what_changed(cache: FetchSessionCach
     assert answer_all(context(cache, request(1, 3)), high_watermark=6) == []
 
 
-def test_a_partition_is_mentioned_once_more_after_an_error(cache: FetchSessionCache) -> None:
+def test_a_partition_is_returned_once_more_after_an_error(cache: FetchSessionCache) -> None:
     first = context(cache, request(0, INITIAL_EPOCH, 0))
     first.select([(w, PartitionData(error_code=6, high_watermark=-1, records=b"")) for w in first.wanted])
     assert answer_all(context(cache, request(1, 1)), high_watermark=0) == [0]
@@ -91,7 +91,7 @@ def test_forgotten_partitions_leave_and_new_ones_join(cache: FetchSessionCache) 
     assert [wanted.key.partition for wanted in made.wanted] == [1, 2]
 
 
-def test_an_incremental_fetch_moves_the_offset_of_what_it_names(cache: FetchSessionCache) -> None:
+def test_an_incremental_fetch_moves_the_offset_of_named_partitions(cache: FetchSessionCache) -> None:
     answer_all(context(cache, request(0, INITIAL_EPOCH, 0, 1)))
     made = context(cache, request(1, 1, 1, offset=77))
     assert [wanted.fetch_offset for wanted in made.wanted] == [0, 77]
@@ -118,7 +118,7 @@ def test_the_final_epoch_closes_the_named_session(cache: FetchSessionCache) -> N
     assert len(cache) == 0
 
 
-def test_a_full_cache_gives_no_session_while_all_are_young(cache: FetchSessionCache) -> None:
+def test_a_full_cache_creates_no_session_while_all_are_young(cache: FetchSessionCache) -> None:
     for _ in range(2):
         context(cache, request(0, INITIAL_EPOCH, 0))
     assert context(cache, request(0, INITIAL_EPOCH, 0, 1)).session_id == 0
@@ -160,7 +160,7 @@ def small_cache(consumer_partitions_max: int = 5) -> FetchSessionCache:
     )
 
 
-def test_a_consumer_for_which_there_is_no_room_fetches_without_a_session() -> None:
+def test_a_consumer_fetches_without_a_session_if_the_cache_has_no_room() -> None:
     cache = small_cache()
     assert context(cache, request(0, INITIAL_EPOCH, 0, 1, 2)).session_id == 1
     refused = context(cache, request(0, INITIAL_EPOCH, 3, 4, 5))
@@ -179,7 +179,7 @@ def test_a_session_that_grows_beyond_the_room_is_given_up() -> None:
     assert context(cache, request(0, INITIAL_EPOCH, 0, 1, 2, 3, 4)).session_id == 2
 
 
-def test_what_consumers_forget_or_leave_behind_makes_room() -> None:
+def test_forgotten_partitions_and_abandoned_sessions_of_consumers_make_room() -> None:
     cache = small_cache()
     context(cache, request(0, INITIAL_EPOCH, 0, 1, 2, 3))
     context(cache, request(1, 1, forgotten=(0, 1, 2)))
@@ -188,7 +188,7 @@ def test_what_consumers_forget_or_leave_behind_makes_room() -> None:
     assert context(cache, request(0, INITIAL_EPOCH, 9), now_ms=2000).session_id == 3
 
 
-def test_followers_have_room_whatever_consumers_take() -> None:
+def test_followers_have_room_however_much_consumers_use() -> None:
     cache = small_cache(0)
     assert context(cache, request(0, INITIAL_EPOCH, 0)).session_id == 0
     followed = cache.context(request(0, INITIAL_EPOCH, *range(1000)), 17, 0, is_follower=True)
@@ -197,7 +197,7 @@ def test_followers_have_room_whatever_consumers_take() -> None:
     assert cache.partition_count() == 1001
 
 
-def test_a_request_of_many_partitions_is_taken_over_in_steps() -> None:
+def test_a_request_of_many_partitions_is_added_in_steps() -> None:
     cache = small_cache(100_000)
     steps = cache.context_in_steps(request(0, INITIAL_EPOCH, *range(5_000)), 17, 0, is_follower=False)
     assert sum(1 for _ in steps) == 10
@@ -206,7 +206,7 @@ def test_a_request_of_many_partitions_is_taken_over_in_steps() -> None:
     assert cache.partition_count() == 8_000
 
 
-def test_a_session_that_ends_between_two_steps_takes_no_more_partitions() -> None:
+def test_a_session_closed_between_two_steps_adds_no_more_partitions() -> None:
     cache = small_cache(100_000)
     context(cache, request(0, INITIAL_EPOCH, 0))
     steps = cache.context_in_steps(request(1, 1, *range(2_000)), 17, 0, is_follower=False)
@@ -220,7 +220,7 @@ def test_a_session_that_ends_between_two_steps_takes_no_more_partitions() -> Non
     assert context(cache, request(0, INITIAL_EPOCH, *range(100_000))).session_id == 2, "room is counted as taken"
 
 
-def test_partitions_that_join_later_come_behind_the_one_that_was_served(cache: FetchSessionCache) -> None:
+def test_later_partitions_come_after_the_one_that_was_served(cache: FetchSessionCache) -> None:
     made = context(cache, request(0, INITIAL_EPOCH, 0, 1))
     answers = {0: b"records", 1: b""}
     made.select(
@@ -230,8 +230,8 @@ def test_partitions_that_join_later_come_behind_the_one_that_was_served(cache: F
     assert [wanted.key.partition for wanted in context(cache, request(1, 1, 2, 3)).wanted] == [1, 0, 2, 3]
 
 
-def test_a_session_keeps_little_of_each_partition() -> None:
-    """A login without rights may have 100,000 partitions in sessions: this is the memory that it takes."""
+def test_a_session_uses_little_memory_for_each_partition() -> None:
+    """A login without rights may have 100,000 partitions in sessions: the test measures their memory."""
     cache, size = small_cache(100_000), 10_000
     encoded = request(0, INITIAL_EPOCH, *range(size)).encode(17)
     context(cache, request(0, INITIAL_EPOCH, 1))

@@ -1,4 +1,4 @@
-"""What goes into an envelope, and what comes out of its answer."""
+"""The contents of an envelope, and of its response."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def context(key: ApiKey, version: int, frame: bytes | None = None, host: str = "
     return made
 
 
-def test_a_request_goes_on_as_it_came() -> None:
-    frame = inner(CREATE, 7) + b"what nobody here understands"
+def test_a_request_is_forwarded_unchanged() -> None:
+    frame = inner(CREATE, 7) + b"an unknown encoding"
     call = ForwardedCall(CREATE, context(ApiKey.CREATE_TOPICS, 7, frame), ALICE, b"n" * 16)
     envelope = call.envelope({})
     assert envelope.request_data == frame
@@ -46,19 +46,19 @@ def test_an_ipv6_address_has_sixteen_bytes() -> None:
     assert call.envelope({}).client_host_address == bytes.fromhex("20010db8" + "00" * 11 + "01")
 
 
-def test_a_body_that_was_changed_goes_with_the_clients_header() -> None:
-    asked = IncrementalAlterConfigsRequest(
+def test_a_changed_body_is_forwarded_with_the_clients_header() -> None:
+    original = IncrementalAlterConfigsRequest(
         resources=[AlterConfigsResource(resource_type=2, resource_name=name) for name in ("a", "b")]
     )
-    left = IncrementalAlterConfigsRequest(resources=asked.resources[1:])
+    left = IncrementalAlterConfigsRequest(resources=original.resources[1:])
     tagged = bytes.fromhex("002c00010000004d0008") + b"terminal" + b"\1\5\2hi"
-    frame = tagged + asked.encode(1)
+    frame = tagged + original.encode(1)
     call = ForwardedCall(left, context(ApiKey.INCREMENTAL_ALTER_CONFIGS, 1, frame), ALICE, b"n" * 16)
     assert call.envelope({}).request_data == tagged + left.encode(1)
 
 
 @pytest.mark.parametrize(("theirs", "version"), [((2, 5), 5), ((2, 99), 7), (None, 7)])
-def test_what_is_asked_in_a_clients_name_has_a_version_that_the_controller_serves(
+def test_a_request_as_a_client_has_a_version_that_the_controller_serves(
     theirs: tuple[int, int] | None, version: int
 ) -> None:
     call = ForwardedCall(CREATE, context(ApiKey.CREATE_TOPICS, 7), ALICE, b"n" * 16)
@@ -82,13 +82,13 @@ def test_what_is_asked_in_a_clients_name_has_a_version_that_the_controller_serve
     ],
     ids=["nothing", "empty", "to another request", "cut short"],
 )
-def test_what_is_no_answer_is_refused(data: bytes | None) -> None:
+def test_an_invalid_response_is_refused(data: bytes | None) -> None:
     call = ForwardedCall(CREATE, context(ApiKey.CREATE_TOPICS, 7, inner(CREATE, 7)), ALICE, b"n" * 16)
     with pytest.raises(DecodeError):
         call.answer(data, CreateTopicsResponse)
 
 
-def test_clients_are_counted_by_name_up_to_a_limit() -> None:
+def test_clients_are_counted_by_name_up_to_a_limit_of_names() -> None:
     stats = ForwardingStats()
     for number in range(150):
         stats.forwarded(f"client-{number}")

@@ -1,4 +1,4 @@
-"""When a request goes to the controller, when again, and what its sender is told."""
+"""When a request is sent to the controller, when it is retried, and what its sender receives."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def sent(queue: ForwardingQueue[Call], now_ms: int) -> list[Call]:
 
 
 @pytest.mark.parametrize(
-    ("attempt", "error", "fate", "told"),
+    ("attempt", "error", "fate", "expected"),
     [
         (Attempt.ANSWERED, ErrorCode.NONE, Fate.DELIVER, ErrorCode.NONE),
         (Attempt.ANSWERED, ErrorCode.NOT_CONTROLLER, Fate.RETRY, ErrorCode.NONE),
@@ -44,28 +44,28 @@ def sent(queue: ForwardingQueue[Call], now_ms: int) -> list[Call]:
         (Attempt.GARBLED, ErrorCode.NONE, Fate.FAIL, ErrorCode.UNKNOWN_SERVER_ERROR),
     ],
 )
-def test_each_end_of_an_attempt_has_its_verdict(
-    attempt: Attempt, error: ErrorCode, fate: Fate, told: ErrorCode
+def test_each_outcome_of_an_attempt_has_its_verdict(
+    attempt: Attempt, error: ErrorCode, fate: Fate, expected: ErrorCode
 ) -> None:
     verdict = verdict_of(attempt, error)
-    assert (verdict.fate, verdict.error) == (fate, told)
+    assert (verdict.fate, verdict.error) == (fate, expected)
 
 
 @pytest.mark.parametrize("error", list(ErrorCode))
-def test_no_error_between_broker_and_controller_is_told_as_the_clients_fault(error: ErrorCode) -> None:
+def test_errors_between_broker_and_controller_are_not_reported_as_client_errors(error: ErrorCode) -> None:
     assert verdict_of(Attempt.ANSWERED, error).error in (ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
-def test_each_call_has_a_connection_while_there_are_connections() -> None:
+def test_each_call_uses_its_own_connection_while_connections_are_free() -> None:
     queue, calls = queue_with(3, connections_max=2)
     assert sent(queue, 0) == calls[:2]
     assert (queue.length, queue.in_flight) == (1, 2)
     queue.completed(calls[1], 10, Attempt.ANSWERED)
-    assert sent(queue, 10) == calls[2:], "a slow one holds up nobody else"
+    assert sent(queue, 10) == calls[2:], "a slow call delays no other"
 
 
 @pytest.mark.parametrize("error", [ErrorCode.NONE, ErrorCode.NOT_CONTROLLER])
-def test_what_goes_again_goes_before_those_that_came_later(error: ErrorCode) -> None:
+def test_retried_calls_are_sent_before_later_ones(error: ErrorCode) -> None:
     queue, calls = queue_with(4, connections_max=2)
     sent(queue, 0)
     attempt = Attempt.ANSWERED if error else Attempt.LOST
@@ -78,7 +78,7 @@ def test_what_goes_again_goes_before_those_that_came_later(error: ErrorCode) -> 
 
 def test_a_call_that_waits_too_long_expires() -> None:
     queue, calls = queue_with(1)
-    assert queue.wakeup_ms(0, is_controller_known=False) == 100, "somebody may lead by then"
+    assert queue.wakeup_ms(0, is_controller_known=False) == 100, "a controller may be active by then"
     assert queue.expired(LIMIT_MS - 1) == []
     assert queue.wakeup_ms(LIMIT_MS - 1, is_controller_known=False) == LIMIT_MS
     assert queue.expired(LIMIT_MS) == calls
@@ -86,7 +86,7 @@ def test_a_call_that_waits_too_long_expires() -> None:
     assert (queue.length, queue.wakeup_ms(LIMIT_MS, is_controller_known=True)) == (0, None)
 
 
-def test_a_sender_who_wants_to_wait_less_waits_less_and_never_more() -> None:
+def test_a_sender_may_shorten_its_timeout_but_not_extend_it() -> None:
     queue, patient, hasty = ForwardingQueue(), Call(), Call()
     queue.add(patient, 0, timeout_ms=3_600_000)
     queue.add(hasty, 0, timeout_ms=500)
@@ -107,32 +107,32 @@ def test_a_call_in_flight_expires_once_and_is_not_sent_again() -> None:
     assert (queue.length, queue.in_flight) == (0, 0)
 
 
-def test_the_senders_own_time_holds_in_flight_too() -> None:
+def test_the_senders_own_timeout_applies_in_flight_too() -> None:
     queue, call = ForwardingQueue(), Call()
     queue.add(call, 0, timeout_ms=500)
     assert sent(queue, 100) == [call]
     assert queue.wakeup_ms(100, is_controller_known=True) == 500
     assert queue.expired(500) == [call]
     verdict = queue.completed(call, 600, Attempt.ANSWERED, ErrorCode.NOT_CONTROLLER)
-    assert (verdict.fate, verdict.error) == (Fate.FAIL, ErrorCode.REQUEST_TIMED_OUT), "no later attempt surprises it"
+    assert (verdict.fate, verdict.error) == (Fate.FAIL, ErrorCode.REQUEST_TIMED_OUT), "no attempt follows later"
 
 
-def test_a_call_that_may_not_come_twice_is_not_sent_again_when_its_answer_is_lost() -> None:
+def test_a_non_repeatable_call_is_not_sent_again_when_its_response_is_lost() -> None:
     queue, calls = queue_with(2)
     sent(queue, 0)
     verdict = queue.completed(calls[0], 10, Attempt.LOST, is_repeatable=False)
     assert (verdict.fate, verdict.error) == (Fate.FAIL, ErrorCode.REQUEST_TIMED_OUT)
     refused = queue.completed(calls[1], 10, Attempt.ANSWERED, ErrorCode.NOT_CONTROLLER, is_repeatable=False)
-    assert refused.fate is Fate.RETRY, "a controller that is not active has not taken it"
+    assert refused.fate is Fate.RETRY, "an inactive controller has not accepted it"
 
 
-def test_an_answer_that_comes_late_is_delivered() -> None:
+def test_a_late_response_is_delivered() -> None:
     queue, calls = queue_with(1)
     sent(queue, 0)
     assert queue.completed(calls[0], 2 * LIMIT_MS, Attempt.ANSWERED).fate is Fate.DELIVER
 
 
-def test_what_was_not_sent_when_its_sender_went_away_is_never_sent() -> None:
+def test_a_call_whose_sender_left_before_it_was_sent_is_never_sent() -> None:
     queue, calls = queue_with(2, connections_max=1)
     sent(queue, 0)
     for call in calls:
@@ -158,14 +158,14 @@ def test_every_call_ends_once_and_in_flight_never_exceeds_the_connections(
     waiting: list[Call] = []
     flying: list[Call] = []
     ended: list[Call] = []
-    told: list[Call] = []
+    answered: list[Call] = []
     count = 0
 
     def complete(attempt: Attempt, error: ErrorCode = ErrorCode.NONE) -> None:
         if flying:
             call = flying.pop(0)
             verdict = queue.completed(call, now_ms, attempt, error)
-            assert verdict.fate is not Fate.RETRY or call not in told, "its sender has an answer already"
+            assert verdict.fate is not Fate.RETRY or call not in answered, "its sender has an answer already"
             (waiting if verdict.fate is Fate.RETRY else ended).append(call)
 
     for event, elapsed_ms in events:
@@ -186,8 +186,8 @@ def test_every_call_ends_once_and_in_flight_never_exceeds_the_connections(
         elif event == "expire":
             for late in queue.expired(now_ms):
                 assert now_ms >= late.deadline_ms
-                assert late not in told
-                told.append(late)
+                assert late not in answered
+                answered.append(late)
                 if late in waiting:
                     waiting.remove(late)
                     ended.append(late)
@@ -197,7 +197,7 @@ def test_every_call_ends_once_and_in_flight_never_exceeds_the_connections(
         assert (queue.length, queue.in_flight) == (len(waiting), len(flying))
         assert queue.in_flight <= connections
         due = queue.wakeup_ms(now_ms, is_controller_known=True)
-        assert (due is None) == (not waiting and all(call in told for call in flying))
+        assert (due is None) == (not waiting and all(call in answered for call in flying))
     for call in flying:
         queue.completed(call, now_ms, Attempt.ANSWERED)
     assert len(ended) + len(flying) + len(waiting) == count

@@ -1,4 +1,4 @@
-"""Coordinators whose partition is in a directory that has failed."""
+"""Coordinators whose partition is in a failed directory."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Replicas:
 
 
 class RefusedLog:
-    """A log on a disk that cannot be read any more."""
+    """A log on an unreadable disk."""
 
     log_start_offset, log_end_offset, high_watermark = 0, 5, 5
 
@@ -98,7 +98,7 @@ class World:
         self.service.publish(self.delta, self.delta.apply(MetadataProvenance(1, 1, 1)), manifest)
 
     def answers(self) -> list[int]:
-        """Of OffsetFetch, for a group of each partition."""
+        """Return the error codes of OffsetFetch for a group of each partition."""
         coordinator = self.service.coordinator
         groups = {coordinator.partition_for(name): name for name in ("a", "b", "c", "d", "e")}
         return [
@@ -107,38 +107,38 @@ class World:
         ]
 
 
-def tell(story: Callable[[World], Awaitable[None]]) -> None:
+def run_scenario(scenario: Callable[[World], Awaitable[None]]) -> None:
     async def main() -> None:
-        await story(World())
+        await scenario(World())
 
     asyncio.run(main())
 
 
-def test_a_partition_whose_directory_fails_has_no_coordinator_here_any_more() -> None:
-    async def story(world: World) -> None:
+def test_a_partition_in_a_failing_directory_loses_its_coordinator() -> None:
+    async def scenario(world: World) -> None:
         world.publish()
         assert world.answers() == [ErrorCode.NONE, ErrorCode.NONE]
         [lost] = world.replicas.lost_logs_listeners
         lost([TopicPartition(GROUP_METADATA_TOPIC, 0), TopicPartition("orders", 1)])
         assert world.answers() == [ErrorCode.NOT_COORDINATOR, ErrorCode.NONE]
 
-    tell(story)
+    run_scenario(scenario)
 
 
-def test_a_partition_in_a_directory_that_has_failed_is_not_taken_for_an_empty_one() -> None:
-    async def story(world: World) -> None:
+def test_a_partition_in_a_failed_directory_is_not_taken_for_an_empty_one() -> None:
+    async def scenario(world: World) -> None:
         partition = world.replicas.partitions[TopicPartition(GROUP_METADATA_TOPIC, 1)]
         world.replicas.offline.add(id(partition))
         world.publish()
         assert world.answers() == [ErrorCode.NONE, ErrorCode.NOT_COORDINATOR]
 
-    tell(story)
+    run_scenario(scenario)
 
 
-def test_a_disk_that_refuses_while_the_partition_is_loaded_ends_the_loading() -> None:
-    """The error ended a callback of the loop, and the coordinator said for ever that it is loading."""
+def test_an_error_of_the_disk_during_loading_ends_the_loading() -> None:
+    """The error used to end a callback of the loop, and the coordinator reported forever that it was loading."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         place = TopicPartition(GROUP_METADATA_TOPIC, 1)
         refused: Any = RefusedLog(place)
         world.replicas.partitions[place].log_or_none = world.replicas.partitions[place].log = refused
@@ -147,4 +147,4 @@ def test_a_disk_that_refuses_while_the_partition_is_loaded_ends_the_loading() ->
         assert world.answers() == [ErrorCode.NONE, ErrorCode.NOT_COORDINATOR]
         assert world.replicas.failed == [(place, "[Errno 5] Input/output error")]
 
-    tell(story)
+    run_scenario(scenario)

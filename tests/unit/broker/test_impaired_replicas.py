@@ -1,4 +1,4 @@
-"""A replica that lost records leaves the ISR first, then copies what it lost, and comes back when it has it."""
+"""A replica that lost records leaves the ISR first, then copies the lost records, and rejoins when it has them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Fetchers:
 
 
 class Broker:
-    """Broker 1; what it wants the controller to know about directories is in ``told``."""
+    """Broker 1; ``reported_assignments`` returns the assignments for the controller."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -87,10 +87,10 @@ class Broker:
             ),
         )  # fmt: skip
 
-    def told(self) -> dict[tuple[Uuid, int], Uuid]:
-        told = self.directories.assignments.next_request()
-        self.directories.assignments.handle_answer(dict.fromkeys(told, ErrorCode.NONE))
-        return told
+    def reported_assignments(self) -> dict[tuple[Uuid, int], Uuid]:
+        reported_assignments = self.directories.assignments.next_request()
+        self.directories.assignments.handle_answer(dict.fromkeys(reported_assignments, ErrorCode.NONE))
+        return reported_assignments
 
     @property
     def partition(self) -> Partition:
@@ -117,7 +117,7 @@ Start = Callable[..., Broker]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """A broker with ten records, one of which is damaged while it is down."""
+    """A broker with ten records, one of which is damaged while the broker is down."""
     started: list[Broker] = []
 
     def begin() -> Broker:
@@ -139,8 +139,8 @@ def start(tmp_path: Path) -> Iterator[Start]:
     content[found[0] + found[1] - 1] ^= 1
     path.write_bytes(content)
     yield begin
-    for each in started:
-        each.unlock()
+    for running in started:
+        running.unlock()
 
 
 def refused(broker: Broker, offset: int) -> ErrorCode:
@@ -149,32 +149,32 @@ def refused(broker: Broker, offset: int) -> ErrorCode:
     return raised.value.code
 
 
-def test_a_leader_that_reads_damage_asks_to_leave_the_isr_and_cuts_nothing(start: Start) -> None:
+def test_a_leader_that_reads_damage_asks_to_leave_the_isr_and_truncates_nothing(start: Start) -> None:
     broker = start()
     broker.create()
     assert refused(broker, 4) is ErrorCode.CORRUPT_MESSAGE
-    assert broker.told() == {KEY: DIRECTORY_LOST}
+    assert broker.reported_assignments() == {KEY: DIRECTORY_LOST}
     assert refused(broker, 4) is ErrorCode.CORRUPT_MESSAGE
     broker.publish(PartitionChangeRecord(partition_id=0, topic_id=TOPIC, isr=[1, 2]))
-    assert broker.told() == {}
+    assert broker.reported_assignments() == {}
     assert broker.partition.log.log_end_offset == COUNT
     assert len(broker.read(5)) > 0
 
 
-def test_what_is_alone_in_sync_serves_what_is_intact(start: Start) -> None:
+def test_a_damaged_replica_alone_in_sync_serves_its_intact_records(start: Start) -> None:
     broker = start()
     broker.create(isr=(1,))
     assert refused(broker, 4) is ErrorCode.CORRUPT_MESSAGE
-    assert broker.told() == {}
+    assert broker.reported_assignments() == {}
     assert len(broker.read(0)) > 0
     assert len(broker.read(5)) > 0
 
 
-def test_out_of_the_isr_it_copies_what_it_lost_and_comes_back_with_all_of_it(start: Start, tmp_path: Path) -> None:
+def test_outside_the_isr_a_replica_copies_its_lost_records_and_rejoins(start: Start, tmp_path: Path) -> None:
     broker = start()
     broker.create()
     refused(broker, 4)
-    broker.told()
+    broker.reported_assignments()
     content = (tmp_path / "orders-0" / "00000000000000000000.log").read_bytes()
     broker.publish(PartitionChangeRecord(partition_id=0, topic_id=TOPIC, leader=2, isr=[2], directories=LOST_HERE))
     assert broker.partition.log.log_end_offset == 4
@@ -183,24 +183,24 @@ def test_out_of_the_isr_it_copies_what_it_lost_and_comes_back_with_all_of_it(sta
     assert aside.read_bytes() == content
     for broker.fetchers.lag in (None, 3):
         broker.replicas.impaired.tick()
-        assert broker.told() == {}
+        assert broker.reported_assignments() == {}
     broker.fetchers.lag = 0
     broker.replicas.impaired.tick()
-    assert broker.told() == {KEY: HERE}
+    assert broker.reported_assignments() == {KEY: HERE}
 
 
-def test_a_follower_in_the_isr_leaves_it_before_it_cuts(start: Start) -> None:
+def test_a_follower_leaves_the_isr_before_it_truncates(start: Start) -> None:
     broker = start()
     broker.create(leader=2)
     broker.partition.log.maybe_advance_high_watermark(COUNT)
     refused(broker, 4)
-    assert broker.told() == {KEY: DIRECTORY_LOST}
+    assert broker.reported_assignments() == {KEY: DIRECTORY_LOST}
     assert broker.partition.log.log_end_offset == COUNT
     broker.publish(PartitionChangeRecord(partition_id=0, topic_id=TOPIC, isr=[2], directories=LOST_HERE))
     assert broker.partition.log.log_end_offset == 4
 
 
-def test_what_could_still_be_elected_is_not_cut(start: Start) -> None:
+def test_a_replica_that_could_still_be_elected_is_not_truncated(start: Start) -> None:
     broker = start()
     broker.create(leader=2, isr=(2,), elr=(1,))
     refused(broker, 4)
@@ -221,14 +221,14 @@ def test_a_broker_that_starts_with_a_lost_replica_waits_until_it_has_caught_up(s
     broker = start()
     broker.create(leader=2, isr=(2,))
     broker.publish(PartitionChangeRecord(partition_id=0, topic_id=TOPIC, directories=LOST_HERE))
-    assert broker.told() == {}
+    assert broker.reported_assignments() == {}
     broker.fetchers.lag = 0
     broker.replicas.impaired.tick()
-    assert broker.told() == {KEY: HERE}
+    assert broker.reported_assignments() == {KEY: HERE}
 
 
-def test_a_lost_replica_that_leads_all_the_same_is_put_back_at_once(start: Start) -> None:
+def test_a_lost_replica_that_leads_anyway_is_restored_immediately(start: Start) -> None:
     broker = start()
     broker.create()
     broker.publish(PartitionChangeRecord(partition_id=0, topic_id=TOPIC, leader=-1, isr=[1], directories=LOST_HERE))
-    assert broker.told() == {KEY: HERE}
+    assert broker.reported_assignments() == {KEY: HERE}

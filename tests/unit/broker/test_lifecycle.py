@@ -1,4 +1,4 @@
-"""A broker's registration: what is tried again, and what ends the start."""
+"""A broker's registration: which errors it retries, and which end the start."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from barnabas.protocol.records.register_broker_record import RegisterBrokerRecor
 
 
 class Controller:
-    """Answers registrations with these errors, one after the other, then with an epoch."""
+    """Answers registrations with these errors in turn, then with an epoch."""
 
     def __init__(self, *errors: ErrorCode) -> None:
         self.errors = list(errors)
@@ -69,10 +69,10 @@ def register(controller: Controller, *, timeout_ms: int = 60_000) -> BrokerLifec
     return asyncio.run(run())
 
 
-def test_a_broker_that_was_killed_waits_until_its_old_session_is_over(
+def test_a_killed_broker_waits_until_its_old_session_has_ended(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its controller lives on and still counts the old process as alive."""
+    """Its controller is still running and counts the old process as alive."""
     monkeypatch.setattr(module, "_RETRY_S", 0.0)
     monkeypatch.setattr(module, "_RETRY_S_MAX", 0.0)
     lifecycle = register(Controller(*[ErrorCode.DUPLICATE_BROKER_REGISTRATION] * 3))
@@ -82,7 +82,7 @@ def test_a_broker_that_was_killed_waits_until_its_old_session_is_over(
 
 
 @pytest.mark.parametrize("error", [ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.UNSUPPORTED_VERSION])
-def test_a_refusal_that_will_not_change_ends_the_start(error: ErrorCode) -> None:
+def test_a_permanent_refusal_ends_the_start(error: ErrorCode) -> None:
     with pytest.raises(ApiException, match=error.name):
         register(Controller(error))
 
@@ -92,7 +92,7 @@ def test_the_error_of_a_broker_of_another_cluster_names_the_file() -> None:
         register(Controller(ErrorCode.INCONSISTENT_CLUSTER_ID))
 
 
-def test_a_broker_that_cannot_register_in_time_gives_up_and_says_which_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_that_cannot_register_in_time_names_the_timeout_and_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_RETRY_S", 0.0)
     monkeypatch.setattr(module, "_RETRY_S_MAX", 0.0)
     with pytest.raises(ApiException, match=r"initial\.broker\.registration\.timeout\.ms \(0 s\): NOT_CONTROLLER"):
@@ -100,17 +100,17 @@ def test_a_broker_that_cannot_register_in_time_gives_up_and_says_which_time(monk
 
 
 class LeavingController(Controller):
-    """Lets a broker go with its last answer; what it is not told an answer for it is silent about."""
+    """Allows the shutdown with its last response; does not answer where its script has no response."""
 
     def __init__(self, *answers: bool) -> None:
         super().__init__()
         self.answers = list(answers)
-        self.asked = 0
+        self.request_count = 0
 
     async def send(self, request: object) -> object:
         if not isinstance(request, BrokerHeartbeatRequest) or not request.want_shut_down:
             return await super().send(request)
-        self.asked += 1
+        self.request_count += 1
         if not self.answers:
             await asyncio.Event().wait()
         return BrokerHeartbeatResponse(is_caught_up=True, is_fenced=False, should_shut_down=self.answers.pop(0))
@@ -125,25 +125,25 @@ def leave(controller: Controller, **limits: float) -> BrokerLifecycle:
     return asyncio.run(run())
 
 
-def test_a_broker_goes_when_the_others_lead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_stops_when_the_others_lead(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_RETRY_S", 0.0)
     controller = LeavingController(False, False, True)
     assert leave(controller, timeout_s=60, silence_s=60).state is BrokerState.SHUT_DOWN
-    assert controller.asked == 3
+    assert controller.request_count == 3
 
 
-def test_a_broker_goes_when_no_controller_answers(
+def test_a_broker_stops_when_no_controller_answers(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "_RETRY_S", 0.0)
     controller = LeavingController(False)
     assert leave(controller, timeout_s=60, silence_s=0.01).state is BrokerState.SHUT_DOWN
-    assert controller.asked == 2
+    assert controller.request_count == 2
     assert "no controller confirmed the shutdown" in caplog.text
 
 
-def test_a_broker_tells_of_its_directories_when_there_is_room_for_them() -> None:
-    """It registered in a cluster whose level did not know directories yet."""
+def test_a_broker_reports_its_directories_once_the_cluster_supports_them() -> None:
+    """It registered in a cluster whose metadata version did not support directories yet."""
     controller = Controller()
 
     async def run() -> list[int]:
@@ -152,9 +152,9 @@ def test_a_broker_tells_of_its_directories_when_there_is_room_for_them() -> None
         own = RegisterBrokerRecord(broker_id=1, broker_epoch=7)
         for offset, (level, record) in enumerate(((16, own), (17, None), (18, replaced(own)), (19, None))):
             delta = MetadataDelta(image)
-            for each in (FeatureLevelRecord(name="metadata.version", feature_level=level), record):
-                if each is not None:
-                    delta.replay(each)
+            for feature_record in (FeatureLevelRecord(name="metadata.version", feature_level=level), record):
+                if feature_record is not None:
+                    delta.replay(feature_record)
             image = delta.apply(MetadataProvenance(offset, 1))
             lifecycle.publish(delta, image, cast(LoaderManifest, None))
             await asyncio.sleep(0.001)
@@ -170,7 +170,7 @@ def replaced(own: RegisterBrokerRecord) -> RegisterBrokerRecord:
 
 
 class Listening(Controller):
-    """Keeps the heartbeats. ``fails``: nobody answers them."""
+    """Keeps the heartbeats. With ``fails`` they receive no response."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -181,12 +181,12 @@ class Listening(Controller):
         if isinstance(request, BrokerHeartbeatRequest):
             self.heartbeats.append(request)
             if self.fails:
-                raise ApiException(ErrorCode.REQUEST_TIMED_OUT, "nobody is there")
+                raise ApiException(ErrorCode.REQUEST_TIMED_OUT, "no response")
         return await super().send(request)
 
 
 class Late(Controller):
-    """Keeps an answer back until it is asked for, and says that this broker is fenced while ``fences``."""
+    """Holds a response back until it is released, and reports this broker as fenced while ``fences``."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -202,10 +202,10 @@ class Late(Controller):
         return answer
 
 
-def test_the_lease_lasts_from_the_sending_of_a_heartbeat_and_not_from_its_answer(
+def test_the_lease_starts_when_a_heartbeat_is_sent_and_not_when_it_is_answered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         now = 1_000.0
         monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
         controller = Late()
@@ -228,10 +228,10 @@ def test_the_lease_lasts_from_the_sending_of_a_heartbeat_and_not_from_its_answer
         await until(lambda: lifecycle.lease.until_s < now)
         lifecycle.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_an_answer_after_the_end_of_the_session_counts_once_the_metadata_log_is_applied(
+def test_a_response_after_the_session_counts_once_the_metadata_log_is_applied(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     applied: list[asyncio.Future[bool]] = []
@@ -242,7 +242,7 @@ def test_an_answer_after_the_end_of_the_session_counts_once_the_metadata_log_is_
 
     monkeypatch.setitem(globals(), "catch_up", wait_until_applied)
 
-    async def story() -> None:
+    async def scenario() -> None:
         now = 1_000.0
         monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now)
         lifecycle = await running(Controller())
@@ -260,7 +260,7 @@ def test_an_answer_after_the_end_of_the_session_counts_once_the_metadata_log_is_
         await until(lambda: lifecycle.lease.until_s == 1_018.0)
         lifecycle.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -268,17 +268,19 @@ async def until(holds: Callable[[], bool]) -> None:
         if holds():
             return
         await asyncio.sleep(0)
-    raise AssertionError("it did not come to it")
+    raise AssertionError("the condition never became true")
 
 
-def test_heartbeats_name_failed_directories_until_the_end_and_cordoned_ones_once_the_broker_has_caught_up() -> None:
+def test_heartbeats_always_name_failed_directories_and_cordoned_ones_after_catch_up() -> None:
     lost, other = Uuid.from_int(301), Uuid.from_int(302)
 
-    async def story() -> None:
+    async def scenario() -> None:
         controller = Listening()
         lifecycle = await running(controller)
         lifecycle.directory_reports.cordoned = [other]
-        assert [(each.offline_log_dirs, each.cordoned_log_dirs) for each in controller.heartbeats] == [([], None)]
+        assert [(heartbeat.offline_log_dirs, heartbeat.cordoned_log_dirs) for heartbeat in controller.heartbeats] == [
+            ([], None)
+        ]
         controller.fails = True
         lifecycle.directory_reports.failed(lost)
         lifecycle.report_now()
@@ -287,8 +289,10 @@ def test_heartbeats_name_failed_directories_until_the_end_and_cordoned_ones_once
         controller.fails = False
         lifecycle.report_now()
         await until(lambda: lifecycle.directory_reports.is_told(lost))
-        told = [(each.offline_log_dirs, each.cordoned_log_dirs) for each in controller.heartbeats[1:]]
-        assert told == [([lost], [other])] * len(told)
+        directories = [
+            (heartbeat.offline_log_dirs, heartbeat.cordoned_log_dirs) for heartbeat in controller.heartbeats[1:]
+        ]
+        assert directories == [([lost], [other])] * len(directories)
         lifecycle.stop()
 
-    asyncio.run(story())
+    asyncio.run(scenario())

@@ -1,4 +1,4 @@
-"""A publication that changes many replicas is applied in steps, between which the broker serves others."""
+"""A publication that changes many replicas is applied in steps, between which the broker serves other requests."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Clock:
 
 
 class Fetchers:
-    """Notes what is fetched."""
+    """Records the fetched partitions."""
 
     def __init__(self) -> None:
         self.followed: set[TopicPartition] = set()
@@ -93,20 +93,20 @@ def _topic(count: int, leader: int) -> list[Any]:
     return [TopicRecord(name="orders", topic_id=TOPIC), *partitions]
 
 
-def test_partitions_that_are_led_here_come_some_in_each_step(broker: Broker) -> None:
+def test_partitions_led_here_are_added_some_in_each_step(broker: Broker) -> None:
     counts = [len(broker.replicas.partitions) for _ in broker.steps(*_topic(5, HERE))]
     assert counts[:2] == [2, 4]
     assert len(broker.replicas.partitions) == 5
     assert all(partition.leader_id == HERE for partition in broker.replicas.partitions.values())
 
 
-def test_partitions_that_others_lead_are_fetched_from_the_step_on_in_which_they_come(broker: Broker) -> None:
+def test_partitions_led_elsewhere_are_fetched_from_the_step_that_adds_them(broker: Broker) -> None:
     counts = [len(broker.fetchers.followed) for _ in broker.steps(*_topic(5, THERE))]
     assert counts[:2] == [2, 4]
     assert len(broker.fetchers.followed) == 5
 
 
-def test_partitions_of_a_deleted_topic_go_some_in_each_step(broker: Broker) -> None:
+def test_partitions_of_a_deleted_topic_are_removed_some_in_each_step(broker: Broker) -> None:
     list(broker.steps(*_topic(5, THERE)))
     counts = [len(broker.replicas.partitions) for _ in broker.steps(RemoveTopicRecord(topic_id=TOPIC))]
     assert counts == [2]
@@ -114,7 +114,7 @@ def test_partitions_of_a_deleted_topic_go_some_in_each_step(broker: Broker) -> N
     assert broker.fetchers.followed == set()
 
 
-def test_a_topic_that_takes_the_place_of_a_deleted_one_comes_after_it(broker: Broker) -> None:
+def test_a_topic_that_replaces_a_deleted_one_is_added_after_the_removal(broker: Broker) -> None:
     list(broker.steps(*_topic(5, HERE)))
     records = _topic(5, HERE)
     for record in records:

@@ -1,4 +1,4 @@
-"""Replicas move between the directories of a broker, on real logs, with a controller that is told and answers."""
+"""Replicas move between the directories of a broker, on real logs, with a controller that records and answers."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Clock:
 
 
 class Controller:
-    """Takes what it is told, or answers with ``error``; ``wait`` holds its answers back."""
+    """Accepts each assignment, or answers with ``error``; ``wait`` holds its responses back."""
 
     def __init__(self) -> None:
         self.known: dict[int, Uuid] = {}
@@ -70,17 +70,19 @@ class Controller:
             return AssignReplicasToDirsResponse(error_code=self.error)
         response = AssignReplicasToDirsResponse()
         for directory in request.directories:
-            told = AssignReplicasToDirsResponseDirectoryData(id=directory.id)
+            answered = AssignReplicasToDirsResponseDirectoryData(id=directory.id)
             for topic in directory.topics:
-                parts = [each.partition_index for each in topic.partitions]
+                parts = [partition.partition_index for partition in topic.partitions]
                 self.known.update(dict.fromkeys(parts, directory.id))
-                told.topics.append(
+                answered.topics.append(
                     AssignReplicasToDirsResponseTopicData(
                         topic_id=topic.topic_id,
-                        partitions=[AssignReplicasToDirsResponsePartitionData(partition_index=each) for each in parts],
+                        partitions=[
+                            AssignReplicasToDirsResponsePartitionData(partition_index=index) for index in parts
+                        ],
                     )
                 )
-            response.directories.append(told)
+            response.directories.append(answered)
         return response
 
 
@@ -163,7 +165,7 @@ class World:
             if holds():
                 return
             await asyncio.sleep(0.01)
-        raise AssertionError("it did not come to it")
+        raise AssertionError("the condition never became true")
 
     async def close(self) -> None:
         await self.sender.close()
@@ -174,11 +176,11 @@ class World:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Callable[..., None]:
-    def run(story: Callable[[World], Awaitable[None]], **options: Any) -> None:
+    def run(scenario: Callable[[World], Awaitable[None]], **options: Any) -> None:
         async def main() -> None:
             world = World(tmp_path, **options)
             try:
-                await story(world)
+                await scenario(world)
             finally:
                 await world.close()
 
@@ -201,8 +203,8 @@ def measured(world: World) -> dict[str, float]:
     }
 
 
-def test_the_controller_is_told_where_replicas_are_that_it_left_to_the_broker(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_a_broker_reports_the_directories_that_it_chose_itself(run: Run) -> None:
+    async def scenario(world: World) -> None:
         world.create(partitions=6)
         await world.until(lambda: len(world.controller.known) == 6)
         assert world.controller.requests == 1, "together"
@@ -210,32 +212,32 @@ def test_the_controller_is_told_where_replicas_are_that_it_left_to_the_broker(ru
         for number, directory in world.controller.known.items():
             assert world.logs.directories.at(world.path(world.where(number))).id == directory
 
-    run(story)
+    run(scenario)
 
 
-def test_a_replica_goes_where_the_controller_says_and_nobody_is_told(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_a_replica_is_created_where_the_controller_says_without_a_report(run: Run) -> None:
+    async def scenario(world: World) -> None:
         world.create(TWO)
         assert world.where() == "two"
         await asyncio.sleep(0.1)
         assert world.controller.requests == 0
 
-    run(story)
+    run(scenario)
 
 
-def test_a_controller_that_refuses_is_told_again(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_a_refused_report_is_sent_again(run: Run) -> None:
+    async def scenario(world: World) -> None:
         world.controller.error = ErrorCode.NOT_CONTROLLER
         world.create()
         await world.until(lambda: world.controller.requests == 1)
         world.controller.error = ErrorCode.NONE
         await world.until(lambda: bool(world.controller.known))
 
-    run(story)
+    run(scenario)
 
 
-def test_a_cluster_without_directories_is_told_nothing(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_nothing_is_reported_to_a_cluster_without_directories(run: Run) -> None:
+    async def scenario(world: World) -> None:
         world.directories.is_assignment_supported = lambda: False
         world.create(ONE)
         world.append(3)
@@ -243,11 +245,11 @@ def test_a_cluster_without_directories_is_told_nothing(run: Run) -> None:
         await world.until(lambda: world.where() == "two")
         assert world.controller.requests == 0
 
-    run(story)
+    run(scenario)
 
 
 def test_a_replica_moves_while_it_is_written_to(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(ONE)
         world.append(20, 200_000)
         partition = world.replicas.partitions[ORDERS]
@@ -264,11 +266,11 @@ def test_a_replica_moves_while_it_is_written_to(run: Run) -> None:
         assert partition.log.log_end_offset == partition.log.high_watermark == written + 1
         assert world.directories.moves == {}
 
-    run(story)
+    run(scenario)
 
 
-def test_it_stays_in_its_place_until_the_controller_has_taken_the_new_one(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_a_replica_stays_until_the_controller_has_accepted_its_new_directory(run: Run) -> None:
+    async def scenario(world: World) -> None:
         world.create(ONE)
         world.append()
         world.controller.wait = asyncio.Event()
@@ -280,26 +282,26 @@ def test_it_stays_in_its_place_until_the_controller_has_taken_the_new_one(run: R
         world.controller.wait.set()
         await world.until(lambda: world.where() == "two")
 
-    run(story)
+    run(scenario)
 
 
-def test_the_metadata_log_says_it_as_well_as_the_answer(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_the_metadata_log_confirms_a_move_as_the_response_does(run: Run) -> None:
+    async def scenario(world: World) -> None:
         world.create(ONE)
         world.controller.wait = asyncio.Event()
         world.directories.move(ORDERS, world.path("two"))
         await world.until(lambda: world.directories.moves[ORDERS].stage is MoveStage.ASSIGNING)
         world.assign(TWO)
         await world.until(lambda: world.where() == "two")
-        assert len(world.directories.assignments) == 1, "the answer is still to come"
+        assert len(world.directories.assignments) == 1, "the response has not arrived yet"
         world.controller.wait.set()
         await world.until(lambda: len(world.directories.assignments) == 0)
 
-    run(story)
+    run(scenario)
 
 
-def test_a_move_that_is_given_up_after_it_was_told_is_told_back(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_a_move_given_up_after_its_report_is_reported_back(run: Run) -> None:
+    async def scenario(world: World) -> None:
         world.create(ONE)
         world.controller.wait = asyncio.Event()
         world.directories.move(ORDERS, world.path("two"))
@@ -310,11 +312,11 @@ def test_a_move_that_is_given_up_after_it_was_told_is_told_back(run: Run) -> Non
         world.controller.wait.set()
         await world.until(lambda: world.controller.known == {0: ONE})
 
-    run(story)
+    run(scenario)
 
 
-def test_another_target_takes_the_place_of_the_first(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_a_new_target_replaces_the_first(run: Run) -> None:
+    async def scenario(world: World) -> None:
         world.create(ONE)
         world.append(5)
         world.directories.move(ORDERS, world.path("two"))
@@ -322,11 +324,11 @@ def test_another_target_takes_the_place_of_the_first(run: Run) -> None:
         await world.until(lambda: world.where() == "three")
         assert world.controller.known == {0: THREE}
 
-    run(story)
+    run(scenario)
 
 
-def test_moves_are_no_faster_than_allowed(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_moves_respect_the_rate_limit(run: Run) -> None:
+    async def scenario(world: World) -> None:
         world.create(ONE)
         world.append(3, 800_000)
         world.directories.move(ORDERS, world.path("two"))
@@ -335,12 +337,12 @@ def test_moves_are_no_faster_than_allowed(run: Run) -> None:
         await world.until(lambda: future.log_end_offset > 0)
         for _ in range(100):
             await asyncio.sleep(0)
-        assert future.log_end_offset == 1, "time stands still here: one step is more than a second's worth"
+        assert future.log_end_offset == 1, "the clock does not advance here: one step exceeds the rate of a second"
 
-    run(story, rate=1000)
+    run(scenario, rate=1000)
 
 
-def test_a_move_goes_on_after_a_restart(tmp_path: Path) -> None:
+def test_a_move_continues_after_a_restart(tmp_path: Path) -> None:
     async def begin() -> None:
         world = World(tmp_path, rate=1000)
         world.create(ONE)
@@ -361,8 +363,8 @@ def test_a_move_goes_on_after_a_restart(tmp_path: Path) -> None:
     asyncio.run(go_on())
 
 
-def test_a_move_that_the_controller_has_taken_goes_on_with_what_was_written_after(tmp_path: Path) -> None:
-    """A node was killed between the answer and the last step: the old log has the newest records."""
+def test_a_move_that_the_controller_accepted_continues_with_later_records(tmp_path: Path) -> None:
+    """A node was killed between the response and the last step: the old log has the newest records."""
 
     async def begin() -> None:
         world = World(tmp_path)
@@ -388,7 +390,7 @@ def test_a_move_that_the_controller_has_taken_goes_on_with_what_was_written_afte
     asyncio.run(go_on())
 
 
-def test_a_future_log_of_a_topic_that_is_gone_is_deleted(tmp_path: Path) -> None:
+def test_a_future_log_of_a_deleted_topic_is_deleted(tmp_path: Path) -> None:
     async def begin() -> None:
         world = World(tmp_path, rate=1000)
         world.create(ONE)
@@ -407,7 +409,7 @@ def test_a_future_log_of_a_topic_that_is_gone_is_deleted(tmp_path: Path) -> None
 
 
 def test_a_deleted_topic_ends_its_move(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(ONE)
         world.directories.move(ORDERS, world.path("two"))
         world.publish(RemoveTopicRecord(topic_id=TOPIC))
@@ -416,7 +418,7 @@ def test_a_deleted_topic_ends_its_move(run: Run) -> None:
         await asyncio.sleep(0.1)
         assert world.controller.requests == 0
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize(
@@ -429,10 +431,10 @@ def test_a_deleted_topic_ends_its_move(run: Run) -> None:
         (ORDERS, "three", ErrorCode.INVALID_REPLICA_ASSIGNMENT),
     ],
 )
-def test_what_cannot_be_moved_is_refused_as_kafka_refuses_it(
+def test_an_impossible_move_is_refused_as_by_kafka(
     run: Run, partition: TopicPartition, name: str, error: ErrorCode
 ) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(ONE)
         other = Uuid.from_int(1001)
         world.publish(
@@ -444,21 +446,21 @@ def test_what_cannot_be_moved_is_refused_as_kafka_refuses_it(
             world.directories.move(partition, world.path(name))
         assert caught.value.code is error
 
-    run(story)
+    run(scenario)
 
 
 def test_a_failed_directory_takes_its_replicas_and_moves_along(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(ONE, partitions=2)
         world.append()
         partition = world.replicas.partitions[ORDERS]
-        told: list[int] = []
-        partition.add_listener(told.append)
+        notified: list[int] = []
+        partition.add_listener(notified.append)
         assert measured(world) == {}
         world.directories.move(ORDERS, world.path("two"))
         assert world.directories.directory_failed(world.path("one"), "it failed") is not None
         assert world.directories.directory_failed(world.path("one"), "again") is None
-        assert told == [0]
+        assert notified == [0]
         assert world.directories.moves == {}
         assert measured(world) == {"offline_log_directory_count": 1, "offline_replica_count": 2}
         for attempt in (lambda: partition.log, lambda: world.append()):
@@ -473,11 +475,11 @@ def test_a_failed_directory_takes_its_replicas_and_moves_along(run: Run) -> None
             world.directories.move(ORDERS, world.path("two"))
         assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
 
-    run(story)
+    run(scenario)
 
 
 def test_a_target_that_fails_ends_the_move_and_the_replica_stays(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         world.create(ONE)
         world.controller.wait = asyncio.Event()
         world.directories.move(ORDERS, world.path("two"))
@@ -491,13 +493,13 @@ def test_a_target_that_fails_ends_the_move_and_the_replica_stays(run: Run) -> No
             world.directories.move(ORDERS, world.path("three"))
         assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR, "not while one is offline"
 
-    run(story)
+    run(scenario)
 
 
 def test_a_lost_replica_is_not_copied(run: Run) -> None:
-    """It would look like an empty one, which is in sync as soon as nothing is written."""
+    """The copy would look like an empty log, which is in sync as soon as nothing is written."""
 
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         made: dict[str, Any] = {"topic_id": TOPIC, "replicas": [1, 2], "isr": [1, 2], "leader": 2, "leader_epoch": 0}
         world.publish(
             TopicRecord(name="orders", topic_id=TOPIC),
@@ -510,7 +512,7 @@ def test_a_lost_replica_is_not_copied(run: Run) -> None:
         world.publish(PartitionChangeRecord(partition_id=0, topic_id=TOPIC, isr=[2]))
         assert world.fetchers.followed == [other]
 
-    run(story)
+    run(scenario)
 
 
 def test_a_replica_whose_directory_cannot_be_read_has_no_second_log_in_another_one(tmp_path: Path) -> None:
@@ -518,7 +520,7 @@ def test_a_replica_whose_directory_cannot_be_read_has_no_second_log_in_another_o
 
     async def begin() -> None:
         world = World(tmp_path)
-        with suppress(ApiException):  # It has no replica yet; the directory is noted.
+        with suppress(ApiException):  # It has no replica yet; the directory is recorded.
             world.directories.move(ORDERS, world.path("two"))
         world.create(UNASSIGNED)
         world.append(3)
@@ -557,7 +559,7 @@ def test_a_replica_whose_directory_cannot_be_read_has_no_second_log_in_another_o
 
     asyncio.run(begin())
     (tmp_path / "two").rename(tmp_path / "away")
-    (tmp_path / "two").write_text("a disk that cannot be read")
+    (tmp_path / "two").write_text("an unreadable disk")
     asyncio.run(go_on_without())
     (tmp_path / "two").unlink()
     (tmp_path / "away").rename(tmp_path / "two")

@@ -70,9 +70,9 @@ def produce(
     )
 
 
-def run(story: Callable[[], Awaitable[None]]) -> None:
+def run(scenario: Callable[[], Awaitable[None]]) -> None:
     async def main() -> None:
-        await story()
+        await scenario()
 
     asyncio.run(main())
 
@@ -84,8 +84,8 @@ def test_a_small_batch_is_appended_at_once(replicas: ReplicaManager) -> None:
     assert replicas.partitions[ORDERS].log.high_watermark == 5
 
 
-def test_no_more_replicas_have_to_be_in_sync_than_there_are(replicas: ReplicaManager) -> None:
-    """As in Kafka: min.insync.replicas=2 with one replica asks for that one."""
+def test_min_insync_replicas_is_limited_by_the_number_of_replicas(replicas: ReplicaManager) -> None:
+    """As in Kafka: min.insync.replicas=2 with one replica requires that one."""
     partition = replicas.partitions[ORDERS]
     partition.log.config = TopicConfig({"compression.type": "producer", "min.insync.replicas": 2})
     assert isinstance(produce(replicas, ORDERS, 5), tuple)
@@ -96,7 +96,7 @@ def test_no_more_replicas_have_to_be_in_sync_than_there_are(replicas: ReplicaMan
 
 
 def test_a_large_batch_is_appended_later_and_its_partition_waits_while_others_do_not(replicas: ReplicaManager) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         large = produce(replicas, ORDERS, 1000)
         behind = produce(replicas, ORDERS, 1)
         other = produce(replicas, BILLS, 1)
@@ -109,13 +109,13 @@ def test_a_large_batch_is_appended_later_and_its_partition_waits_while_others_do
         await asyncio.sleep(0)
         assert isinstance(produce(replicas, ORDERS, 1), tuple)
 
-    run(story)
+    run(scenario)
 
 
-def test_first_records_of_many_partitions_leave_turns_to_others(tmp_path: Path) -> None:
-    """Each makes a directory and files: a broker that made thousands at once would miss its heartbeats."""
+def test_first_records_of_many_partitions_let_others_have_turns(tmp_path: Path) -> None:
+    """Each creates a directory and files: a broker that created thousands at once would miss its heartbeats."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         made = ReplicaManager(broker_id=1, logs=LogManager([str(tmp_path)]), clock=Clock(), defaults=TopicConfig({}))
         opened: list[int] = []
         turns: list[int] = []
@@ -144,20 +144,20 @@ def test_first_records_of_many_partitions_leave_turns_to_others(tmp_path: Path) 
             partition.leader_id = partition.isr_count = partition.replica_count = 1
             partition.leader_epoch = 0
             answers.append(made.append_produced(name, batch(1), requires_all_in_sync=True, budget=budget))
-        assert [isinstance(each, tuple) for each in answers] == [True] * 4 + [False] * 8
-        for each in answers:
-            if not isinstance(each, tuple):
-                assert (await each).last_offset == 0
+        assert [isinstance(answer, tuple) for answer in answers] == [True] * 4 + [False] * 8
+        for answer in answers:
+            if not isinstance(answer, tuple):
+                assert (await answer).last_offset == 0
         counting.cancel()
         later = opened[4:]
         assert len(set(later)) == len(later) == 8, "no two in one turn of the loop"
         made.close()
 
-    run(story)
+    run(scenario)
 
 
-def test_a_refused_large_batch_lets_the_next_one_go_on(replicas: ReplicaManager) -> None:
-    async def story() -> None:
+def test_a_refused_large_batch_does_not_block_the_next_one(replicas: ReplicaManager) -> None:
+    async def scenario() -> None:
         bad = build_batch([Record(i, NOW + 10**9, None, b"") for i in range(1000)])
         refused = replicas.append_produced(ORDERS, bad, requires_all_in_sync=True, budget=WorkBudget(records=100))
         behind = produce(replicas, ORDERS, 1)
@@ -168,12 +168,12 @@ def test_a_refused_large_batch_lets_the_next_one_go_on(replicas: ReplicaManager)
         assert caught.value.code == ErrorCode.INVALID_TIMESTAMP
         assert (await behind).first_offset == 0
 
-    run(story)
+    run(scenario)
 
 
 @pytest.mark.parametrize("budget", [WorkBudget(records=100), WorkBudget(headers=10)])
 def test_a_refused_batch_keeps_nothing_of_its_request(replicas: ReplicaManager, budget: WorkBudget) -> None:
-    """Memory of refused batches would otherwise wait for the next full garbage collection."""
+    """Otherwise the memory of refused batches would wait for the next full garbage collection."""
     records = [Record(i, NOW, None, b"", (("h", b""),)) for i in range(200)]
     bad = bytearray(build_batch([*records, Record(200, NOW + 48 * 3_600_000, None, b"")], compression=Compression.ZSTD))
 
@@ -189,21 +189,21 @@ def test_a_refused_batch_keeps_nothing_of_its_request(replicas: ReplicaManager, 
         finally:
             del waiting
 
-    async def story() -> None:
+    async def scenario() -> None:
         gc.disable()
         try:
             await refuse()
             await asyncio.sleep(0)
-            replicas._threads.close()  # A thread lets go of its work when it looks for the next.
+            replicas._threads.close()  # A thread releases its work when it looks for the next.
             bad.append(0)  # Raises BufferError while anything refers to the bytes.
         finally:
             gc.enable()
 
-    run(story)
+    run(scenario)
 
 
-def test_an_append_that_is_given_up_leaves_the_partition_free(replicas: ReplicaManager) -> None:
-    async def story() -> None:
+def test_a_cancelled_append_releases_the_partition(replicas: ReplicaManager) -> None:
+    async def scenario() -> None:
         large = produce(replicas, ORDERS, 1000)
         behind = produce(replicas, ORDERS, 1)
         assert isinstance(large, asyncio.Task)
@@ -214,11 +214,11 @@ def test_an_append_that_is_given_up_leaves_the_partition_free(replicas: ReplicaM
         await asyncio.sleep(0)
         assert replicas.partitions[ORDERS].appends_waiting == 0
 
-    run(story)
+    run(scenario)
 
 
-def test_a_partition_that_went_away_meanwhile_gets_nothing(replicas: ReplicaManager) -> None:
-    async def story() -> None:
+def test_a_partition_removed_meanwhile_receives_no_records(replicas: ReplicaManager) -> None:
+    async def scenario() -> None:
         large = produce(replicas, ORDERS, 1000)
         assert isinstance(large, asyncio.Task)
         partition = replicas.partitions.pop(ORDERS)
@@ -227,11 +227,11 @@ def test_a_partition_that_went_away_meanwhile_gets_nothing(replicas: ReplicaMana
         assert caught.value.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert partition.log.log_end_offset == 0
 
-    run(story)
+    run(scenario)
 
 
-def test_a_partition_that_lost_its_leadership_meanwhile_gets_nothing(replicas: ReplicaManager) -> None:
-    async def story() -> None:
+def test_a_partition_that_lost_its_leadership_meanwhile_receives_no_records(replicas: ReplicaManager) -> None:
+    async def scenario() -> None:
         large = produce(replicas, ORDERS, 1000)
         assert isinstance(large, asyncio.Task)
         replicas.partitions[ORDERS].leader_id = 2
@@ -239,7 +239,7 @@ def test_a_partition_that_lost_its_leadership_meanwhile_gets_nothing(replicas: R
             await large
         assert caught.value.code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    run(story)
+    run(scenario)
 
 
 def test_a_full_disk_is_a_storage_error_that_clients_retry(
@@ -255,20 +255,20 @@ def test_a_full_disk_is_a_storage_error_that_clients_retry(
     assert caught.value.retriable
 
 
-def test_a_log_that_cannot_be_opened_is_told_once_and_not_with_each_request(
+def test_a_log_that_cannot_be_opened_is_logged_once_and_not_for_each_request(
     replicas: ReplicaManager, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     reasons = ["the directory is offline", "the directory is offline", "the records are in a stray directory"]
 
     partition = Partition(TopicPartition("offline", 0), Uuid.from_int(7), replicas._open_log)
-    told = []
+    logged = []
     for reason in reasons:
         monkeypatch.setattr(replicas.logs, "get_or_create", partial(_refuse, reason))
         with pytest.raises(ApiException) as caught:
             _ = partition.log
         assert caught.value.code is ErrorCode.KAFKA_STORAGE_ERROR
-        told.append([record.getMessage() for record in caplog.records])
-    assert told == [reasons[:1], reasons[:1], [reasons[0], reasons[2]]]
+        logged.append([record.getMessage() for record in caplog.records])
+    assert logged == [reasons[:1], reasons[:1], [reasons[0], reasons[2]]]
 
 
 def _refuse(reason: str, *_: object, **__: object) -> PartitionLog:

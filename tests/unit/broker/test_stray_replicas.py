@@ -1,4 +1,4 @@
-"""What the broker does with logs on disk that the metadata log does not give it."""
+"""How the broker handles logs on disk that the metadata log does not assign to it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Clock:
 
 
 class Broker:
-    """Broker 1, from one start to the next."""
+    """Broker 1, across restarts."""
 
     def __init__(self, folder: Path) -> None:
         self.logs = LogManager([str(folder)])
@@ -110,9 +110,7 @@ def written(start: Start) -> None:
 
 
 @pytest.mark.usefixtures("written")
-def test_a_log_of_a_topic_that_the_metadata_does_not_know_is_kept_and_comes_back_with_it(
-    start: Start, tmp_path: Path
-) -> None:
+def test_a_log_of_an_unknown_topic_is_kept_and_returns_with_the_topic(start: Start, tmp_path: Path) -> None:
     broker = start()
     broker.publish()
     broker.replicas.settle_strays()
@@ -127,7 +125,7 @@ def test_a_log_of_a_topic_that_the_metadata_does_not_know_is_kept_and_comes_back
 
 
 @pytest.mark.usefixtures("written")
-def test_a_deletion_that_a_record_tells_of_deletes_also_what_was_down(start: Start, tmp_path: Path) -> None:
+def test_a_deletion_record_also_deletes_logs_of_a_broker_that_was_down(start: Start, tmp_path: Path) -> None:
     broker = start()
     broker.publish(*created(), RemoveTopicRecord(topic_id=FIRST_ID), *created(SECOND_ID))
     broker.replicas.settle_strays()
@@ -137,7 +135,7 @@ def test_a_deletion_that_a_record_tells_of_deletes_also_what_was_down(start: Sta
 
 
 @pytest.mark.usefixtures("written")
-def test_the_log_of_an_earlier_topic_is_kept_when_only_a_snapshot_is_left(start: Start, tmp_path: Path) -> None:
+def test_the_log_of_an_earlier_topic_is_kept_if_only_a_snapshot_remains(start: Start, tmp_path: Path) -> None:
     broker = start()
     broker.publish(*created(SECOND_ID), is_snapshot=True)
     broker.replicas.settle_strays()
@@ -145,7 +143,7 @@ def test_the_log_of_an_earlier_topic_is_kept_when_only_a_snapshot_is_left(start:
     assert [stray.topic_id for stray in list_strays(str(tmp_path))] == [FIRST_ID]
 
 
-def test_a_running_broker_keeps_what_a_snapshot_no_longer_names(start: Start, tmp_path: Path) -> None:
+def test_a_running_broker_keeps_logs_that_a_snapshot_no_longer_names(start: Start, tmp_path: Path) -> None:
     broker = start()
     broker.publish(*created())
     broker.replicas.settle_strays()
@@ -157,7 +155,7 @@ def test_a_running_broker_keeps_what_a_snapshot_no_longer_names(start: Start, tm
     assert broker.log_end_offset() == 1
 
 
-def test_a_running_broker_deletes_what_a_record_deletes_and_what_moved_elsewhere(start: Start, tmp_path: Path) -> None:
+def test_a_running_broker_deletes_logs_of_deleted_topics_and_moved_replicas(start: Start, tmp_path: Path) -> None:
     broker = start()
     for gone in (
         RemoveTopicRecord(topic_id=FIRST_ID),

@@ -1,4 +1,4 @@
-"""Dynamic settings of brokers reach the topics."""
+"""Dynamic settings of brokers apply to topics."""
 
 from barnabas.broker.topic_defaults import TopicDefaultsPublisher
 from barnabas.common.topic_config import TopicConfig
@@ -24,7 +24,7 @@ class Cluster:
         self.publisher.publish(delta, self.image, LoaderManifest(provenance, is_snapshot=False))
 
 
-def test_this_broker_wins_over_all_brokers_and_both_over_the_file() -> None:
+def test_this_brokers_value_overrides_the_default_of_all_and_both_the_file() -> None:
     cluster = Cluster()
     cluster.set(4, "", "log.retention.ms", "7")
     cluster.set(4, "1", "log.retention.ms", "9")
@@ -32,14 +32,14 @@ def test_this_broker_wins_over_all_brokers_and_both_over_the_file() -> None:
     assert [defaults.retention_ms for defaults in cluster.defaults] == [7, 9, 7]
 
 
-def test_other_brokers_and_topics_change_nothing() -> None:
+def test_settings_of_other_brokers_and_topics_change_nothing() -> None:
     cluster = Cluster()
     cluster.set(4, "2", "log.retention.ms", "7")
     cluster.set(2, "t", "retention.ms", "7")
     assert cluster.defaults == []
 
 
-def test_what_topics_do_not_inherit_changes_nothing() -> None:
+def test_settings_that_topics_do_not_inherit_change_nothing() -> None:
     cluster = Cluster()
     cluster.set(4, "", "num.io.threads", "4")
     cluster.set(4, "", "log.retention.ms", "5")

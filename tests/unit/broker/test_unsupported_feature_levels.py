@@ -1,4 +1,4 @@
-"""A line when a level is raised whose APIs this broker does not serve, and none for what a cluster began with."""
+"""Raising a level whose APIs this broker does not serve is logged; initial levels are not."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.metadata.image.features import FeaturesImage
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION
 
 
-def told(caplog: pytest.LogCaptureFixture, *images: dict[str, int]) -> list[str]:
+def logged_lines(caplog: pytest.LogCaptureFixture, *images: dict[str, int]) -> list[str]:
     notices = FeatureNotices(is_served=lambda name: name != "share.version")
     manifest: Any = None
     for levels in images:
@@ -22,10 +22,10 @@ def told(caplog: pytest.LogCaptureFixture, *images: dict[str, int]) -> list[str]
     return [record.getMessage() for record in caplog.records]
 
 
-def test_a_raised_level_of_a_feature_that_is_not_served_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
-    (line,) = told(caplog, {}, {"share.version": 1, "group.version": 1}, {"share.version": 1})
+def test_a_raised_level_of_an_unserved_feature_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    (line,) = logged_lines(caplog, {}, {"share.version": 1, "group.version": 1}, {"share.version": 1})
     assert line == "share.version is now at level 1, but this broker does not serve its APIs to clients"
 
 
-def test_the_levels_of_the_start_and_lowered_ones_are_not_told(caplog: pytest.LogCaptureFixture) -> None:
-    assert told(caplog, {"share.version": 1}, {"share.version": 1}, {}) == []
+def test_initial_and_lowered_levels_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    assert logged_lines(caplog, {"share.version": 1}, {"share.version": 1}, {}) == []

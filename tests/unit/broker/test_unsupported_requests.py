@@ -1,4 +1,4 @@
-"""The log names each client that requests what is missing: once, and no more than some lines for all of them."""
+"""The log names each client that requests an unsupported API once, with a limit on the lines for all clients."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_the_client_is_named_in_full_and_once(caplog: pytest.LogCaptureFixture) 
     )
 
 
-def test_a_client_that_gave_no_name_of_its_software(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_without_a_software_name_is_logged_without_it(caplog: pytest.LogCaptureFixture) -> None:
     MissingFeatures().requested("transactions", "use none", context("a\nb", software="unknown"))
     assert "client 'a\\nb' (unknown software)" in caplog.text
 

@@ -1,4 +1,4 @@
-"""A cluster that isn't there: the admin client's operations as mocks that know its signatures."""
+"""A simulated cluster: mocks of the admin client's operations with their signatures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from barnabas.common.uuid import Uuid
 
 
 class FakeAdmin:
-    """``admin.create_topics`` and so on are mocks to be given return values; ``topics`` is what is listed."""
+    """``admin.create_topics`` and so on are mocks whose return values tests set; ``topics`` are the listed topics."""
 
     def __init__(self) -> None:
         self.mock: Any = create_autospec(AdminClient, instance=True)
@@ -39,7 +39,7 @@ class FakeAdmin:
 
 @pytest.fixture
 def admin(monkeypatch: pytest.MonkeyPatch) -> FakeAdmin:
-    """What every command talks to."""
+    """The admin client that every command uses."""
     fake = FakeAdmin()
 
     async def open_admin(config: Any) -> FakeAdmin:

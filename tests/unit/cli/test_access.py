@@ -1,4 +1,4 @@
-"""``barnabas access``: the command line, its mistakes, its statuses, and what it says beside the answer."""
+"""``barnabas access``: the command line, its errors, its exit statuses, and its notes beside the answer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def snapshot(tmp_path: Path) -> str:
     return str(tmp_path / "bootstrap.checkpoint")
 
 
-def test_the_exit_status_tells_a_script_what_was_decided(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_exit_status_reports_the_decision(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*EXPLAIN, "--host", "10.0.0.1", "--snapshot", snapshot]) == 0
     assert capsys.readouterr().out.startswith("ALLOWED  Read on Topic:orders for User:alice from 10.0.0.1\nbecause  ")
     assert main([*EXPLAIN, "--host", "::ffff:10.0.0.1", "--snapshot", snapshot]) == 0
@@ -44,7 +44,7 @@ def test_the_exit_status_tells_a_script_what_was_decided(snapshot: str, capsys: 
     assert "other host  ALLOW User:alice Read on Topic:orders from 10.0.0.1" in out
 
 
-def test_what_decides_beside_the_rules_can_be_given(
+def test_super_users_and_the_default_can_be_set_by_option_or_config(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*EXPLAIN, "--snapshot", snapshot]) == 3
@@ -65,7 +65,9 @@ def test_what_decides_beside_the_rules_can_be_given(
     assert (answer["default_allows"], answer["source"]["super_users"]) == (False, ["User:alice"])
 
 
-def test_a_server_properties_is_enough_for_its_node(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_server_properties_alone_locates_the_metadata_of_its_node(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = tmp_path / "server.properties"
     config.write_text(f"log.dirs={tmp_path}/data,{tmp_path}/more\nsuper.users=nobody\n")
     assert main([*EXPLAIN, "--config", str(config)]) == 1
@@ -75,7 +77,9 @@ def test_a_server_properties_is_enough_for_its_node(tmp_path: Path, capsys: pyte
     assert "names no log directory" in capsys.readouterr().err
 
 
-def test_names_from_outside_neither_color_nor_move(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_markup_and_control_characters_in_names_are_printed_as_text(
+    snapshot: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["of", "User:[bold]mallory", "--snapshot", snapshot]) == 0
     assert r"Topic:[red]orders\x1b" in capsys.readouterr().out
     assert main(["who", "Topic:[red]orders\x1b", "--snapshot", snapshot]) == 0
@@ -101,7 +105,7 @@ def test_names_from_outside_neither_color_nor_move(snapshot: str, capsys: pytest
         (["of", "alice"], 2, "write Type:name"),
     ],
 )
-def test_mistakes_end_with_a_status_and_say_what_to_do(
+def test_mistakes_set_the_exit_status_and_report_what_to_do(
     capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, message: str
 ) -> None:
     assert main(arguments) == status
@@ -109,7 +113,7 @@ def test_mistakes_end_with_a_status_and_say_what_to_do(
     assert message in " ".join((captured.err + captured.out).split())
 
 
-def test_help_is_no_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_succeeds(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     assert "explain" in capsys.readouterr().out
 
@@ -117,7 +121,7 @@ def test_help_is_no_mistake(capsys: pytest.CaptureFixture[str]) -> None:
 # ---- words -------------------------------------------------------------------------------------------------------
 
 
-def test_resources_are_read_in_every_spelling() -> None:
+def test_resources_are_parsed_in_every_spelling() -> None:
     for text in ("TransactionalId:a:b", "transactional_id:a:b", "TRANSACTIONAL-ID:a:b"):
         assert str(parse_resource(text)) == "TransactionalId:a:b"
     assert str(parse_resource("cluster")) == str(parse_resource("Cluster:kafka-cluster")) == "Cluster:kafka-cluster"
@@ -127,7 +131,7 @@ def test_resources_are_read_in_every_spelling() -> None:
             parse_resource(wrong)
 
 
-def test_operations_are_read_in_every_spelling() -> None:
+def test_operations_are_parsed_in_every_spelling() -> None:
     assert {parse_operation(text).name for text in ("DescribeConfigs", "describe_configs", "DESCRIBE-CONFIGS")} == {
         "DESCRIBE_CONFIGS"
     }
@@ -136,7 +140,7 @@ def test_operations_are_read_in_every_spelling() -> None:
             parse_operation(wrong)
 
 
-def test_hosts_become_what_kafka_compares_with() -> None:
+def test_hosts_are_converted_to_the_form_that_kafka_compares() -> None:
     assert parse_host("::1") == "0:0:0:0:0:0:0:1"
     assert parse_host("::ffff:10.0.0.1") == parse_host("10.0.0.1") == "10.0.0.1"
     assert parse_host("*") == "*"
@@ -145,7 +149,7 @@ def test_hosts_become_what_kafka_compares_with() -> None:
             parse_host(wrong)
 
 
-def test_principals_split_at_the_first_colon_and_nobody_is_everybody() -> None:
+def test_principals_split_at_the_first_colon_and_a_wildcard_is_refused() -> None:
     assert parse_principal("User:CN=a:b") == ("User", "CN=a:b", False)
     for wrong in ("", "User", "User:", ":alice", "User:*"):
         with pytest.raises(ValueError):

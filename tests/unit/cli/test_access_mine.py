@@ -1,4 +1,4 @@
-"""``barnabas access mine`` and ``--authorized-operations``: what the caller may do, as the cluster says."""
+"""``barnabas access mine`` and ``--authorized-operations``: the operations that the cluster grants the caller."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def described_topic(name: str) -> TopicDescription:
 
 
 @pytest.fixture
-def told(admin: FakeAdmin) -> FakeAdmin:
+def caller(admin: FakeAdmin) -> FakeAdmin:
     admin.describe_cluster.return_value = described_cluster(frozenset())
     admin.topics = ["orders"]
     admin.describe_topics.side_effect = lambda names, **_: Results({name: described_topic(name) for name in names}, {})
@@ -38,16 +38,18 @@ def told(admin: FakeAdmin) -> FakeAdmin:
     return admin
 
 
-def test_everything_that_the_caller_may_describe_is_shown(told: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_everything_that_the_caller_may_describe_is_shown(
+    caller: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert access(["mine"]) == 0
-    heard = capsys.readouterr()
-    rows = [line.split(maxsplit=1) for line in heard.out.splitlines()[1:]]
+    captured = capsys.readouterr()
+    rows = [line.split(maxsplit=1) for line in captured.out.splitlines()[1:]]
     assert rows == [["Cluster:kafka-cluster", "unknown"], ["Topic:orders", "Read, Describe"]]
-    assert "needs DESCRIBE on Cluster" in heard.err
-    assert told.describe_cluster.call_args.kwargs["include_authorized_operations"] is True
+    assert "needs DESCRIBE on Cluster" in captured.err
+    assert caller.describe_cluster.call_args.kwargs["include_authorized_operations"] is True
 
 
-def test_it_is_a_document_for_programs(told: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_access_mine_writes_json(caller: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert access(["mine", "--topic", "orders", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out) == {
         "cluster": None,
@@ -55,18 +57,20 @@ def test_it_is_a_document_for_programs(told: FakeAdmin, capsys: pytest.CaptureFi
         "groups": [],
         "errors": [],
     }
-    told.list_groups.assert_not_called()
+    caller.list_groups.assert_not_called()
 
 
-def test_what_may_not_be_described_is_an_error_by_name(told: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_resource_that_may_not_be_described_is_an_error_with_its_name(
+    caller: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     denied = admin_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, "secret")
-    told.describe_topics.side_effect = lambda names, **_: Results({}, {"secret": denied})
+    caller.describe_topics.side_effect = lambda names, **_: Results({}, {"secret": denied})
     assert access(["mine", "--topic", "secret"]) == 1
     assert "secret" in capsys.readouterr().err
 
 
-def test_describe_shows_operations_when_it_is_asked_to(told: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    told.describe_configs.return_value = Results({}, {})
+def test_describe_shows_operations_on_request(caller: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    caller.describe_configs.return_value = Results({}, {})
     assert topics(["describe", "orders", "--authorized-operations"]) == 0
     assert "Topic:orders  Read, Describe" in capsys.readouterr().out
     assert topics(["describe", "orders", "--authorized-operations", "-o", "json"]) == 0
@@ -77,16 +81,18 @@ def test_describe_shows_operations_when_it_is_asked_to(told: FakeAdmin, capsys: 
     assert "Cluster:kafka-cluster  nothing" in capsys.readouterr().out
 
 
-def test_a_node_that_does_not_say_is_no_denial(told: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    told.describe_cluster.return_value = described_cluster(None)
+def test_missing_authorized_operations_are_not_shown_as_a_denial(
+    caller: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caller.describe_cluster.return_value = described_cluster(None)
     assert cluster(["describe", "--authorized-operations", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["authorized_operations"] is None
 
 
-def test_groups_have_the_option_too(told: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_groups_have_the_option_too(caller: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     group = GroupDescription("g", "classic", "consumer", "Empty", "", (), SOME)
-    told.describe_groups.return_value = Results({"g": group}, {})
-    told.list_group_offsets.return_value = Results({}, {})
+    caller.describe_groups.return_value = Results({"g": group}, {})
+    caller.list_group_offsets.return_value = Results({}, {})
     assert groups(["describe", "g", "--state", "--authorized-operations"]) == 0
     assert "Group:g   Read, Describe" in capsys.readouterr().out
-    assert told.describe_groups.call_args.kwargs["include_authorized_operations"] is True
+    assert caller.describe_groups.call_args.kwargs["include_authorized_operations"] is True

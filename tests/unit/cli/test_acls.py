@@ -1,4 +1,4 @@
-"""``barnabas acls``: which rules and filters the options of Kafka's tool come to."""
+"""``barnabas acls``: the rules and filters that the options of Kafka's tool produce."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ DENIED = AclBinding(2, "*", 3, "User:bob", "10.0.0.13", 2, 2)
 
 
 def holds(admin: FakeAdmin, *rules: AclBinding) -> list[AclBindingFilter]:
-    """The filters that are asked for."""
-    asked: list[AclBindingFilter] = []
+    """Answer with the bindings, and return the list of requested filters."""
+    filters: list[AclBindingFilter] = []
 
     async def describe_acls(acl_filter: AclBindingFilter) -> AsyncIterator[AclBinding]:
-        asked.append(acl_filter)
+        filters.append(acl_filter)
         for rule in rules:
             if acl_filter.matches(rule):
                 yield rule
 
     admin.mock.describe_acls = describe_acls
-    return asked
+    return filters
 
 
 def added(admin: FakeAdmin, *arguments: str) -> list[str]:
     admin.create_acls.return_value = Results({}, {})
     assert main(["add", *arguments]) == 0
-    return [str(each) for each in admin.create_acls.call_args.args[0]]
+    return [str(rule) for rule in admin.create_acls.call_args.args[0]]
 
 
 def removed(admin: FakeAdmin, *arguments: str) -> list[AclBindingFilter]:
@@ -44,13 +44,13 @@ def removed(admin: FakeAdmin, *arguments: str) -> list[AclBindingFilter]:
 
 
 def test_rules_are_listed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    asked = holds(admin, READ, DENIED)
+    filters = holds(admin, READ, DENIED)
     assert main(["list"]) == 0
     assert capsys.readouterr().out.splitlines()[1:] == [
         "Topic:* (all)  User:bob    DENY        All        10.0.0.13",
         "Topic:orders   User:alice  ALLOW       Read       *",
     ]
-    assert asked == [AclBindingFilter()]
+    assert filters == [AclBindingFilter()]
     assert main(["list", "--topic", "orders", "--principal", "User:alice", "--output", "json"]) == 0
     (rule,) = json.loads(capsys.readouterr().out)["acls"]
     assert rule == {
@@ -59,7 +59,7 @@ def test_rules_are_listed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) 
     }  # fmt: skip
 
 
-def test_every_combination_is_a_rule(admin: FakeAdmin) -> None:
+def test_every_combination_of_options_is_a_rule(admin: FakeAdmin) -> None:
     arguments = ["--allow-principal", "User:a", "--allow-principal", "User:b", "--operation", "describe-configs"]
     assert added(admin, *arguments, "--topic", "t", "--cluster", "--allow-host", "10.0.0.1") == [
         "ALLOW User:a from 10.0.0.1 to DESCRIBE_CONFIGS on TOPIC:LITERAL:t",
@@ -72,9 +72,9 @@ def test_every_combination_is_a_rule(admin: FakeAdmin) -> None:
     ]
 
 
-def test_producers_and_consumers_get_what_they_need(admin: FakeAdmin) -> None:
-    who = ["--allow-principal", "User:a"]
-    assert added(admin, *who, "--producer", "--idempotent", "--topic", "t", "--transactional-id", "x") == [
+def test_the_producer_and_consumer_options_grant_the_operations_they_need(admin: FakeAdmin) -> None:
+    principal = ["--allow-principal", "User:a"]
+    assert added(admin, *principal, "--producer", "--idempotent", "--topic", "t", "--transactional-id", "x") == [
         "ALLOW User:a from * to WRITE on TOPIC:LITERAL:t",
         "ALLOW User:a from * to DESCRIBE on TOPIC:LITERAL:t",
         "ALLOW User:a from * to CREATE on TOPIC:LITERAL:t",
@@ -82,14 +82,14 @@ def test_producers_and_consumers_get_what_they_need(admin: FakeAdmin) -> None:
         "ALLOW User:a from * to DESCRIBE on TRANSACTIONAL_ID:LITERAL:x",
         "ALLOW User:a from * to IDEMPOTENT_WRITE on CLUSTER:LITERAL:kafka-cluster",
     ]
-    assert added(admin, *who, "--consumer", "--topic", "t", "--group", "g") == [
+    assert added(admin, *principal, "--consumer", "--topic", "t", "--group", "g") == [
         "ALLOW User:a from * to READ on TOPIC:LITERAL:t",
         "ALLOW User:a from * to DESCRIBE on TOPIC:LITERAL:t",
         "ALLOW User:a from * to READ on GROUP:LITERAL:g",
     ]
 
 
-def test_trying_tells_what_is_there_already(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_of_add_reports_rules_that_exist(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     holds(admin, READ)
     arguments = ["--allow-principal", "User:alice", "--topic", "orders", "--operation", "Read", "--operation", "Write"]
     assert main(["add", *arguments, "--dry-run"]) == 0
@@ -99,7 +99,7 @@ def test_trying_tells_what_is_there_already(admin: FakeAdmin, capsys: pytest.Cap
     admin.create_acls.assert_not_called()
 
 
-def test_removing_means_just_the_rules_that_adding_makes(admin: FakeAdmin) -> None:
+def test_remove_deletes_exactly_the_rules_that_add_creates(admin: FakeAdmin) -> None:
     assert removed(admin, "--allow-principal", "User:alice", "--topic", "orders") == [
         AclBindingFilter(2, "orders", 3, "User:alice", "*", 2, 3)
     ]
@@ -109,7 +109,7 @@ def test_removing_means_just_the_rules_that_adding_makes(admin: FakeAdmin) -> No
     assert removed(admin, "--topic", "orders") == [AclBindingFilter(2, "orders", 3)]
 
 
-def test_what_was_removed_is_said(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_removed_rules_are_listed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.delete_acls.return_value = Results({AclBindingFilter(): (READ, DENIED)}, {})
     assert main(["remove", "--principal", "User:alice"]) == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -118,14 +118,16 @@ def test_what_was_removed_is_said(admin: FakeAdmin, capsys: pytest.CaptureFixtur
     ]
 
 
-def test_a_cluster_without_an_authorizer_is_no_mystery(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_an_authorizer_the_error_names_the_setting(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     admin.create_acls.side_effect = admin_error(ErrorCode.SECURITY_DISABLED, "No Authorizer is configured.")
     assert main(["add", "--allow-principal", "User:a", "--topic", "t"]) == 1
     assert "next: set authorizer.class.name" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["add", "--topic", "t"], "no principal given"),
         (["add", "--allow-principal", "User:a"], "no resource given"),
@@ -151,8 +153,8 @@ def test_a_cluster_without_an_authorizer_is_no_mystery(admin: FakeAdmin, capsys:
         (["remove", "--topic", "t", "--principal", "User:a", "--allow-principal", "User:a"], "omit"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_invalid_arguments_are_refused(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     assert main(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err

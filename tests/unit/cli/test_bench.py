@@ -1,4 +1,4 @@
-"""``barnabas bench``: options that can't be meant, payloads, and how a measurement ends."""
+"""``barnabas bench``: invalid options, payloads, and the end of a measurement."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PRODUCE = ("produce", "--topic", "t", "--num-records", "10")
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         ((*PRODUCE, "--acks", "2"), "Choose from"),
         ((*PRODUCE[:3], "--num-records", "0"), "--num-records 0: it must be at least 1"),
@@ -73,16 +73,16 @@ PRODUCE = ("produce", "--topic", "t", "--num-records", "10")
         (("api-versions", "--connections", "0"), "it must be at least 1"),
     ],
 )
-def test_what_can_not_be_meant_is_said_before_anything_is_asked(
-    arguments: tuple[str, ...], said: str, capsys: pytest.CaptureFixture[str]
+def test_invalid_arguments_are_reported_before_any_request(
+    arguments: tuple[str, ...], expected: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main([*arguments]) == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert expected in err
     assert err.startswith(f"barnabas bench {arguments[0]}: ")
 
 
-def test_random_payloads_are_letters_and_do_not_repeat() -> None:
+def test_random_payloads_are_distinct_letters() -> None:
     payloads = RandomPayloads(1000)
     taken: list[bytes] = []
     while len(taken) < 4000:
@@ -94,7 +94,7 @@ def test_random_payloads_are_letters_and_do_not_repeat() -> None:
     assert len(RandomPayloads(5_000_000).take(2)[0]) == 5_000_000
 
 
-def test_payloads_of_a_file_come_in_runs_of_one_size(tmp_path: Path) -> None:
+def test_payloads_from_a_file_are_taken_in_runs_of_one_size(tmp_path: Path) -> None:
     file = tmp_path / "values"
     file.write_bytes(b"one;two;three;;")
     payloads = read_payloads(str(file), ";")
@@ -108,7 +108,7 @@ def test_payloads_of_a_file_come_in_runs_of_one_size(tmp_path: Path) -> None:
     assert set(taken) == {b"one", b"two", b"three"}
 
 
-def test_a_delimiter_may_be_written_as_an_escape(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_delimiter_may_be_an_escape_sequence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "values"
     file.write_bytes(b"a\tb\n")
     assert set(FilePayloads([b"a", b"b\n"]).take(1)) <= {b"a", b"b\n"}
@@ -121,7 +121,7 @@ def test_a_delimiter_may_be_written_as_an_escape(tmp_path: Path, capsys: pytest.
     assert "contains no values" in capsys.readouterr().err
 
 
-def test_figures_are_in_milliseconds_and_megabytes() -> None:
+def test_results_are_in_milliseconds_and_megabytes() -> None:
     latencies = LatencyHistogram()
     latencies.record(0.010, 98)
     latencies.record(0.5, 2)
@@ -137,16 +137,16 @@ def test_figures_are_in_milliseconds_and_megabytes() -> None:
     assert (number(1234.5), number(1.5)) == ("1,234", "1.50")
 
 
-def test_the_line_on_a_terminal_tells_the_rates_of_the_last_moments() -> None:
+def test_the_progress_line_on_a_terminal_shows_the_most_recent_rates() -> None:
     seen = [(10.0, Progress(1000, 1024 * 1024)), (12.0, Progress(3000, 5 * 1024 * 1024, "retries: X"))]
     assert described(seen, "records") == "1,000 records/s, 2.00 MB/s, retries: X"
     assert described([(0.0, Progress(0)), (0.0, Progress(0))], "requests") == "0.00 requests/s"
 
 
 def batch(count: int, first_s: float) -> ProducerBatch:
-    made = ProducerBatch(0, first_s, 0)
-    made.append([b"value"] * count, Run(first_s, 0.0, count), 0)
-    return made
+    created = ProducerBatch(0, first_s, 0)
+    created.append([b"value"] * count, Run(first_s, 0.0, count), 0)
+    return created
 
 
 def test_a_warm_up_is_not_counted() -> None:
@@ -159,7 +159,7 @@ def test_a_warm_up_is_not_counted() -> None:
     assert delivered.latencies.max_s == 1.0
 
 
-def test_an_admin_load_names_only_what_is_its_own() -> None:
+def test_an_admin_load_uses_only_names_with_its_own_prefix() -> None:
     load = AdminLoad(["create-topics", "create-acls"], 3, 2, 2, "bench-1234")
     names = [name for request in range(3) for name in load.topics_of(request)]
     assert names == [f"bench-1234-{index}" for index in range(6)]
@@ -169,8 +169,8 @@ def test_an_admin_load_names_only_what_is_its_own() -> None:
     assert AdminLoad(["alter-configs"], 3, 2, 2, "x").makes_topics == 10
 
 
-def test_work_ends_by_itself_or_by_a_stop_with_some_grace() -> None:
-    async def story() -> None:
+def test_work_completes_or_is_cancelled_after_the_grace_period_of_a_stop() -> None:
+    async def scenario() -> None:
         stop = asyncio.Event()
         ended: list[str] = []
 
@@ -194,11 +194,11 @@ def test_work_ends_by_itself_or_by_a_stop_with_some_grace() -> None:
     async def failing() -> None:
         raise ZeroDivisionError
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
-def test_the_first_signal_stops_in_order_and_the_status_says_so(
+def test_the_first_signal_stops_the_run_cleanly_and_sets_the_exit_status(
     which: signal.Signals, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def work(config: Any, stop: asyncio.Event) -> Answer:
@@ -207,13 +207,13 @@ def test_the_first_signal_stops_in_order_and_the_status_says_so(
         return Answer({"records": 5})
 
     assert BenchOptions(output="yaml").measure(work) == 130
-    said = capsys.readouterr()
-    assert yaml.safe_load(said.out) == {"records": 5, "errors": []}
-    assert "interrupted" in said.err
+    captured = capsys.readouterr()
+    assert yaml.safe_load(captured.out) == {"records": 5, "errors": []}
+    assert "interrupted" in captured.err
 
 
-def test_the_second_signal_is_what_it_always_is() -> None:
-    async def story() -> None:
+def test_the_second_signal_has_its_usual_effect() -> None:
+    async def scenario() -> None:
         with stop_at_signals() as stop:
             os.kill(os.getpid(), signal.SIGINT)
             await stop.wait()
@@ -223,7 +223,7 @@ def test_the_second_signal_is_what_it_always_is() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         loop = asyncio.new_event_loop()
-        loop.run_until_complete(story())
+        loop.run_until_complete(scenario())
         loop.close()
     finally:
         signal.signal(signal.SIGINT, before)

@@ -1,4 +1,4 @@
-"""Requests of several clients: they are counted, end with the first error or a stop, and keep to a throttle."""
+"""Requests of several clients are counted, end with the first error or a stop, and respect a throttle."""
 
 from __future__ import annotations
 
@@ -21,45 +21,45 @@ from barnabas.protocol.record_batch import BatchView, Record
 from barnabas.protocol.record_batch_builder import build_batch
 
 
-def test_each_number_is_asked_once_by_one_of_the_clients() -> None:
-    async def story() -> None:
-        asked: list[tuple[str, int]] = []
+def test_each_request_number_is_sent_once_by_one_of_the_clients() -> None:
+    async def scenario() -> None:
+        sent: list[tuple[str, int]] = []
 
-        async def ask(client: str, number: int) -> int:
-            asked.append((client, number))
+        async def send_request(client: str, number: int) -> int:
+            sent.append((client, number))
             await asyncio.sleep(0)
             return 2
 
-        figures = await measure_requests("things", 7, ["a", "b", "c"], ask, asyncio.Event())
-        assert sorted(number for _, number in asked) == list(range(7))
-        assert {client for client, _ in asked} == {"a", "b", "c"}
+        figures = await measure_requests("things", 7, ["a", "b", "c"], send_request, asyncio.Event())
+        assert sorted(number for _, number in sent) == list(range(7))
+        assert {client for client, _ in sent} == {"a", "b", "c"}
         assert (figures.requests, figures.items, figures.latencies.count) == (7, 14, 7)
         assert figures.document()["operation"] == "things"
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_the_first_error_ends_it() -> None:
-    async def story() -> None:
-        async def ask(client: int, number: int) -> int:
+def test_the_first_error_ends_the_measurement() -> None:
+    async def scenario() -> None:
+        async def send_request(client: int, number: int) -> int:
             await asyncio.sleep(0)
             if number == 3:
                 raise Disconnected("gone")
             return 1
 
-        figures = await measure_requests("things", 1000, [1, 2], ask, asyncio.Event())
+        figures = await measure_requests("things", 1000, [1, 2], send_request, asyncio.Event())
         assert isinstance(figures.failure, Disconnected)
         assert figures.requests <= 5
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_after_a_stop_what_is_under_way_is_waited_for_and_nothing_new_begins() -> None:
-    async def story() -> None:
+def test_after_a_stop_requests_in_flight_finish_and_no_new_ones_start() -> None:
+    async def scenario() -> None:
         stop = asyncio.Event()
         done: list[int] = []
 
-        async def ask(client: int, number: int) -> int:
+        async def send_request(client: int, number: int) -> int:
             if number == 2:
                 stop.set()
             for _ in range(5):
@@ -67,11 +67,11 @@ def test_after_a_stop_what_is_under_way_is_waited_for_and_nothing_new_begins() -
             done.append(number)
             return 1
 
-        figures = await measure_requests("things", 1000, [1, 2, 3], ask, stop)
+        figures = await measure_requests("things", 1000, [1, 2, 3], send_request, stop)
         assert sorted(done) == [0, 1, 2]
         assert figures.requests == 3
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 class FakeConnection:
@@ -81,18 +81,18 @@ class FakeConnection:
         self.is_open = True
         self.in_flight = 0
         self.throttle_ms = throttle_ms
-        self.asked = 0
+        self.request_count = 0
 
     def version_of(self, api_key: int) -> int:
         return 1
 
     async def request(self, message: Any, **options: Any) -> Any:
-        self.asked += 1
+        self.request_count += 1
         return SimpleNamespace(throttle_time_ms=self.throttle_ms)
 
 
-def test_who_is_throttled_waits_before_the_next_request() -> None:
-    async def story() -> None:
+def test_a_throttled_client_waits_before_its_next_request() -> None:
+    async def scenario() -> None:
         throttle = ThrottleStatistics()
         node = FakeConnection(3_600_000)
         connection = WatchedConnection(cast("Any", node), throttle)
@@ -100,29 +100,29 @@ def test_who_is_throttled_waits_before_the_next_request() -> None:
         again = asyncio.ensure_future(connection.request(ApiVersionsRequest()))
         for _ in range(10):
             await asyncio.sleep(0)
-        assert node.asked == 1
+        assert node.request_count == 1
         again.cancel()
         assert (throttle.throttled_responses, throttle.throttle_max_s) == (1, 3600)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_a_connection_that_was_made_anew_is_watched_anew() -> None:
-    async def story() -> None:
-        made = [FakeConnection(0), FakeConnection(0)]
+def test_a_reopened_connection_is_watched_again() -> None:
+    async def scenario() -> None:
+        connections = [FakeConnection(0), FakeConnection(0)]
         network = SimpleNamespace(connection_to=None)
 
         async def connection_to(address: Address) -> FakeConnection:
-            return made[0]
+            return connections[0]
 
         network.connection_to = connection_to
         watched = WatchedNetwork(cast("Any", network), ThrottleStatistics())
-        first = await watched.connection_to(made[0].address)
-        assert await watched.connection_to(made[0].address) is first
-        made.pop(0)
-        assert await watched.connection_to(made[0].address) is not first
+        first = await watched.connection_to(connections[0].address)
+        assert await watched.connection_to(connections[0].address) is first
+        connections.pop(0)
+        assert await watched.connection_to(connections[0].address) is not first
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def fetched(*values: bytes | None) -> Fetched:
@@ -130,21 +130,21 @@ def fetched(*values: bytes | None) -> Fetched:
     return Fetched(0, 0, [BatchView(batch)])
 
 
-def test_trips_know_their_records_and_leave_others_alone() -> None:
-    async def story() -> None:
+def test_latencies_count_only_records_of_their_own_run() -> None:
+    async def scenario() -> None:
         trips = EndToEndLatencies(b"12345678", warmup=1)
         trips.sent_at = {0: 0.0, 1: 0.0, 2: 0.0}
         value = trips.value(1, 40)
         assert len(value) == 40
-        trips.take(fetched(b"somebody else's", None, trips.value(0, 16), value, value))
+        trips.take(fetched(b"of another run", None, trips.value(0, 16), value, value))
         assert (trips.arrived, trips.again, trips.latencies.count) == (2, 1, 1)
         assert list(trips.sent_at) == [2]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_acknowledgements_of_a_warm_up_are_left_out() -> None:
-    async def story() -> None:
+def test_acknowledgements_during_the_warm_up_are_not_counted() -> None:
+    async def scenario() -> None:
         trips = EndToEndLatencies(b"12345678", warmup=2)
         for _ in range(5):
             batch = ProducerBatch(0, 0.0, 0)
@@ -152,11 +152,11 @@ def test_acknowledgements_of_a_warm_up_are_left_out() -> None:
             trips.acknowledge(batch, 1.5)
         assert (trips.acknowledged.count, trips.acknowledged.max_s) == (3, 0.5)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_a_consumer_has_enough_when_as_many_came_as_were_wanted() -> None:
-    async def story() -> None:
+def test_a_consumer_is_done_when_it_has_received_the_requested_number_of_records() -> None:
+    async def scenario() -> None:
         received = ConsumeResult(0.0, 4, asyncio.Event())
         received.take(fetched(b"aa", b"bb", None))
         assert not received.enough.is_set()
@@ -165,4 +165,4 @@ def test_a_consumer_has_enough_when_as_many_came_as_were_wanted() -> None:
         assert (received.records, received.size) == (4, 5)
         assert received.elapsed_s == pytest.approx(received.last_at)
 
-    asyncio.run(story())
+    asyncio.run(scenario())

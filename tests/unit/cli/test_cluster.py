@@ -50,7 +50,9 @@ def test_the_nodes_are_shown(two_brokers: FakeAdmin, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == "cid\n"
 
 
-def test_a_broker_is_unregistered_or_only_looked_at(two_brokers: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broker_is_unregistered_unless_it_is_a_dry_run(
+    two_brokers: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cluster(["unregister", "3", "--dry-run"]) == 0
     assert capsys.readouterr().out == "broker 3  would be unregistered\n"
     assert cluster(["unregister", "2", "--dry-run"]) == 0
@@ -86,7 +88,7 @@ def test_features_are_described(admin: FakeAdmin, capsys: pytest.CaptureFixture[
     ]
 
 
-def test_features_go_up_and_down(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_features_are_upgraded_and_downgraded(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.update_features.return_value = Results({"a": None}, {})
     assert features(["upgrade", "--feature", "a=2", "--dry-run"]) == 0
     assert capsys.readouterr().out == "feature a  would be upgraded (to level 2)\n"
@@ -97,7 +99,7 @@ def test_features_go_up_and_down(admin: FakeAdmin, capsys: pytest.CaptureFixture
     assert admin.update_features.call_args.args[0] == {"a": FeatureUpdate(0, UpgradeType.UNSAFE_DOWNGRADE)}
 
 
-def test_levels_of_a_release_are_asked_for_where_they_differ(
+def test_only_levels_that_differ_from_the_release_are_requested(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     supported = {"metadata.version": VersionRange(7, 29), "group.version": VersionRange(0, 1)}
@@ -118,7 +120,9 @@ def test_levels_of_a_release_are_asked_for_where_they_differ(
     assert updates["metadata.version"].max_version_level == 21
 
 
-def test_a_broker_that_hides_features_is_not_believed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_features_of_a_broker_are_reported_and_not_taken_as_absent(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     supported = {"metadata.version": VersionRange(7, 25), "group.version": VersionRange(0, 1)}
     admin.describe_features.return_value = FeatureMetadata({"metadata.version": VersionRange(25, 25)}, 5, supported)
     assert features(["describe"]) == 0
@@ -134,7 +138,7 @@ def test_a_broker_that_hides_features_is_not_believed(admin: FakeAdmin, capsys: 
     assert capsys.readouterr().err == ""
 
 
-def test_raising_a_feature_that_no_broker_serves_is_pointed_out(
+def test_upgrading_a_feature_that_no_broker_supports_is_reported(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     admin.update_features.side_effect = lambda updates, **_: Results(dict.fromkeys(updates), {})
@@ -167,7 +171,7 @@ def test_levels_of_releases_are_known_without_a_cluster(capsys: pytest.CaptureFi
     assert features(["upgrade", "--feature", "a=1", "--release-version", "4.0"]) == 2
 
 
-def test_what_holds_for_all_features_is_said_once(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_shared_by_all_features_is_printed_once(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.describe_features.return_value = FeatureMetadata({}, 1, {})
     names = ("group.version", "metadata.version")
     refused = {name: admin_error(ErrorCode.INVALID_UPDATE_VERSION, "it might delete metadata", name) for name in names}
@@ -176,7 +180,7 @@ def test_what_holds_for_all_features_is_said_once(admin: FakeAdmin, capsys: pyte
     assert capsys.readouterr().err.count("it might delete metadata") == 1
 
 
-def test_a_feature_that_is_not_there_is_answered_with_the_nearest(
+def test_an_unknown_feature_is_answered_with_the_closest_name(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused = admin_error(ErrorCode.INVALID_UPDATE_VERSION, "does not support this feature", "metdata.version")

@@ -24,34 +24,34 @@ def cluster(controllers: int = 3, brokers: int = 2) -> LocalCluster:
     return new_cluster(controllers, brokers, ports, lambda: Uuid.from_int(next(ids)))
 
 
-def everything_is_free(port: int) -> bool:
+def every_port_is_free(port: int) -> bool:
     return True
 
 
 def test_brokers_have_the_first_ports_and_controllers_are_started_first() -> None:
-    made = cluster()
-    assert [(node.name, node.port) for node in made.nodes] == [
+    created = cluster()
+    assert [(node.name, node.port) for node in created.nodes] == [
         ("controller-1", 19_094),
         ("controller-2", 19_095),
         ("controller-3", 19_096),
         ("broker-101", 19_092),
         ("broker-102", 19_093),
     ]
-    assert made.bootstrap_server == "127.0.0.1:19092,127.0.0.1:19093"
-    assert [[node.role for node in stage] for stage in made.stages_of_stop()] == [["broker"] * 2, ["controller"] * 3]
+    assert created.bootstrap_server == "127.0.0.1:19092,127.0.0.1:19093"
+    assert [[node.role for node in stage] for stage in created.stages_of_stop()] == [["broker"] * 2, ["controller"] * 3]
 
 
-def test_every_voter_has_a_directory_of_its_own() -> None:
+def test_every_voter_has_its_own_directory() -> None:
     voters = parse_initial_controllers(cluster().initial_controllers)
     assert [voter.port for voter in voters] == [19_094, 19_095, 19_096]
     assert len({voter.directory_id for voter in voters}) == 3
 
 
-def test_the_settings_are_those_of_a_node_that_starts(tmp_path: Path) -> None:
-    made = cluster()
-    for node in made.nodes:
+def test_the_generated_settings_start_a_node(tmp_path: Path) -> None:
+    created = cluster()
+    for node in created.nodes:
         path = tmp_path / f"{node.name}.properties"
-        path.write_text("".join(f"{key}={value}\n" for key, value in made.settings(node).items()))
+        path.write_text("".join(f"{key}={value}\n" for key, value in created.settings(node).items()))
         config = load_node_config(str(path))
         assert config.node_id == node.node_id
         assert (config.is_controller, config.is_broker) == (node.role == "controller", node.role == "broker")
@@ -59,11 +59,9 @@ def test_the_settings_are_those_of_a_node_that_starts(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("brokers", "copies"), [(1, "1"), (2, "2"), (3, "3"), (5, "3")])
 @pytest.mark.parametrize("topic", ["offsets.topic", "transaction.state.log", "share.coordinator.state.topic"])
-def test_internal_topics_have_as_many_replicas_as_there_are_brokers_and_three_at_most(
-    brokers: int, copies: str, topic: str
-) -> None:
-    made = cluster(brokers=brokers)
-    assert {made.settings(node)[f"{topic}.replication.factor"] for node in made.of("broker")} == {copies}
+def test_internal_topics_have_one_replica_per_broker_and_at_most_three(brokers: int, copies: str, topic: str) -> None:
+    created = cluster(brokers=brokers)
+    assert {created.settings(node)[f"{topic}.replication.factor"] for node in created.of("broker")} == {copies}
 
 
 def with_acls() -> LocalCluster:
@@ -73,10 +71,10 @@ def with_acls() -> LocalCluster:
 
 
 def test_a_cluster_with_acls_has_an_authorizer_and_logins_on_each_node(tmp_path: Path) -> None:
-    made = with_acls()
-    for node in made.nodes:
+    created = with_acls()
+    for node in created.nodes:
         path = tmp_path / f"{node.name}.properties"
-        path.write_text("".join(f"{key}={value}\n" for key, value in made.settings(node).items()))
+        path.write_text("".join(f"{key}={value}\n" for key, value in created.settings(node).items()))
         config = load_node_config(str(path))
         assert config.authorizer_class_name.endswith("StandardAuthorizer")
         assert config.super_users == "User:node;User:admin"
@@ -86,9 +84,9 @@ def test_a_cluster_with_acls_has_an_authorizer_and_logins_on_each_node(tmp_path:
 
 
 def test_passwords_are_kept_with_the_cluster_and_in_files_for_clients_only(tmp_path: Path) -> None:
-    made = format_nodes(tmp_path, with_acls())
-    assert read_cluster(tmp_path) == made
-    assert "secret" not in repr(made)
+    created = format_nodes(tmp_path, with_acls())
+    assert read_cluster(tmp_path) == created
+    assert "secret" not in repr(created)
     for user, password in (("admin", "secret-1"), ("alice", "secret-2")):
         file = tmp_path / f"{user}.properties"
         assert f'username="{user}" password="{password}"' in file.read_text()
@@ -96,7 +94,7 @@ def test_passwords_are_kept_with_the_cluster_and_in_files_for_clients_only(tmp_p
     assert not (tmp_path / "node.properties").exists()
 
 
-def test_a_folder_without_acls_stays_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_created_without_acls_refuses_acls(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "open"
     folder.mkdir()
     format_nodes(folder, cluster(controllers=1, brokers=1))
@@ -104,29 +102,29 @@ def test_a_folder_without_acls_stays_so(tmp_path: Path, capsys: pytest.CaptureFi
     assert "its cluster has no ACLs: choose another folder for --acls" in capsys.readouterr().err
 
 
-def test_ports_are_looked_for_where_all_are_free() -> None:
-    assert choose_ports(4, None, everything_is_free) == [9092, 9093, 9094, 9095]
+def test_ports_are_chosen_from_a_range_that_is_entirely_free() -> None:
+    assert choose_ports(4, None, every_port_is_free) == [9092, 9093, 9094, 9095]
     assert choose_ports(4, None, lambda port: port != 9094) == [9192, 9193, 9194, 9195]
-    assert choose_ports(2, 65_534, everything_is_free) == [65_534, 65_535]
+    assert choose_ports(2, 65_534, every_port_is_free) == [65_534, 65_535]
 
 
 @pytest.mark.parametrize(
-    ("base", "is_free", "said"),
+    ("base", "is_free", "messages"),
     [
         (None, lambda port: False, "--port-base"),
-        (65_535, everything_is_free, "1 to 65534"),
-        (0, everything_is_free, "1 to 65534"),
+        (65_535, every_port_is_free, "1 to 65534"),
+        (0, every_port_is_free, "1 to 65534"),
         (9000, lambda port: port != 9001, "9001 can't be used"),
     ],
 )
-def test_ports_that_cannot_be_had_are_named(base: int | None, is_free: Callable[[int], bool], said: str) -> None:
-    with pytest.raises(NoFreePorts, match=said):
+def test_unavailable_ports_are_named(base: int | None, is_free: Callable[[int], bool], messages: str) -> None:
+    with pytest.raises(NoFreePorts, match=messages):
         choose_ports(2, base, is_free)
 
 
 @pytest.mark.parametrize("option", ["--controllers", "--brokers"])
 @pytest.mark.parametrize("count", ["0", "-1", "10"])
-def test_numbers_that_cannot_be_meant_are_refused(
+def test_numbers_of_nodes_out_of_range_are_refused(
     option: str, count: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "cluster"
@@ -135,24 +133,24 @@ def test_numbers_that_cannot_be_meant_are_refused(
     assert not folder.exists()
 
 
-def test_formatting_is_done_once_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
-    made = cluster(1, 1)
-    done = format_nodes(tmp_path, made)
+def test_formatting_is_done_once_and_resumes_after_an_interruption(tmp_path: Path) -> None:
+    created = cluster(1, 1)
+    done = format_nodes(tmp_path, created)
     assert (done.is_formatted, read_cluster(tmp_path)) == (True, done)
-    found = [MetaProperties.read(str(tmp_path / node.name / "data")) for node in made.nodes]
-    assert [each and each.cluster_id for each in found] == [made.cluster_id] * 2
-    assert str(found[0] and found[0].directory_id) == made.nodes[0].directory_id
+    found = [MetaProperties.read(str(tmp_path / node.name / "data")) for node in created.nodes]
+    assert [properties and properties.cluster_id for properties in found] == [created.cluster_id] * 2
+    assert str(found[0] and found[0].directory_id) == created.nodes[0].directory_id
     (tmp_path / "controller-1" / "server.properties").write_text("# changed by hand\n")
     (tmp_path / "broker-101" / "data" / "meta.properties").unlink()
-    assert format_nodes(tmp_path, done) == done, "a lost disk is not formatted by the way"
+    assert format_nodes(tmp_path, done) == done, "a lost disk is not formatted as a side effect"
     assert MetaProperties.read(str(tmp_path / "broker-101" / "data")) is None
     assert (tmp_path / "controller-1" / "server.properties").read_text() == "# changed by hand\n"
 
 
-def test_a_half_formatted_folder_is_formatted_to_the_end(tmp_path: Path) -> None:
-    made = cluster(1, 1)
-    format_nodes(tmp_path, made)
-    (tmp_path / "cluster.json").write_text(json.dumps(made.document()))
+def test_a_partly_formatted_folder_is_completed(tmp_path: Path) -> None:
+    created = cluster(1, 1)
+    format_nodes(tmp_path, created)
+    (tmp_path / "cluster.json").write_text(json.dumps(created.document()))
     (tmp_path / "broker-101" / "data" / "meta.properties").unlink()
     again = read_cluster(tmp_path)
     assert again is not None
@@ -160,7 +158,7 @@ def test_a_half_formatted_folder_is_formatted_to_the_end(tmp_path: Path) -> None
     assert MetaProperties.read(str(tmp_path / "broker-101" / "data")) is not None
 
 
-def test_a_folder_of_something_else_and_a_broken_file_are_refused(tmp_path: Path) -> None:
+def test_a_foreign_folder_and_a_broken_file_are_refused(tmp_path: Path) -> None:
     assert read_cluster(tmp_path / "new") is None
     (tmp_path / "letter.txt").write_text("hello")
     with pytest.raises(FolderProblem, match="contains other files"):
@@ -170,27 +168,29 @@ def test_a_folder_of_something_else_and_a_broken_file_are_refused(tmp_path: Path
         read_cluster(tmp_path)
 
 
-def test_nothing_is_written_into_a_folder_of_something_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_written_into_a_foreign_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "letter.txt").write_text("hello")
     assert main(["up", "--data", str(tmp_path)]) == 2
     assert "contains other files" in capsys.readouterr().err
-    assert [each.name for each in tmp_path.iterdir()] == ["letter.txt"]
+    assert [path.name for path in tmp_path.iterdir()] == ["letter.txt"]
 
 
-def test_no_folder_is_made_for_a_cluster_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_impossible_cluster_creates_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--data", str(tmp_path / "new"), "--port-base", "65535"]) == 2
     assert "--port-base 65535" in capsys.readouterr().err
     assert not (tmp_path / "new").exists()
 
 
-def test_a_folder_is_used_by_one_at_a_time(tmp_path: Path) -> None:
+def test_a_folder_is_used_by_one_process_at_a_time(tmp_path: Path) -> None:
     with locked(tmp_path), pytest.raises(FolderProblem, match="already running"), locked(tmp_path):
         pass
     with locked(tmp_path):
         pass
 
 
-def test_other_numbers_than_the_folder_has_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_of_nodes_or_ports_that_differ_from_the_folder_are_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     format_nodes(tmp_path, cluster(1, 2))
     assert main(["up", "--data", str(tmp_path), "--brokers", "3", "--dry-run"]) == 2
     assert "it has 1 controllers and 2 brokers" in capsys.readouterr().err
@@ -199,7 +199,7 @@ def test_other_numbers_than_the_folder_has_are_refused(tmp_path: Path, capsys: p
 
 
 class FakeProcess:
-    """A process that prints what it is told to, and ends when it is asked, or never."""
+    """A process that prints the given text and ends on terminate, or never."""
 
     def __init__(self, node: LocalNode, log: Path, ended: list[str], *, prints: str, status: int | None, ends: bool):
         self.pid = node.node_id
@@ -229,7 +229,7 @@ class Stage:
 
     def __init__(self, folder: Path, *, controllers: int = 3, brokers: int = 2) -> None:
         self.ended: list[str] = []
-        self.said: list[str] = []
+        self.messages: list[str] = []
         self.processes: dict[str, FakeProcess] = {}
         self.prints: dict[str, str] = {}
         self.status: dict[str, int] = {}
@@ -239,7 +239,7 @@ class Stage:
         self.on_sleep: Callable[[], None] = lambda: None
         self.cluster = cluster(controllers, brokers)
         self.supervisor = Supervisor(
-            self.cluster, folder, launch=self._launch, say=self.said.append, wants_end=lambda: self.signals,
+            self.cluster, folder, launch=self._launch, say=self.messages.append, wants_end=lambda: self.signals,
             sleep=self._sleep, monotonic=lambda: self.now,
         )  # fmt: skip
 
@@ -267,7 +267,7 @@ def test_brokers_are_stopped_before_controllers(tmp_path: Path) -> None:
     assert stage.ended == ["broker-101", "broker-102", "controller-1", "controller-2", "controller-3"]
 
 
-def test_who_becomes_active_and_who_dies_is_said(tmp_path: Path) -> None:
+def test_the_active_controller_and_killed_nodes_are_reported(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     active = "01 INFO node: this node is the active controller, in epoch 7\n"
     stage.prints["controller-2"] = active + "barnabas node 2 is ready in 0.1 s\n"
@@ -279,12 +279,12 @@ def test_who_becomes_active_and_who_dies_is_said(tmp_path: Path) -> None:
 
     stage.on_sleep = die_and_then_end
     assert stage.supervisor.watch()
-    assert stage.said[0] == "controller-2 is the active controller, in epoch 7"
-    assert stage.said[1].startswith("broker-101 was killed by signal 9; its log: ")
-    assert stage.supervisor.stop(), "who was gone before does not count"
+    assert stage.messages[0] == "controller-2 is the active controller, in epoch 7"
+    assert stage.messages[1].startswith("broker-101 was killed by signal 9; its log: ")
+    assert stage.supervisor.stop(), "processes that ended before do not count"
 
 
-def test_when_all_are_gone_the_watch_ends(tmp_path: Path) -> None:
+def test_the_watch_ends_when_all_processes_have_ended(tmp_path: Path) -> None:
     stage = Stage(tmp_path, controllers=1, brokers=1)
     assert stage.supervisor.start(60)
     for process in stage.processes.values():
@@ -311,21 +311,21 @@ def test_a_node_that_is_never_ready_is_named(tmp_path: Path) -> None:
         stage.supervisor.start(5)
 
 
-def test_ctrl_c_during_the_start_ends_it_and_a_second_one_kills(tmp_path: Path) -> None:
+def test_ctrl_c_aborts_the_start_and_a_second_one_kills_the_nodes(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.prints["controller-3"] = "waiting\n"
     stage.never_end = {"controller-3"}
     stage.on_sleep = lambda: setattr(stage, "signals", 1 + (stage.now > 1))
     assert not stage.supervisor.start(60)
     assert not stage.supervisor.stop()
-    assert stage.said == ["controller-3 was killed: it did not stop in time"]
+    assert stage.messages == ["controller-3 was killed: it did not stop in time"]
     assert stage.now < 3
 
 
-def test_a_node_that_does_not_end_is_killed_in_the_end(tmp_path: Path) -> None:
+def test_a_node_that_does_not_stop_in_time_is_killed(tmp_path: Path) -> None:
     stage = Stage(tmp_path)
     stage.never_end = {"broker-101"}
     assert stage.supervisor.start(60)
     assert not stage.supervisor.stop()
     assert stage.processes["broker-101"].status == -9
-    assert stage.ended[-1] == "controller-3", "the others are stopped all the same"
+    assert stage.ended[-1] == "controller-3", "the other nodes are stopped nevertheless"

@@ -1,4 +1,4 @@
-"""``barnabas completion``: every shell is offered every command, verb and option."""
+"""``barnabas completion``: every shell completes every command, verb and option."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from barnabas.cli.main import COMMANDS
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_a_script_knows_commands_verbs_and_options(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_completion_script_contains_commands_verbs_and_options(
+    shell: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main([shell]) == 0
     script = capsys.readouterr().out
     assert all(command in script for command in COMMANDS)
@@ -23,7 +25,7 @@ def test_a_script_knows_commands_verbs_and_options(shell: str, capsys: pytest.Ca
         assert checked.returncode == 0, checked.stderr
 
 
-def test_bash_completes(capsys: pytest.CaptureFixture[str]) -> None:
+def test_bash_completes_commands_and_options(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bash"]) == 0
     script = capsys.readouterr().out
     for words, expected in (
@@ -32,8 +34,8 @@ def test_bash_completes(capsys: pytest.CaptureFixture[str]) -> None:
         (["barnabas", "topics", "create", "--partit"], "--partitions"),
     ):
         line = " ".join(words)
-        asked = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _barnabas; echo ${{COMPREPLY[@]}}"
-        done = subprocess.run(["bash"], input=f"{script}\n{asked}", text=True, capture_output=True, check=False)
+        request = f"COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; _barnabas; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash"], input=f"{script}\n{request}", text=True, capture_output=True, check=False)
         assert expected in done.stdout.split(), (done.stdout, done.stderr)
 
 

@@ -1,4 +1,4 @@
-"""``barnabas configs``: looking settings up, checking a file."""
+"""``barnabas configs``: reading settings and checking a file."""
 
 import json
 from pathlib import Path
@@ -39,14 +39,14 @@ def test_a_setting_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "retention.ms" in out
 
 
-def test_an_unknown_setting_is_answered_with_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_setting_is_answered_with_the_closest_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", "num.partitons"]) == 1
     assert "did you mean num.partitions" in capsys.readouterr().err
     assert main(["show", "zzz"]) == 1
     assert "docs/reference/configs.md" in capsys.readouterr().err
 
 
-def test_a_file_that_can_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_valid_file_passes_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "server.properties"
     path.write_text(GOOD)
     assert main(["check", str(path)]) == 0
@@ -55,7 +55,7 @@ def test_a_file_that_can_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert f"{path}: 7 settings are valid" in out
 
 
-def test_super_users_with_a_comma_between_are_pointed_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_super_users_separated_by_commas_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "server.properties"
     authorizer = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
     path.write_text(f"{GOOD}\nauthorizer.class.name={authorizer}\nsuper.users=User:a,User:b\n")
@@ -63,7 +63,7 @@ def test_super_users_with_a_comma_between_are_pointed_out(tmp_path: Path, capsys
     assert "super.users: 'User:a,User:b' is one user" in capsys.readouterr().out
 
 
-def test_a_file_that_can_not_be_used(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_file_fails_the_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "server.properties"
     path.write_text(GOOD)
     assert main(["check", str(path), "--override", "num.partitions=0"]) == 1
@@ -87,7 +87,7 @@ def describes(admin: FakeAdmin, *entries: ConfigEntry) -> None:
     admin.describe_configs.return_value = Results({ORDERS: config}, {})
 
 
-def test_only_what_somebody_has_set_is_shown(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_explicitly_set_values_are_shown(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     describes(
         admin,
         ConfigEntry("retention.ms", "5", ConfigSource.TOPIC_CONFIG, False, False),
@@ -97,7 +97,7 @@ def test_only_what_somebody_has_set_is_shown(admin: FakeAdmin, capsys: pytest.Ca
     assert capsys.readouterr().out == "topic orders\nsetting       value  source\nretention.ms  5      topic\n"
     assert main(["describe", "--entity-type", "topics", "--entity-name", "orders", "--all", "-o", "json"]) == 0
     (described,) = json.loads(capsys.readouterr().out)["configs"]
-    assert [each["name"] for each in described["entries"]] == ["retention.ms", "segment.ms"]
+    assert [entry["name"] for entry in described["entries"]] == ["retention.ms", "segment.ms"]
 
 
 def test_secrets_are_hidden_and_synonyms_are_shown(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +113,7 @@ def test_secrets_are_hidden_and_synonyms_are_shown(admin: FakeAdmin, capsys: pyt
     assert "secret        (hidden)" in out
 
 
-def test_a_setting_that_is_not_there_is_answered_with_the_nearest(
+def test_a_missing_setting_is_answered_with_the_closest_name(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     describes(admin)
@@ -121,9 +121,7 @@ def test_a_setting_that_is_not_there_is_answered_with_the_nearest(
     assert "did you mean retention.ms" in capsys.readouterr().err
 
 
-def test_settings_are_altered_in_every_way(
-    admin: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_kind_of_alteration_is_sent(admin: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "more.properties"
     file.write_text("max.message.bytes=7\n")
     admin.incremental_alter_configs.return_value = Results({ORDERS: None}, {})
@@ -149,7 +147,7 @@ def test_settings_are_altered_in_every_way(
     ]
 
 
-def test_what_is_not_authorized_names_the_right(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_authorization_failure_names_the_missing_right(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     broker = ConfigResource.broker()
     refused = admin_error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, None, broker)
     admin.incremental_alter_configs.return_value = Results({}, {broker: refused})
@@ -160,7 +158,7 @@ def test_what_is_not_authorized_names_the_right(admin: FakeAdmin, capsys: pytest
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["describe"], "no resource given"),
         (["alter", "--config", "a=1"], "no resource given"),
@@ -176,14 +174,16 @@ def test_what_is_not_authorized_names_the_right(admin: FakeAdmin, capsys: pytest
         (["describe", "--entity-type", "topic"], "--entity-type"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_invalid_arguments_are_refused(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     assert main(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
-def test_nodes_that_differ_are_explained_each(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nodes_with_different_values_are_explained_separately(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     static = ConfigSynonym("log.retention.ms", "7", ConfigSource.STATIC_BROKER_CONFIG)
     of_topic = ConfigEntry("retention.ms", "7", ConfigSource.STATIC_BROKER_CONFIG, False, False, (static,))
     of_one = ConfigEntry("log.retention.ms", "7", ConfigSource.STATIC_BROKER_CONFIG, False, False, (static,))
@@ -192,7 +192,7 @@ def test_nodes_that_differ_are_explained_each(admin: FakeAdmin, capsys: pytest.C
     admin.describe_cluster.return_value = SimpleNamespace(nodes=[SimpleNamespace(id=1), SimpleNamespace(id=2)])
     admin.describe_configs.side_effect = [
         Results({ORDERS: Config(ORDERS, {"retention.ms": of_topic})}, {}),
-        Results({each: Config(each, {entry.name: entry}) for each, entry in brokers.items()}, {}),
+        Results({resource: Config(resource, {entry.name: entry}) for resource, entry in brokers.items()}, {}),
     ]
     assert main(["explain", "--topic", "orders"]) == 0
     printed = capsys.readouterr()
@@ -204,6 +204,6 @@ def test_nodes_that_differ_are_explained_each(admin: FakeAdmin, capsys: pytest.C
     assert "nodes return different values of retention.ms" in printed.err
 
 
-def test_what_is_to_be_explained_is_named(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_explain_requires_a_resource(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain"]) == 2
     assert "--topic" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``barnabas connect``: what is asked of a worker, and what is said about its answers."""
+"""``barnabas connect``: the requests to a worker, and the reports of its answers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ Reply = tuple[int, Any]
 
 
 class FakeWorker:
-    """``replies`` by method and path, the last of several stays; what was asked is in ``asked``."""
+    """``replies`` by method and path; the last of several is repeated. ``request_lines`` are the received requests."""
 
     def __init__(self) -> None:
         self.replies: dict[str, list[Reply]] = {}
-        self.asked: list[str] = []
+        self.request_lines: list[str] = []
         self.bodies: dict[str, Any] = {}
         self.requests: list[httpx.Request] = []
         self.now = 0.0
@@ -36,7 +36,7 @@ class FakeWorker:
             raise self.down
         line = f"{request.method} {request.url.raw_path.decode()}"
         self.requests.append(request)
-        self.asked.append(line)
+        self.request_lines.append(line)
         if request.content:
             self.bodies[line] = json.loads(request.content)
         waiting = self.replies.get(line) or [(404, {"error_code": 404, "message": f"nothing at {line}"})]
@@ -50,7 +50,7 @@ class FakeWorker:
 
     @property
     def changes(self) -> list[str]:
-        return [line for line in self.asked if not line.startswith("GET") and not line.endswith("/validate")]
+        return [line for line in self.request_lines if not line.startswith("GET") and not line.endswith("/validate")]
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ Run = Callable[..., tuple[int, str, str]]
 def run(worker: FakeWorker, capsys: pytest.CaptureFixture[str]) -> Run:
     def run(*arguments: str) -> tuple[int, str, str]:
         status = main(arguments)
-        said = capsys.readouterr()
-        return status, said.out, said.err
+        captured = capsys.readouterr()
+        return status, captured.out, captured.err
 
     return run
 
@@ -83,8 +83,8 @@ def state(name: str, connector: str, *tasks: str, trace: str = "") -> dict[str, 
         "name": name,
         "connector": {"state": connector, "worker_id": "10.0.0.1:8083"},
         "tasks": [
-            {"id": number, "state": each, "worker_id": "10.0.0.2:8083", **({"trace": trace} if trace else {})}
-            for number, each in enumerate(tasks)
+            {"id": number, "state": task, "worker_id": "10.0.0.2:8083", **({"trace": trace} if trace else {})}
+            for number, task in enumerate(tasks)
         ],
         "type": "sink",
     }
@@ -93,7 +93,9 @@ def state(name: str, connector: str, *tasks: str, trace: str = "") -> dict[str, 
 def validation(**errors: list[str]) -> dict[str, Any]:
     values = {"connector.class": [], "topics": [], **errors}
     more = {"value": "x", "recommended_values": [], "visible": True}
-    configs = [{"definition": None, "value": {"name": key, "errors": each, **more}} for key, each in values.items()]
+    configs = [
+        {"definition": None, "value": {"name": key, "errors": messages, **more}} for key, messages in values.items()
+    ]
     return {"name": "Files", "error_count": sum(map(len, errors.values())), "groups": [], "configs": configs}
 
 
@@ -114,10 +116,10 @@ def test_connectors_are_listed_with_the_states_of_their_tasks(worker: FakeWorker
         ["payments", "sink", "PAUSED"],
     ]
     status, out, _ = run("list", "--state", "failed", "-o", "json")
-    assert [each["connector"] for each in json.loads(out)["connectors"]] == ["orders"]
+    assert [row["connector"] for row in json.loads(out)["connectors"]] == ["orders"]
 
 
-def test_a_status_names_workers_and_why_something_failed(worker: FakeWorker, run: Run) -> None:
+def test_a_status_names_workers_and_the_reasons_of_failures(worker: FakeWorker, run: Run) -> None:
     trace = "ConnectException: no\n\tat a.B\nCaused by: IOException: disk full\n"
     worker.replies_to("GET /connectors/a%2Fb/status", (200, state("a/b", "RUNNING", "FAILED", trace=trace)))
     status, out, err = run("status", "a/b", "none")
@@ -142,7 +144,7 @@ def test_a_connector_is_validated_and_created(worker: FakeWorker, run: Run) -> N
     }
 
 
-def test_a_trial_validates_and_creates_nothing(worker: FakeWorker, run: Run) -> None:
+def test_a_dry_run_validates_and_creates_nothing(worker: FakeWorker, run: Run) -> None:
     worker.replies_to(EXPANDED, (200, {}))
     worker.replies_to(VALIDATE, (200, validation()))
     status, out, err = run("create", "orders", *FILES, "--dry-run")
@@ -151,24 +153,24 @@ def test_a_trial_validates_and_creates_nothing(worker: FakeWorker, run: Run) -> 
     assert worker.changes == []
 
 
-def test_every_wrong_setting_is_named_and_nothing_is_created(worker: FakeWorker, run: Run) -> None:
+def test_every_invalid_setting_is_named_and_nothing_is_created(worker: FakeWorker, run: Run) -> None:
     worker.replies_to(EXPANDED, (200, {}))
     errors = {
         "directory": ["Missing required configuration"],
-        "format": ["x: there is parquet.", "x: there is parquet."],
+        "format": ["x: the valid format is parquet.", "x: the valid format is parquet."],
     }
     worker.replies_to(VALIDATE, (200, validation(**errors)))
     status, out, err = run("create", "orders", *FILES, "-o", "json")
     assert status == 1
-    assert [(each["item"], each["message"]) for each in json.loads(out)["errors"]] == [
+    assert [(error["item"], error["message"]) for error in json.loads(out)["errors"]] == [
         ("directory", "Missing required configuration"),
-        ("format", "x: there is parquet."),
+        ("format", "x: the valid format is parquet."),
     ]
     assert "next: 'barnabas connect plugin-config Files' lists" in err
     assert worker.changes == []
 
 
-def test_a_connector_that_exists_is_not_replaced(worker: FakeWorker, run: Run) -> None:
+def test_an_existing_connector_is_not_replaced(worker: FakeWorker, run: Run) -> None:
     worker.replies_to(EXPANDED, (200, {"orders": {}}))
     status, _, err = run("create", "orders", *FILES)
     assert status == 1
@@ -185,7 +187,7 @@ def test_a_connector_that_exists_is_not_replaced(worker: FakeWorker, run: Run) -
         "name=orders\nconnector.class=Files\ntasks.max=2\nflush : true\n",
     ],
 )
-def test_a_file_may_be_a_request_settings_alone_or_properties(
+def test_a_file_may_contain_a_request_settings_or_properties(
     worker: FakeWorker, run: Run, tmp_path: Path, text: str
 ) -> None:
     (tmp_path / "orders").write_text(text)
@@ -198,7 +200,7 @@ def test_a_file_may_be_a_request_settings_alone_or_properties(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["create", "orders"], "no settings given: give --file, or --config"),
         (["create", *FILES], "no connector given"),
@@ -217,14 +219,14 @@ def test_a_file_may_be_a_request_settings_alone_or_properties(
         (["list", "--ca-file", "/no/such"], "/no/such: No such file"),
     ],
 )
-def test_what_cannot_be_meant_is_said_before_anything_is_asked(
-    worker: FakeWorker, run: Run, tmp_path: Path, arguments: list[str], said: str
+def test_invalid_arguments_are_reported_before_any_request(
+    worker: FakeWorker, run: Run, tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
     (tmp_path / "file").write_text('{"name": "orders", "config": {"connector.class": "Files"}}')
     worker.replies_to(EXPANDED, (200, {}))
-    status, _, err = run(*[str(tmp_path / "file") if each == "FILE" else each for each in arguments])
+    status, _, err = run(*[str(tmp_path / "file") if argument == "FILE" else argument for argument in arguments])
     assert status == 2
-    assert said in err
+    assert expected in err
     assert worker.changes == []
 
 
@@ -234,11 +236,11 @@ def test_waiting_ends_when_all_tasks_run(worker: FakeWorker, run: Run) -> None:
         "GET /connectors/orders/status",
         (404, {"message": "No status found"}),
         (200, state("orders", "RUNNING")),
-        (200, state("orders", "RUNNING", "FAILED", "RUNNING", trace="what was before")),
+        (200, state("orders", "RUNNING", "FAILED", "RUNNING", trace="an earlier failure")),
         (200, state("orders", "RUNNING", "RUNNING", "RUNNING")),
     )
     assert run("resume", "orders", "--wait")[0] == 0
-    assert len(worker.asked) == 5
+    assert len(worker.request_lines) == 5
 
 
 def test_waiting_ends_with_the_reason_when_a_task_fails(worker: FakeWorker, run: Run) -> None:
@@ -253,7 +255,7 @@ def test_waiting_ends_with_the_reason_when_a_task_fails(worker: FakeWorker, run:
     assert worker.now < 10
 
 
-def test_waiting_gives_up_and_says_what_there_is(worker: FakeWorker, run: Run) -> None:
+def test_a_wait_that_times_out_reports_the_current_states(worker: FakeWorker, run: Run) -> None:
     worker.replies_to("PUT /connectors/orders/stop", (204, None))
     worker.replies_to("GET /connectors/orders/status", (200, state("orders", "STOPPED", "RUNNING")))
     status, _, err = run("stop", "orders", "--wait", "--timeout", "7")
@@ -267,14 +269,14 @@ def test_a_task_is_restarted_alone(worker: FakeWorker, run: Run) -> None:
     assert worker.changes == ["POST /connectors/orders/tasks/2/restart"]
 
 
-def test_what_would_be_paused_is_shown_with_its_state(worker: FakeWorker, run: Run) -> None:
+def test_a_dry_run_of_pause_shows_the_current_state(worker: FakeWorker, run: Run) -> None:
     worker.replies_to("GET /connectors/orders/status", (200, state("orders", "RUNNING", "RUNNING")))
     status, out, _ = run("pause", "orders", "--dry-run")
     assert (status, out) == (0, "connector orders  would be paused (now RUNNING, tasks: 1 RUNNING)\n")
     assert worker.changes == []
 
 
-def test_a_rebalance_is_waited_for_and_a_conflict_is_not(worker: FakeWorker, run: Run) -> None:
+def test_a_command_waits_for_a_rebalance_and_not_for_a_conflict(worker: FakeWorker, run: Run) -> None:
     busy = {"error_code": 409, "message": "Cannot complete request momentarily due to a rebalance"}
     worker.replies_to("DELETE /connectors/orders", (409, busy), (409, busy), (204, None))
     assert run("delete", "orders")[0] == 0
@@ -287,7 +289,7 @@ def test_a_rebalance_is_waited_for_and_a_conflict_is_not(worker: FakeWorker, run
     assert worker.now <= 4.0
 
 
-def test_deleting_passes_over_what_is_not_there_when_told_so(worker: FakeWorker, run: Run) -> None:
+def test_delete_skips_missing_connectors_with_if_exists(worker: FakeWorker, run: Run) -> None:
     worker.replies_to("DELETE /connectors/orders", (204, None))
     status, out, err = run("delete", "orders", "gone", "--if-exists")
     assert (status, out) == (0, "connector orders  deleted\n")
@@ -295,7 +297,7 @@ def test_deleting_passes_over_what_is_not_there_when_told_so(worker: FakeWorker,
     assert run("delete", "gone")[0] == 1
 
 
-def test_an_update_names_what_changes_without_the_values(worker: FakeWorker, run: Run) -> None:
+def test_an_update_names_the_changed_settings_without_their_values(worker: FakeWorker, run: Run) -> None:
     before = {"connector.class": "Files", "name": "orders", "password": "secret", "topics": "orders"}
     worker.replies_to("GET /connectors/orders/config", (200, before))
     worker.replies_to(VALIDATE, (200, validation()))
@@ -309,7 +311,7 @@ def test_an_update_names_what_changes_without_the_values(worker: FakeWorker, run
     assert "secret" not in out
 
 
-def test_a_patch_is_validated_as_a_whole_and_sent_as_it_is(worker: FakeWorker, run: Run) -> None:
+def test_a_patch_is_validated_merged_and_sent_unmerged(worker: FakeWorker, run: Run) -> None:
     worker.replies_to("GET /connectors/orders/config", (200, {"connector.class": "Files", "a": "1", "b": "2"}))
     worker.replies_to(VALIDATE, (200, validation()))
     worker.replies_to("PATCH /connectors/orders/config", (200, {}))
@@ -318,7 +320,7 @@ def test_a_patch_is_validated_as_a_whole_and_sent_as_it_is(worker: FakeWorker, r
     assert worker.bodies["PATCH /connectors/orders/config"] == {"a": "3", "b": None}
 
 
-def test_offsets_are_shown_as_topic_partitions_and_taken_back_from_their_own_document(
+def test_offsets_are_shown_by_topic_partition_and_their_json_can_be_written_back(
     worker: FakeWorker, run: Run, tmp_path: Path
 ) -> None:
     sink = {"partition": {"kafka_topic": "orders", "kafka_partition": 10}, "offset": {"kafka_offset": 7}}
@@ -341,7 +343,7 @@ def test_offsets_are_shown_as_topic_partitions_and_taken_back_from_their_own_doc
     ]
 
 
-def test_offsets_of_a_running_connector_are_left_alone(worker: FakeWorker, run: Run) -> None:
+def test_offsets_of_a_running_connector_are_not_changed(worker: FakeWorker, run: Run) -> None:
     position = {"partition": {"filename": "a"}, "offset": {"position": 3}}
     worker.replies_to("GET /connectors/files/offsets", (200, {"offsets": [position]}))
     worker.replies_to("GET /connectors/files/status", (200, state("files", "RUNNING", "RUNNING")))
@@ -376,7 +378,7 @@ def test_plugins_loggers_topics_and_tasks_are_tables(worker: FakeWorker, run: Ru
     assert json.loads(run("config", "orders", "-o", "json")[1])["config"] == {"x": "y"}
 
 
-def test_health_is_the_exit_status(worker: FakeWorker, run: Run) -> None:
+def test_health_sets_the_exit_status(worker: FakeWorker, run: Run) -> None:
     worker.replies_to("GET /health", (200, {"status": "healthy", "message": "all well"}))
     assert run("health")[0] == 0
     worker.replies_to("GET /health", (503, {"status": "starting", "message": "soon"}))
@@ -389,7 +391,7 @@ def test_health_is_the_exit_status(worker: FakeWorker, run: Run) -> None:
     assert run("health")[0] == 0
 
 
-def test_who_asks_is_in_the_request(
+def test_credentials_are_sent_with_the_request(
     worker: FakeWorker, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker.replies_to(EXPANDED, (200, {}))
@@ -408,7 +410,7 @@ def test_who_asks_is_in_the_request(
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "expected"),
     [
         ((401, {"error_code": 401, "message": "Unauthorized"}), "authenticate with"),
         ((403, {"error_code": 403, "message": "no"}), "a higher role"),
@@ -416,11 +418,13 @@ def test_who_asks_is_in_the_request(
         ((200, b"<html>"), "is not a Connect worker"),
     ],
 )
-def test_what_a_worker_refuses_is_said_with_what_to_do(worker: FakeWorker, run: Run, reply: Reply, said: str) -> None:
+def test_a_refusal_of_the_worker_is_reported_with_advice(
+    worker: FakeWorker, run: Run, reply: Reply, expected: str
+) -> None:
     worker.replies_to(EXPANDED, reply)
     status, _, err = run("list")
     assert status == 1
-    assert said in err
+    assert expected in err
 
 
 @pytest.mark.parametrize("error", [httpx.ConnectError("refused"), httpx.ReadTimeout("late")])
@@ -432,7 +436,7 @@ def test_a_worker_that_does_not_answer_is_named(worker: FakeWorker, run: Run, er
     assert "--worker or BARNABAS_CONNECT_URL sets it" in err
 
 
-def test_what_no_setting_is_called_is_said_and_passes(worker: FakeWorker, run: Run) -> None:
+def test_an_unknown_setting_is_reported_and_accepted(worker: FakeWorker, run: Run) -> None:
     worker.replies_to(EXPANDED, (200, {}))
     worker.replies_to(VALIDATE, (200, validation()))
     worker.replies_to("POST /connectors", (201, {}))
@@ -444,7 +448,7 @@ def test_what_no_setting_is_called_is_said_and_passes(worker: FakeWorker, run: R
     assert "fetch.min.bytes" not in err
 
 
-def test_a_class_that_is_not_there_is_no_fault_of_the_workers(worker: FakeWorker, run: Run) -> None:
+def test_an_unknown_class_is_reported_as_an_error_in_connector_class(worker: FakeWorker, run: Run) -> None:
     worker.replies_to(EXPANDED, (200, {}))
     message = "Failed to find any class that implements Connector and which name matches Files"
     worker.replies_to(VALIDATE, (500, {"error_code": 500, "message": message}))
@@ -455,16 +459,16 @@ def test_a_class_that_is_not_there_is_no_fault_of_the_workers(worker: FakeWorker
         assert "'barnabas connect plugins' lists the classes" in err
 
 
-def test_a_number_that_is_none_is_told_once(worker: FakeWorker, run: Run) -> None:
-    told = "Invalid value x for configuration topics: Not a number of type INT"
+def test_an_invalid_number_is_reported_once(worker: FakeWorker, run: Run) -> None:
+    invalid = "Invalid value x for configuration topics: Not a number of type INT"
     null = "Invalid value null for configuration topics: Value must be non-null"
-    worker.replies_to(VALIDATE, (200, validation(topics=[told, null])))
+    worker.replies_to(VALIDATE, (200, validation(topics=[invalid, null])))
     _, _, err = run("validate", "orders", *FILES)
-    assert told in err
+    assert invalid in err
     assert null not in err
 
 
-def test_the_log_of_a_worker_is_shown_with_its_traces(worker: FakeWorker, run: Run) -> None:
+def test_the_log_of_a_worker_is_shown_with_stack_traces(worker: FakeWorker, run: Run) -> None:
     line = {"time": 1_795_386_000_123, "level": "ERROR", "logger": "a.b", "message": "it failed\nTraceback\n  here"}
     worker.replies_to("GET /admin/logs?lines=5&level=warn&connector=orders", (200, [line]))
     status, out, _ = run("logs", "orders", "--lines", "5", "--level", "warn")
@@ -480,7 +484,7 @@ def test_the_log_of_a_worker_is_shown_with_its_traces(worker: FakeWorker, run: R
     assert "Kafka's workers serve no log" in err
 
 
-def test_a_file_that_is_taken_for_a_name_is_noticed(run: Run) -> None:
+def test_a_file_name_given_as_a_connector_name_is_reported(run: Run) -> None:
     status, _, err = run("create", "orders.json")
     assert status == 2
     assert "If orders.json is a file, write --file orders.json" in err

@@ -1,4 +1,4 @@
-"""``barnabas groups``: where groups are, and where they are sent."""
+"""``barnabas groups``: the offsets of groups, and changes of them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MEMBER = MemberDescription("m-1", None, "client", "/10.0.0.1", (ORDERS[0],))
 
 @pytest.fixture
 def billing(admin: FakeAdmin) -> FakeAdmin:
-    """A group that is at 50 of 10..100 in one partition, and has no offset in the other."""
+    """A group with offset 50 of 10..100 in one partition and without an offset in the other."""
     admin.list_groups.return_value = GroupListings((GroupListing("billing", "consumer", "Stable", "classic"),), {})
     has_members(admin, MEMBER)
     offsets = Results({ORDERS[0]: OffsetAndMetadata(50)}, {})
@@ -74,7 +74,7 @@ def test_a_group_is_described_with_its_lag(billing: FakeAdmin, capsys: pytest.Ca
     assert group["offsets"][0]["lag"] == 50
 
 
-def test_a_group_that_is_not_there_is_answered_with_the_nearest(
+def test_a_missing_group_is_answered_with_the_closest_name(
     billing: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     missing = admin_error(ErrorCode.GROUP_ID_NOT_FOUND, None, "biling")
@@ -115,9 +115,7 @@ def test_nothing_is_reset_without_execute(billing: FakeAdmin, capsys: pytest.Cap
     assert "stop the members" in capsys.readouterr().err
 
 
-def test_a_group_that_nobody_knows_has_no_offsets_to_reset(
-    billing: FakeAdmin, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_unknown_group_has_no_offsets_to_reset(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     billing.list_group_offsets.return_value = Results({"biling": Results({}, {})}, {})
     billing.describe_groups.return_value = Results({}, {})
     for words in (
@@ -130,7 +128,7 @@ def test_a_group_that_nobody_knows_has_no_offsets_to_reset(
     assert "would be reset (orders-0 to 100, because it has no offset)" in capsys.readouterr().out
 
 
-def test_offsets_are_exported_and_come_back_from_the_file(
+def test_exported_offsets_can_be_imported_from_the_file(
     billing: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     has_members(billing)
@@ -151,7 +149,7 @@ def test_offsets_are_exported_and_come_back_from_the_file(
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ("", "has no rows of group g"),
         ("other,orders,0,1\n", "has no rows of group g"),
@@ -163,16 +161,16 @@ def test_offsets_are_exported_and_come_back_from_the_file(
         ('"orders,0,1\n', "invalid CSV"),
     ],
 )
-def test_a_bad_file_is_answered_with_the_line(
-    admin: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+def test_an_invalid_file_is_reported_with_the_line(
+    admin: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, expected: str
 ) -> None:
     file = tmp_path / "offsets.csv"
     file.write_text(text)
     assert main(["reset-offsets", "g", "--from-file", str(file)]) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
-def test_groups_are_deleted_or_only_looked_at(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_groups_are_deleted_unless_it_is_a_dry_run(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["delete", "billing", "--dry-run"]) == 1
     assert "the group has members" in capsys.readouterr().err
     billing.delete_groups.assert_not_called()
@@ -181,7 +179,7 @@ def test_groups_are_deleted_or_only_looked_at(billing: FakeAdmin, capsys: pytest
     assert capsys.readouterr().out == "group billing  deleted\n"
 
 
-def test_offsets_are_forgotten(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_offsets_are_deleted(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     billing.delete_group_offsets.return_value = Results({ORDERS[0]: None}, {})
     assert main(["delete-offsets", "billing", "--topic", "orders", "--dry-run"]) == 0
     billing.delete_group_offsets.assert_not_called()
@@ -190,7 +188,7 @@ def test_offsets_are_forgotten(billing: FakeAdmin, capsys: pytest.CaptureFixture
     assert capsys.readouterr().out.endswith("offset of billing in orders-0  deleted (offset 50)\n")
 
 
-def test_members_are_put_out(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_members_are_removed(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["remove-members", "billing", "--member", "m-1", "--instance", "none", "--dry-run"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "member m-1 of group billing  would be removed\n"
@@ -200,14 +198,14 @@ def test_members_are_put_out(billing: FakeAdmin, capsys: pytest.CaptureFixture[s
     billing.remove_members.assert_awaited_once_with("billing", [MemberToRemove(None, "m-1")])
 
 
-def test_moments_and_durations_are_kafkas() -> None:
+def test_times_and_durations_have_kafkas_notation() -> None:
     assert parse_datetime("1970-01-01T00:00:01.500") == 1500
     assert parse_datetime("1970-01-01T01:00:00+01:00") == 0
     assert parse_duration("P1DT2H30M0.5S").total_seconds() == 95400.5
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["describe"], "no group given"),
         (["describe", "g", "--members", "--state"], "only one"),
@@ -228,8 +226,8 @@ def test_moments_and_durations_are_kafkas() -> None:
         (["remove-members", "g"], "no members given"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_invalid_arguments_are_refused(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     assert main(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The help of every command that is made of an ``App``: nothing is left unsaid, and its examples can be typed."""
+"""The help of every command built from an ``App`` is complete, and its examples can be parsed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def verbs(app: App) -> Iterator[tuple[str, App]]:
 
 
 def examples(app: App) -> list[str]:
-    lines = ((each.help or "") + (each.default_command.__doc__ or "") for _, each in verbs(app) if each.default_command)
+    lines = ((verb.help or "") + (verb.default_command.__doc__ or "") for _, verb in verbs(app) if verb.default_command)
     return [line.strip() for text in lines for line in text.splitlines() if line.startswith("        barnabas ")]
 
 
@@ -42,7 +42,7 @@ def test_every_verb_and_every_option_is_explained(command: str) -> None:
 
 
 @pytest.mark.parametrize("command", APPS)
-def test_every_example_can_be_typed(command: str) -> None:
+def test_every_example_can_be_parsed(command: str) -> None:
     for line in examples(APPS[command]):
         words = shlex.split(line.partition(" | ")[0].partition(" > ")[0].partition(" < ")[0])
         assert words[:2] == ["barnabas", command], line
@@ -83,7 +83,7 @@ ONLY_LOOKS = {
 
 
 @pytest.mark.parametrize("command", APPS)
-def test_whatever_changes_something_can_be_tried(command: str) -> None:
+def test_every_verb_that_changes_something_has_a_dry_run(command: str) -> None:
     can_be_tried = {
         name
         for name, verb in verbs(APPS[command])

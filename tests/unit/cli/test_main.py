@@ -1,4 +1,4 @@
-"""The command root: finds a command, helps who mistypes it, and imports nothing that was not asked for."""
+"""The command root finds a command, suggests one for a mistyped name, and imports only the requested command."""
 
 import subprocess
 import sys
@@ -14,23 +14,23 @@ from barnabas.cli.main import _OF_KAFKA, COMMANDS, main
 def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--help"]) == 0
     out = capsys.readouterr().out
-    assert all(name in out and what in out for name, (_, what) in COMMANDS.items())
+    assert all(name in out and summary in out for name, (_, summary) in COMMANDS.items())
 
 
-def test_without_arguments_the_help_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_arguments_the_help_is_printed_as_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
     assert captured.err.startswith("usage: barnabas")
 
 
-def test_the_version_is_the_packages(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     for word in ("--version", "-V", "version"):
         assert main([word]) == 0
         assert capsys.readouterr().out == f"barnabas {__version__}\n"
 
 
-def test_an_unknown_command_is_answered_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_command_is_answered_with_the_closest_name(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["storag"]) == 2
     assert capsys.readouterr().err == "barnabas: 'storag' is not a command: did you mean 'storage'?\n"
     assert main(["xyz"]) == 2
@@ -46,21 +46,21 @@ def test_an_unknown_command_is_answered_with_the_nearest_one(capsys: pytest.Capt
         ("kafka-metadata-quorum.sh", "quorum"),
     ],
 )
-def test_kafkas_scripts_are_answered_with_what_does_their_work(
+def test_names_of_kafkas_scripts_are_answered_with_the_equivalent_command(
     capsys: pytest.CaptureFixture[str], script: str, command: str
 ) -> None:
     assert main([script]) == 2
     assert capsys.readouterr().err == f"barnabas: '{script}' is not a command: use 'barnabas {command}'.\n"
 
 
-def test_what_does_the_work_of_a_script_is_there(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_equivalent_of_a_kafka_script_exists(capsys: pytest.CaptureFixture[str]) -> None:
     for meant in set(_OF_KAFKA.values()):
         command, _, verb = meant.partition(" ")
         app = getattr(import_module(COMMANDS[command][0]), "app", None)
         assert not verb or verb in app, meant
 
 
-def test_a_reader_that_has_seen_enough_is_no_accident() -> None:
+def test_a_reader_that_closes_the_pipe_early_causes_no_error() -> None:
     code = (
         "import sys, barnabas.cli.main as root, barnabas.cli.configs.command as configs\n"
         "configs.main = lambda arguments: [sys.stdout.write('much\\n' * 1000) for _ in range(1000)] and 0\n"
@@ -76,7 +76,7 @@ def test_a_reader_that_has_seen_enough_is_no_accident() -> None:
         assert process.wait() == 141
 
 
-def test_an_interrupted_command_ends_without_a_trace(
+def test_an_interrupted_command_ends_without_a_stack_trace(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def interrupted(arguments: object) -> int:

@@ -1,4 +1,4 @@
-"""``barnabas cluster rebalance|drain``: the plan that is shown, what is asked of the cluster, and how it goes on."""
+"""``barnabas cluster rebalance|drain``: the displayed plan, the requests to the cluster, and the progress."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.ra
 
 
 class Cluster:
-    """Brokers 1 to 3, partitions, settings, and moves that end after they were looked at ``lasts`` times."""
+    """Brokers 1 to 3, partitions, settings, and moves that end after ``polls_needed`` listings."""
 
     def __init__(self, admin: FakeAdmin, replicas: Mapping[str, Sequence[tuple[int, ...]]]) -> None:
         self.alive = {1: "a", 2: "b", 3: "c"}
@@ -46,10 +46,12 @@ class Cluster:
             for name, all_ in replicas.items()
             for index, brokers in enumerate(all_)
         }
-        self.leaders: dict[TopicPartition, int | None] = {each: brokers[0] for each, brokers in self.replicas.items()}
+        self.leaders: dict[TopicPartition, int | None] = {
+            partition: brokers[0] for partition, brokers in self.replicas.items()
+        }
         self.settings: dict[ConfigResource, dict[str, str]] = {}
         self.under_way: dict[TopicPartition, tuple[int, ...]] = {}
-        self.lasts, self.looked = 1, 0
+        self.polls_needed, self.polls = 1, 0
         self.most_at_once = 0
         self.begun: list[TopicPartition] = []
         self.usable = 1 << 40
@@ -62,7 +64,7 @@ class Cluster:
             getattr(admin.mock, name).side_effect = getattr(self, name)
 
     async def describe_cluster(self, **_: Any) -> ClusterDescription:
-        nodes = tuple(Node(each, f"host-{each}", 9092, rack) for each, rack in self.alive.items())
+        nodes = tuple(Node(broker, f"host-{broker}", 9092, rack) for broker, rack in self.alive.items())
         return ClusterDescription("id", nodes, nodes[0])
 
     async def describe_topics(self, names: Sequence[str]) -> Results[Any, Any]:
@@ -70,49 +72,51 @@ class Cluster:
 
     def _topic(self, name: str) -> TopicDescription:
         partitions = tuple(
-            TopicPartitionInfo(each.partition, self.leaders[each], brokers, brokers)
-            for each, brokers in sorted(self.replicas.items())
-            if each.topic == name
+            TopicPartitionInfo(topic_partition.partition, self.leaders[topic_partition], brokers, brokers)
+            for topic_partition, brokers in sorted(self.replicas.items())
+            if topic_partition.topic == name
         )
         return TopicDescription(name, Uuid.from_int(1 << 90), False, partitions)
 
     async def describe_log_dirs(self, brokers: Any, **_: Any) -> Results[int, Any]:
         def directory(broker: int) -> LogDirDescription:
             held = {
-                each: ReplicaInfo(10 * MIB, 0, False) for each, replicas in self.replicas.items() if broker in replicas
+                partition: ReplicaInfo(10 * MIB, 0, False)
+                for partition, replicas in self.replicas.items()
+                if broker in replicas
             }
             return LogDirDescription(held, 1 << 41, self.usable, broker in self.cordoned)
 
         return Results({broker: {"/data": directory(broker)} for broker in brokers}, {})
 
     async def list_partition_reassignments(self, *_: Any) -> dict[TopicPartition, PartitionReassignment]:
-        self.looked += 1
-        if self.looked > self.lasts:
-            for each, brokers in self.under_way.items():
-                self.replicas[each] = brokers
-                if self.leaders[each] not in brokers:
-                    self.leaders[each] = brokers[0]
+        self.polls += 1
+        if self.polls > self.polls_needed:
+            for partition, brokers in self.under_way.items():
+                self.replicas[partition] = brokers
+                if self.leaders[partition] not in brokers:
+                    self.leaders[partition] = brokers[0]
             self.under_way.clear()
-        return {each: self._going(each) for each in self.under_way}
+        return {partition: self._reassignment_of(partition) for partition in self.under_way}
 
-    def _going(self, each: TopicPartition) -> PartitionReassignment:
-        now, then = self.replicas[each], self.under_way[each]
+    def _reassignment_of(self, partition: TopicPartition) -> PartitionReassignment:
+        now, then = self.replicas[partition], self.under_way[partition]
         adding = tuple(broker for broker in then if broker not in now)
         return PartitionReassignment((*then, *(b for b in now if b not in then)), adding, tuple(set(now) - set(then)))
 
     async def alter_partition_reassignments(self, moves: Mapping[TopicPartition, Any], **_: Any) -> Results[Any, None]:
-        self.looked = 0
+        self.polls = 0
         self.begun += moves
-        for each, brokers in moves.items():
+        for partition, brokers in moves.items():
             if brokers is None:
-                self.under_way.pop(each)
+                self.under_way.pop(partition)
             else:
-                self.under_way[each] = tuple(brokers)
+                self.under_way[partition] = tuple(brokers)
         self.most_at_once = max(self.most_at_once, len(self.under_way))
         return Results(dict.fromkeys(moves), {})
 
     async def describe_configs(self, resources: Sequence[ConfigResource], *, keys: Sequence[str]) -> Results[Any, Any]:
-        return Results({each: Config(each, self._entries(each, keys)) for each in resources}, {})
+        return Results({resource: Config(resource, self._entries(resource, keys)) for resource in resources}, {})
 
     def _entries(self, resource: ConfigResource, keys: Sequence[str]) -> dict[str, ConfigEntry]:
         is_topic = resource.type == ConfigResourceType.TOPIC
@@ -133,16 +137,16 @@ class Cluster:
         return Results(dict.fromkeys(changes), {})
 
     async def elect_leaders(self, kind: Any, partitions: Sequence[TopicPartition], **_: Any) -> Results[Any, bool]:
-        values = {each: self.leaders[each] != self.replicas[each][0] for each in partitions}
-        self.leaders |= {each: self.replicas[each][0] for each in partitions}
+        values = {partition: self.leaders[partition] != self.replicas[partition][0] for partition in partitions}
+        self.leaders |= {partition: self.replicas[partition][0] for partition in partitions}
         return Results(values, {})
 
     def own_settings(self) -> dict[ConfigResource, dict[str, str]]:
-        return {each: settings for each, settings in self.settings.items() if settings}
+        return {resource: settings for resource, settings in self.settings.items() if settings}
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
     real = asyncio.sleep
     monkeypatch.setattr(asyncio, "sleep", lambda _: real(0))
 
@@ -153,10 +157,10 @@ def crowded(admin: FakeAdmin) -> Cluster:
 
 
 def counts(cluster: Cluster) -> dict[int, int]:
-    return {each: sum(each in brokers for brokers in cluster.replicas.values()) for each in cluster.alive}
+    return {broker: sum(broker in brokers for brokers in cluster.replicas.values()) for broker in cluster.alive}
 
 
-def test_the_plan_is_shown_and_nothing_is_touched(crowded: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_shows_the_plan_and_changes_nothing(crowded: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["rebalance", "--dry-run", "--throttle", str(5 * MIB)]) == 0
     captured = capsys.readouterr()
     lines = [line.split("  ") for line in captured.out.splitlines()]
@@ -169,53 +173,55 @@ def test_the_plan_is_shown_and_nothing_is_touched(crowded: Cluster, capsys: pyte
     assert (crowded.begun, crowded.own_settings()) == ([], {})
 
 
-def test_a_plan_is_a_file_for_reassign(crowded: Cluster, tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_plan_can_be_saved_as_a_file_for_reassign(
+    crowded: Cluster, tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["rebalance", "--dry-run", "-o", "json"]) == 0
     out = capsys.readouterr().out
     document = json.loads(out)
     (tmp_path / "plan.json").write_text(out)
     assert len(read_moves(str(tmp_path / "plan.json"), "--file")) == document["replicas_to_copy"] == 4
     assert document["bytes_to_copy"] == 40 * MIB
-    assert [(each["id"], each["gets"], each["gives"]) for each in document["brokers"]] == [
+    assert [(row["id"], row["gets"], row["gives"]) for row in document["brokers"]] == [
         (1, 0, 4),
         (2, 2, 0),
         (3, 2, 0),
     ]
 
 
-def test_moves_are_made_under_a_throttle_that_ends(
+def test_moves_run_under_a_throttle_that_is_removed_afterwards(
     crowded: Cluster, admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen: list[dict[ConfigResource, dict[str, str]]] = []
 
-    async def watched(moves: Any, **more: Any) -> Results[Any, None]:
-        seen.append({each: dict(settings) for each, settings in crowded.settings.items()})
+    async def record_settings(moves: Any, **more: Any) -> Results[Any, None]:
+        seen.append({resource: dict(settings) for resource, settings in crowded.settings.items()})
         return await crowded.alter_partition_reassignments(moves, **more)
 
-    admin.mock.alter_partition_reassignments.side_effect = watched
+    admin.mock.alter_partition_reassignments.side_effect = record_settings
     assert main(["rebalance", "--throttle", "5000"]) == 0
     (held,) = seen
-    assert all(held[ConfigResource.broker(each)] == dict.fromkeys(RATES, "5000") for each in (1, 2, 3))
+    assert all(held[ConfigResource.broker(broker)] == dict.fromkeys(RATES, "5000") for broker in (1, 2, 3))
     topic = held[ConfigResource.topic("orders")]
-    moved = sorted((each.partition, *crowded.replicas[each]) for each in crowded.begun)
-    assert topic["leader.replication.throttled.replicas"] == ",".join(f"{each}:1" for each, _ in moved)
-    assert topic["follower.replication.throttled.replicas"] == ",".join(f"{each}:{to}" for each, to in moved)
+    moved = sorted((moved_partition.partition, *crowded.replicas[moved_partition]) for moved_partition in crowded.begun)
+    assert topic["leader.replication.throttled.replicas"] == ",".join(f"{partition}:1" for partition, _ in moved)
+    assert topic["follower.replication.throttled.replicas"] == ",".join(f"{partition}:{to}" for partition, to in moved)
     assert counts(crowded) == {1: 2, 2: 2, 3: 2}
     assert "4 partitions were moved" in capsys.readouterr().err
     assert crowded.own_settings() == {}
 
 
-def test_few_partitions_of_a_broker_are_on_their_way_at_once(crowded: Cluster) -> None:
+def test_the_number_of_concurrent_moves_is_limited(crowded: Cluster) -> None:
     assert main(["rebalance", "--at-once", "1"]) == 0
     assert crowded.most_at_once == 1
     assert counts(crowded) == {1: 2, 2: 2, 3: 2}
 
 
-def test_what_was_stopped_goes_on_with_its_throttle(
+def test_a_stopped_rebalance_resumes_with_its_throttle(
     crowded: Cluster, admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The second command plans from where the moves of the first one are going to."""
-    crowded.lasts = 1 << 30
+    """The second command plans from the target replicas of the first command's moves."""
+    crowded.polls_needed = 1 << 30
     assert main(["rebalance", "--throttle", "5000", "--timeout", "0.001", "--at-once", "2"]) == 1
     captured = capsys.readouterr()
     assert "partitions were moved within 0.001 s" in captured.err
@@ -223,7 +229,7 @@ def test_what_was_stopped_goes_on_with_its_throttle(
     first = list(crowded.begun)
     assert 1 <= len(first) <= 2
     assert crowded.settings[ConfigResource.broker(1)] == dict.fromkeys(RATES, "5000")
-    crowded.lasts = 1
+    crowded.polls_needed = 1
     assert main(["rebalance"]) == 0
     assert "the existing throttle stays: 5000 bytes/s" in capsys.readouterr().err
     assert sorted(crowded.begun) == sorted(set(crowded.begun))
@@ -233,7 +239,7 @@ def test_what_was_stopped_goes_on_with_its_throttle(
     assert "no moves are needed" in capsys.readouterr().err
 
 
-def test_a_throttle_that_was_left_behind_ends_though_nothing_moves(admin: FakeAdmin) -> None:
+def test_a_leftover_throttle_is_removed_even_if_nothing_moves(admin: FakeAdmin) -> None:
     cluster = Cluster(admin, {"orders": [(1,), (2,), (3,)]})
     cluster.settings[ConfigResource.topic("orders")] = {"follower.replication.throttled.replicas": "0:1"}
     cluster.settings[ConfigResource.broker(2)] = dict.fromkeys(RATES, "5000")
@@ -241,7 +247,7 @@ def test_a_throttle_that_was_left_behind_ends_though_nothing_moves(admin: FakeAd
     assert cluster.own_settings() == {}
 
 
-def test_a_throttle_for_good_is_left_alone(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_permanent_throttle_is_not_changed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     cluster = Cluster(admin, {"orders": [(1,)] * 3, "slow": [(1,)]})
     cluster.settings[ConfigResource.topic("slow")] = {"follower.replication.throttled.replicas": "*"}
     cluster.settings[ConfigResource.broker(2)] = dict.fromkeys(RATES, "5000")
@@ -252,7 +258,7 @@ def test_a_throttle_for_good_is_left_alone(admin: FakeAdmin, capsys: pytest.Capt
     assert len(cluster.own_settings()) == 2
 
 
-def test_a_cut_connection_says_what_goes_on(
+def test_a_timeout_during_a_move_reports_that_not_all_partitions_moved(
     crowded: Cluster, admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     admin.mock.alter_partition_reassignments.side_effect = OperationTimedOut("no node answered")
@@ -262,8 +268,8 @@ def test_a_cut_connection_says_what_goes_on(
     assert "not all partitions were moved" in captured.err
 
 
-def test_moves_are_taken_back_and_the_throttle_with_them(crowded: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
-    crowded.lasts = 1 << 30
+def test_cancelling_moves_removes_their_throttle(crowded: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    crowded.polls_needed = 1 << 30
     assert main(["rebalance", "--throttle", "5000", "--timeout", "0.001"]) == 1
     capsys.readouterr()
     assert main(["rebalance", "--cancel", "--dry-run"]) == 0
@@ -276,7 +282,9 @@ def test_moves_are_taken_back_and_the_throttle_with_them(crowded: Cluster, capsy
     assert "no moves are in progress" in capsys.readouterr().err
 
 
-def test_leaders_take_office_where_nothing_is_copied(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_preferred_leaders_are_elected_where_no_replica_moves(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     cluster = Cluster(admin, {"orders": [(1, 2), (2, 3), (3, 1)]})
     cluster.leaders[TopicPartition("orders", 2)] = 1
     assert main(["rebalance"]) == 0
@@ -284,7 +292,7 @@ def test_leaders_take_office_where_nothing_is_copied(admin: FakeAdmin, capsys: p
     assert cluster.leaders[TopicPartition("orders", 2)] == 3
 
 
-def test_a_broker_is_emptied(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broker_is_drained(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     cluster = Cluster(admin, {"orders": [(1, 2), (2, 3), (3, 1)], "one": [(3,)]})
     assert main(["drain", "3", "--throttle", "5000"]) == 0
     assert "broker 3 has no replicas: stop it, then 'barnabas cluster unregister'" in capsys.readouterr().err
@@ -294,7 +302,7 @@ def test_a_broker_is_emptied(admin: FakeAdmin, capsys: pytest.CaptureFixture[str
     assert TopicPartition("orders", 0) not in cluster.begun
 
 
-def test_an_emptied_broker_gets_nothing_new_until_it_is_let_go(admin: FakeAdmin) -> None:
+def test_a_drained_broker_stays_cordoned_until_the_drain_is_cancelled(admin: FakeAdmin) -> None:
     cluster = Cluster(admin, {"one": [(3,)]})
     assert main(["drain", "3", "--cordon", "--dry-run"]) == 0
     assert cluster.own_settings() == {}
@@ -308,7 +316,7 @@ def test_an_emptied_broker_gets_nothing_new_until_it_is_let_go(admin: FakeAdmin)
     assert cluster.own_settings() == {}
 
 
-def test_what_can_not_be_emptied_is_said_before_anything_moves(
+def test_a_drain_that_is_impossible_is_refused_before_anything_moves(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = Cluster(admin, {"orders": [(1, 2, 3)], "lost": [(3,)]})
@@ -331,16 +339,16 @@ def test_disks_that_are_too_small_are_not_filled(crowded: Cluster, capsys: pytes
     assert crowded.begun == []
 
 
-def test_cordoned_brokers_get_nothing(crowded: Cluster) -> None:
+def test_cordoned_brokers_receive_no_replicas(crowded: Cluster) -> None:
     crowded.cordoned = {3}
     assert main(["rebalance"]) == 0
     assert counts(crowded) == {1: 3, 2: 3, 3: 0}
 
 
-def test_only_what_is_meant_moves(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_named_topics_and_brokers_are_rebalanced(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     cluster = Cluster(admin, {"orders": [(1,)] * 3, "payments": [(1,)] * 3})
     assert main(["rebalance", "--topic", "orders", "--broker-list", "1,2"]) == 0
-    assert {each.topic for each in cluster.begun} == {"orders"}
+    assert {moved_partition.topic for moved_partition in cluster.begun} == {"orders"}
     assert counts(cluster)[3] == 0
     assert main(["rebalance", "--topic", "order"]) == 1
     assert "did you mean orders?" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""``barnabas node``: its arguments, and what it says when it can't start."""
+"""``barnabas node``: its arguments, and its messages when it can't start."""
 
 import subprocess
 import sys
@@ -13,7 +13,7 @@ from barnabas.server.settings.node_config import NodeConfig
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[NodeConfig]:
-    """The configs that a node was started with; none is."""
+    """The configs with which nodes would have been started; no node is started."""
     configs: list[NodeConfig] = []
 
     def run(config: NodeConfig) -> int:
@@ -33,7 +33,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[NodeConfig]:
         (["--override", "b=c", "a"], ("a", ["b=c"])),
     ],
 )
-def test_arguments_are_kafkas(arguments: list[str], expected: tuple[str | None, list[str]]) -> None:
+def test_the_arguments_are_those_of_kafka(arguments: list[str], expected: tuple[str | None, list[str]]) -> None:
     assert parse_arguments(arguments) == expected
 
 
@@ -58,7 +58,7 @@ def test_a_node_is_started_with_its_config(started: list[NodeConfig]) -> None:
     assert [config.num_partitions for config in started] == [5]
 
 
-def test_a_bad_setting_starts_nothing_and_writes_nothing(
+def test_an_invalid_setting_starts_nothing_and_writes_nothing(
     started: list[NodeConfig],
     capsys: pytest.CaptureFixture[str],
     tmp_path: Path,
@@ -80,7 +80,7 @@ def test_help_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.startswith("usage: barnabas node")
 
 
-def test_reading_a_configuration_loads_nothing_that_a_start_can_do_without() -> None:
+def test_reading_a_configuration_loads_only_modules_that_a_start_needs() -> None:
     code = (
         "import sys; from barnabas.cli.node import load_node_config; load_node_config(None);"
         "heavy = {'argparse', 'asyncio', 'cyclopts', 'dataclasses', 'difflib', 'inspect', 'rich', 'typing_extensions'};"

@@ -1,4 +1,4 @@
-"""``barnabas plan``, ``apply`` and ``export``: what they tell a shell and a reader, without a cluster."""
+"""``barnabas plan``, ``apply`` and ``export``: exit statuses and output, without a cluster."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def planned(tmp_path: Path, snapshot: str, text: str, *more: str) -> int:
     return plan.main([written(tmp_path, text), "--snapshot", snapshot, "--super-users", "User:admin", *more])
 
 
-def test_the_exit_status_tells_a_script_whether_something_is_to_be_done(
+def test_the_exit_status_reports_whether_changes_are_needed(
     tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert planned(tmp_path, snapshot, SAME) == 0
@@ -73,7 +73,9 @@ def test_the_exit_status_tells_a_script_whether_something_is_to_be_done(
     assert "Access that closes" in capsys.readouterr().out
 
 
-def test_new_access_can_be_forbidden(tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_new_access_can_be_refused_by_an_option(
+    tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert planned(tmp_path, snapshot, MORE, "--forbid-new-access") == 3
     assert "access opens, which --forbid-new-access forbids" in capsys.readouterr().err
     assert planned(tmp_path, snapshot, LESS, "--forbid-new-access", "--allow-delete") == 0
@@ -82,7 +84,7 @@ def test_new_access_can_be_forbidden(tmp_path: Path, snapshot: str, capsys: pyte
     assert plan.main([file, "--snapshot", snapshot, "--super-users", "User:[bold]alice", "--forbid-new-access"]) == 0
 
 
-def test_the_json_form_says_it_all(tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_json_form_is_complete(tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(tmp_path, snapshot, MORE, "--forbid-new-access", "-o", "json") == 3
     found = json.loads(capsys.readouterr().out)
     assert (found["verdict"], found["opens_access"], found["closes_access"]) == ("new-access", True, False)
@@ -125,7 +127,9 @@ def test_a_plan_never_shows_a_secret(tmp_path: Path, snapshot: str, capsys: pyte
         assert "hunter2" not in captured.out + captured.err
 
 
-def test_an_export_can_be_planned_with(tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_export_can_be_the_input_of_a_plan(
+    tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert export.main(["--snapshot", snapshot]) == 0
     captured = capsys.readouterr()
     assert "hunter2" not in captured.out
@@ -153,7 +157,7 @@ def test_an_export_can_be_planned_with(tmp_path: Path, snapshot: str, capsys: py
         ("apply", SAME, ["--bootstrap-server", "127.0.0.1:1", "--timeout", "1"], 1, "next:"),
     ],
 )
-def test_mistakes_end_with_a_status_and_say_what_to_do(
+def test_mistakes_set_the_exit_status_and_report_what_to_do(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     command: str,
@@ -167,9 +171,7 @@ def test_mistakes_end_with_a_status_and_say_what_to_do(
     assert message in " ".join(capsys.readouterr().err.split())
 
 
-def test_all_passwords_are_looked_up_before_anything_is_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_all_passwords_are_resolved_before_any_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "pw").write_text("from-file\n")
     monkeypatch.setenv("FROM_ENV", "from-env")
     monkeypatch.delenv("NOT_THERE", raising=False)

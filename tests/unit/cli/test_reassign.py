@@ -1,4 +1,4 @@
-"""``barnabas reassign``: what is asked of the cluster, and what is said before anything is."""
+"""``barnabas reassign``: the requests to the cluster, and the messages before them."""
 
 from __future__ import annotations
 
@@ -44,15 +44,15 @@ MOVING = PartitionReassignment((2, 1), (2,), (1,))
 
 @pytest.fixture
 def orders(admin: FakeAdmin) -> FakeAdmin:
-    """Two partitions on broker 1 of three brokers, where nothing moves."""
+    """Two partitions on broker 1 of three brokers, without moves."""
     partitions = tuple(TopicPartitionInfo(index, 1, (1,), (1,)) for index in (0, 1))
 
     async def describe_topics(names: Any) -> Results[Any, Any]:
         missing = admin_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, "ordres")
-        there = {"orders": TopicDescription("orders", Uuid.from_int(1 << 90), False, partitions)}
+        known = {"orders": TopicDescription("orders", Uuid.from_int(1 << 90), False, partitions)}
         return Results(
-            {each: there[each] for each in names if each in there},
-            {each: missing for each in names if each not in there},
+            {name: known[name] for name in names if name in known},
+            {name: missing for name in names if name not in known},
         )
 
     admin.mock.describe_topics = describe_topics
@@ -75,7 +75,9 @@ def entry(partition: int, *replicas: int, **more: Any) -> dict[str, Any]:
     return {"topic": "orders", "partition": partition, "replicas": list(replicas), **more}
 
 
-def test_a_plan_is_a_file_for_execute(orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_generated_plan_can_be_executed(
+    orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["generate", "--topic", "orders", "--broker-list", "2,3", "-o", "json"]) == 0
     plan = tmp_path / "plan.json"
     plan.write_text(capsys.readouterr().out)
@@ -91,7 +93,7 @@ def test_a_plan_is_a_file_for_execute(orders: FakeAdmin, tmp_path: Path, capsys:
     orders.alter_partition_reassignments.assert_not_called()
 
 
-def test_a_plan_comes_through_a_pipe(
+def test_a_plan_is_read_from_a_pipe(
     orders: FakeAdmin, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = json.dumps({"partitions": [entry(0, 2)]})
@@ -101,7 +103,7 @@ def test_a_plan_comes_through_a_pipe(
         assert "move of orders-0  would be begun" in capsys.readouterr().out
 
 
-def test_moves_of_a_file_are_begun(orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_moves_of_a_file_are_started(orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = file(tmp_path, entry(0, 2), entry(1, 1))
     assert main(["execute", "--reassignment-json-file", plan]) == 0
     captured = capsys.readouterr()
@@ -119,7 +121,7 @@ def test_moves_of_a_file_are_begun(orders: FakeAdmin, tmp_path: Path, capsys: py
     assert orders.alter_partition_reassignments.call_count == 1
 
 
-def test_a_throttle_that_the_cluster_refuses_ends_it_before_it_begins(
+def test_if_the_cluster_refuses_the_throttle_no_move_starts(
     orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused = admin_error(ErrorCode.INVALID_CONFIG, "it does not work here", ConfigResource.broker(1))
@@ -135,7 +137,7 @@ def test_a_throttle_that_the_cluster_refuses_ends_it_before_it_begins(
     orders.alter_partition_reassignments.assert_not_called()
 
 
-def test_throttles_do_not_stay_when_nothing_could_be_begun(
+def test_throttles_are_removed_if_no_move_could_start(
     orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused = admin_error(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "broker 2 can't replicate", ZERO)
@@ -150,7 +152,7 @@ def test_throttles_do_not_stay_when_nothing_could_be_begun(
     assert {op.op for ops in last.values() for op in ops} == {AlterConfigOpType.DELETE}
 
 
-def test_throttles_hold_for_who_sends_and_for_who_gets() -> None:
+def test_throttles_apply_to_senders_and_receivers() -> None:
     stage = ReassignmentState({ZERO: (1, 2), ONE: (2, 1)}, {ONE: MOVING}, {1: None, 2: None, 3: None}, ())
     found = throttles(stage, {ZERO: RequestedReplicas((2, 3))}, ThrottleRates(2048))
     assert found == {
@@ -159,18 +161,18 @@ def test_throttles_hold_for_who_sends_and_for_who_gets() -> None:
             "follower.replication.throttled.replicas": "0:3,1:2",
         },
         **{
-            ConfigResource.broker(each): {
+            ConfigResource.broker(broker): {
                 "leader.replication.throttled.rate": "2048",
                 "follower.replication.throttled.rate": "2048",
             }
-            for each in (1, 2, 3)
+            for broker in (1, 2, 3)
         },
     }
     directories = throttles(stage, {ZERO: RequestedReplicas((1, 2), ("any", "/d"))}, ThrottleRates(None, 4096))
     assert directories == {ConfigResource.broker(2): {"replica.alter.log.dirs.io.max.bytes.per.second": "4096"}}
 
 
-def test_a_cluster_without_directories_to_choose_says_so_first(
+def test_a_cluster_that_cannot_choose_directories_is_reported_first(
     orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orders.require_api.side_effect = UnsupportedVersion("the node at a:1 does not offer AlterReplicaLogDirs")
@@ -180,7 +182,7 @@ def test_a_cluster_without_directories_to_choose_says_so_first(
     orders.alter_partition_reassignments.assert_not_called()
 
 
-def test_a_new_replica_is_sent_to_its_directory_as_soon_as_it_is_there(
+def test_a_new_replica_is_moved_to_its_directory_as_soon_as_it_exists(
     orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     replica = TopicPartitionReplica("orders", 0, 2)
@@ -192,7 +194,7 @@ def test_a_new_replica_is_sent_to_its_directory_as_soon_as_it_is_there(
     assert orders.alter_replica_log_dirs.call_count == 3
 
 
-def test_verify_tells_apart_what_is_there_on_its_way_and_elsewhere(
+def test_verify_distinguishes_complete_running_and_diverging_moves(
     orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     orders.list_partition_reassignments.return_value = {ZERO: MOVING}
@@ -205,7 +207,7 @@ def test_verify_tells_apart_what_is_there_on_its_way_and_elsewhere(
     assert "orders-0: its replicas are on 1, not on 2, and it is not moving" in capsys.readouterr().err
 
 
-def test_verify_looks_into_directories(orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verify_checks_directories(orders: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     here = LogDirDescription({ZERO: ReplicaInfo(5, 0, False)})
     orders.describe_log_dirs.return_value = Results({1: {"/a": here, "/b": LogDirDescription({})}}, {})
     plan = file(tmp_path, entry(0, 1, log_dirs=["/b"]))
@@ -218,7 +220,7 @@ def test_verify_looks_into_directories(orders: FakeAdmin, tmp_path: Path, capsys
     assert "replica orders-0 on broker 1  would be sent (to /a)" in capsys.readouterr().out
 
 
-def test_cancelling_everything(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_cancel_ends_all_moves(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cancel", "--all"]) == 0
     assert capsys.readouterr().err == "note: no moves are in progress\n"
     orders.list_partition_reassignments.return_value = {ZERO: MOVING}
@@ -239,7 +241,7 @@ def test_a_rollback_file_is_never_overwritten(
     orders.alter_partition_reassignments.assert_not_called()
 
 
-def test_racks_have_to_be_told_by_all_or_none(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_racks_are_required_of_all_brokers_or_of_none(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     nodes = (Node(1, "a", 1, "east"), Node(2, "b", 1))
     orders.describe_cluster.return_value = ClusterDescription("id", nodes, nodes[0])
     assert main(["generate", "--topic", "orders"]) == 1
@@ -248,7 +250,7 @@ def test_racks_have_to_be_told_by_all_or_none(orders: FakeAdmin, capsys: pytest.
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["execute"], "give either a file or --topic"),
         (["execute", "--topic", "a", "--reassignment-json-file", "b"], "give either a file or --topic"),
@@ -263,15 +265,15 @@ def test_racks_have_to_be_told_by_all_or_none(orders: FakeAdmin, capsys: pytest.
         (["cancel", "--all", "--topic", "a"], "omit --reassignment-json-file and --topic"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_invalid_arguments_are_refused(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     assert main(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         ('{"version": 1,\n "partitions": [', "line 2: invalid JSON"),
         ("[]", 'the file must have the form {"version": 1, "partitions"'),
@@ -295,16 +297,16 @@ def test_what_can_not_be_meant_is_refused(
         ("[" * 100_000, "nested too deep"),
     ],
 )
-def test_a_bad_file_is_answered_with_the_place(
-    admin: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, said: str
+def test_an_invalid_file_is_reported_with_the_position(
+    admin: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str, expected: str
 ) -> None:
     path = tmp_path / "plan.json"
     path.write_text(text)
     assert main(["execute", "--reassignment-json-file", str(path)]) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
-def test_the_other_files_of_kafkas_tools(tmp_path: Path) -> None:
+def test_the_topic_and_offset_files_of_kafkas_tools_are_read(tmp_path: Path) -> None:
     assert read_topics(file(tmp_path, {"topic": "a"}, {"topic": "b"}, key="topics"), "-f") == ["a", "b"]
     offsets = file(tmp_path, {"topic": "a", "partition": 1, "offset": -1})
     assert read_offsets(offsets, "-f") == {TopicPartition("a", 1): -1}

@@ -1,4 +1,4 @@
-"""Tables and progress: what is for a terminal is nowhere else."""
+"""Tables and progress: terminal output appears only on terminals."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def a_sheet() -> Sheet:
     return sheet
 
 
-def test_piped_text_is_plain_and_whole(capsys: pytest.CaptureFixture[str]) -> None:
+def test_piped_text_has_no_colours_and_is_not_truncated(capsys: pytest.CaptureFixture[str]) -> None:
     show(a_sheet())
     out = capsys.readouterr().out
     assert out.splitlines()[0] == "a title"
@@ -33,7 +33,7 @@ def test_piped_text_is_plain_and_whole(capsys: pytest.CaptureFixture[str]) -> No
     assert "\\x1b[31m[red]b" in out
 
 
-def test_a_terminal_gets_colour_and_nothing_from_outside_acts_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_shows_colours_and_control_characters_are_escaped(monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = Terminal()
     monkeypatch.setattr(sys, "stdout", terminal)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -45,17 +45,19 @@ def test_a_terminal_gets_colour_and_nothing_from_outside_acts_on_it(monkeypatch:
     assert "\\x1b[31m[red]b" in out
 
 
-def test_an_answer_for_programs_has_its_errors_inside(capsys: pytest.CaptureFixture[str]) -> None:
-    answer = Answer({"things": []}, problems=[Problem("it broke", "x", "SOME_CODE", "mend it")])
+def test_a_machine_readable_answer_contains_its_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = Answer({"things": []}, problems=[Problem("it broke", "x", "SOME_CODE", "fix it")])
     assert answer.give("barnabas test", "yaml") == 1
     captured = capsys.readouterr()
     assert captured.out == (
-        "things: []\nerrors:\n- item: x\n  code: SOME_CODE\n  message: it broke\n  advice: mend it\n"
+        "things: []\nerrors:\n- item: x\n  code: SOME_CODE\n  message: it broke\n  advice: fix it\n"
     )
-    assert captured.err == "barnabas test: x: it broke (SOME_CODE)\n  next: mend it\n"
+    assert captured.err == "barnabas test: x: it broke (SOME_CODE)\n  next: fix it\n"
 
 
-def test_many_things_are_done_in_steps(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_large_work_is_split_into_steps_with_a_progress_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert list(in_steps(range(5), 2, "counting")) == [range(2), range(2, 4), range(4, 5)]
     assert capsys.readouterr().err == ""
     terminal = Terminal()

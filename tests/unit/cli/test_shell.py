@@ -46,25 +46,25 @@ def test_directories_are_listed_sorted_and_files_by_their_name(shell: Shell) -> 
     assert printed(shell, "ls /note empty") == (True, "/note\n\nempty:\n")
 
 
-def test_what_is_printed_can_not_act_on_a_terminal(shell: Shell) -> None:
+def test_printed_text_contains_no_control_characters(shell: Shell) -> None:
     assert printed(shell, "cat note") == (True, "text\\x1b[31m\n")
 
 
-def test_one_goes_up_and_down_and_never_above_the_root(shell: Shell) -> None:
+def test_cd_moves_up_and_down_and_never_above_the_root(shell: Shell) -> None:
     assert printed(shell, "pwd") == (True, "/\n")
     for line, path in [("cd colors", "/colors"), ("cd ./../..", "/"), ("cd /colors/.", "/colors"), ("cd", "/")]:
         assert printed(shell, line)[0]
         assert printed(shell, "pwd") == (True, f"{path}\n")
 
 
-def test_patterns_find_names_and_what_is_not_found_is_said(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_patterns_match_names_and_a_missing_path_is_reported(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     assert printed(shell, "ls /c*/*e*") == (True, "/colors/green\n/colors/red\n")
     assert printed(shell, "find c*") == (True, "colors\ncolors/green\ncolors/red\n")
     assert printed(shell, "ls x* note") == (False, "note\n")
     assert capsys.readouterr().err == "ls: x*: no such file or directory.\n"
 
 
-def test_a_tree_shows_what_is_in_files(shell: Shell) -> None:
+def test_tree_shows_the_contents_of_files(shell: Shell) -> None:
     assert printed(shell, "tree colors") == (True, "green:\n  text\\x1b[31m\nred:\n  text\\x1b[31m\n")
 
 
@@ -83,12 +83,12 @@ def test_a_tree_shows_what_is_in_files(shell: Shell) -> None:
         ("cat 'note", "can't read the line: No closing quotation"),
     ],
 )
-def test_mistakes_are_answered(shell: Shell, capsys: pytest.CaptureFixture[str], line: str, message: str) -> None:
+def test_mistakes_are_reported(shell: Shell, capsys: pytest.CaptureFixture[str], line: str, message: str) -> None:
     assert printed(shell, line) == (False, "")
     assert capsys.readouterr().err.startswith(message)
 
 
-def test_the_commands_so_far_are_told(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+def test_history_lists_earlier_commands(shell: Shell, capsys: pytest.CaptureFixture[str]) -> None:
     for line in ("pwd", "  ls colors", "history"):
         text = printed(shell, line)[1]
     assert text == "    0  pwd\n    1  ls colors\n    2  history\n"
@@ -106,10 +106,10 @@ def test_paths_are_completed(shell: Shell) -> None:
     assert shell.complete("ls nosuch/", "", 0) is None
 
 
-def test_one_acl_of_many_is_found_without_looking_at_the_others() -> None:
+def test_one_acl_is_found_without_iterating_over_all_acls() -> None:
     class Counting(PersistentMap[Uuid, AclBinding]):
         def __iter__(self):  # type: ignore[no-untyped-def]
-            raise AssertionError("somebody went through all ACLs")
+            raise AssertionError("the shell iterated over all ACLs")
 
     acl_id = Uuid.from_int(1 << 100)
     by_id = Counting({acl_id: AclBinding(2, "orders", 3, "User:alice", "*", 3, 3)})
@@ -127,7 +127,7 @@ def test_one_acl_of_many_is_found_without_looking_at_the_others() -> None:
     assert not printed(shell, "cat /acl/id/no-uuid")[0]
 
 
-def test_the_rules_about_a_principal_stand_together() -> None:
+def test_the_rules_of_a_principal_are_listed_together() -> None:
     principals = ["User:alice", "User:*", "User:alice", "User:CN=a/b,O=10%"]
     records = [
         AccessControlEntryRecord(
@@ -154,7 +154,7 @@ def test_the_rules_about_a_principal_stand_together() -> None:
     assert not printed(shell, "ls /acl/principal/User:bob")[0]
 
 
-def test_secrets_are_hidden_unless_they_are_asked_for() -> None:
+def test_secrets_are_hidden_unless_requested() -> None:
     records = [
         UserScramCredentialRecord(
             name="alice", mechanism=1, salt=b"salt", stored_key=b"stored", server_key=b"server", iterations=4096
@@ -178,7 +178,7 @@ def test_secrets_are_hidden_unless_they_are_asked_for() -> None:
     assert f"serverKey={b'server'.hex()}" in text
 
 
-def test_a_default_quota_has_a_name_here() -> None:
+def test_a_default_quota_is_named_default() -> None:
     entities = [EntityData(entity_type="user", entity_name=None), EntityData(entity_type="client-id", entity_name="c")]
     record = ClientQuotaRecord(entity=entities, key="producer_byte_rate", value=5.0, remove=False)
     shell = Shell(metadata_tree(image_from_records([record], MetadataProvenance()), version="1"), io.StringIO())
@@ -212,7 +212,7 @@ def test_a_wrong_command_line_ends_with_2(
     assert message in capsys.readouterr().err
 
 
-def test_what_is_no_metadata_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_without_metadata_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("hello")
     (tmp_path / "topic-0").mkdir()
     (tmp_path / "topic-0" / "00000000000000000000.log").write_bytes(b"")
@@ -232,14 +232,14 @@ def test_what_is_no_metadata_is_refused(tmp_path: Path, capsys: pytest.CaptureFi
     assert "00000000000000000005-0000000001.checkpoint" in capsys.readouterr().err
 
 
-def test_commands_come_from_the_standard_input(
+def test_commands_are_read_from_standard_input(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = tmp_path / "__cluster_metadata-0"
     directory.mkdir()
     (directory / "00000000000000000000.log").write_bytes(b"")
     monkeypatch.setattr(sys, "stdin", io.StringIO("# a comment\n\nls /\ncat nosuch\ncd image\npwd\nexit\npwd\n"))
-    assert main([str(tmp_path)]) == 1  # One of them failed.
+    assert main([str(tmp_path)]) == 1  # One command failed.
     assert capsys.readouterr().out == "acl\nimage\nlocal\n/image\n"
 
 
@@ -254,33 +254,33 @@ def test_commands_come_from_the_standard_input(
         ("2026-01-31", 1769817600000),
     ],
 )
-def test_times_are_written_in_several_ways(text: str, time_ms: int) -> None:
+def test_times_are_accepted_in_several_notations(text: str, time_ms: int) -> None:
     assert parse_arguments(["--at-time", text, "data", "ls"]).moment == Moment(time_ms=time_ms)
 
 
-def test_options_may_stand_before_and_behind_the_path() -> None:
+def test_options_may_precede_or_follow_the_path() -> None:
     expected = ShellArguments("data", Moment(offset=7), True, ["ls", "--at-offset"])
     assert parse_arguments(["--show-secrets", "--at-offset", "7", "data", "ls", "--at-offset"]) == expected
     assert parse_arguments(["--show-secrets", "data", "--at-offset", "7", "ls", "--at-offset"]) == expected
     assert parse_arguments(["-d", "data", "ls"]) == ShellArguments("data", None, False, ["ls"])
 
 
-def test_controllers_take_the_place_of_a_path() -> None:
+def test_bootstrap_controllers_replace_the_path() -> None:
     parsed = parse_arguments(["--bootstrap-controller", "h:1,h:2", "--command-config", "f", "ls", "-x"])
     assert parsed == ShellArguments("", None, False, ["ls", "-x"], "h:1,h:2", "f")
 
 
-def test_a_controller_that_cannot_be_meant_is_said_and_ends_with_1(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_controller_address_is_reported_with_status_1(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--bootstrap-controller", "localhost:no", "ls"]) == 1
     assert "barnabas shell: --bootstrap-controller: " in capsys.readouterr().err
 
 
-def test_each_line_shows_the_newest_and_nothing_where_that_cannot_be_read() -> None:
+def test_each_command_shows_the_newest_state_or_fails_if_it_is_unreadable() -> None:
     newest = [Directory.of({"file": File(lambda: "new")})]
 
     def read() -> Directory:
         if not newest:
-            raise Unreadable("nobody is there")
+            raise Unreadable("unreachable")
         return newest.pop()
 
     shell = Shell(Directory.of({"file": File(lambda: "old")}), io.StringIO(), read)
@@ -288,12 +288,12 @@ def test_each_line_shows_the_newest_and_nothing_where_that_cannot_be_read() -> N
     assert printed(shell, "cat file") == (False, "")
 
 
-def test_the_help_tells_every_option_and_the_commands(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_lists_every_option_and_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(["--help"])
     assert stopped.value.code == 0
-    told = capsys.readouterr().out
+    text = capsys.readouterr().out
     options = {option for action in _parser()._actions for option in action.option_strings}
-    assert options - {option for option in options if option in told} == {"--bootstrap-server"}
-    assert all(name in told for name in ("ls", "cat", "cd", "pwd", "find", "tree", "history", "help"))
-    assert max(map(len, told.splitlines())) <= 105
+    assert options - {option for option in options if option in text} == {"--bootstrap-server"}
+    assert all(name in text for name in ("ls", "cat", "cd", "pwd", "find", "tree", "history", "help"))
+    assert max(map(len, text.splitlines())) <= 105

@@ -34,18 +34,18 @@ def test_format_then_info(config: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert f"Found metadata: {{cluster.id={CLUSTER_ID}, directory.id=" in capsys.readouterr().out
 
 
-def test_format_points_out_what_looks_wrong_in_the_settings(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_format_warns_of_suspicious_settings(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     with Path(config).open("a") as file:
         file.write(
             "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer\nsuper.users=User:a,User:b\n"
         )
     assert main(["format", "-t", CLUSTER_ID, "--standalone", "-c", config]) == 0
-    heard = capsys.readouterr()
-    assert "warning: super.users: 'User:a,User:b' is one user" in heard.err
-    assert "warning" not in heard.out
+    captured = capsys.readouterr()
+    assert "warning: super.users: 'User:a,User:b' is one user" in captured.err
+    assert "warning" not in captured.out
 
 
-def test_what_is_formatted_is_left_alone(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_formatted_directories_are_not_changed(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["format", "-t", CLUSTER_ID, "-s", "-c", config]
     assert main(arguments) == 0
     assert main(arguments) == 1
@@ -73,7 +73,7 @@ def test_info_of_missing_directories_fails(config: str, tmp_path: Path, capsys: 
         (["-I", "1@127.0.0.1:9093"], "No colon following port could be found."),
     ],
 )
-def test_what_can_not_be_formatted_is_told_in_kafkas_words_and_nothing_is_written(
+def test_a_format_that_is_impossible_has_kafkas_message_and_writes_nothing(
     arguments: list[str], message: str, config: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["format", "-t", CLUSTER_ID, "-c", config, *arguments]) == 1
@@ -81,7 +81,7 @@ def test_what_can_not_be_formatted_is_told_in_kafkas_words_and_nothing_is_writte
     assert [path.name for path in tmp_path.iterdir()] == ["server.properties"]
 
 
-def test_a_credential_goes_into_the_bootstrap_records_but_not_onto_the_terminal(
+def test_a_credential_is_written_to_the_bootstrap_records_and_not_printed(
     config: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scram = "SCRAM-SHA-256=[name=alice,password=geheim]"
@@ -91,7 +91,7 @@ def test_a_credential_goes_into_the_bootstrap_records_but_not_onto_the_terminal(
     assert "geheim" not in out
 
 
-def test_a_bad_setting_is_named(config: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_setting_is_named(config: str, capsys: pytest.CaptureFixture[str]) -> None:
     with open(config, "a") as file:
         file.write("num.partitons=1\n")
     assert main(["format", "-t", CLUSTER_ID, "-s", "-c", config]) == 1
@@ -118,4 +118,4 @@ def test_a_random_uuid_is_printed_and_can_be_used_in_a_shell(capsys: pytest.Capt
     printed = Uuid.from_string(capsys.readouterr().out.strip())
     ids = {printed, *(random_uuid() for _ in range(500))}
     assert len(ids) == 501
-    assert not any(str(each).startswith("-") or each.is_reserved for each in ids)
+    assert not any(str(uuid).startswith("-") or uuid.is_reserved for uuid in ids)

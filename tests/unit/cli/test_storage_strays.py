@@ -1,4 +1,4 @@
-"""``barnabas storage strays`` on directories of the test's own."""
+"""``barnabas storage strays`` on directories that the test creates."""
 
 from __future__ import annotations
 
@@ -42,12 +42,12 @@ def run(config: Path, *arguments: str) -> int:
     return storage.main(["strays", "-c", str(config), *arguments])
 
 
-def test_without_strays_it_says_so(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_absence_of_strays_is_reported(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(config) == 0
     assert capsys.readouterr().out == "No stray directories.\n"
 
 
-def test_strays_are_listed_with_what_is_known_of_them(
+def test_strays_are_listed_with_the_known_facts(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = make_stray(tmp_path, 0)
@@ -60,7 +60,7 @@ def test_strays_are_listed_with_what_is_known_of_them(
     assert (records, reason) == ("3", "no topic has that id")
 
 
-def test_only_named_ones_are_removed(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_named_strays_are_removed(config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     first, second = make_stray(tmp_path, 0), make_stray(tmp_path, 1)
     assert run(config, "--remove", first.name, "--yes") == 0
     assert not first.exists()
@@ -69,7 +69,7 @@ def test_only_named_ones_are_removed(config: Path, tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.parametrize(("answer", "is_removed"), [("y", True), ("no", False), ("", False)])
-def test_it_asks_first(
+def test_removal_requires_confirmation(
     config: Path, tmp_path: Path, answer: str, is_removed: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = make_stray(tmp_path, 0)

@@ -1,4 +1,4 @@
-"""``barnabas topics elect-leaders|delete-records``: what is asked of the cluster, and what trying tells."""
+"""``barnabas topics elect-leaders|delete-records``: the requests to the cluster, and the output of dry runs."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LED, ELSEWHERE, LATE, DOWN = (TopicPartition("orders", index) for index in range
 
 @pytest.fixture
 def orders(admin: FakeAdmin) -> FakeAdmin:
-    """Led by the preferred leader, by another, by another while the preferred one lags, and by nobody."""
+    """Led by the preferred leader, by another, by another while the preferred one lags, and without a leader."""
     partitions = (
         TopicPartitionInfo(0, 1, (1, 2), (1, 2)),
         TopicPartitionInfo(1, 2, (1, 2), (1, 2)),
@@ -50,7 +50,7 @@ def orders(admin: FakeAdmin) -> FakeAdmin:
     return admin
 
 
-def test_trying_an_election_tells_who_would_lead(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_of_an_election_shows_the_new_leaders(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["elect-leaders", "orders", "--dry-run"]) == 1
     captured = capsys.readouterr()
     assert captured.out == "leader of orders-1  would be elected (1 instead of 2)\n"
@@ -75,7 +75,9 @@ def test_leaders_are_elected(orders: FakeAdmin, capsys: pytest.CaptureFixture[st
     assert orders.elect_leaders.call_args.args == (ElectionType.UNCLEAN, None)
 
 
-def test_trying_a_deletion_tells_what_would_go(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_of_a_deletion_shows_the_affected_records(
+    orders: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["delete-records", "orders:0", "--before-offset", "40", "--dry-run"]) == 0
     assert capsys.readouterr().out == "records of orders-0  would be deleted (before 40, 30 offsets)\n"
     assert main(["delete-records", "orders:0", "--before-offset", "-1", "--dry-run"]) == 0
@@ -95,7 +97,7 @@ def test_offsets_of_all_partitions_are_shown(orders: FakeAdmin, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["elect-leaders"], "no partitions given"),
         (["elect-leaders", "a", "--all-topic-partitions"], "no partitions given"),
@@ -113,8 +115,8 @@ def test_offsets_of_all_partitions_are_shown(orders: FakeAdmin, capsys: pytest.C
         (["delete-records", "--offset-json-file", "/none"], "can't read /none"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_invalid_arguments_are_refused(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     assert main(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err

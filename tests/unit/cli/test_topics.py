@@ -1,4 +1,4 @@
-"""``barnabas topics``: what is asked of the cluster, and what is said about its answers."""
+"""``barnabas topics``: the requests to the cluster, and the reports of its answers."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def test_topics_are_listed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str])
     ]  # fmt: skip
     assert main(["list", "pay.*", "--output", "json"]) == 0
     document = json.loads(capsys.readouterr().out)
-    assert [each["topic"] for each in document["topics"]] == ["payments"]
+    assert [topic["topic"] for topic in document["topics"]] == ["payments"]
     assert document["errors"] == []
     assert main(["list", "--exclude-internal", "-o", "yaml"]) == 0
-    assert [each["topic"] for each in yaml.safe_load(capsys.readouterr().out)["topics"]] == ["orders", "payments"]
+    assert [topic["topic"] for topic in yaml.safe_load(capsys.readouterr().out)["topics"]] == ["orders", "payments"]
 
 
-def test_a_name_that_is_not_there_is_answered_with_the_nearest(
+def test_a_missing_topic_is_answered_with_the_closest_name(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["describe", "ordres"]) == 1
@@ -66,7 +66,9 @@ def test_a_name_that_is_not_there_is_answered_with_the_nearest(
     )
 
 
-def test_a_topic_is_described_with_what_differs(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_topic_is_described_with_its_overridden_settings(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     described(admin, WELL, BEHIND, DOWN)
     assert main(["describe", "--topic", "orders"]) == 0
     topics, _, partitions = capsys.readouterr().out.partition("\n\n")
@@ -74,7 +76,7 @@ def test_a_topic_is_described_with_what_differs(admin: FakeAdmin, capsys: pytest
     assert partitions.splitlines()[3].split() == ["orders", "2", "none", "1,", "2", "1,", "2"]
 
 
-def test_settings_that_may_not_be_seen_are_said_to_be_missing(
+def test_settings_that_may_not_be_read_are_reported_as_missing(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     described(admin, WELL)
@@ -94,13 +96,13 @@ def test_settings_that_may_not_be_seen_are_said_to_be_missing(
         ("--at-min-isr-partitions", [0]),
     ],
 )
-def test_partitions_that_are_not_well_are_found(
+def test_unhealthy_partitions_are_found(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str], option: str, shown: list[int]
 ) -> None:
     described(admin, WELL, BEHIND, DOWN)
     assert main(["describe", option, "--output", "json"]) == 0
     (topic,) = json.loads(capsys.readouterr().out)["topics"]
-    assert [each["partition"] for each in topic["partitions"]] == shown
+    assert [partition["partition"] for partition in topic["partitions"]] == shown
 
 
 def test_topics_are_created(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
@@ -113,7 +115,7 @@ def test_topics_are_created(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
     assert options == {"validate_only": False, "wait": False}
 
 
-def test_trying_says_that_nothing_was_changed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_reports_that_nothing_was_changed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.create_topics.return_value = Results({"a": CreatedTopic("a", Uuid.from_int(0), 3, 2, {})}, {})
     assert main(["create", "a", "--dry-run", "--output", "json"]) == 0
     captured = capsys.readouterr()
@@ -126,7 +128,7 @@ def test_trying_says_that_nothing_was_changed(admin: FakeAdmin, capsys: pytest.C
     assert admin.create_topics.call_args.kwargs["validate_only"] is True
 
 
-def test_one_that_fails_fails_the_command_and_not_the_others(
+def test_one_failed_topic_fails_the_command_and_not_the_other_topics(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     refused = admin_error(ErrorCode.TOPIC_AUTHORIZATION_FAILED, None, "b")
@@ -138,7 +140,7 @@ def test_one_that_fails_fails_the_command_and_not_the_others(
     assert "next: this needs CREATE on Topic:b or on Cluster" in captured.err
 
 
-def test_a_topic_that_exists_can_be_taken_as_done(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_if_not_exists_accepts_an_existing_topic(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     there = admin_error(ErrorCode.TOPIC_ALREADY_EXISTS, "Topic 'a' already exists.", "a")
     admin.create_topics.return_value = Results({}, {"a": there})
     assert main(["create", "a"]) == 1
@@ -147,14 +149,16 @@ def test_a_topic_that_exists_can_be_taken_as_done(admin: FakeAdmin, capsys: pyte
     assert capsys.readouterr().err == "note: a exists already\n"
 
 
-def test_a_mistyped_setting_is_answered_with_the_nearest(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_mistyped_setting_is_answered_with_the_closest_name(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     refused = admin_error(ErrorCode.INVALID_CONFIG, "Unknown topic config name: retentoin.ms", "a")
     admin.create_topics.return_value = Results({}, {"a": refused})
     assert main(["create", "a", "--config", "retentoin.ms=5"]) == 1
     assert "did you mean retention.ms" in capsys.readouterr().err
 
 
-def test_topics_grow(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_partitions_are_added_to_topics(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     admin.create_partitions.return_value = Results({"orders": None}, {})
     assert main(["alter", "orders", "--partitions", "3", "--replica-assignment", "1:2,2:1", "--wait"]) == 0
     assert capsys.readouterr().out == "topic orders  grown (to 3 partitions)\n"
@@ -162,7 +166,7 @@ def test_topics_grow(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> No
     assert admin.create_partitions.call_args.kwargs == {"validate_only": False, "wait": True}
 
 
-def test_topics_are_deleted_or_only_looked_at(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_topics_are_deleted_unless_it_is_a_dry_run(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     described(admin, WELL)
     assert main(["delete", "orders", "--dry-run"]) == 0
     assert capsys.readouterr().out == "topic orders  would be deleted (1 partitions)\n"
@@ -176,7 +180,7 @@ def test_topics_are_deleted_or_only_looked_at(admin: FakeAdmin, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["create"], "no topic given"),
         (["create", "a b"], "contains one or more characters"),
@@ -204,25 +208,25 @@ def test_topics_are_deleted_or_only_looked_at(admin: FakeAdmin, capsys: pytest.C
         (["list", "--command-config", "/none"], "can't read /none"),
     ],
 )
-def test_what_can_not_be_meant_is_refused_with_what_can(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_invalid_arguments_are_refused_with_advice(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     assert main(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
-def test_who_asks_the_wrong_kind_of_node_is_told_the_option(
+def test_a_request_to_the_wrong_kind_of_node_names_the_right_option(
     admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for text, server, said in (
-        ("a:1 is a controller and no broker", "server", "as --bootstrap-controller, or that of a broker"),
+    for text, server, expected in (
+        ("a:1 is a controller, not a broker", "server", "as --bootstrap-controller, or that of a broker"),
         ("a:1 is a broker", "controller", "as --bootstrap-server, or that of a controller"),
         ("the node at a:1 does not offer CreateTopics", "controller", "give a broker with --bootstrap-server"),
         ("the node at a:1 does not offer CreateTopics", "server", "this cluster does not support the request"),
     ):
         admin.create_topics.side_effect = UnsupportedVersion(text)
         assert main(["create", "x", f"--bootstrap-{server}", "a:1"]) == 1
-        assert said in capsys.readouterr().err
+        assert expected in capsys.readouterr().err
 
 
 def test_options_reach_the_client(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,4 +1,4 @@
-"""``barnabas transactions``: what is asked of the cluster, and what counts as hanging."""
+"""``barnabas transactions``: the requests to the cluster, and the definition of a hanging transaction."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ KNOWN, STRAY, LOST, IDLE = (
 
 @pytest.fixture
 def orders(admin: FakeAdmin) -> FakeAdmin:
-    """Producer 1 has a transaction that its coordinator knows, 2 one in another partition, 3 one without an id."""
+    """The coordinator knows producer 1's transaction; 2 has one in another partition, 3 one without an id."""
     partitions = tuple(TopicPartitionInfo(index, 1, (1,), (1,)) for index in (0, 1))
     topic = TopicDescription("orders", Uuid.from_int(1 << 90), False, partitions)
     admin.describe_topics.return_value = Results({"orders": topic}, {})
@@ -46,24 +46,34 @@ def orders(admin: FakeAdmin) -> FakeAdmin:
 
 
 async def describe(ids: Any) -> Results[str, TransactionDescription]:
-    there = {
+    known = {
         name: TransactionDescription(name, "Ongoing", 60_000, 1000, number, 0, (partition,), 1)
         for name, number, partition in (("tx-1", 1, ZERO), ("tx-2", 2, ONE))
     }
-    missing = {each: admin_error(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, None, each) for each in ids if each not in there}
-    return Results({each: there[each] for each in ids if each in there}, missing)
+    missing = {
+        transactional_id: admin_error(ErrorCode.TRANSACTIONAL_ID_NOT_FOUND, None, transactional_id)
+        for transactional_id in ids
+        if transactional_id not in known
+    }
+    return Results(
+        {transactional_id: known[transactional_id] for transactional_id in ids if transactional_id in known}, missing
+    )
 
 
-def test_what_no_coordinator_will_end_hangs(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_transaction_that_no_coordinator_will_end_is_hanging(
+    orders: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["find-hanging", "-o", "json"]) == 0
     hanging = json.loads(capsys.readouterr().out)["hanging"]
-    assert [(each["producer_id"], each["start_offset"]) for each in hanging] == [(2, 20), (3, 30)]
+    assert [(transaction["producer_id"], transaction["start_offset"]) for transaction in hanging] == [(2, 20), (3, 30)]
     assert orders.list_transactions.call_args.kwargs == {"producer_ids": [1, 2, 3]}
     assert main(["find-hanging", "--broker-id", "7"]) == 0
     assert capsys.readouterr().err == "note: no hanging transactions in 0 partitions\n"
 
 
-def test_nothing_hangs_while_a_coordinator_is_silent(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_transaction_is_hanging_while_a_coordinator_does_not_answer(
+    orders: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
     silent = admin_error(ErrorCode.COORDINATOR_NOT_AVAILABLE, None, 2)
     orders.list_transactions.return_value = TransactionListings((), {2: silent})
     assert main(["find-hanging"]) == 1
@@ -72,7 +82,7 @@ def test_nothing_hangs_while_a_coordinator_is_silent(orders: FakeAdmin, capsys: 
     assert "COORDINATOR_NOT_AVAILABLE" in captured.err
 
 
-def test_a_transaction_is_aborted_by_where_it_begins(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_transaction_is_aborted_by_its_start_offset(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     orders.describe_producers.return_value = Results({ZERO: (KNOWN, STRAY)}, {})
     assert main(["abort", "orders:0", "--start-offset", "20", "--dry-run"]) == 0
     orders.abort_transaction.assert_not_called()
@@ -83,7 +93,7 @@ def test_a_transaction_is_aborted_by_where_it_begins(orders: FakeAdmin, capsys: 
     assert "open transactions start at 10, 20" in capsys.readouterr().err
 
 
-def test_producers_are_put_out(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_producers_are_fenced(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     orders.fence_producers.return_value = Results({"tx-1": FencedProducer(1, 1)}, {})
     assert main(["force-terminate", "tx-1", "tx-3"]) == 1
     captured = capsys.readouterr()
@@ -92,14 +102,14 @@ def test_producers_are_put_out(orders: FakeAdmin, capsys: pytest.CaptureFixture[
     orders.fence_producers.assert_awaited_once_with(["tx-1"])
 
 
-def test_a_cluster_without_the_api_is_named(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_without_the_api_is_reported(orders: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     orders.list_transactions.side_effect = UnsupportedVersion("the node at a:1 does not offer ListTransactions")
     assert main(["list"]) == 1
     assert "does not offer ListTransactions" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["describe"], "no transaction given"),
         (["describe-producers", "orders"], "no partition of orders given"),
@@ -113,8 +123,8 @@ def test_a_cluster_without_the_api_is_named(orders: FakeAdmin, capsys: pytest.Ca
         (["abort", "orders:0", "--start-offset", "5", "--producer-id", "5"], "no transaction given"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_invalid_arguments_are_refused(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     assert main(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err

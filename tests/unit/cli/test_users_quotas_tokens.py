@@ -1,4 +1,4 @@
-"""``barnabas users|quotas|tokens``: who logs in how, and how much they may."""
+"""``barnabas users|quotas|tokens``: credentials and limits of users."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_password_is_read_and_never_shown(
     assert users(["set-password", "alice", "--password-file", str(tmp_path / "none")]) == 2
 
 
-def test_a_password_is_deleted_or_only_looked_for(alice: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_password_is_deleted_unless_it_is_a_dry_run(alice: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert users(["delete-password", "alice", "--dry-run"]) == 0
     alice.alter_user_scram_credentials.assert_not_called()
     assert users(["delete-password", "alice"]) == 0
@@ -92,7 +92,7 @@ def test_quotas_are_altered(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["alter", "--config", "producer_byte_rate=1"], "no entity given"),
         (["alter", "--user", "a"], "no change given"),
@@ -103,16 +103,14 @@ def test_quotas_are_altered(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
         (["list", "--user", ""], "--user-defaults"),
     ],
 )
-def test_quotas_that_can_not_be_meant_are_refused(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_invalid_quotas_are_refused(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     assert quotas(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
-def test_the_hmac_of_a_token_is_shown_when_it_is_made_only(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_hmac_of_a_token_is_shown_only_on_creation(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     hmac = b64encode(TOKEN.hmac).decode()
     admin.create_delegation_token.return_value = TOKEN
     assert tokens(["create", "--renewer-principal", "User:bob", "--max-life-time-period", "9"]) == 0
@@ -128,7 +126,7 @@ def test_the_hmac_of_a_token_is_shown_when_it_is_made_only(
     assert hmac not in out
 
 
-def test_a_token_is_renewed_and_ended(admin: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_token_is_renewed_and_expired(admin: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "hmac"
     file.write_text(b64encode(TOKEN.hmac).decode() + "\n")
     admin.renew_delegation_token.return_value = 5000

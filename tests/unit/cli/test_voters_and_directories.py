@@ -55,7 +55,7 @@ def config_of(folder: Path, **more: str) -> str:
 
 
 @pytest.mark.parametrize("option", ["--controller-config", "--command-config"])
-def test_a_controller_is_added_by_its_own_settings(controllers: FakeAdmin, tmp_path: Path, option: str) -> None:
+def test_a_controller_is_added_from_its_configuration_file(controllers: FakeAdmin, tmp_path: Path, option: str) -> None:
     config = config_of(tmp_path, **{"advertised.listeners": "CONTROLLER://outside:19093"})
     assert quorum(["add-controller", option, config, "--dry-run"]) == 0
     controllers.add_raft_voter.assert_not_called()
@@ -64,13 +64,13 @@ def test_a_controller_is_added_by_its_own_settings(controllers: FakeAdmin, tmp_p
     controllers.add_raft_voter.assert_awaited_once_with(2, TWO, [endpoint], cluster_id="cid")
 
 
-def test_a_controller_is_added_by_hand(controllers: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_controller_is_added_from_options(controllers: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["add-controller", "--controller-id", "2", "--endpoint", "CONTROLLER://[::1]:9093"]
     assert quorum(words) == 0
     assert capsys.readouterr().out == f"controller 2  added (directory {TWO}, CONTROLLER://::1:9093)\n"
-    for number, said in (("1", "already a voter"), ("3", "Start the controller first"), ("4", "observers: 2, 3")):
+    for number, expected in (("1", "already a voter"), ("3", "Start the controller first"), ("4", "observers: 2, 3")):
         assert quorum(["add-controller", "--controller-id", number, "--endpoint", "C://a:1"]) == 1
-        assert said in capsys.readouterr().err
+        assert expected in capsys.readouterr().err
     stranger = str(Uuid.from_int(7 << 90))
     assert quorum([*words, "--controller-directory-id", stranger]) == 1
     assert f"no observer has this id and the directory {stranger}" in capsys.readouterr().err
@@ -90,7 +90,7 @@ def test_a_voter_is_removed(controllers: FakeAdmin, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "expected"),
     [
         ({"node.id": ""}, "has no node.id"),
         ({"node.id": "5"}, "belongs to node 2, but node.id is 5"),
@@ -101,15 +101,15 @@ def test_a_voter_is_removed(controllers: FakeAdmin, capsys: pytest.CaptureFixtur
         ({"listeners": "CONTROLLER://0.0.0.0:9093"}, "other nodes can't connect to this address"),
     ],
 )
-def test_settings_that_are_no_controllers_are_refused(
-    controllers: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, str], said: str
+def test_settings_that_do_not_describe_a_controller_are_refused(
+    controllers: FakeAdmin, tmp_path: Path, capsys: pytest.CaptureFixture[str], more: dict[str, str], expected: str
 ) -> None:
     assert quorum(["add-controller", "--controller-config", config_of(tmp_path, **more)]) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "expected"),
     [
         (["add-controller"], "no controller given"),
         (["add-controller", "--endpoint", "C://a:1"], "need --controller-id"),
@@ -125,11 +125,11 @@ def test_settings_that_are_no_controllers_are_refused(
         (["remove-controller", "1", "-d", "x"], "--controller-directory-id x"),
     ],
 )
-def test_what_can_not_be_meant_is_refused(
-    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+def test_invalid_arguments_are_refused(
+    admin: FakeAdmin, capsys: pytest.CaptureFixture[str], arguments: list[str], expected: str
 ) -> None:
     assert quorum(arguments) == 2
-    assert said in capsys.readouterr().err
+    assert expected in capsys.readouterr().err
 
 
 @pytest.fixture
@@ -141,7 +141,7 @@ def directories(admin: FakeAdmin) -> FakeAdmin:
     return admin
 
 
-def test_replicas_are_sent_to_a_directory(directories: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+def test_replicas_are_moved_to_a_directory(directories: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert log_dirs(["move", "orders", "--to", "/b", "--dry-run"]) == 0
     directories.alter_replica_log_dirs.assert_not_called()
     assert log_dirs(["move", "orders:0", "--to", "/b"]) == 0
@@ -151,7 +151,7 @@ def test_replicas_are_sent_to_a_directory(directories: FakeAdmin, capsys: pytest
     assert "orders-0 on broker 1 is in this directory already" in capsys.readouterr().err
 
 
-def test_a_directory_that_is_not_there_is_answered_with_those_that_are(
+def test_an_unknown_directory_is_answered_with_the_existing_ones(
     directories: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert log_dirs(["move", "orders:0", "--to", "/c"]) == 1
@@ -160,27 +160,29 @@ def test_a_directory_that_is_not_there_is_answered_with_those_that_are(
     )
     assert log_dirs(["move", "orders:0", "--to", "/b", "--broker-id", "1", "--broker-id", "2"]) == 1
     assert "broker 2: the broker has no directory /b" in capsys.readouterr().err
-    for topic, said in (
+    for topic, expected in (
         ("ordres", "did you mean orders?"),
         ("payments", "no replica"),
         ("orders:7", "orders-7: the selected brokers"),
     ):
         assert log_dirs(["move", topic, "--to", "/b"]) == 1
-        assert said in capsys.readouterr().err
+        assert expected in capsys.readouterr().err
     directories.alter_replica_log_dirs.assert_not_called()
 
 
-def test_a_broker_that_can_not_be_asked_fails_it(directories: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    missing: Results[Any, Any] = Results({}, {7: admin_error(ErrorCode.BROKER_NOT_AVAILABLE, "node 7 is not there", 7)})
+def test_an_unreachable_broker_fails_the_move(directories: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    missing: Results[Any, Any] = Results(
+        {}, {7: admin_error(ErrorCode.BROKER_NOT_AVAILABLE, "node 7 is unreachable", 7)}
+    )
     directories.describe_log_dirs.return_value = missing
     assert log_dirs(["move", "orders", "--to", "/b", "--broker-id", "7"]) == 1
-    assert "node 7 is not there" in capsys.readouterr().err
+    assert "node 7 is unreachable" in capsys.readouterr().err
     directories.require_api.side_effect = UnsupportedVersion("the node at a:1 does not offer AlterReplicaLogDirs")
     assert log_dirs(["move", "orders", "--to", "/b"]) == 1
     assert "does not offer AlterReplicaLogDirs" in capsys.readouterr().err
-    for arguments, said in (
+    for arguments, expected in (
         (["move", "--to", "/b"], "no replicas given"),
         (["move", "orders", "--to", "b"], "absolute"),
     ):
         assert log_dirs(arguments) == 2
-        assert said in capsys.readouterr().err
+        assert expected in capsys.readouterr().err

@@ -1,7 +1,7 @@
-"""Brokers with one topic in memory, for what produces and fetches: requests go through the codec of their version.
+"""Brokers with one topic in memory, for producers and consumers: requests pass through the codec of their version.
 
-A broker keeps the rules that a producer meets: only the leader takes records, a producer's sequences follow one
-another, and a batch that is there already is a duplicate. ``faults`` are what becomes of requests, in their order.
+A broker keeps the rules that a producer relies on: only the leader accepts records, a producer's sequences are
+consecutive, and a repeated batch is a duplicate. ``faults`` contains the outcomes of requests, in their order.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ __all__ = ["TOPIC", "Fault", "MemoryCluster"]
 TOPIC = "orders"
 TOPIC_ID = Uuid.from_int(1 << 90 | 3)
 Fault = str
-"""An error's name, ``lost`` (the connection ends before the request is seen), ``unheard`` (after it was), ``ok``, or
-``moved`` (the partition's leader becomes the other broker)."""
+"""An error's name, ``lost`` (the connection ends before the request arrives), ``unheard`` (it ends afterwards), ``ok``,
+or ``moved`` (the partition's leader becomes the other broker)."""
 
 
 class MemoryCluster:
-    """Two brokers; ``records`` are the values of a partition in the order of its log."""
+    """Two brokers; ``records`` contains the values of a partition in the order of its log."""
 
     def __init__(self, partitions: int = 1) -> None:
         self.leaders = dict.fromkeys(range(partitions), 1)
-        self.logs: dict[int, list[bytes]] = {each: [] for each in range(partitions)}
+        self.logs: dict[int, list[bytes]] = {partition: [] for partition in range(partitions)}
         self.log_starts = dict.fromkeys(range(partitions), 0)
         self.faults: deque[Fault] = deque()
         self.throttle_ms = 0
@@ -55,9 +55,9 @@ class MemoryCluster:
             key: SupportedVersions(info.lowest, info.highest) for key, info in API_TABLE.items()
         }
         self._connections: dict[Address, MemoryConnection] = {}
-        self._sequences: dict[int, dict[int, int]] = {each: {} for each in range(partitions)}
+        self._sequences: dict[int, dict[int, int]] = {partition: {} for partition in range(partitions)}
 
-    # --- what a NetworkClient does
+    # --- the methods of a NetworkClient
 
     @property
     def network(self) -> NetworkClient:
@@ -72,7 +72,7 @@ class MemoryCluster:
             known = self._connections[address] = MemoryConnection(self, address)
         return known
 
-    # --- what a log holds
+    # --- the contents of a log
 
     def end(self, partition: int) -> int:
         return sum(BatchView(batch).count for batch in self.logs[partition])
@@ -84,7 +84,7 @@ class MemoryCluster:
         batch = BatchView(data)
         batch.ensure_valid()
         if batch.producer_id >= 0:
-            # A producer that the partition does not know yet may begin anywhere, as with Kafka.
+            # A producer that the partition does not know yet may begin at any sequence, as with Kafka.
             expected = self._sequences[partition].get(batch.producer_id, batch.base_sequence)
             if batch.base_sequence != expected:
                 is_there = any(
@@ -95,7 +95,7 @@ class MemoryCluster:
         self.logs[partition].append(stamped_batch(data, self.end(partition)))
         return ErrorCode.NONE
 
-    # --- answers
+    # --- responses
 
     def answer(self, node: int, message: Any) -> Any:
         match ApiKey(message.API_KEY):
@@ -108,7 +108,7 @@ class MemoryCluster:
             case ApiKey.FETCH:
                 return self._fetch(node, message)
             case other:
-                raise AssertionError(f"nobody should ask {other}")
+                raise AssertionError(f"unexpected request {other}")
 
     def _metadata(self) -> MetadataResponse:
         topic = MetadataResponseTopic(
@@ -116,8 +116,8 @@ class MemoryCluster:
             topic_id=TOPIC_ID,
             error_code=self.topic_error,
             partitions=[
-                MetadataResponsePartition(partition_index=each, leader_id=leader)
-                for each, leader in self.leaders.items()
+                MetadataResponsePartition(partition_index=index, leader_id=leader)
+                for index, leader in self.leaders.items()
                 if not self.topic_error
             ],
         )
@@ -131,14 +131,14 @@ class MemoryCluster:
             raise Disconnected("lost")
         responses = []
         (topic,) = message.topic_data
-        for each in topic.partition_data:
+        for partition in topic.partition_data:
             if fault == "moved":
-                self.leaders[each.index] = 3 - self.leaders[each.index]
+                self.leaders[partition.index] = 3 - self.leaders[partition.index]
             code = ErrorCode.__members__.get(fault, ErrorCode.NONE)
             if not code:
-                is_led = self.leaders[each.index] == node
-                code = self.append(each.index, each.records) if is_led else ErrorCode.NOT_LEADER_OR_FOLLOWER
-            responses.append(PartitionProduceResponse(index=each.index, error_code=code))
+                is_led = self.leaders[partition.index] == node
+                code = self.append(partition.index, partition.records) if is_led else ErrorCode.NOT_LEADER_OR_FOLLOWER
+            responses.append(PartitionProduceResponse(index=partition.index, error_code=code))
         if fault == "unheard":
             raise Disconnected("unheard")
         named = TopicProduceResponse(name=TOPIC, topic_id=TOPIC_ID, partition_responses=responses)
@@ -151,16 +151,16 @@ class MemoryCluster:
             raise Disconnected(fault)
         (topic,) = message.topics
         answers = []
-        for each in topic.partitions:
+        for partition in topic.partitions:
             if fault == "moved":
-                self.leaders[each.partition] = 3 - self.leaders[each.partition]
-            code, data = self._slice(node, each.partition, each.fetch_offset, each.partition_max_bytes)
+                self.leaders[partition.partition] = 3 - self.leaders[partition.partition]
+            code, data = self._slice(node, partition.partition, partition.fetch_offset, partition.partition_max_bytes)
             code = ErrorCode.__members__.get(fault, code)
             answers.append(
                 PartitionData(
-                    partition_index=each.partition,
+                    partition_index=partition.partition,
                     error_code=code,
-                    log_start_offset=self.log_starts[each.partition],
+                    log_start_offset=self.log_starts[partition.partition],
                     records=b"" if code else data,
                 )
             )
@@ -176,7 +176,7 @@ class MemoryCluster:
 
 
 class MemoryConnection:
-    """Answers come in the order of the requests, one turn of the loop later."""
+    """Responses arrive in the order of the requests, one turn of the loop later."""
 
     def __init__(self, cluster: MemoryCluster, address: Address) -> None:
         self.address = address

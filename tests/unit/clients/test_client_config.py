@@ -1,4 +1,4 @@
-"""Client properties: what is used, what is refused by name, what is only remarked on."""
+"""Client properties: which are used, which are refused by name, and which only cause a warning."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_addresses() -> None:
             parse_addresses(wrong)
 
 
-def test_the_servers_on_the_command_line_win_and_controllers_will_do() -> None:
+def test_servers_on_the_command_line_win_and_controllers_suffice() -> None:
     assert client_config({"bootstrap.servers": "a:1"}, bootstrap="b:2").bootstrap == (("b", 2),)
     assert client_config({"bootstrap.servers": "a:1,b:2"}).bootstrap == (("a", 1), ("b", 2))
     assert client_config({"bootstrap.controllers": "c:3"}).bootstrap == (("c", 3),)
@@ -46,7 +46,7 @@ def test_values_are_typed_and_have_kafkas_defaults() -> None:
     assert "s3cret" not in repr(config) + str(config.values)
 
 
-def test_unknown_settings_are_remarked_on_and_those_of_other_clients_are_not() -> None:
+def test_unknown_settings_cause_a_warning_and_those_of_other_clients_do_not() -> None:
     config = client_config(
         {
             "requst.timeout.ms": "1",
@@ -84,11 +84,11 @@ def test_unknown_settings_are_remarked_on_and_those_of_other_clients_are_not() -
         ({"client.dns.lookup": "resolve_canonical_bootstrap_servers_only"}, "client.dns.lookup"),
     ],
 )
-def test_what_can_not_be_used_is_refused_by_name(properties: dict[str, str], message: str) -> None:
+def test_unusable_settings_are_refused_by_name(properties: dict[str, str], message: str) -> None:
     assert message in problems(properties)
 
 
-def test_all_problems_are_told_at_once() -> None:
+def test_all_problems_are_reported_together() -> None:
     assert len(problems({"ssl.provider": "BC", "retries": "x", "send.buffer.bytes": "-5"}).splitlines()) == 3
 
 
@@ -110,7 +110,7 @@ def test_a_file_is_read_and_named(tmp_path: Path) -> None:
         ("SCRAM-SHA-512", SCRAM.replace(";", ' tokenauth="true";'), b"n,,n=alice,r="),
     ],
 )
-def test_who_we_are_stands_in_the_jaas_line(mechanism: str, jaas: str, first: bytes) -> None:
+def test_the_jaas_line_contains_the_credentials(mechanism: str, jaas: str, first: bytes) -> None:
     properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
     client = sasl_client_maker(client_config(properties, bootstrap="a:1"))()
     message = client.evaluate_challenge(b"")
@@ -142,7 +142,7 @@ def test_a_token_is_read_from_its_file_for_each_login(tmp_path: Path) -> None:
         ("OAUTHBEARER", OAUTH, "takes a token from a file"),
     ],
 )
-def test_a_jaas_line_that_can_not_work_is_refused_without_its_secrets(mechanism: str, jaas: str, message: str) -> None:
+def test_an_invalid_jaas_line_is_refused_without_showing_its_secrets(mechanism: str, jaas: str, message: str) -> None:
     properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": mechanism, "sasl.jaas.config": jaas}
     with pytest.raises(InvalidClientConfig) as caught:
         sasl_client_maker(client_config(properties, bootstrap="a:1"))
@@ -150,7 +150,7 @@ def test_a_jaas_line_that_can_not_work_is_refused_without_its_secrets(mechanism:
     assert "s3cret" not in str(caught.value)
 
 
-def test_secrets_may_stand_elsewhere(tmp_path: Path) -> None:
+def test_secrets_may_be_stored_elsewhere(tmp_path: Path) -> None:
     secrets = tmp_path / "secrets.properties"
     secrets.write_text("password=p w\n")
     package = "org.apache.kafka.common.config.provider."

@@ -1,4 +1,4 @@
-"""Percentiles agree with those of the sorted values, within what a bucket is wide."""
+"""Percentiles agree with those of the sorted values, within the width of a bucket."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ def of(values_us: list[int]) -> LatencyHistogram:
 def test_a_percentile_is_at_most_a_128th_too_large(values_us: list[int], percentile: float) -> None:
     recorded = sorted(int(value / 1_000_000 * 1_000_000) for value in values_us)
     exact = recorded[max(1, math.ceil(len(recorded) * percentile / 100)) - 1]
-    told = of(values_us).percentile_s(percentile) * 1_000_000
-    assert exact - 0.01 <= told <= exact * (1 + 1 / 128) + 0.01
+    measured = of(values_us).percentile_s(percentile) * 1_000_000
+    assert exact - 0.01 <= measured <= exact * (1 + 1 / 128) + 0.01
 
 
 @given(durations, durations)
-def test_what_is_merged_is_as_if_recorded_in_one(some: list[int], more: list[int]) -> None:
+def test_merged_histograms_equal_a_single_one(some: list[int], more: list[int]) -> None:
     merged = of(some)
     merged.merge(of(more))
     both = of(some + more)
@@ -44,7 +44,7 @@ def test_average_and_maximum_are_exact() -> None:
     assert histogram.percentile_s(100) == histogram.max_s
 
 
-def test_many_equal_ones_are_recorded_at_once() -> None:
+def test_many_equal_values_are_recorded_with_one_call() -> None:
     histogram = LatencyHistogram()
     histogram.record(0.010, 99)
     histogram.record(1.0)
@@ -53,14 +53,14 @@ def test_many_equal_ones_are_recorded_at_once() -> None:
     assert histogram.percentile_s(99.9) == pytest.approx(1.0)
 
 
-def test_a_run_has_a_latency_for_each_of_its_things() -> None:
+def test_a_run_has_a_latency_for_each_of_its_records() -> None:
     histogram = LatencyHistogram()
     histogram.record_run(10.0, 9.0, 0.25, 4)
     assert (histogram.count, histogram.max_s) == (4, 1.0)
     assert histogram.average_s == pytest.approx((1 + 0.75 + 0.5 + 0.25) / 4)
 
 
-def test_nothing_recorded_is_zero_and_nothing_is_negative_or_too_long() -> None:
+def test_an_empty_histogram_is_zero_and_values_are_clipped() -> None:
     histogram = LatencyHistogram()
     assert (histogram.average_s, histogram.max_s, histogram.percentile_s(99)) == (0, 0, 0)
     histogram.record(-5)

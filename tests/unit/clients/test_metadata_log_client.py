@@ -1,4 +1,4 @@
-"""The metadata log read from drivers in this process: nothing is sent, nobody hears of the reader."""
+"""The metadata log read from drivers in this process: nothing is sent, and the quorum does not learn of the reader."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.unit.server.quorum.test_raft_exchange import FEATURE, Network, run, t
 
 
 def reader_of(network: Network, *, first: int = 1) -> MetadataLogClient:
-    """``first`` is the node that is asked before a leader is known."""
+    """``first`` is the node that is contacted before a leader is known."""
 
     async def ask(address: Address | None, request: Message) -> Any:
         node_id = first if address is None else int(address.host.removeprefix("host"))
@@ -36,7 +36,7 @@ def names(client: MetadataLogClient) -> list[str]:
     return sorted(client.image.topics.by_name.keys())
 
 
-def test_the_log_is_read_and_read_on_from_where_it_ended(tmp_path: Path) -> None:
+def test_the_log_is_read_and_later_continued_from_its_end(tmp_path: Path) -> None:
     async def test(network: Network) -> None:
         leader = network.start(1)
         await network.leader()
@@ -52,7 +52,7 @@ def test_the_log_is_read_and_read_on_from_where_it_ended(tmp_path: Path) -> None
     run(tmp_path, [1], test)
 
 
-def test_a_snapshot_is_taken_where_there_is_one_and_the_log_behind_it(tmp_path: Path) -> None:
+def test_a_snapshot_is_read_first_and_then_the_log_after_it(tmp_path: Path) -> None:
     async def test(network: Network) -> None:
         leader = network.start(1)
         await network.leader()
@@ -66,7 +66,7 @@ def test_a_snapshot_is_taken_where_there_is_one_and_the_log_behind_it(tmp_path: 
     run(tmp_path, [1], test)
 
 
-def test_whoever_is_asked_first_tells_who_leads(tmp_path: Path) -> None:
+def test_any_node_names_the_leader(tmp_path: Path) -> None:
     async def test(network: Network) -> None:
         for node_id in (1, 2, 3):
             network.start(node_id)
@@ -80,7 +80,7 @@ def test_whoever_is_asked_first_tells_who_leads(tmp_path: Path) -> None:
     run(tmp_path, [1, 2, 3], test)
 
 
-def test_a_quorum_without_a_leader_is_given_up_in_time(tmp_path: Path) -> None:
+def test_a_quorum_without_a_leader_causes_a_timeout(tmp_path: Path) -> None:
     async def test(network: Network) -> None:
         network.start(1)
         with pytest.raises(NoLeader):
@@ -89,7 +89,7 @@ def test_a_quorum_without_a_leader_is_given_up_in_time(tmp_path: Path) -> None:
     run(tmp_path, [1, 2], test)
 
 
-def test_who_may_not_read_is_told_which_right_is_missing(tmp_path: Path) -> None:
+def test_a_denied_reader_learns_which_right_is_missing(tmp_path: Path) -> None:
     async def test(network: Network) -> None:
         async def ask(address: Address | None, request: Message) -> Any:
             return FetchResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)

@@ -1,4 +1,4 @@
-"""One connection, driven without a socket: order, timeouts, endings, and what each says."""
+"""One connection, driven without a socket: order, timeouts, endings, and the error of each."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class FakeTransport(asyncio.Transport):
 
 
 class Peer:
-    """The node's side: takes what was sent apart, and sends what it is told to."""
+    """The node's side: decodes the received requests, and sends the given bytes."""
 
     def __init__(self, **options: Any) -> None:
         self.transport = FakeTransport()
@@ -75,7 +75,7 @@ def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(test())
 
 
-async def asked(peer: Peer, count: int = 1, **options: Any) -> list[asyncio.Task[Any]]:
+async def start_requests(peer: Peer, count: int = 1, **options: Any) -> list[asyncio.Task[Any]]:
     tasks = [asyncio.ensure_future(peer.connection.request(DescribeClusterRequest(), **options)) for _ in range(count)]
     await asyncio.sleep(0)
     return tasks
@@ -87,10 +87,10 @@ async def failure(task: asyncio.Task[Any]) -> ClientError:
     return caught.value
 
 
-def test_requests_go_out_at_once_and_answers_find_who_asked() -> None:
+def test_requests_are_sent_immediately_and_responses_reach_their_callers() -> None:
     async def test() -> None:
         peer = Peer()
-        tasks = await asked(peer, 3)
+        tasks = await start_requests(peer, 3)
         assert [h.correlation_id for h in peer.headers] == [1, 2, 3]
         assert [(h.request_api_key, h.request_api_version, h.client_id) for h in peer.headers] == [(60, 1, "test")] * 3
         assert unpack(">i", peer.transport.sent[0][:4])[0] == len(peer.transport.sent[0]) - 4
@@ -102,10 +102,10 @@ def test_requests_go_out_at_once_and_answers_find_who_asked() -> None:
     run(test)
 
 
-def test_an_answer_may_come_byte_by_byte() -> None:
+def test_a_response_may_arrive_byte_by_byte() -> None:
     async def test() -> None:
         peer = Peer()
-        (task,) = await asked(peer)
+        (task,) = await start_requests(peer)
         body = ResponseHeader(correlation_id=1).encode(1) + DescribeClusterResponse(cluster_id="c").encode(1)
         for byte in pack(">i", len(body)) + body:
             peer.receive(bytes([byte]))
@@ -114,13 +114,13 @@ def test_an_answer_may_come_byte_by_byte() -> None:
     run(test)
 
 
-def test_who_gives_up_leaves_the_others_alone() -> None:
+def test_a_cancelled_request_does_not_affect_the_others() -> None:
     async def test() -> None:
         peer = Peer()
-        first, second = await asked(peer, 2)
+        first, second = await start_requests(peer, 2)
         first.cancel()
         await asyncio.sleep(0)
-        peer.answer(1, "for nobody")
+        peer.answer(1, "unexpected")
         peer.answer(2, "c2")
         assert (await second).cluster_id == "c2"
 
@@ -130,15 +130,15 @@ def test_who_gives_up_leaves_the_others_alone() -> None:
 def test_a_request_that_runs_out_of_time_ends_the_connection() -> None:
     async def test() -> None:
         peer = Peer()
-        (slow,) = await asked(peer, timeout_s=0.001)
-        (other,) = await asked(peer)
+        (slow,) = await start_requests(peer, timeout_s=0.001)
+        (other,) = await start_requests(peer)
         error = await failure(slow)
         assert isinstance(error, RequestTimedOut)
         assert str(error) == "node:9092 did not answer DescribeCluster in 0.001 s"
         assert isinstance(await failure(other), RequestTimedOut)
         assert peer.transport.is_aborted
         assert not peer.connection.is_open
-        assert isinstance(await failure((await asked(peer))[0]), Disconnected)
+        assert isinstance(await failure((await start_requests(peer))[0]), Disconnected)
 
     run(test)
 
@@ -153,10 +153,10 @@ def test_a_request_that_runs_out_of_time_ends_the_connection() -> None:
         (b"SSH-2.0-x", RemoteProtocolError, "does not speak Kafka's protocol"),
     ],
 )
-def test_what_is_no_answer_ends_the_connection(sent: bytes, kind: type[ClientError], message: str) -> None:
+def test_an_invalid_response_ends_the_connection(sent: bytes, kind: type[ClientError], message: str) -> None:
     async def test() -> None:
         peer = Peer()
-        (task,) = await asked(peer)
+        (task,) = await start_requests(peer)
         peer.receive(sent)
         error = await failure(task)
         assert isinstance(error, kind)
@@ -167,10 +167,10 @@ def test_what_is_no_answer_ends_the_connection(sent: bytes, kind: type[ClientErr
 
 
 @given(st.lists(st.binary(min_size=1, max_size=60), min_size=1, max_size=4), st.booleans())
-def test_no_bytes_make_it_fail_in_a_way_of_its_own(pieces: list[bytes], framed: bool) -> None:
+def test_any_bytes_lead_to_a_result_or_a_client_error(pieces: list[bytes], framed: bool) -> None:
     async def test() -> None:
         peer = Peer()
-        tasks = await asked(peer, 2)
+        tasks = await start_requests(peer, 2)
         for piece in pieces:
             peer.receive(pack(">i", len(piece)) + piece if framed else piece)
         peer.connection.connection_lost(None)
@@ -184,12 +184,12 @@ def test_no_bytes_make_it_fail_in_a_way_of_its_own(pieces: list[bytes], framed: 
     run(test)
 
 
-def test_an_answer_that_nobody_asked_for_ends_the_connection() -> None:
+def test_an_unrequested_response_ends_the_connection() -> None:
     async def test() -> None:
         peer = Peer()
         peer.answer(1, "c")
         assert peer.transport.is_aborted
-        error = await failure((await asked(peer))[0])
+        error = await failure((await start_requests(peer))[0])
         assert "an answer without a request" in str(error.__cause__)
 
     run(test)
@@ -198,23 +198,23 @@ def test_an_answer_that_nobody_asked_for_ends_the_connection() -> None:
 @pytest.mark.parametrize(
     ("options", "answers", "lost", "message"),
     [
-        ({}, 0, None, "before it said anything -> if its listener is encrypted"),
-        ({}, 1, ConnectionResetError(104, "reset"), "(reset) -> if it wants you to log in, set security.protocol to"),
+        ({}, 0, None, "before it sent anything -> if its listener is encrypted"),
+        ({}, 1, ConnectionResetError(104, "reset"), "(reset) -> if it requires a login, set security.protocol to"),
         ({"is_plaintext": False}, 1, None, "set security.protocol to SASL_SSL"),
         ({"uses_sasl": True}, 1, None, "node:9092 closed the connection"),
         ({}, 2, None, "node:9092 closed the connection"),
     ],
 )
-def test_a_connection_that_is_closed_tells_what_may_be_wrong(
+def test_a_closed_connection_names_the_likely_cause(
     options: dict[str, Any], answers: int, lost: Exception | None, message: str
 ) -> None:
     async def test() -> None:
         peer = Peer(**options)
         for number in range(answers):
-            (task,) = await asked(peer)
+            (task,) = await start_requests(peer)
             peer.answer(number + 1, "c")
             await task
-        (task,) = await asked(peer)
+        (task,) = await start_requests(peer)
         peer.connection.connection_lost(lost)
         error = await failure(task)
         assert isinstance(error, Disconnected)
@@ -223,10 +223,10 @@ def test_a_connection_that_is_closed_tells_what_may_be_wrong(
     run(test)
 
 
-def test_a_node_that_wants_a_certificate_is_understood() -> None:
+def test_a_node_that_requires_a_certificate_is_recognized() -> None:
     async def test() -> None:
         peer = Peer(is_plaintext=False)
-        (task,) = await asked(peer)
+        (task,) = await start_requests(peer)
         error = ssl.SSLError(1, "alert")
         error.reason = "TLSV13_ALERT_CERTIFICATE_REQUIRED"
         peer.connection.connection_lost(error)
@@ -235,7 +235,7 @@ def test_a_node_that_wants_a_certificate_is_understood() -> None:
     run(test)
 
 
-def test_a_version_is_chosen_that_both_know_or_none() -> None:
+def test_a_version_that_both_sides_support_is_chosen_or_none() -> None:
     async def test() -> None:
         connection = Peer().connection
         assert connection.version_of(60) == 1
@@ -265,7 +265,7 @@ def test_requests_wait_while_the_other_side_does_not_read() -> None:
     async def test() -> None:
         peer = Peer()
         peer.connection.pause_writing()
-        (task,) = await asked(peer)
+        (task,) = await start_requests(peer)
         assert peer.transport.sent == []
         peer.connection.resume_writing()
         await asyncio.sleep(0)
@@ -275,7 +275,7 @@ def test_requests_wait_while_the_other_side_does_not_read() -> None:
     run(test)
 
 
-def test_a_session_is_renewed_once_before_the_requests_that_come_too_late_for_it() -> None:
+def test_an_expiring_session_is_renewed_once_before_later_requests() -> None:
     async def test() -> None:
         peer, logins = Peer(), []
 
@@ -285,7 +285,7 @@ def test_a_session_is_renewed_once_before_the_requests_that_come_too_late_for_it
             peer.connection.set_session(log_in, after_s=1000)
 
         peer.connection.set_session(log_in, after_s=0)
-        tasks = await asked(peer, 3)
+        tasks = await start_requests(peer, 3)
         for _ in range(10):
             await asyncio.sleep(0)
         assert len(peer.transport.sent) == 3
@@ -297,22 +297,22 @@ def test_a_session_is_renewed_once_before_the_requests_that_come_too_late_for_it
     run(test)
 
 
-def test_requests_that_are_started_go_out_in_the_order_of_the_calls() -> None:
-    async def story() -> None:
+def test_started_requests_are_sent_in_the_order_of_the_calls() -> None:
+    async def scenario() -> None:
         peer = Peer()
         await peer.connection.ready()
         first, second = (peer.connection.start(DescribeClusterRequest(), version=1) for _ in range(2))
-        assert len(peer.transport.sent) == 2  # Without a turn of the loop between.
+        assert len(peer.transport.sent) == 2  # Without a turn of the loop in between.
         assert peer.connection.in_flight == 2
         for header, cluster in zip(peer.headers, ("a", "b"), strict=True):
             peer.answer(header.correlation_id, cluster)
         assert ((await first).cluster_id, (await second).cluster_id) == ("a", "b")
 
-    run(story)
+    run(scenario)
 
 
-def test_a_started_request_has_a_time_out_too() -> None:
-    async def story() -> None:
+def test_a_started_request_has_a_timeout_too() -> None:
+    async def scenario() -> None:
         peer = Peer()
         future = peer.connection.start(DescribeClusterRequest(), version=1, timeout_s=0.001)
         with pytest.raises(RequestTimedOut):
@@ -321,11 +321,11 @@ def test_a_started_request_has_a_time_out_too() -> None:
         with pytest.raises(Disconnected):
             peer.connection.start(DescribeClusterRequest(), version=1)
 
-    run(story)
+    run(scenario)
 
 
-def test_what_is_told_has_no_answer_and_is_not_waited_for() -> None:
-    async def story() -> None:
+def test_a_request_without_response_is_not_waited_for() -> None:
+    async def scenario() -> None:
         peer = Peer()
         peer.connection.send_unanswered(DescribeClusterRequest(), version=1)
         future = peer.connection.start(DescribeClusterRequest(), version=1)
@@ -333,11 +333,11 @@ def test_what_is_told_has_no_answer_and_is_not_waited_for() -> None:
         peer.answer(peer.headers[1].correlation_id, "answered")
         assert (await future).cluster_id == "answered"
 
-    run(story)
+    run(scenario)
 
 
-def test_who_is_not_ready_waits_for_the_socket() -> None:
-    async def story() -> None:
+def test_an_unready_connection_waits_for_the_socket() -> None:
+    async def scenario() -> None:
         peer = Peer()
         peer.connection.pause_writing()
         waiting = asyncio.ensure_future(peer.connection.ready())
@@ -346,10 +346,10 @@ def test_who_is_not_ready_waits_for_the_socket() -> None:
         peer.connection.resume_writing()
         await waiting
 
-    run(story)
+    run(scenario)
 
 
-def test_a_node_that_sends_nothing_is_not_waited_for_while_one_that_sends_slowly_is() -> None:
+def test_a_silent_node_times_out_and_a_slow_one_does_not() -> None:
     loop = VirtualLoop()
     peers: list[Peer] = []
     outcomes: dict[str, object] = {}

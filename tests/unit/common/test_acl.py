@@ -1,4 +1,4 @@
-"""ACL bindings as text, and what a filter finds."""
+"""ACL bindings as text, and the matches of a filter."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def found(acl_filter: AclBindingFilter) -> set[str]:
     return {name for name, rule in RULES.items() if acl_filter.matches(rule)}
 
 
-def test_a_binding_says_what_it_is() -> None:
+def test_a_binding_has_a_readable_text() -> None:
     assert str(ORDERS) == "ALLOW User:alice from 10.0.0.1 to READ on TOPIC:LITERAL:orders"
     assert str(ORD._replace(operation=77)) == "DENY User:* from * to UNKNOWN(77) on TOPIC:PREFIXED:ord"
 
@@ -46,11 +46,11 @@ def test_a_binding_says_what_it_is() -> None:
         (AclBindingFilter(permission=2), {"ord"}),
     ],
 )
-def test_a_filter_finds_what_it_names_and_expands_nothing(acl_filter: AclBindingFilter, expected: set[str]) -> None:
+def test_a_filter_matches_literally_and_expands_nothing(acl_filter: AclBindingFilter, expected: set[str]) -> None:
     assert found(acl_filter) == expected
 
 
-def test_only_a_complete_filter_is_one_binding() -> None:
+def test_only_a_complete_filter_equals_one_binding() -> None:
     assert AclBindingFilter(*ORDERS).is_one_binding
     assert AclBindingFilter(*ORDERS).matches(ORDERS)
     for change in (

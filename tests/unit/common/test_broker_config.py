@@ -1,4 +1,4 @@
-"""The table of node settings, held against what a real Kafka 4.3.1 describes."""
+"""The table of node settings, compared with what a real Kafka 4.3.1 describes."""
 
 import gzip
 import json
@@ -34,30 +34,30 @@ DEFINITIONS = {
 
 
 @pytest.mark.parametrize("family", DEFINITIONS)
-def test_every_visible_setting_of_kafka_is_defined_and_no_other(family: str) -> None:
-    recorded = {each["name"] for each in RECORDED[family]} - UNDEFINED_IN_KAFKA
+def test_every_visible_kafka_setting_is_defined_and_no_other(family: str) -> None:
+    recorded = {row["name"] for row in RECORDED[family]} - UNDEFINED_IN_KAFKA
     assert set(DEFINITIONS[family].visible_names) == recorded
 
 
 @pytest.mark.parametrize("family", DEFINITIONS)
 def test_type_default_validator_and_importance_are_kafkas(family: str) -> None:
-    for each in RECORDED[family]:
-        if each["name"] in UNDEFINED_IN_KAFKA:
+    for row in RECORDED[family]:
+        if row["name"] in UNDEFINED_IN_KAFKA:
             continue
-        key = DEFINITIONS[family][each["name"]]
-        default = each["default"] if each["has_default"] else None
-        assert (key.name, key.type.name, key.importance.name) == (each["name"], each["type"], each["importance"])
-        assert (key.name, key.required) == (each["name"], not each["has_default"])
-        assert (key.name, key.text_of(key.default)) == (each["name"], default)
+        key = DEFINITIONS[family][row["name"]]
+        default = row["default"] if row["has_default"] else None
+        assert (key.name, key.type.name, key.importance.name) == (row["name"], row["type"], row["importance"])
+        assert (key.name, key.required) == (row["name"], not row["has_default"])
+        assert (key.name, key.text_of(key.default)) == (row["name"], default)
         text = None if key.validator is None else str(key.validator)
-        assert (key.name, text) == (each["name"], each["validator"])
+        assert (key.name, text) == (row["name"], row["validator"])
 
 
 def test_where_a_broker_setting_may_change_is_kafkas() -> None:
     modes: dict[str, Any] = {"read-only": READ_ONLY, "per-broker": PER_BROKER, "cluster-wide": CLUSTER_WIDE}
-    for each in RECORDED["broker"]:
-        if each["name"] not in UNDEFINED_IN_KAFKA:
-            assert (each["name"], update_mode(each["name"])) == (each["name"], modes[each["update_mode"]])
+    for row in RECORDED["broker"]:
+        if row["name"] not in UNDEFINED_IN_KAFKA:
+            assert (row["name"], update_mode(row["name"])) == (row["name"], modes[row["update_mode"]])
 
 
 @pytest.mark.parametrize("family", DEFINITIONS)
@@ -100,7 +100,7 @@ def test_synonyms_come_strongest_first() -> None:
     assert broker_synonyms(name) == (name, "ssl.client.auth")
 
 
-def test_topics_get_the_strongest_unit_that_is_set() -> None:
+def test_topics_use_the_strongest_unit_that_is_set() -> None:
     values = {"log.retention.minutes": 2, "log.retention.hours": 1, "log.roll.hours": 1}
     config = topic_defaults(values)
     assert (config.retention_ms, config.segment_ms) == (120_000, 3_600_000)
@@ -109,7 +109,7 @@ def test_topics_get_the_strongest_unit_that_is_set() -> None:
     assert topic_defaults({"log.retention.ms": -2}).retention_ms == -1
 
 
-def test_without_settings_topics_get_their_own_defaults() -> None:
+def test_without_settings_topics_use_their_own_defaults() -> None:
     config = topic_defaults({})
     for name in TOPIC_CONFIG_DEF:
         assert getattr(config, name.replace(".", "_")) == TOPIC_CONFIG_DEF[name].default

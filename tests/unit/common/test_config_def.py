@@ -32,7 +32,7 @@ def test_internal_settings_are_known_but_not_listed(definitions: ConfigDef) -> N
     assert definitions.visible_names == ["count", "fruit", "owner", "secret"]
 
 
-def test_parsing_fills_in_defaults_and_leaves_out_unknown_names(definitions: ConfigDef) -> None:
+def test_parsing_fills_in_defaults_and_omits_unknown_names(definitions: ConfigDef) -> None:
     values = definitions.parse({"owner": " me ", "count": "7", "other": "x"})
     assert values == {"fruit": ["apple"], "count": 7, "owner": "me", "secret": None, "hidden": False}
 
@@ -46,7 +46,7 @@ def test_repeated_items_of_a_checked_list_are_dropped(definitions: ConfigDef) ->
     assert definitions["fruit"].parse("pear,apple,pear") == ["pear", "apple"]
 
 
-def test_an_unknown_name_has_no_key_but_a_nearest_one(definitions: ConfigDef) -> None:
+def test_an_unknown_name_has_no_key_but_a_nearest_match(definitions: ConfigDef) -> None:
     assert definitions.get("cuont") is None
     assert definitions.nearest_name("cuont") == "count"
     assert definitions.nearest_name("zookeeper") is None

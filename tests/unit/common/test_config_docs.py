@@ -1,4 +1,4 @@
-"""Every setting says what it means."""
+"""Every setting has documentation."""
 
 import pytest
 
@@ -22,13 +22,13 @@ def test_every_other_setting_is_documented(definitions: ConfigDef) -> None:
     assert [name for name in definitions if not definitions.doc(name)] == []
 
 
-def test_a_broker_default_is_explained_by_what_it_is_a_default_of() -> None:
+def test_a_broker_default_is_explained_by_the_setting_that_it_defaults() -> None:
     doc = broker_config_doc("log.retention.hours") or ""
     assert "retention.ms" in doc
     assert (TOPIC_CONFIG_DEF.doc("retention.ms") or "?") in doc
     assert "largest value" in (broker_config_doc("group.consumer.max.session.timeout.ms") or "")
 
 
-def test_an_unknown_setting_has_no_text() -> None:
+def test_an_unknown_setting_has_no_documentation() -> None:
     assert broker_config_doc("no.such") is None
     assert TOPIC_CONFIG_DEF.doc("no.such") is None

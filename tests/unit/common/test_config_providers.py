@@ -1,4 +1,4 @@
-"""Values that stand elsewhere: what is read, what may not be, and what is said about it."""
+"""Values from config providers: which are read, which are refused, and the errors."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_refers_is_found() -> None:
+def test_references_are_found() -> None:
     assert has_reference("a${file:/x:y}b")
     assert has_reference("${env:X}")
     assert not has_reference("RULE:^CN=(.*)$/$1/ ${plain} $x:y")
 
 
-def test_each_kind_of_provider(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_kind_of_provider_resolves_its_values(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARNABAS_TEST_WORD", "w")
     made = providers()
     assert made.problems == {}
@@ -51,11 +51,11 @@ def test_each_kind_of_provider(folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     assert made.resolve("${env:BARNABAS_TEST_WORD}${env:BARNABAS_TEST_WORD}") == "ww"
 
 
-def test_what_a_provider_gives_is_not_looked_into(folder: Path) -> None:
+def test_provided_values_are_not_resolved_again(folder: Path) -> None:
     assert providers().resolve(f"${{file:{folder}/some.properties:nested}}") == "${env:HOME}"
 
 
-def test_a_provider_that_is_not_named_leaves_the_text(folder: Path) -> None:
+def test_references_to_unconfigured_providers_are_kept_as_text(folder: Path) -> None:
     made = providers()
     assert made.resolve("a ${vault:x:y}") == "a ${vault:x:y}"
     assert made.unnamed("a ${vault:x:y} ${env:X}") == ["vault"]
@@ -66,7 +66,7 @@ def test_a_provider_that_is_not_named_leaves_the_text(folder: Path) -> None:
     [
         ("${file:FOLDER/some.properties:nobody}", "has no key nobody"),
         ("${file:FOLDER/none:user}", "can't read .*none: No such file"),
-        ("${file:user}", "it has no path"),
+        ("${file:user}", "has no path"),
         ("${dir:FOLDER:some}", "can't read .*some: No such file"),
         ("${dir:FOLDER/secrets:../bytes}", "is not the name of a file"),
         ("${dir:FOLDER:bytes}", "is not text in UTF-8"),
@@ -75,12 +75,12 @@ def test_a_provider_that_is_not_named_leaves_the_text(folder: Path) -> None:
         ("${env:FOLDER:X}", "variables have no path"),
     ],
 )
-def test_what_is_not_there_is_said(folder: Path, text: str, complaint: str) -> None:
+def test_missing_values_are_reported(folder: Path, text: str, complaint: str) -> None:
     with pytest.raises(UnresolvedReference, match=complaint):
         providers().resolve(text.replace("FOLDER", str(folder)))
 
 
-def test_what_may_be_read_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readable_paths_and_variables_can_be_restricted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARNABAS_TEST_WORD", "w")
     made = providers(
         file_allowed_paths=f"{folder}/secrets", dir_allowed_paths=f"{folder}/secrets", env_allowlist_pattern="KAFKA_.*"
@@ -101,7 +101,7 @@ def test_what_may_be_read_is_bounded(folder: Path, monkeypatch: pytest.MonkeyPat
         made.resolve("${env:BARNABAS_TEST_WORD}")
 
 
-def test_every_mistake_about_providers_is_said() -> None:
+def test_every_mistake_about_providers_is_reported() -> None:
     problems = ConfigProviders(
         {
             "config.providers": "a,b,c,d",

@@ -1,4 +1,4 @@
-"""What a value must satisfy, and Kafka's text for it."""
+"""The conditions that a value must satisfy, and Kafka's messages for them."""
 
 import pytest
 
@@ -42,11 +42,11 @@ def test_an_expression_names_a_validator_that_prints_as_in_kafkas_reference(expr
     assert str(validator_of(expression)) == text
 
 
-def test_no_expression_is_no_validator() -> None:
+def test_without_an_expression_there_is_no_validator() -> None:
     assert validator_of("") is None
 
 
-def test_a_range_takes_its_ends_and_nothing_beyond() -> None:
+def test_a_range_includes_its_ends_and_nothing_beyond() -> None:
     between = Range(1, 10)
     between.ensure_valid("some.name", 1)
     between.ensure_valid("some.name", 10)
@@ -55,7 +55,7 @@ def test_a_range_takes_its_ends_and_nothing_beyond() -> None:
     assert _complaint(between, None) == "Invalid value null for configuration some.name: Value must be non-null"
 
 
-def test_a_range_lets_not_a_number_pass_as_kafka_does() -> None:
+def test_a_range_accepts_nan_as_kafka_does() -> None:
     Range(0, 1).ensure_valid("some.name", float("nan"))
 
 
@@ -66,7 +66,7 @@ def test_a_list_must_have_different_items_that_are_not_blank() -> None:
     ValidList(null_allowed=True).ensure_valid("some.name", None)
 
 
-def test_an_empty_list_says_what_may_be_in_it() -> None:
+def test_an_empty_list_is_refused_with_the_allowed_items() -> None:
     any_item = ValidList(empty_allowed=False)
     assert _complaint(any_item, []) == (
         "Configuration 'some.name' must not be empty. Valid values include: any non-empty value"
@@ -83,27 +83,27 @@ def test_control_characters_are_listed_by_their_code() -> None:
     assert _complaint(NonEmptyWithoutControlCharacters(), "a\0\n").endswith("ASCII chars: 0, 10")
 
 
-def test_a_list_size_is_a_limit() -> None:
+def test_a_list_size_is_limited() -> None:
     ListSize(2).ensure_valid("some.name", ["x", "y"])
     assert _complaint(ListSize(2), ["x", "y", "z"]).endswith("exceeds maximum list size of [2].")
 
 
 @pytest.mark.parametrize("value", ["1@localhost:9093", "2@[::1]:9093,3@host.example:1"])
-def test_voters_have_an_id_a_host_and_a_port(value: str) -> None:
+def test_voters_need_an_id_a_host_and_a_port(value: str) -> None:
     validator = validator_of("voters")
     assert validator is not None
     validator.ensure_valid("controller.quorum.voters", value.split(","))
 
 
 @pytest.mark.parametrize("value", ["localhost:9093", "1@localhost", "x@localhost:9093", "1@::1:9093", ""])
-def test_what_is_not_a_voter_is_refused(value: str) -> None:
+def test_a_malformed_voter_is_refused(value: str) -> None:
     validator = validator_of("voters")
     assert validator is not None
     assert value in _complaint(validator, [value])
 
 
 @pytest.mark.parametrize("value", ["latest", "earliest", "by_duration:PT1H", "by_duration:P3DT1.5S"])
-def test_a_share_group_starts_at_an_end_or_some_time_ago(value: str) -> None:
+def test_a_share_group_starts_at_an_end_or_a_duration_ago(value: str) -> None:
     validator = validator_of("auto-offset-reset")
     assert validator is not None
     validator.ensure_valid("share.auto.offset.reset", value)

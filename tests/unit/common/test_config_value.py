@@ -1,4 +1,4 @@
-"""How the text of a setting becomes a value: the corners that Kafka's users meet."""
+"""How the text of a setting becomes a value: edge cases that Kafka's users meet."""
 
 import math
 
@@ -70,13 +70,13 @@ def test_null_is_null_for_every_type(type_: ConfigType) -> None:
         (ConfigType.STRING, 5, "Expected value to be a string, but it was a java.lang.Integer"),
     ],
 )
-def test_what_is_not_a_value_is_refused_with_kafkas_message(type_: ConfigType, value: object, reason: str) -> None:
+def test_an_invalid_value_is_refused_with_kafkas_message(type_: ConfigType, value: object, reason: str) -> None:
     with pytest.raises(ConfigException) as raised:
         parse_value(type_, value, "some.name")
     assert str(raised.value) == f"Invalid value {display(value)} for configuration some.name: {reason}"
 
 
-def test_a_typed_integer_fits_only_types_that_java_widens_it_to() -> None:
+def test_a_typed_integer_is_accepted_only_for_types_that_java_widens_it_to() -> None:
     assert parse_value(ConfigType.LONG, 5) == 5
     assert parse_value(ConfigType.SHORT, Short(5)) == 5
     for type_, value in ((ConfigType.LONG, Short(5)), (ConfigType.INT, Long(5)), (ConfigType.SHORT, 5)):

@@ -10,6 +10,6 @@ def test_the_known_check_value() -> None:
 
 
 @given(st.binary(max_size=300))
-def test_it_is_that_of_the_library_for_every_kind_of_buffer(data: bytes) -> None:
+def test_the_checksum_equals_the_librarys_for_every_kind_of_buffer(data: bytes) -> None:
     expected = library.crc32c(data)
     assert crc32c(data) == crc32c(bytearray(data)) == crc32c(memoryview(b"?" + data)[1:]) == expected

@@ -1,4 +1,4 @@
-"""Text of others that can't break out of its place."""
+"""Foreign text that can't break out of its place."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from barnabas.common.printable import printable, quoted
         ("\u202e\u2028\ufeff\ud800", "\\u202e\\u2028\\ufeff\\ud800"),
     ],
 )
-def test_control_characters_are_written_out(text: str, shown: str) -> None:
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
     assert printable(text) == shown
 
 
 @given(st.text())
-def test_nothing_is_left_that_moves_or_breaks_a_line(text: str) -> None:
+def test_no_character_that_moves_or_breaks_a_line_remains(text: str) -> None:
     shown = printable(text)
     assert len(shown.splitlines()) <= 1
     assert not any(c < " " or "\x7f" <= c <= "\x9f" or c in "\u200e\u200f\u202a\u202e\u2066" for c in shown)

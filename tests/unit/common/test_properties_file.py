@@ -1,4 +1,4 @@
-"""Java's .properties format, held against what Java itself reads."""
+"""Java's .properties format, compared with what Java itself reads."""
 
 import contextlib
 import gzip
@@ -35,11 +35,11 @@ def test_separators_comments_and_continued_lines() -> None:
     assert parse_properties(text).values == {"a": "1", "b": "2", "c": "3", "d e": "4, 5", "empty": ""}
 
 
-def test_the_last_of_two_equal_keys_counts_and_its_author_is_told() -> None:
+def test_the_last_of_two_equal_keys_counts_with_a_warning() -> None:
     properties = parse_properties("a=1\nb=2\na=3\n")
     assert properties.values == {"a": "3", "b": "2"}
     assert properties.lines == {"a": 3, "b": 2}
-    assert properties.warnings == ["line 3: a is given again (line 1 had it first); the last one counts"]
+    assert properties.warnings == ["line 3: a occurs again (first in line 1); the last value counts"]
 
 
 def test_a_bad_escape_is_refused_with_its_line() -> None:
@@ -51,9 +51,9 @@ def test_two_escapes_may_make_one_character() -> None:
     assert parse_properties("a=\\ud83d\\ude00").values == {"a": "\U0001f600"}
 
 
-def test_a_file_is_latin_1_and_says_so_when_that_matters(tmp_path: Path) -> None:
+def test_a_file_is_read_as_latin_1_with_a_warning_when_that_matters(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
-    path.write_bytes("# ü is no matter here\nbroker.rack=zürich\n".encode("iso-8859-1"))
+    path.write_bytes("# ü is harmless here\nbroker.rack=zürich\n".encode("iso-8859-1"))
     properties = read_properties_file(str(path))
     assert properties.values == {"broker.rack": "zürich"}
     assert len(properties.warnings) == 1
@@ -61,7 +61,7 @@ def test_a_file_is_latin_1_and_says_so_when_that_matters(tmp_path: Path) -> None
 
 
 @given(st.dictionaries(st.text(), st.text()))
-def test_what_is_formatted_reads_back_as_it_was(values: dict[str, str]) -> None:
+def test_formatted_text_is_read_back_unchanged(values: dict[str, str]) -> None:
     assert parse_properties(format_properties(values)).values == values
 
 

@@ -13,7 +13,7 @@ from barnabas.common.stepped_sort import sorted_in_steps
 
 
 @given(st.lists(st.text(max_size=3), max_size=60), st.integers(1, 9))
-def test_items_come_in_order(items: list[str], run: int) -> None:
+def test_items_are_sorted(items: list[str], run: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stepped_sort, "ITEMS_A_RUN", run)
         steps = sorted_in_steps(items)
@@ -25,12 +25,12 @@ def test_items_come_in_order(items: list[str], run: int) -> None:
                 return
 
 
-def test_a_few_items_take_no_step() -> None:
+def test_few_items_need_no_step() -> None:
     assert list(sorted_in_steps(["b", "a"])) == []
 
 
 class Counted(int):
-    """``compared`` counts the comparisons of all of them."""
+    """Counts comparisons of all instances in ``compared``."""
 
     compared = 0
 

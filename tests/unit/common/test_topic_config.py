@@ -1,4 +1,4 @@
-"""A topic's settings: resolved values and what may be set."""
+"""A topic's settings: resolved values, and allowed values."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from barnabas.common.topic_config import TopicConfig, UnknownTopicConfig, valida
 DEFAULTS = {"retention.ms": "604800000"}
 
 
-def test_overrides_are_put_over_the_defaults() -> None:
+def test_overrides_replace_the_defaults() -> None:
     defaults = TopicConfig({"retention.ms": 5})
     config = defaults.with_overrides({"cleanup.policy": "compact", "segment.bytes": "1048576"})
     assert config.compact
@@ -22,7 +22,7 @@ def test_without_overrides_the_defaults_are_shared() -> None:
     assert defaults.with_overrides({}) is defaults
 
 
-def test_what_is_committed_but_not_understood_is_left_out() -> None:
+def test_committed_but_unknown_settings_are_ignored() -> None:
     config = TopicConfig().with_overrides({"from.the.future": "1", "retention.ms": "soon", "flush.ms": "9"})
     assert config == TopicConfig({"flush.ms": 9})
 
@@ -57,7 +57,7 @@ def test_an_unknown_name_is_refused_with_kafkas_message() -> None:
         validate_topic_config({"nonsense": "1"})
 
 
-def test_everything_wrong_is_said_at_once_with_the_nearest_name() -> None:
+def test_all_errors_are_reported_together_with_the_nearest_name() -> None:
     with pytest.raises(ConfigException) as raised:
         validate_topic_config(
             {"retention.m": "1", "segment.bytes": "5", "retention.bytes": "much", "preallocate": "true"}
@@ -96,7 +96,7 @@ def test_remote_storage_needs_a_node_that_has_it() -> None:
         validate_topic_config({"remote.storage.enable": "true"}, defaults=DEFAULTS)
 
 
-def test_remote_storage_is_not_left_without_saying_what_happens_to_its_data() -> None:
+def test_disabling_remote_storage_requires_a_decision_about_its_data() -> None:
     previous = {"remote.storage.enable": "true"}
     with pytest.raises(ConfigException, match="without deleting remote data"):
         validate_topic_config({"remote.storage.enable": "false"}, previous=previous, defaults=DEFAULTS)

@@ -30,12 +30,12 @@ def recorded(family: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", MACS)
-def test_every_mac_gives_what_java_gives(name: str) -> None:
+def test_every_mac_equals_that_of_java(name: str) -> None:
     java: str = {known.upper(): value for known, value in JAVA["macs"].items()}[name.upper()]
     assert mac(name).sign(b"\1\2\3", b"abc").hex() == java
 
 
-def test_signatures_of_real_workers_are_made_and_accepted() -> None:
+def test_signatures_of_real_workers_are_reproduced_and_accepted() -> None:
     for entry in SIGNATURES:
         algorithm = mac(entry["algorithm"])
         key, body = base64.b64decode(entry["key"]), bytes.fromhex(entry["body_hex"])
@@ -46,7 +46,7 @@ def test_signatures_of_real_workers_are_made_and_accepted() -> None:
         assert not algorithm.is_valid(key + b"\1", body, signature)
 
 
-def test_signatures_of_kafkas_own_class_are_made() -> None:
+def test_signatures_of_kafkas_own_class_are_reproduced() -> None:
     entries = recorded("request-signature")
     assert len(entries) > 50
     for entry in entries:
@@ -54,36 +54,36 @@ def test_signatures_of_kafkas_own_class_are_made() -> None:
         assert base64.b64encode(signature).decode() == entry["signature"]
 
 
-def test_names_are_understood_in_any_case() -> None:
+def test_names_are_recognized_in_any_case() -> None:
     assert mac("hmacsha512/224") is mac("HMACSHA512/224") is MACS["HmacSHA512/224"]
     assert key_generator("desEDE") is key_generator("tripledes") is KEY_GENERATORS["DESede"]
     assert key_generator("rc4").name == "ARCFOUR"
 
 
 @pytest.mark.parametrize("name", ["HmacFoo", "", "HmacSHA-256", "AES", "PBEWithHmacSHA256", "hmacpbesha1", "SslMacMD5"])
-def test_an_unknown_or_unusable_mac_is_refused_with_those_there_are(name: str) -> None:
+def test_an_unknown_or_unusable_mac_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(UnsupportedAlgorithm, match="HmacMD5, HmacSHA1, .*HmacSHA256"):
         mac(name)
 
 
 @pytest.mark.parametrize("name", ["Nope", "", "PBEWithHmacSHA256", "SunTls12Prf", "sunTlsMasterSecret"])
-def test_an_unknown_or_unusable_generator_is_refused_with_those_there_are(name: str) -> None:
+def test_an_unknown_or_unusable_generator_is_refused_with_the_known_ones(name: str) -> None:
     with pytest.raises(UnsupportedAlgorithm, match="AES, ARCFOUR, .*HmacSHA256"):
         key_size(name, None)
 
 
-def test_every_generator_of_java_is_known_but_those_of_tls() -> None:
+def test_every_generator_of_java_is_known_except_those_of_tls() -> None:
     assert set(KEY_GENERATORS) == {name for name in JAVA["generators"] if not name.startswith("SunTls")}
 
 
 @pytest.mark.parametrize("name", KEY_GENERATORS)
-def test_keys_have_the_sizes_that_java_gives_them(name: str) -> None:
+def test_keys_have_the_sizes_of_java(name: str) -> None:
     java = JAVA["generators"][name]
     assert key_size(name, None) == java["default"]
     for bits, expected in java["sizes"].items():
         if isinstance(expected, int):
             assert key_size(name, int(bits)) == expected, bits
-        elif expected == "Empty key":  # Java finds that out when it makes the first key.
+        elif expected == "Empty key":  # Java reports this when it creates the first key.
             with pytest.raises(UnusableKeySize, match="at least 1 bit"):
                 key_size(name, int(bits))
         else:

@@ -1,4 +1,4 @@
-"""A batch leaves in a table what its records leave one after the other; SQLite runs the statements."""
+"""A batch has the same effect on a table as its records one by one; SQLite runs the statements."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RECORDS = st.lists(st.builds(Record, st.integers(0, 4), st.none() | st.sampled_f
 
 
 class Target:
-    """A table with a key, and batches that go into it as a task brings them."""
+    """A table with a key, and batches written to it as by a task."""
 
     def __init__(self, folder: Path, keys: tuple[str, ...] = ("id",)) -> None:
         self.folder = folder
@@ -42,11 +42,11 @@ class Target:
 
     def write(self, records: list[Record], mode: str, *, deletes: bool) -> None:
         columns = {
-            "c0": pa.array([each.key for each in records], pa.int64()),
-            "c1": pa.array([each.text for each in records], pa.string()),
+            "c0": pa.array([record.key for record in records], pa.int64()),
+            "c1": pa.array([record.text for record in records], pa.string()),
             "c2": pa.array([0] * len(records), pa.int32()),
             "c3": pa.array(range(len(records)), pa.int64()),
-            "c4": pa.array([int(each.text is None) for each in records], pa.int32()),
+            "c4": pa.array([int(record.text is None) for record in records], pa.int32()),
         }
         pq.write_table(pa.table(columns), self.folder / "batch.parquet")
         names = list(TYPES)
@@ -64,26 +64,28 @@ class Target:
 
 def one_after_the_other(rows: dict[int, str], records: list[Record], mode: str) -> dict[int, str]:
     after = dict(rows)
-    for each in records:
-        if each.text is None:
-            after.pop(each.key, None)
-        elif mode == "upsert" or each.key in after:
-            after[each.key] = each.text
+    for record in records:
+        if record.text is None:
+            after.pop(record.key, None)
+        elif mode == "upsert" or record.key in after:
+            after[record.key] = record.text
     return after
 
 
 @pytest.mark.parametrize("mode", ["upsert", "update"])
 @given(before=st.dictionaries(st.integers(0, 4), st.sampled_from("xyz")), records=RECORDS)
-def test_a_batch_is_its_records_one_after_the_other(mode: str, before: dict[int, str], records: list[Record]) -> None:
+def test_a_batch_has_the_effect_of_its_records_in_order(
+    mode: str, before: dict[int, str], records: list[Record]
+) -> None:
     with tempfile.TemporaryDirectory() as folder:
         target = Target(Path(folder))
-        target.write([Record(*each) for each in before.items()], "insert", deletes=False)
+        target.write([Record(*row) for row in before.items()], "insert", deletes=False)
         target.write(records, mode, deletes=True)
         assert dict(target.rows()) == one_after_the_other(before, records, mode)
         target.database.close()
 
 
-def test_inserted_records_before_a_deletion_of_their_key_are_gone(tmp_path: Path) -> None:
+def test_records_inserted_before_a_deletion_of_their_key_are_not_in_the_table(tmp_path: Path) -> None:
     target = Target(tmp_path)
     target.write(
         [Record(1, "a"), Record(1, None), Record(1, "b"), Record(2, "c"), Record(2, None)], "insert", deletes=True
@@ -92,7 +94,7 @@ def test_inserted_records_before_a_deletion_of_their_key_are_gone(tmp_path: Path
     target.database.close()
 
 
-def test_names_with_quotes_and_capitals_are_what_they_are() -> None:
+def test_names_with_quotes_and_capitals_are_quoted() -> None:
     sql = dialect_of("postgresql").create_table(("my schema", 'say "hi"'), {"Id": ColumnType(Kind.INT32)}, ["Id"])
     assert sql == 'CREATE TABLE "my schema"."say ""hi""" ("Id" INTEGER NOT NULL, PRIMARY KEY ("Id"))'
 
@@ -113,7 +115,7 @@ def test_every_type_has_a_name_in_every_dialect(name: str) -> None:
         ("NULL", None),
     ],
 )
-def test_times_of_sqlite_are_text_or_milliseconds(tmp_path: Path, written: str, micros: int | None) -> None:
+def test_times_in_sqlite_are_text_or_milliseconds(tmp_path: Path, written: str, micros: int | None) -> None:
     database = SqliteDatabase(parse_address(f"jdbc:sqlite:{tmp_path}/target.db"))
     sql = f"SELECT {database.dialect.micros('at')} FROM (SELECT {written} AS at)"
     assert database.rows(sql) == [(micros,)]

@@ -1,4 +1,4 @@
-"""A controller with a log in memory: the test says when what was appended is committed."""
+"""A controller with a log in memory: the test decides when appended records are committed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
 CONTROL_RECORDS = 3
-"""What the quorum itself wrote before the controller's first record."""
+"""The number of records that the quorum itself wrote before the controller's first record."""
 
 
 class FakeClock:
@@ -48,7 +48,7 @@ def directory_of(broker_id: int, index: int = 0) -> Uuid:
 
 
 class ControllerHarness:
-    """``log`` holds every batch as it was appended; nothing is committed before ``commit``."""
+    """``log`` contains every batch as it was appended; nothing is committed before ``commit``."""
 
     def __init__(self, *, log: Sequence[CommittedBatch] = (), **settings: Any) -> None:
         self.clock = FakeClock()
@@ -59,7 +59,7 @@ class ControllerHarness:
         self._uuids = 0x1_0000_0000 + len(self.log)
         self._draws = 0
         self.on_commit: Callable[[CommittedBatch], None] = lambda batch: None
-        """Told of what is committed, before the controller."""
+        """Receives committed records before the controller does."""
         self._uncommitted: list[CommittedBatch] = []
         settings.setdefault("node_id", 1)
         bootstrap = settings.pop("bootstrap", None) or bootstrap_records()
@@ -84,7 +84,7 @@ class ControllerHarness:
         return self
 
     def append(self) -> None:
-        """What a driver does when it is free: everything that was decided goes to the log."""
+        """Append every decision to the log, as an idle driver does."""
         for append in self.controller.take_appends():
             batch = CommittedBatch(
                 base_offset=self.end_offset,
@@ -109,7 +109,7 @@ class ControllerHarness:
         self.commit()
 
     def answer(self, deferred: Deferred[T] | PreparedDecision[T]) -> T:
-        """The answer once everything is committed."""
+        """Return the response once everything is committed."""
         deferred = submitted(deferred)
         self.settle()
         while not deferred.is_complete and (self.controller.has_steps or self.controller.replication.turns):
@@ -176,7 +176,7 @@ def topic(name: str, num_partitions: int = 1, replication_factor: int = 1, **fie
 
 
 def submitted(decision: Deferred[T] | PreparedDecision[T]) -> Deferred[T]:
-    """The decision, once what it needs was prepared."""
+    """Return the decision, after its preparation has finished."""
     if isinstance(decision, PreparedDecision):
         while decision.work.advance():
             pass

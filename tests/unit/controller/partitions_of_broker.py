@@ -1,4 +1,4 @@
-"""The partitions of one broker, found by looking at all of its topics."""
+"""The partitions of one broker, found by scanning all topics."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from barnabas.metadata.persistent_map import in_order
 
 
 def partitions_on(topics: TopicsImage, broker_id: int) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-    """Each partition with the broker among its replicas or its eligible leaders, in the order of the controller."""
+    """Return each partition with the broker among its replicas or eligible leaders, in the order of the controller."""
     topic_ids = topics.by_broker.get(broker_id)
     for topic_id in () if topic_ids is None else in_order(topic_ids):
         topic = topics.by_id[topic_id]

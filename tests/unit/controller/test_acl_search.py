@@ -1,4 +1,4 @@
-"""A search in steps finds what a search at once finds, in the image of the moment when it is asked."""
+"""A search in steps finds what an immediate search finds, in the image of the moment when it begins."""
 
 from __future__ import annotations
 
@@ -42,27 +42,27 @@ filters = st.builds(
     st.frozensets(ids, max_size=20),
     st.lists(st.one_of(filters, bindings.map(lambda each: AclBindingFilter(*each))), max_size=4),
 )
-def test_what_is_found_is_what_there_is_now(
+def test_a_search_finds_the_acls_of_the_current_image(
     before: dict[Uuid, AclBinding],
     put: dict[Uuid, AclBinding],
     gone: frozenset[Uuid],
-    asked: list[AclBindingFilter],
+    acl_filters: list[AclBindingFilter],
 ) -> None:
     old = AclsImage(PersistentMap(before))
-    search = AclSearch(old, asked, limit=1_000)
+    search = AclSearch(old, acl_filters, limit=1_000)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(acl_search, "_RULES_PER_STEP", 16)
         while search.advance():
             pass
     assert not search.is_too_much
     now = AclsImage(old.by_id.updated(put, gone))
-    expected = [{pair for pair in now.by_id.items() if each.matches(pair[1])} for each in asked]
+    expected = [{pair for pair in now.by_id.items() if acl_filter.matches(pair[1])} for acl_filter in acl_filters]
     found = search.found(now)
-    assert [set(each) for each in found] == expected
-    assert [len(each) for each in found] == [len(each) for each in expected]
+    assert [set(matches) for matches in found] == expected
+    assert [len(matches) for matches in found] == [len(matches) for matches in expected]
 
 
-def test_it_ends_early_when_there_is_too_much() -> None:
+def test_a_search_with_too_many_results_ends_early() -> None:
     rules = {Uuid.from_int(n): AclBinding(2, f"t{n}", 3, "User:a", "*", 3, 3) for n in range(1, 50_001)}
     search = AclSearch(AclsImage(PersistentMap(rules)), [AclBindingFilter()], limit=10_000)
     steps = 1

@@ -1,4 +1,4 @@
-"""CreateAcls, DeleteAcls and DescribeAcls on the controller: what is decided, written and answered."""
+"""CreateAcls, DeleteAcls and DescribeAcls on the controller: decisions, records and responses."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ANY = AclBindingFilter()
 
 
 class Rules(AclAuthorizer):
-    """Shows what it was given; allows everything but what a test takes away."""
+    """Contains the ACLs that it received; allows everything except what a test denies."""
 
     def __init__(self) -> None:
         self.denied: set[AclOperation] = set()
@@ -98,7 +98,7 @@ def creation(binding: AclBinding) -> AclCreation:
     )
 
 
-def asked(acl_filter: AclBindingFilter) -> dict[str, Any]:
+def filter_fields(acl_filter: AclBindingFilter) -> dict[str, Any]:
     type_, name, pattern, principal, host, operation, permission = acl_filter
     return {
         "resource_type_filter": type_,
@@ -116,7 +116,7 @@ def creating(*bindings: AclBinding) -> CreateAclsRequest:
 
 
 def deleting(*filters: AclBindingFilter) -> DeleteAclsRequest:
-    return DeleteAclsRequest(filters=[DeleteAclsFilter(**asked(each)) for each in filters])
+    return DeleteAclsRequest(filters=[DeleteAclsFilter(**filter_fields(acl_filter)) for acl_filter in filters])
 
 
 def create(harness: ControllerHarness, *bindings: AclBinding) -> list[tuple[int, str | None]]:
@@ -154,7 +154,7 @@ def stored(harness: ControllerHarness) -> set[AclBinding]:
 # Creating
 
 
-def test_what_was_created_is_there_when_it_is_committed(harness: ControllerHarness) -> None:
+def test_a_created_acl_exists_when_it_is_committed(harness: ControllerHarness) -> None:
     deferred = create_acls.handle(harness.controller, _context(), creating(ALICE, BOB), harness.authorizer)
     harness.append()
     assert not deferred.is_complete
@@ -165,21 +165,21 @@ def test_what_was_created_is_there_when_it_is_committed(harness: ControllerHarne
     assert [type(record) for record in harness.log[-1].records] == [AccessControlEntryRecord] * 2
 
 
-def test_creating_decides_but_does_not_apply(harness: ControllerHarness) -> None:
+def test_creating_an_acl_decides_but_does_not_apply(harness: ControllerHarness) -> None:
     manager = harness.controller.acls
     first, again = whole(manager.create_acls([ALICE])), whole(manager.create_acls([ALICE]))
     assert len(first.records) == len(again.records) == 1
     assert stored(harness) == set()
 
 
-def test_a_rule_that_exists_succeeds_without_a_record(harness: ControllerHarness) -> None:
+def test_creating_an_existing_acl_succeeds_without_a_record(harness: ControllerHarness) -> None:
     create(harness, ALICE)
     batches = len(harness.log)
     assert create(harness, ALICE) == [(0, "")]
     assert len(harness.log) == batches
 
 
-def test_a_rule_that_is_being_written_is_not_written_again(harness: ControllerHarness) -> None:
+def test_an_uncommitted_acl_is_not_written_again(harness: ControllerHarness) -> None:
     first = create_acls.handle(harness.controller, _context(), creating(ALICE), harness.authorizer)
     second = create_acls.handle(harness.controller, _context(), creating(ALICE), harness.authorizer)
     assert not second.is_complete
@@ -188,12 +188,12 @@ def test_a_rule_that_is_being_written_is_not_written_again(harness: ControllerHa
     assert len(harness.controller.committed_image.acls) == 1
 
 
-def test_two_equal_rules_in_one_request_make_one_record(harness: ControllerHarness) -> None:
+def test_two_equal_acls_in_one_request_write_one_record(harness: ControllerHarness) -> None:
     assert create(harness, ALICE, ALICE, BOB) == [(0, "")] * 3
     assert len(harness.log[-1].records) == 2
 
 
-def test_one_bad_rule_does_not_fail_the_others(harness: ControllerHarness) -> None:
+def test_an_invalid_acl_does_not_fail_the_others(harness: ControllerHarness) -> None:
     results = create(harness, ALICE, ALICE._replace(principal="alice"), BOB)
     assert [code for code, _ in results] == [0, ErrorCode.INVALID_REQUEST, 0]
     assert stored(harness) == {ALICE, BOB}
@@ -217,7 +217,7 @@ def test_one_bad_rule_does_not_fail_the_others(harness: ControllerHarness) -> No
         ),
     ],
 )
-def test_a_rule_that_cannot_be_stored_says_why(
+def test_an_acl_that_cannot_be_stored_fails_with_the_reason(
     harness: ControllerHarness, change: dict[str, Any], message: str
 ) -> None:
     assert create(harness, ALICE._replace(**change)) == [(ErrorCode.INVALID_REQUEST, message)]
@@ -234,7 +234,7 @@ def test_a_rule_that_cannot_be_stored_says_why(
         ({"permission": 1}, "permissionType must not be ANY"),
     ],
 )
-def test_what_only_a_filter_may_have_fails_the_request(
+def test_values_that_only_filters_allow_fail_the_request(
     harness: ControllerHarness, change: dict[str, Any], message: str
 ) -> None:
     results = create(harness, BOB, ALICE._replace(**change), ALICE._replace(name=""))
@@ -255,7 +255,7 @@ def test_what_only_a_filter_may_have_fails_the_request(
         {"name": "*", "pattern_type": 4},
     ],
 )
-def test_what_kafka_does_not_check_is_accepted_with_a_warning(
+def test_values_that_kafka_does_not_check_are_accepted_with_a_warning(
     harness: ControllerHarness, change: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
     odd = ALICE._replace(**change)
@@ -265,19 +265,21 @@ def test_what_kafka_does_not_check_is_accepted_with_a_warning(
     assert len([record for record in caplog.records if record.levelno == logging.WARNING]) == bool(is_warned)
 
 
-def test_a_warning_keeps_to_its_line(harness: ControllerHarness, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_warning_stays_on_one_line(harness: ControllerHarness, caplog: pytest.LogCaptureFixture) -> None:
     create(harness, ALICE._replace(host="h\nFAKE", name="a\nb"))
     assert "\n" not in caplog.text.strip()
     assert r"\nFAKE" in caplog.text
 
 
-def test_thousands_of_warnings_are_a_few_lines(harness: ControllerHarness, caplog: pytest.LogCaptureFixture) -> None:
+def test_thousands_of_warnings_are_logged_in_a_few_lines(
+    harness: ControllerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
     create(harness, *(ALICE._replace(host=f"host{number}") for number in range(50)))
     assert len(caplog.records) == 11
     assert "40 more warnings about the ACLs of this request" in caplog.text
 
 
-def test_more_than_ten_thousand_new_rules_fail_as_a_whole(harness: ControllerHarness) -> None:
+def test_more_than_ten_thousand_new_acls_fail_as_a_whole(harness: ControllerHarness) -> None:
     many = [ALICE._replace(name=f"t{number}") for number in range(10_001)]
     assert create(harness, *many[:10_000], many[0]) == [(0, "")] * 10_001
     assert create(harness, *many[:10_000]) == [(0, "")] * 10_000
@@ -287,7 +289,7 @@ def test_more_than_ten_thousand_new_rules_fail_as_a_whole(harness: ControllerHar
     assert len(stored(harness)) == 10_000
 
 
-def test_an_id_is_drawn_again_while_it_may_not_be_used(harness: ControllerHarness) -> None:
+def test_an_unusable_id_is_drawn_again(harness: ControllerHarness) -> None:
     create(harness, ALICE)
     (taken,) = harness.controller.committed_image.acls.by_id
     dashed = Uuid(bytes([62 << 2]) + bytes(15))
@@ -302,7 +304,7 @@ def test_an_id_is_drawn_again_while_it_may_not_be_used(harness: ControllerHarnes
 # Deleting
 
 
-def test_a_filter_reports_what_it_found_and_removes_it(harness: ControllerHarness) -> None:
+def test_a_filter_reports_and_removes_its_matches(harness: ControllerHarness) -> None:
     create(harness, ALICE, BOB)
     response = delete(harness, ANY._replace(principal="User:alice"), ANY._replace(name="nothing"))
     assert deleted(response) == [{ALICE}, set()]
@@ -311,7 +313,7 @@ def test_a_filter_reports_what_it_found_and_removes_it(harness: ControllerHarnes
     assert [type(record) for record in harness.log[-1].records] == [RemoveAccessControlEntryRecord]
 
 
-def test_what_two_filters_find_is_reported_by_both_and_removed_once(harness: ControllerHarness) -> None:
+def test_an_acl_that_two_filters_match_is_reported_by_both_and_removed_once(harness: ControllerHarness) -> None:
     create(harness, ALICE, BOB)
     response = delete(harness, ANY, ANY._replace(principal="User:alice"), AclBindingFilter(*ALICE))
     assert deleted(response) == [{ALICE, BOB}, {ALICE}, {ALICE}]
@@ -338,17 +340,17 @@ def test_a_filter_with_an_unknown_code_fails_alone(
     assert stored(harness) == set()
 
 
-def test_what_is_not_committed_can_be_deleted(harness: ControllerHarness) -> None:
+def test_an_uncommitted_acl_can_be_deleted(harness: ControllerHarness) -> None:
     create_acls.handle(harness.controller, _context(), creating(ALICE), harness.authorizer)
     deferred = delete_acls.handle(harness.controller, _context(), deleting(ANY), harness.authorizer)
     assert deleted(harness.answer(deferred)) == [{ALICE}]
     assert stored(harness) == set()
 
 
-def test_a_long_search_is_put_right_before_it_is_decided(
+def test_a_long_search_is_updated_before_its_decision(
     harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever others do while it goes on: what is deleted is what there is at the moment of the decision."""
+    """Whatever others do meanwhile, the deletion applies to the ACLs of the moment of the decision."""
     monkeypatch.setattr(acl_control_manager, "_SEARCHED_AT_ONCE", 10)
     monkeypatch.setattr(acl_search, "_RULES_PER_STEP", 4)
     many = [ALICE._replace(name=f"t{number}") for number in range(100)]
@@ -370,9 +372,7 @@ def test_a_long_search_is_put_right_before_it_is_decided(
     assert stored(harness) == {BOB, BOB._replace(name="new")}
 
 
-def test_nobody_searches_without_the_right(
-    harness: ControllerHarness, rules: Rules, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_search_needs_the_right(harness: ControllerHarness, rules: Rules, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acl_control_manager, "_SEARCHED_AT_ONCE", 0)
     create(harness, ALICE)
     rules.denied.add(AclOperation.ALTER)
@@ -394,7 +394,7 @@ def test_more_than_ten_thousand_removals_fail_as_a_whole(harness: ControllerHarn
     assert stored(harness) == {many[10_000]}
 
 
-# Rights, and what is missing
+# Rights, and missing parts
 
 
 def test_creating_and_deleting_need_alter_on_the_cluster(harness: ControllerHarness, rules: Rules) -> None:
@@ -403,7 +403,7 @@ def test_creating_and_deleting_need_alter_on_the_cluster(harness: ControllerHarn
     assert create(harness, ALICE, BOB._replace(name="")) == [denied, denied]
     response = delete(harness, ANY, ANY._replace(operation=99))
     assert [(result.error_code, result.error_message) for result in response.filter_results] == [denied, denied]
-    assert harness.call(describe_acls.handle, DescribeAclsRequest(**asked(ANY)), 3).error_code == 0
+    assert harness.call(describe_acls.handle, DescribeAclsRequest(**filter_fields(ANY)), 3).error_code == 0
 
 
 def test_describing_needs_describe_on_the_cluster(harness: ControllerHarness, rules: Rules) -> None:
@@ -422,7 +422,7 @@ def test_without_an_authorizer_security_is_disabled() -> None:
     assert (response.error_code, response.resources) == (ErrorCode.SECURITY_DISABLED, [])
 
 
-def test_an_authorizer_without_acls_has_none_to_show_or_change(harness: ControllerHarness) -> None:
+def test_an_authorizer_without_acls_neither_shows_nor_changes_any(harness: ControllerHarness) -> None:
     class NoAcls(AllowAllAuthorizer):
         is_absent = False
 
@@ -433,7 +433,7 @@ def test_an_authorizer_without_acls_has_none_to_show_or_change(harness: Controll
     assert (response.error_code, response.error_message) == (ErrorCode.SECURITY_DISABLED, message)
 
 
-def test_a_controller_that_is_not_active_says_so_for_each_entry(rules: Rules) -> None:
+def test_an_inactive_controller_fails_each_entry(rules: Rules) -> None:
     harness = ControllerHarness()
     created = create_acls.handle(harness.controller, _context(), creating(ALICE, BOB), rules).value
     removed: Any = delete_acls.handle(harness.controller, _context(), deleting(ANY), rules)
@@ -441,7 +441,7 @@ def test_a_controller_that_is_not_active_says_so_for_each_entry(rules: Rules) ->
     assert codes == [ErrorCode.NOT_CONTROLLER] * 3
 
 
-def test_what_was_not_committed_before_leadership_was_lost_is_gone(harness: ControllerHarness) -> None:
+def test_uncommitted_acls_are_lost_with_the_leadership(harness: ControllerHarness) -> None:
     deferred = create_acls.handle(harness.controller, _context(), creating(ALICE), harness.authorizer)
     harness.controller.deactivate()
     assert deferred.value.results[0].error_code == ErrorCode.NOT_CONTROLLER
@@ -451,7 +451,7 @@ def test_what_was_not_committed_before_leadership_was_lost_is_gone(harness: Cont
 # Describing
 
 
-def test_rules_are_shown_by_resource_pattern(harness: ControllerHarness, rules: Rules) -> None:
+def test_acls_are_described_by_resource_pattern(harness: ControllerHarness, rules: Rules) -> None:
     prefixed = ALICE._replace(pattern_type=4)
     for number, binding in enumerate((ALICE, prefixed, BOB)):
         rules.add_acl(Uuid.from_int(number), binding)
@@ -473,6 +473,6 @@ def _context() -> RequestContext:
 
 
 def _described(harness: ControllerHarness, acl_filter: AclBindingFilter) -> DescribeAclsResponse:
-    response = harness.call(describe_acls.handle, DescribeAclsRequest(**asked(acl_filter)), 3)
+    response = harness.call(describe_acls.handle, DescribeAclsRequest(**filter_fields(acl_filter)), 3)
     assert isinstance(response, DescribeAclsResponse)
     return response

@@ -39,7 +39,7 @@ def test_a_log_that_ends_inside_the_bootstrap_is_aborted_and_bootstrapped_again(
     assert harness.controller.committed_image.features.metadata_version == 30
 
 
-def test_another_open_transaction_is_only_aborted() -> None:
+def test_any_other_open_transaction_is_only_aborted() -> None:
     half = TopicRecord(name="half", topic_id=Uuid.from_int(200))
     log = [batch(CONTROL_RECORDS, FEATURE), batch(CONTROL_RECORDS + 1, BeginTransactionRecord(), half)]
     harness = ControllerHarness(log=log).activate()
@@ -50,7 +50,7 @@ def test_another_open_transaction_is_only_aborted() -> None:
     assert standby.controller.committed_image.is_same_state(harness.controller.committed_image)
 
 
-def test_before_log_transactions_the_bootstrap_is_plain_records() -> None:
+def test_without_log_transactions_the_bootstrap_is_plain_records() -> None:
     harness = ControllerHarness()
     harness.controller._bootstrap = bootstrap_records(MetadataVersion.IBP_3_5_IV2)
     harness.activate()
@@ -64,7 +64,7 @@ def test_without_bootstrap_records_an_empty_log_is_refused() -> None:
         harness.activate()
 
 
-def test_a_controller_that_was_given_a_snapshot_goes_on_from_it() -> None:
+def test_a_controller_with_a_snapshot_continues_from_it() -> None:
     first = ControllerHarness().activate()
     first.start_broker(1)
     image = first.controller.committed_image
@@ -77,7 +77,7 @@ def test_a_controller_that_was_given_a_snapshot_goes_on_from_it() -> None:
     assert second.create(topic("orders")).topics[0].error_code == 0
 
 
-def test_records_of_the_quorum_in_between_move_what_is_ahead() -> None:
+def test_records_of_the_quorum_in_between_shift_the_expected_offsets() -> None:
     harness = ControllerHarness().activate()
     registration = harness.registration(1)
     answer = broker_registration.handle(harness.controller, context(), registration, harness.authorizer)

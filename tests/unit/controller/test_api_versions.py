@@ -1,4 +1,4 @@
-"""ApiVersions on a controller: what is said of the client's software must be a name, as on a broker."""
+"""ApiVersions on a controller validates the client's software name and version, as on a broker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from tests.unit.controller.controller_harness import ControllerHarness
         ("", 2, ErrorCode.NONE),
     ],
 )
-def test_the_software_is_checked_where_it_is_told(software: str, version: int, error: ErrorCode) -> None:
+def test_the_software_name_is_validated_in_versions_that_contain_it(
+    software: str, version: int, error: ErrorCode
+) -> None:
     request = ApiVersionsRequest(client_software_name=software, client_software_version="1.0")
     answer = ControllerHarness().activate().call(api_versions.handle, request, version)
     assert answer.error_code == error

@@ -1,4 +1,4 @@
-"""A call with a number is known from the log: to who decided it, and to who becomes active later."""
+"""A numbered call is known from the log, both to the controller that decided it and to later active controllers."""
 
 from __future__ import annotations
 
@@ -41,23 +41,25 @@ def create(harness: ControllerHarness, *names: str, call: bytes = CALL, **fields
         harness.controller.calls.end()
 
 
-def test_what_was_applied_is_known_with_its_answer_when_it_is_committed() -> None:
+def test_an_applied_call_is_known_with_its_response_when_committed() -> None:
     harness = started()
     answer = create(harness, "orders")
     known = harness.controller.calls.find(CALL)
     assert known is not None
     assert known.api_version == 7
     kept = CreateTopicsResponse.decode(known.body or b"", 7)
-    assert kept.topics[0].configs is None, "by far the most of an answer"
+    assert kept.topics[0].configs is None, "the largest part of a response"
     assert (
         create_topics.restore_configs(harness.controller, CreateTopicsRequest(topics=[topic("orders")]), kept) == answer
     )
     mark = harness.log[-1].records[-1]
     assert isinstance(mark, NoOpRecord)
-    assert decode_metadata_record(encode_metadata_record(mark, 0)) == (mark, 0), "others read it back, and us"
+    assert decode_metadata_record(encode_metadata_record(mark, 0)) == (mark, 0), (
+        "other controllers and this one read it back"
+    )
 
 
-def test_before_it_is_committed_nothing_is_known() -> None:
+def test_an_uncommitted_call_is_unknown() -> None:
     harness = started()
     harness.controller.calls.begin(CALL, 7)
     request = CreateTopicsRequest(topics=[topic("orders")])
@@ -69,25 +71,25 @@ def test_before_it_is_committed_nothing_is_known() -> None:
     assert harness.controller.calls.find(CALL) is None
 
 
-def test_a_controller_that_follows_knows_it_too() -> None:
+def test_a_standby_controller_knows_the_call_too() -> None:
     harness = started()
     create(harness, "orders")
     successor = ControllerHarness(log=harness.log).activate()
     assert successor.controller.calls.find(CALL) == harness.controller.calls.find(CALL)
 
 
-def test_the_image_is_the_same_with_and_without() -> None:
+def test_marks_of_calls_do_not_change_the_image() -> None:
     harness, plain = started(), started()
     create(harness, "orders")
     plain.create(topic("orders"))
     assert harness.controller.committed_image.topics.get("orders") is not None
-    ours, theirs = (each.controller.committed_image.topics.get("orders") for each in (harness, plain))
+    ours, theirs = (decider.controller.committed_image.topics.get("orders") for decider in (harness, plain))
     assert ours is not None
     assert theirs is not None
     assert ours.partitions == theirs.partitions
 
 
-def test_what_changed_nothing_leaves_no_trace() -> None:
+def test_a_call_without_changes_writes_no_mark() -> None:
     harness = started()
     create(harness, "orders", validate_only=True)
     assert create(harness, "a/b").topics[0].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
@@ -116,14 +118,14 @@ def test_the_answer_to_as_many_topics_as_a_call_may_create_is_kept() -> None:
     names = [f"{'x' * 200}-{number}" for number in range(4999)]
     requested = CreateTopicsRequest(topics=[topic(name) for name in names])
     answer = create(harness, *names)
-    assert {each.error_code for each in answer.topics} == {0}
+    assert {created.error_code for created in answer.topics} == {0}
     known = harness.controller.calls.find(CALL)
     assert known is not None
     kept = CreateTopicsResponse.decode(known.body or b"", 7)
     assert create_topics.restore_configs(harness.controller, requested, kept) == answer
 
 
-def test_configs_that_the_client_set_are_restored_and_those_that_it_may_not_see_stay_hidden() -> None:
+def test_configs_set_by_the_client_are_restored_and_hidden_ones_stay_hidden() -> None:
     harness = started()
     requested = CreateTopicsRequest(
         topics=[topic("orders", configs=[CreatableTopicConfig(name="retention.ms", value="1000")]), topic("hidden")]
@@ -141,7 +143,7 @@ def test_configs_that_the_client_set_are_restored_and_those_that_it_may_not_see_
     assert hidden.configs is None
 
 
-def test_an_answer_that_its_batch_has_no_room_for_is_not_kept() -> None:
+def test_a_response_that_does_not_fit_into_the_batch_is_not_kept() -> None:
     calls = AppliedCalls(cast("Any", None))
     response = CreateTopicsResponse(topics=[CreatableTopicResult(name="orders")])
     result = ControllerResult([ApiMessageAndVersion(NoOpRecord(), 0)], response)
@@ -153,12 +155,12 @@ def test_an_answer_that_its_batch_has_no_room_for_is_not_kept() -> None:
             ]
             for room in (0, 64, 10_000)
         ]
-    assert lengths[0] == [], "not even for the number"
+    assert lengths[0] == [], "the batch has no room even for the number"
     assert lengths[1] == [18]
     assert lengths[2][0] > 18
 
 
-def test_calls_are_forgotten_when_nobody_can_ask_any_more() -> None:
+def test_calls_are_forgotten_when_they_can_no_longer_be_repeated() -> None:
     harness = started()
     create(harness, "first")
     harness.clock.ms += KEEP_MS
@@ -167,7 +169,7 @@ def test_calls_are_forgotten_when_nobody_can_ask_any_more() -> None:
     assert harness.controller.calls.find(bytes(16)) is not None
 
 
-def test_a_result_that_fills_a_batch_has_its_mark_too() -> None:
+def test_a_result_that_fills_a_batch_is_marked_too() -> None:
     harness = started(max_records_per_batch=4)
     assert create(harness, "two", "more").topics[0].error_code == 0
     assert len(harness.log[-1].records) == 5

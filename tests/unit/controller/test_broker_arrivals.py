@@ -1,4 +1,4 @@
-"""Brokers that come back to many partitions without a leader: decided in turns, and in the end the same as at once."""
+"""Brokers that return to many leaderless partitions: decided in turns, with the same result as in one decision."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def alone(name: str, broker_id: int, count: int = PARTITIONS) -> Any:
 
 @pytest.fixture
 def harness() -> ControllerHarness:
-    """Brokers 1 and 2 alone hold ten partitions each, and have lost touch; broker 3 has not."""
+    """Only brokers 1 and 2 hold ten partitions each, and their sessions have ended; that of broker 3 has not."""
     made = ControllerHarness(broker_session_timeout_ms=SESSION_MS).activate()
     for broker_id in (1, 2, 3):
         made.start_broker(broker_id)
@@ -50,7 +50,7 @@ def harness() -> ControllerHarness:
 
 
 def fall_silent(harness: ControllerHarness, *brokers: int) -> None:
-    """The sessions of these end, those of the others don't."""
+    """End the sessions of these brokers, and keep those of the others."""
     harness.clock.ms += SESSION_MS - 1
     for broker_id in {1, 2, 3}.difference(brokers):
         harness.heartbeat(broker_id)
@@ -81,7 +81,7 @@ def leaders(harness: ControllerHarness, name: str) -> list[int]:
     return [partition.leader for partition in partitions(harness, name)]
 
 
-def test_a_broker_that_comes_back_leads_again_in_turns(harness: ControllerHarness) -> None:
+def test_a_returning_broker_leads_again_in_turns(harness: ControllerHarness) -> None:
     before = len(harness.log)
     assert not harness.heartbeat(1).is_fenced
     first = [record for batch in harness.log[before:] for record in batch.records]
@@ -93,21 +93,23 @@ def test_a_broker_that_comes_back_leads_again_in_turns(harness: ControllerHarnes
     assert leaders(harness, "second") == [LEADERLESS] * PARTITIONS
 
 
-def test_in_turns_it_is_decided_as_at_once(harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decisions_in_turns_equal_a_single_decision(
+    harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     harness.heartbeat(1)
     in_turns(harness)
     changes = [record for batch in harness.log for record in batch.records if hasattr(record, "partition_id")]
-    in_parts = [(each.partition_id, each.leader, each.isr) for each in changes[-PARTITIONS:]]
+    in_parts = [(change.partition_id, change.leader, change.isr) for change in changes[-PARTITIONS:]]
     monkeypatch.setattr(partition_walk, "PARTITIONS_A_TURN", 250)
     harness.heartbeat(2)
     changes = [record for batch in harness.log for record in batch.records if hasattr(record, "partition_id")]
-    at_once = [(each.partition_id, each.leader, each.isr) for each in changes[-PARTITIONS:]]
+    at_once = [(change.partition_id, change.leader, change.isr) for change in changes[-PARTITIONS:]]
     assert sorted(in_parts, key=repr) == sorted(
         ((index, 1, None if isr is None else [1]) for index, _, isr in at_once), key=repr
     )
 
 
-def test_others_are_decided_between_two_turns(harness: ControllerHarness) -> None:
+def test_other_requests_are_decided_between_two_turns(harness: ControllerHarness) -> None:
     harness.heartbeat(1)
     assert not harness.heartbeat(2).is_fenced
     assert leaders(harness, "second").count(2) == 4
@@ -117,7 +119,7 @@ def test_others_are_decided_between_two_turns(harness: ControllerHarness) -> Non
     assert leaders(harness, "second") == [2] * PARTITIONS
 
 
-def test_a_topic_that_is_deleted_between_two_turns_is_passed_over(harness: ControllerHarness) -> None:
+def test_a_topic_deleted_between_two_turns_is_skipped(harness: ControllerHarness) -> None:
     harness.heartbeat(1)
     found = harness.controller.committed_image.topics.get("first")
     assert found is not None
@@ -137,7 +139,7 @@ def test_a_broker_that_leaves_between_two_turns_leads_nothing_in_the_end(harness
     assert harness.controller.committed_image.cluster.brokers[1].fenced
 
 
-def test_a_broker_that_leaves_and_comes_back_between_two_turns_leads_everything(harness: ControllerHarness) -> None:
+def test_a_broker_that_leaves_and_returns_between_two_turns_leads_everything(harness: ControllerHarness) -> None:
     harness.heartbeat(1)
     harness.heartbeat(1, want_fence=True)
     in_turns(harness)
@@ -158,7 +160,7 @@ def test_a_new_controller_finishes_an_arrival(harness: ControllerHarness) -> Non
 
 
 def test_a_new_controller_finishes_the_arrival_of_a_last_known_leader(harness: ControllerHarness) -> None:
-    """After a kill no replica is in sync or eligible: only the broker that led last may lead again, uncleanly."""
+    """After a kill no replica is in sync or eligible: only the last leader may lead again, by an unclean election."""
     for broker_id in (1, 2):
         harness.register(broker_id, incarnation_id=Uuid.from_int(70 + broker_id), previous_broker_epoch=-1)
     assert {(found.isr, found.elr, found.last_known_elr) for found in partitions(harness, "first")} == {((), (), (1,))}
@@ -200,7 +202,7 @@ def test_a_new_process_of_a_broker_registers_when_its_partitions_have_moved(harn
     successor.start_broker(1, incarnation_id=Uuid.from_int(77), previous_broker_epoch=-1)
     written = [record for batch in successor.log[before:] for record in batch.records]
     kinds = [type(record).__name__ for record in written]
-    assert kinds.index("RegisterBrokerRecord") == PARTITIONS, "nothing of its former life is left"
+    assert kinds.index("RegisterBrokerRecord") == PARTITIONS, "no partition of the former process is left"
 
 
 def test_a_broker_is_unregistered_when_its_partitions_have_moved(harness: ControllerHarness) -> None:
@@ -212,17 +214,17 @@ def test_a_broker_is_unregistered_when_its_partitions_have_moved(harness: Contro
     assert 1 not in harness.controller.committed_image.cluster.brokers
 
 
-def test_many_leaders_are_elected_in_turns_and_answered_at_the_end(harness: ControllerHarness) -> None:
+def test_many_leaders_are_elected_in_turns_with_a_response_at_the_end(harness: ControllerHarness) -> None:
     harness.heartbeat(1)
     in_turns(harness)
     request = ElectLeadersRequest(election_type=0, topic_partitions=None)
     answer = harness.call(elect_leaders.handle, request, 2)
-    results = {each.topic: each.partition_result for each in answer.replica_election_results}
+    results = {result.topic: result.partition_result for result in answer.replica_election_results}
     assert results["first"] == []
     assert len(results["second"]) == PARTITIONS
 
 
-def test_who_waits_for_a_decision_in_turns_learns_that_the_controller_was_deposed(harness: ControllerHarness) -> None:
+def test_requests_waiting_for_turns_fail_when_the_controller_is_deposed(harness: ControllerHarness) -> None:
     harness.heartbeat(1)
     in_turns(harness)
     successor = ControllerHarness(log=harness.log, broker_session_timeout_ms=SESSION_MS)
@@ -250,8 +252,8 @@ def test_a_heartbeat_of_an_old_epoch_is_refused_between_turns(harness: Controlle
     assert stale.error_code != 0
 
 
-def test_a_turn_takes_topic_by_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each topic that changes is copied, in every image: a turn whose partitions are spread over topics costs most."""
+def test_a_turn_processes_topic_by_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each topic that changes is copied in every image, so partitions spread over many topics make a turn expensive."""
     monkeypatch.setattr(persistent_map, "_SORTED_MAX", 0)
     harness = ControllerHarness(broker_session_timeout_ms=SESSION_MS).activate()
     for broker_id in (1, 2, 3):

@@ -1,4 +1,4 @@
-"""Brokers that leave many partitions: decided in turns, and in the end the same as at once."""
+"""Brokers that leave many partitions: decided in turns, with the same result as in one decision."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def harness() -> ControllerHarness:
 
 
 def in_turns(harness: ControllerHarness) -> list[list[Any]]:
-    """The records of each tick until there is nothing to do."""
+    """Return the records of each tick until nothing is left to do."""
     turns = []
     while (due_ms := harness.controller.next_tick_ms()) is not None and due_ms <= harness.clock.ms:
         assert len(turns) < 100, "the turns do not end"
@@ -61,7 +61,7 @@ def in_turns(harness: ControllerHarness) -> list[list[Any]]:
 
 
 def fall_silent(harness: ControllerHarness, *brokers: int) -> None:
-    """The sessions of these end, those of the others don't."""
+    """End the sessions of these brokers, and keep those of the others."""
     harness.clock.ms += SESSION_MS - 1
     for broker_id in {1, 2, 3}.difference(brokers):
         harness.heartbeat(broker_id)
@@ -75,7 +75,7 @@ def partitions(harness: ControllerHarness, name: str = "orders") -> list[Partiti
 
 
 def place_all_in(harness: ControllerHarness, broker_id: int, directory: Uuid) -> None:
-    """The broker reports that its replicas of "orders" lie there."""
+    """The broker reports that its replicas of "orders" are in this directory."""
     found = harness.controller.state.image.topics.get("orders")
     assert found is not None
     replicas = [AssignReplicasToDirsRequestPartitionData(partition_index=index) for index in found.partitions]
@@ -89,7 +89,7 @@ def place_all_in(harness: ControllerHarness, broker_id: int, directory: Uuid) ->
 
 
 def propose(harness: ControllerHarness, index: int, *isr: int) -> int:
-    """The leader's proposal, and what the controller says of it."""
+    """Send the leader's proposal, and return the controller's result."""
     found = harness.controller.state.image.topics.get("orders")
     assert found is not None
     partition, brokers = found.partitions[index], harness.controller.state.image.cluster.brokers
@@ -97,7 +97,7 @@ def propose(harness: ControllerHarness, index: int, *isr: int) -> int:
         partition_index=index,
         leader_epoch=partition.leader_epoch,
         partition_epoch=partition.partition_epoch,
-        new_isr_with_epochs=[BrokerState(broker_id=each, broker_epoch=brokers[each].epoch) for each in isr],
+        new_isr_with_epochs=[BrokerState(broker_id=member, broker_epoch=brokers[member].epoch) for member in isr],
     )
     request = AlterPartitionRequest(
         broker_id=partition.leader,
@@ -113,11 +113,13 @@ def test_a_broker_whose_session_ends_leaves_in_turns_and_is_fenced_with_the_last
     turns = in_turns(harness)
     assert [len(turn) for turn in turns] == [4, 4, 3]
     assert turns[-1][-1].fenced == 1
-    assert all(sorted(each.isr) == [2, 3] for each in partitions(harness))
-    assert all(each.leader in (2, 3) for each in partitions(harness))
+    assert all(sorted(partition.isr) == [2, 3] for partition in partitions(harness))
+    assert all(partition.leader in (2, 3) for partition in partitions(harness))
 
 
-def test_in_turns_it_is_decided_as_at_once(harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_decisions_in_turns_equal_a_single_decision(
+    harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
     fall_silent(harness, 1)
     in_parts = [record for turn in in_turns(harness) for record in turn]
     monkeypatch.setattr(partition_walk, "PARTITIONS_A_TURN", 2_000)
@@ -129,7 +131,7 @@ def test_in_turns_it_is_decided_as_at_once(harness: ControllerHarness, monkeypat
     assert in_turns(at_once) == [in_parts]
 
 
-def test_what_is_decided_between_two_turns_is_seen_by_the_next(harness: ControllerHarness) -> None:
+def test_a_turn_sees_decisions_made_since_the_previous_turn(harness: ControllerHarness) -> None:
     fall_silent(harness, 1)
     harness.controller.tick(harness.clock.ms)
     harness.settle()
@@ -139,11 +141,16 @@ def test_what_is_decided_between_two_turns_is_seen_by_the_next(harness: Controll
     harness.create(topic("bills", 3, 3))
     assert all(sorted(partition.isr) == [2, 3] for partition in partitions(harness, "bills"))
     in_turns(harness)
-    assert not [each for name in ("orders", "bills") for each in partitions(harness, name) if 1 in each.isr]
+    assert not [
+        partition_state
+        for name in ("orders", "bills")
+        for partition_state in partitions(harness, name)
+        if 1 in partition_state.isr
+    ]
     assert harness.controller.committed_image.cluster.brokers[1].fenced
 
 
-def test_two_brokers_whose_sessions_end_together_do_not_hand_partitions_to_each_other(
+def test_two_brokers_whose_sessions_end_together_do_not_elect_each_other(
     harness: ControllerHarness,
 ) -> None:
     harness.create(topic("pairs", 4 * PARTITIONS, 2, configs=[TWO_IN_SYNC]))
@@ -158,7 +165,7 @@ def test_two_brokers_whose_sessions_end_together_do_not_hand_partitions_to_each_
             assert not {1, 2} & set(partition.isr)
 
 
-def test_brokers_that_lose_directories_together_do_not_hand_partitions_to_each_other() -> None:
+def test_brokers_that_lose_directories_together_do_not_elect_each_other() -> None:
     harness = ControllerHarness(broker_session_timeout_ms=SESSION_MS).activate()
     for broker_id in (1, 2):
         harness.start_broker(broker_id, log_dirs=[directory_of(broker_id, 0), directory_of(broker_id, 1)])
@@ -173,7 +180,7 @@ def test_brokers_that_lose_directories_together_do_not_hand_partitions_to_each_o
     assert all(partition.leader == -1 for partition in partitions(harness))
 
 
-def test_another_process_of_the_broker_has_nothing_to_do_with_it(harness: ControllerHarness) -> None:
+def test_a_new_process_of_the_broker_is_not_affected(harness: ControllerHarness) -> None:
     fall_silent(harness, 1)
     harness.controller.tick(harness.clock.ms)
     harness.settle()
@@ -186,18 +193,18 @@ def test_another_process_of_the_broker_has_nothing_to_do_with_it(harness: Contro
 
 def test_a_broker_that_shuts_down_waits_for_its_last_turn(harness: ControllerHarness) -> None:
     assert not harness.heartbeat(1, want_shut_down=True).should_shut_down
-    assert sum(1 in each.isr for each in partitions(harness)) == PARTITIONS - 4
+    assert sum(1 in partition.isr for partition in partitions(harness)) == PARTITIONS - 4
     assert not harness.heartbeat(1, want_shut_down=True).should_shut_down
     turns = in_turns(harness)
     assert [len(turn) for turn in turns] == [4, 2]
-    assert not [each for each in partitions(harness) if 1 in each.isr]
+    assert not [partition for partition in partitions(harness) if 1 in partition.isr]
     assert not harness.heartbeat(1, want_shut_down=True).should_shut_down, "the others don't know yet"
     harness.heartbeat(2)
     harness.heartbeat(3)
     assert harness.heartbeat(1, want_shut_down=True).should_shut_down
 
 
-def test_a_new_controller_goes_on_with_a_broker_that_shuts_down(harness: ControllerHarness) -> None:
+def test_a_new_controller_continues_the_shutdown_of_a_broker(harness: ControllerHarness) -> None:
     harness.heartbeat(1, want_shut_down=True)
     successor = ControllerHarness(log=harness.log, broker_session_timeout_ms=SESSION_MS)
     successor.epoch = 2
@@ -210,10 +217,10 @@ def test_a_new_controller_goes_on_with_a_broker_that_shuts_down(harness: Control
     for broker_id in (2, 3):
         successor.heartbeat(broker_id)
     assert successor.heartbeat(1, want_shut_down=True).should_shut_down
-    assert not [each for each in partitions(successor) if 1 in each.isr]
+    assert not [partition for partition in partitions(successor) if 1 in partition.isr]
 
 
-def test_who_is_alone_in_sync_without_elr_is_decided_once() -> None:
+def test_a_replica_alone_in_sync_without_elr_is_decided_once() -> None:
     bootstrap = bootstrap_records(LATEST_PRODUCTION, {"eligible.leader.replicas.version": 0})
     harness = ControllerHarness(broker_session_timeout_ms=SESSION_MS, bootstrap=bootstrap).activate()
     harness.start_broker(1)
@@ -221,4 +228,4 @@ def test_who_is_alone_in_sync_without_elr_is_decided_once() -> None:
     harness.clock.ms += SESSION_MS
     turns = in_turns(harness)
     assert [len(turn) for turn in turns] == [4, 4, 3]
-    assert all(each.leader == -1 for each in partitions(harness))
+    assert all(partition.leader == -1 for partition in partitions(harness))

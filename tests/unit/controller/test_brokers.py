@@ -93,7 +93,7 @@ class TestRegistration:
             "other finalized features missing",
         ],
     )
-    def test_what_cannot_join_is_refused(
+    def test_an_incompatible_broker_is_refused(
         self, harness: ControllerHarness, changes: dict[str, Any], code: ErrorCode
     ) -> None:
         harness.register(2)
@@ -130,7 +130,7 @@ class TestHeartbeat:
         assert not harness.heartbeat(1).is_fenced
         assert harness.log[-1].records == [BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=12, fenced=-1)]
 
-    def test_a_stale_epoch_and_an_unknown_broker_are_told_so(self, harness: ControllerHarness) -> None:
+    def test_a_stale_epoch_and_an_unknown_broker_are_refused(self, harness: ControllerHarness) -> None:
         epoch = harness.start_broker(1)
         for broker, wrong in ((1, epoch + 1), (7, 1)):
             request = BrokerHeartbeatRequest(broker_id=broker, broker_epoch=wrong)
@@ -153,7 +153,7 @@ class TestHeartbeat:
         assert fenced == BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=fenced.broker_epoch, fenced=1)
         assert not trio.controller.committed_image.cluster.is_alive(1)
 
-    def test_no_session_ends_for_what_a_controller_that_stood_still_did_not_read(
+    def test_a_controller_that_was_paused_ends_no_session_for_unread_heartbeats(
         self, harness: ControllerHarness
     ) -> None:
         harness.start_broker(1)
@@ -171,7 +171,7 @@ class TestHeartbeat:
         harness.start_broker(1)
         assert harness.controller.next_tick_ms() == harness.clock.ms + 500
         quiet = ControllerHarness(metadata_max_idle_interval_ms=0).activate()
-        assert quiet.controller.next_tick_ms() == quiet.clock.ms + 300_000, "the elections that nobody asks for"
+        assert quiet.controller.next_tick_ms() == quiet.clock.ms + 300_000, "the periodic elections"
         quiet.start_broker(1)
         assert quiet.controller.next_tick_ms() == quiet.clock.ms + 9_000
 
@@ -188,12 +188,12 @@ class TestHeartbeat:
         assert trio.heartbeat(1, want_shut_down=True).should_shut_down
         assert trio.controller.committed_image.cluster.brokers[1].fenced
 
-    def test_a_broker_that_leads_nothing_may_go_at_once(self, harness: ControllerHarness) -> None:
+    def test_a_broker_that_leads_nothing_may_stop_immediately(self, harness: ControllerHarness) -> None:
         harness.start_broker(1)
         answer = harness.heartbeat(1, want_shut_down=True)
         assert (answer.should_shut_down, answer.is_fenced) == (True, True)
 
-    def test_the_only_broker_may_go_too_and_comes_back_to_its_partitions(self, harness: ControllerHarness) -> None:
+    def test_the_only_broker_may_stop_and_returns_to_its_partitions(self, harness: ControllerHarness) -> None:
         epoch = harness.start_broker(1)
         place(harness, "orders", 1)
         assert not harness.heartbeat(1, want_shut_down=True).should_shut_down
@@ -213,7 +213,7 @@ class TestHeartbeat:
         harness.heartbeat(1, want_fence=True, cordoned_log_dirs=[])
         assert harness.end_offset == end
 
-    def test_a_lost_directory_takes_only_its_own_partitions_along(self, harness: ControllerHarness) -> None:
+    def test_a_lost_directory_affects_only_its_own_partitions(self, harness: ControllerHarness) -> None:
         harness.start_broker(1, log_dirs=[directory_of(1, 0), directory_of(1, 1)])
         harness.start_broker(2)
         for index, name in enumerate(("stays", "moves")):
@@ -234,9 +234,7 @@ class TestHeartbeat:
 
 
 class TestRestartAfterKill:
-    def test_with_clean_detection_a_killed_only_replica_comes_back_as_recovering(
-        self, harness: ControllerHarness
-    ) -> None:
+    def test_with_clean_detection_a_killed_sole_replica_returns_as_recovering(self, harness: ControllerHarness) -> None:
         harness.start_broker(1)
         place(harness, "orders", 1)
         again = ControllerHarness(log=harness.log).activate()
@@ -262,7 +260,7 @@ class TestRestartAfterKill:
 
 
 class TestLeaving:
-    def test_an_unregistered_broker_takes_no_partition_along(self, trio: ControllerHarness) -> None:
+    def test_an_unregistered_broker_leaves_its_partitions_assigned(self, trio: ControllerHarness) -> None:
         place(trio, "orders", 1, 2)
         answer = trio.call(unregister_broker.handle, UnregisterBrokerRequest(broker_id=1))
         assert answer.error_code == 0
@@ -283,7 +281,7 @@ class TestProducerIds:
         assert [(b.producer_id_start, b.producer_id_len) for b in blocks] == [(0, 1000), (1000, 1000), (2000, 1000)]
         assert harness.controller.committed_image.producer_ids.next_producer_id == 3000
 
-    def test_a_stale_broker_gets_none(self, harness: ControllerHarness) -> None:
+    def test_a_stale_broker_receives_no_producer_ids(self, harness: ControllerHarness) -> None:
         epoch = harness.start_broker(1)
         request = AllocateProducerIdsRequest(broker_id=1, broker_epoch=epoch - 1)
         assert harness.call(allocate_producer_ids.handle, request).error_code == ErrorCode.STALE_BROKER_EPOCH
@@ -299,6 +297,6 @@ class TestControllers:
         assert harness.call(controller_registration.handle, request).error_code == 0
         assert harness.controller.committed_image.cluster.controllers[1].incarnation_id == Uuid.from_int(5)
 
-    def test_one_without_a_finalized_level_is_refused(self, harness: ControllerHarness) -> None:
+    def test_a_controller_without_a_finalized_level_is_refused(self, harness: ControllerHarness) -> None:
         request = ControllerRegistrationRequest(controller_id=1, incarnation_id=Uuid.from_int(5))
         assert harness.call(controller_registration.handle, request).error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -1,4 +1,4 @@
-"""Among brokers of Kafka, which replicate, those of ours hold partitions alone until they replicate too."""
+"""Among replicating Kafka brokers, barnabas brokers that can't replicate hold partitions alone."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def created(harness: ControllerHarness, *args: Any, **fields: Any) -> tuple[int,
     return result.error_code, result.error_message
 
 
-def test_single_replicas_go_to_all(harness: ControllerHarness) -> None:
+def test_single_replicas_are_placed_on_all_brokers(harness: ControllerHarness) -> None:
     assert created(harness, "alone", 8) == (0, None)
     assert set().union(*placed(harness, "alone")) == {*OURS, *KAFKAS}
 
 
-def test_several_replicas_go_to_those_who_replicate(harness: ControllerHarness) -> None:
+def test_several_replicas_are_placed_on_replicating_brokers(harness: ControllerHarness) -> None:
     assert created(harness, "shared", 8, 2) == (0, None)
     assert placed(harness, "shared") == [set(KAFKAS)] * 8
     grown = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="shared", count=10, assignments=None)])
@@ -63,8 +63,8 @@ def test_more_replicas_than_brokers_that_replicate_are_refused_with_the_reason(h
     code, message = created(harness, "wide", 1, 3)
     assert code == ErrorCode.INVALID_REPLICATION_FACTOR
     assert message == (
-        "Unable to replicate the partition 3 time(s): Replication factor 3 can't be had: brokers 1, 2 run a release of "
-        "barnabas that can't replicate. Upgrade there, use replication factor 1, or name other brokers."
+        "Unable to replicate the partition 3 time(s): Replication factor 3 is not possible: brokers 1, 2 run a release "
+        "of barnabas that can't replicate. Upgrade there, use replication factor 1, or name other brokers."
     )
 
 
@@ -75,7 +75,9 @@ def test_more_replicas_than_brokers_are_refused_as_kafka_does(harness: Controlle
 
 
 @pytest.mark.parametrize("replicas", [[1, 3], [3, 1], [1, 2]])
-def test_nobody_can_put_them_beside_others_by_hand(harness: ControllerHarness, replicas: list[int]) -> None:
+def test_manual_assignments_to_them_with_other_replicas_are_refused(
+    harness: ControllerHarness, replicas: list[int]
+) -> None:
     by_hand = [CreatableReplicaAssignment(partition_index=0, broker_ids=replicas)]
     code, message = created(harness, "by-hand", -1, -1, assignments=by_hand)
     assert code == ErrorCode.INVALID_REPLICA_ASSIGNMENT
@@ -98,7 +100,7 @@ def test_partitions_are_not_moved_to_or_from_them(harness: ControllerHarness, be
     assert same.responses[0].partitions[0].error_code == 0
 
 
-def test_partitions_move_between_those_who_replicate(harness: ControllerHarness) -> None:
+def test_partitions_move_between_replicating_brokers(harness: ControllerHarness) -> None:
     by_hand = [CreatableReplicaAssignment(partition_index=0, broker_ids=[3])]
     assert created(harness, "orders", -1, -1, assignments=by_hand) == (0, None)
     response = harness.call(alter_partition_reassignments.handle, reassign(("orders", [(0, [4])])), 1)

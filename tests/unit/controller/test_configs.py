@@ -1,4 +1,4 @@
-"""What the recorded answers of a real controller cannot show: records, policies, several brokers."""
+"""Cases that the recorded responses of a real controller cannot show: records, policies, several brokers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def of_orders(harness: ControllerHarness) -> Any:
     return harness.controller.committed_image.configs.of_topic("orders")
 
 
-def test_one_bad_resource_does_not_stop_the_others(harness: ControllerHarness) -> None:
+def test_an_invalid_resource_does_not_stop_the_others(harness: ControllerHarness) -> None:
     response = change(
         harness, (TOPIC, "orders", ("nonsense", SET, "1")), (TOPIC, "payments", ("retention.ms", SET, "5"))
     )
@@ -86,7 +86,7 @@ def test_appending_starts_at_the_built_in_default(harness: ControllerHarness) ->
     assert of_orders(harness) == {"cleanup.policy": "delete,compact"}
 
 
-def test_replacing_removes_what_is_not_named(harness: ControllerHarness) -> None:
+def test_replacing_removes_configs_that_are_not_named(harness: ControllerHarness) -> None:
     change(harness, (TOPIC, "orders", ("retention.ms", SET, "5"), ("retention.bytes", SET, "6")))
     swap(harness, (TOPIC, "orders", ("retention.bytes", "7")))
     assert of_orders(harness) == {"retention.bytes": "7"}
@@ -112,7 +112,7 @@ def test_a_new_min_insync_replicas_clears_eligible_replicas(harness: ControllerH
     assert harness.log[-1].records[-1] == ClearElrRecord(topic_name="")
 
 
-def test_turning_eligible_replicas_on_makes_the_cluster_agree_on_the_minimum(harness: ControllerHarness) -> None:
+def test_enabling_eligible_replicas_sets_the_minimum_for_the_cluster(harness: ControllerHarness) -> None:
     assert set_features(harness, ("eligible.leader.replicas.version", 0, SAFE_DOWNGRADE)).error_code == 0
     change(
         harness, (BROKER, "1", ("min.insync.replicas", SET, "3")), (BROKER, "", ("min.insync.replicas", DELETE, None))
@@ -149,7 +149,7 @@ class OnlyShortRetention:
             raise PolicyViolation("nothing is kept for so long here")
 
 
-def test_a_policy_sees_the_changed_keys_and_may_veto() -> None:
+def test_a_policy_receives_the_changed_keys_and_may_refuse() -> None:
     policy = OnlyShortRetention()
     harness = ControllerHarness(alter_config_policy=policy).activate()
     harness.start_broker(1)
@@ -169,14 +169,16 @@ def test_a_policy_sees_the_changed_keys_and_may_veto() -> None:
     assert policy.seen[-1] == (orders, {"retention.ms": "7", **removed})
 
 
-def test_the_legacy_form_names_who_dropped_what(harness: ControllerHarness, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_legacy_api_logs_who_replaced_the_settings(
+    harness: ControllerHarness, caplog: pytest.LogCaptureFixture
+) -> None:
     change(harness, (TOPIC, "orders", ("retention.ms", SET, "5"), ("retention.bytes", SET, "6")))
     swap(harness, (TOPIC, "orders", ("retention.ms", "7")))
     assert "User:ANONYMOUS at 127.0.0.1 replaced all settings of topic orders" in caplog.text
     assert "removed retention.bytes" in caplog.text
 
 
-def test_the_legacy_form_keeps_the_rest_where_that_is_wanted() -> None:
+def test_the_legacy_api_keeps_other_configs_if_it_is_set_to_merge() -> None:
     harness = ControllerHarness(legacy_alter_merges=True).activate()
     harness.start_broker(1)
     harness.create(topic("orders"))
@@ -185,11 +187,13 @@ def test_the_legacy_form_keeps_the_rest_where_that_is_wanted() -> None:
     assert of_orders(harness) == {"retention.ms": "5", "retention.bytes": "6"}
 
 
-def test_every_bad_setting_of_a_resource_is_named(harness: ControllerHarness) -> None:
+def test_every_invalid_setting_of_a_resource_is_named(harness: ControllerHarness) -> None:
     broker = (BROKER, "1", ("log.cleaner.threads", SET, "many"), ("num.io.threads", SET, "0"))
     group = (GROUP, "g", ("consumer.session.timeout", SET, "5"), ("share.isolation.level", SET, "none"))
     metrics = (CLIENT_METRICS, "m", ("interval", SET, "5"), ("interval.ms", SET, "soon"))
-    answers = [(each.error_code, each.error_message) for each in change(harness, broker, group, metrics).responses]
+    answers = [
+        (response.error_code, response.error_message) for response in change(harness, broker, group, metrics).responses
+    ]
     assert [code for code, _ in answers] == [42, 40, 42]
     for (_, message), names in zip(
         answers,
@@ -218,10 +222,10 @@ def test_every_bad_setting_of_a_resource_is_named(harness: ControllerHarness) ->
         ("controller.listener.names", "OTHER"),
     ],
 )
-def test_what_stands_in_the_file_of_a_node_is_changed_for_no_node(
+def test_read_only_settings_of_nodes_cannot_be_changed(
     harness: ControllerHarness, broker: str, name: str, value: str
 ) -> None:
-    """A client that talks to the controller has passed by the broker, which refuses it, too."""
+    """A client that sends requests to the controller has bypassed the broker, which refuses such a change too."""
     harness.start_broker(2)
     (answer,) = change(harness, (BROKER, broker, (name, SET, value))).responses
     assert (answer.error_code, answer.error_message) == (
@@ -253,42 +257,44 @@ def test_what_stands_in_the_file_of_a_node_is_changed_for_no_node(
         ("client_id=(a", 40),
     ],
 )
-def test_a_client_metrics_pattern_is_an_expression_of_java(harness: ControllerHarness, pattern: str, code: int) -> None:
+def test_a_client_metrics_pattern_is_a_java_regular_expression(
+    harness: ControllerHarness, pattern: str, code: int
+) -> None:
     (answer,) = change(harness, (CLIENT_METRICS, "m", ("match", SET, pattern))).responses
     assert answer.error_code == code, answer.error_message
 
 
-def test_a_bad_setting_that_kafka_took_does_not_hinder_others(harness: ControllerHarness) -> None:
+def test_an_invalid_setting_stored_by_kafka_does_not_block_others(harness: ControllerHarness) -> None:
     record = config_record(ConfigResource.broker(1), "num.io.threads", "many")
     harness.controller.submit(lambda: ControllerResult([record], None), lambda error: None)
     (kept,) = change(harness, (BROKER, "1", ("log.cleaner.threads", SET, "2"))).responses
-    (mended,) = change(harness, (BROKER, "1", ("num.io.threads", DELETE, None))).responses
-    assert (kept.error_code, mended.error_code) == (0, 0)
+    (repaired,) = change(harness, (BROKER, "1", ("num.io.threads", DELETE, None))).responses
+    assert (kept.error_code, repaired.error_code) == (0, 0)
     assert harness.controller.committed_image.configs.of_broker(1) == {"log.cleaner.threads": "2"}
 
 
-def test_log_levels_change_on_the_controller_they_are_asked_of(harness: ControllerHarness) -> None:
+def test_log_levels_change_on_the_controller_that_receives_the_request(harness: ControllerHarness) -> None:
     logger = logging.getLogger("barnabas.test.controller")
     try:
         own = (BROKER_LOGGER, "1", (logger.name, SET, "DEBUG"))
         answers = change(harness, own, (BROKER_LOGGER, "2", (logger.name, SET, "ERROR")), (TOPIC, "orders")).responses
-        assert {each.resource_name: each.error_code for each in answers} == {"1": 0, "2": 42, "orders": 0}
+        assert {response.resource_name: response.error_code for response in answers} == {"1": 0, "2": 42, "orders": 0}
         assert logger.level == logging.DEBUG
     finally:
         logger.setLevel(logging.NOTSET)
 
 
-def test_a_controller_describes_itself_and_what_is_committed(harness: ControllerHarness) -> None:
+def test_a_controller_describes_itself_and_committed_configs(harness: ControllerHarness) -> None:
     change(harness, (TOPIC, "orders", ("retention.ms", SET, "5")))
-    asked = [(TOPIC, "orders", ["retention.ms"]), (BROKER, "1", ["num.partitions"]), (BROKER, "2", None)]
-    request = describe(*asked, (TOPIC, "missing", None))
+    resources = [(TOPIC, "orders", ["retention.ms"]), (BROKER, "1", ["num.partitions"]), (BROKER, "2", None)]
+    request = describe(*resources, (TOPIC, "missing", None))
     topic_, own, other, missing = harness.call(describe_configs.handle, request, 4).results
-    assert [(each.value, each.config_source) for each in topic_.configs] == [("5", 1)]
-    assert ([each.value for each in own.configs], other.error_code, missing.error_code) == (["1"], 42, 3)
+    assert [(config.value, config.config_source) for config in topic_.configs] == [("5", 1)]
+    assert ([config.value for config in own.configs], other.error_code, missing.error_code) == (["1"], 42, 3)
 
 
 @pytest.mark.parametrize("name", ["1", ""])
-def test_so_many_unknown_settings_of_a_broker_are_stored(harness: ControllerHarness, name: str) -> None:
+def test_the_number_of_stored_unknown_broker_settings_is_limited(harness: ControllerHarness, name: str) -> None:
     def ask(*settings: Any) -> int:
         return change(harness, (BROKER, name, *settings)).responses[0].error_code
 
@@ -299,7 +305,7 @@ def test_so_many_unknown_settings_of_a_broker_are_stored(harness: ControllerHarn
     assert ask(*((f"odder.{number}", SET, "1") for number in range(5_000))) == ErrorCode.POLICY_VIOLATION
 
 
-def test_an_error_names_some_of_many_unknown_settings(harness: ControllerHarness) -> None:
+def test_an_error_names_only_some_of_many_unknown_settings(harness: ControllerHarness) -> None:
     (result,) = change(harness, (CLIENT_METRICS, "m", *((f"odd.{n}", SET, "1") for n in range(5_000)))).responses
     assert result.error_code == ErrorCode.INVALID_REQUEST
     assert result.error_message.count("Unknown client metrics configuration") == 10

@@ -23,12 +23,12 @@ def check(
 
 
 @pytest.mark.parametrize("value", [None, "", "/a", " /b , /a "])
-def test_who_asks_the_controller_may_take_directories_from_the_list(value: str | None) -> None:
+def test_directories_may_be_uncordoned_through_the_controller(value: str | None) -> None:
     check(value)
 
 
 @pytest.mark.parametrize("value", ["/c", "/a,/c", "*"])
-def test_who_asks_the_controller_may_not_add_any(value: str) -> None:
+def test_directories_may_not_be_cordoned_through_the_controller(value: str) -> None:
     with pytest.raises(ApiException, match="must be a subset") as caught:
         check(value)
     assert caught.value.code is ErrorCode.INVALID_CONFIG
@@ -36,13 +36,13 @@ def test_who_asks_the_controller_may_not_add_any(value: str) -> None:
 
 
 @pytest.mark.parametrize("value", [None, "/a"])
-def test_clusters_of_before_do_not_know_them(value: str | None) -> None:
+def test_older_metadata_versions_do_not_support_cordoning(value: str | None) -> None:
     with pytest.raises(ApiException, match=r"metadata.version >= 4.3-IV0") as caught:
         check(value, version=BEFORE, is_forwarded=True)
     assert caught.value.code is ErrorCode.INVALID_CONFIG
 
 
-def test_other_settings_and_other_resources_are_no_concern_of_it() -> None:
+def test_other_settings_and_other_resources_are_not_checked() -> None:
     for resource, changed in (
         (ConfigResource.topic("orders"), {"cordoned.log.dirs": "/c"}),
         (ConfigResource.broker(1), {"log.cleaner.threads": "2"}),

@@ -1,4 +1,4 @@
-"""A topic that grows: how many replicas its new partitions have."""
+"""New partitions of an existing topic: their number of replicas."""
 
 from __future__ import annotations
 

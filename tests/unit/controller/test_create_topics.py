@@ -54,7 +54,7 @@ def test_a_topic_has_its_partitions_on_the_broker_and_in_its_directory(harness: 
         assert (partition.leader_epoch, partition.partition_epoch) == (0, 0)
 
 
-def test_defaults_of_the_controller_fill_what_is_not_given() -> None:
+def test_defaults_of_the_controller_fill_missing_values() -> None:
     harness = ControllerHarness(num_partitions=4, default_replication_factor=2).activate()
     for broker in (1, 2):
         harness.start_broker(broker)
@@ -108,7 +108,7 @@ def test_defaults_of_the_controller_fill_what_is_not_given() -> None:
     ],
     ids=lambda value: None if not isinstance(value, CreatableTopic) else f"{value.name!r}",
 )
-def test_a_topic_that_cannot_be_is_refused_with_kafkas_words(
+def test_an_invalid_topic_is_refused_with_kafkas_message(
     harness: ControllerHarness, wanted: CreatableTopic, code: int, message: str
 ) -> None:
     result = only(harness, wanted)
@@ -125,20 +125,20 @@ def test_manual_partitions_must_be_numbered_without_gaps(harness: ControllerHarn
     assert only(harness, wanted).error_message == "Found multiple manual partition assignments for partition 0"
 
 
-def test_an_existing_name_and_one_that_only_metrics_confuse_are_refused(harness: ControllerHarness) -> None:
+def test_existing_names_and_names_that_collide_in_metrics_are_refused(harness: ControllerHarness) -> None:
     assert only(harness, topic("a.b")).error_code == 0
     again, collides = harness.create(topic("a.b"), topic("a_b")).topics
     assert (again.error_code, again.error_message) == (36, "Topic 'a.b' already exists.")
     assert (collides.error_code, collides.error_message) == (17, "Topic 'a_b' collides with existing topic: a.b")
 
 
-def test_a_name_that_comes_twice_fails_and_the_others_go_on(harness: ControllerHarness) -> None:
+def test_a_repeated_name_fails_and_the_others_succeed(harness: ControllerHarness) -> None:
     first, second = harness.create(topic("dup"), topic("ok"), topic("dup")).topics
     assert (first.name, first.error_code) == ("ok", 0)
     assert (second.name, second.error_code, second.error_message) == ("dup", 42, "Duplicate topic name.")
 
 
-def test_configs_are_stored_and_told_with_their_source(harness: ControllerHarness) -> None:
+def test_configs_are_stored_and_returned_with_their_source(harness: ControllerHarness) -> None:
     result = only(harness, topic("orders", configs=[config("retention.ms", "77")]))
     assert result.configs is not None
     sources = {entry.name: (entry.value, entry.config_source) for entry in result.configs}
@@ -149,7 +149,7 @@ def test_configs_are_stored_and_told_with_their_source(harness: ControllerHarnes
     assert harness.controller.committed_image.configs.of_topic("orders") == {"retention.ms": "77"}
 
 
-def test_the_controllers_own_file_shows_as_static() -> None:
+def test_settings_of_the_controllers_file_are_returned_as_static() -> None:
     harness = ControllerHarness(static_configs={"log.retention.hours": "1"}).activate()
     harness.start_broker(1)
     result = only(harness, topic("orders"))
@@ -157,7 +157,7 @@ def test_the_controllers_own_file_shows_as_static() -> None:
     assert [(e.value, e.config_source) for e in result.configs if e.name == "retention.ms"] == [("3600000", 4)]
 
 
-def test_validate_only_answers_the_same_and_writes_nothing(harness: ControllerHarness) -> None:
+def test_validate_only_returns_the_same_and_writes_nothing(harness: ControllerHarness) -> None:
     before = harness.end_offset
     result = only(harness, topic("orders", 2), validate_only=True)
     assert (result.error_code, result.num_partitions) == (0, 2)
@@ -186,7 +186,7 @@ def test_no_topic_is_created_while_every_broker_is_fenced() -> None:
 
 
 class _Only(Authorizer):
-    """Allows what is listed, nothing else."""
+    """Allows only what is listed."""
 
     def __init__(self, *allowed: tuple[AclOperation, ResourceType, str]) -> None:
         self._allowed = set(allowed)
@@ -229,7 +229,7 @@ def test_create_on_the_cluster_suffices(harness: ControllerHarness) -> None:
     assert only(harness, topic("any")).error_code == 0
 
 
-def test_a_policy_may_veto() -> None:
+def test_a_policy_may_refuse_a_topic() -> None:
     seen: list[tuple[Any, ...]] = []
 
     class NoSmallTopics:

@@ -1,4 +1,4 @@
-"""Decisions that take effect as a whole and take long: what happens between their steps, and that nothing else does."""
+"""Long decisions that take effect as a whole: which requests are handled between their steps."""
 
 from __future__ import annotations
 
@@ -74,13 +74,13 @@ def _heartbeat(harness: ControllerHarness, broker_id: int, **fields: Any) -> Def
 
 
 def _finish(harness: ControllerHarness) -> int:
-    """Ticks that it took until nothing was left to do at once."""
+    """Return the number of ticks until nothing is left to do immediately."""
     ticks = 0
     while (due_ms := harness.controller.next_tick_ms()) is not None and due_ms <= harness.clock.ms:
         harness.controller.tick(harness.clock.ms)
         harness.settle()
         ticks += 1
-        assert ticks < 1_000, "the controller never comes to rest"
+        assert ticks < 1_000, "the controller never becomes idle"
     harness.settle()
     return ticks
 
@@ -90,7 +90,7 @@ def _finish_with(harness: ControllerHarness, answer: Deferred[Any]) -> Any:
     return answer.value
 
 
-def test_a_long_creation_takes_steps_and_is_written_as_one_batch() -> None:
+def test_a_long_creation_is_decided_in_steps_and_written_as_one_batch() -> None:
     harness = _with_brokers(1)
     batches = len(harness.log)
     answer = _many_topics(harness)
@@ -104,7 +104,7 @@ def test_a_long_creation_takes_steps_and_is_written_as_one_batch() -> None:
     assert len(harness.controller.committed_image.topics) == MANY
 
 
-def test_steps_decide_what_would_be_decided_at_once() -> None:
+def test_decisions_in_steps_equal_a_single_decision() -> None:
     in_steps, at_once = _with_brokers(1, 2, 3), _with_brokers(1, 2, 3)
     large = CreateTopicsRequest(topics=[topic("a", 1, 2), topic("large", MANY, 3), topic("a.b"), topic("a_b")])
     answer = submitted(create_topics.handle(in_steps.controller, context(), large, in_steps.authorizer))
@@ -125,7 +125,7 @@ def test_the_log_receives_the_values_that_were_encoded_in_steps() -> None:
     assert append.values == [encode_metadata_record(*record) for record in append.records]
 
 
-def test_other_decisions_wait_in_their_order_until_the_long_one_is_made() -> None:
+def test_other_decisions_wait_in_order_until_the_long_one_is_made() -> None:
     harness = _with_brokers(1)
     long = _many_topics(harness)
     first, second = _a_topic(harness, "later"), _a_topic(harness, "later")
@@ -139,7 +139,7 @@ def test_other_decisions_wait_in_their_order_until_the_long_one_is_made() -> Non
     assert offsets == [True, True]
 
 
-def test_a_decision_that_comes_while_others_wait_waits_behind_them() -> None:
+def test_a_later_decision_waits_after_the_waiting_ones() -> None:
     harness = _with_brokers(1)
     _many_topics(harness, "first")
     _many_topics(harness, "second")
@@ -176,7 +176,7 @@ def test_a_heartbeat_that_changes_the_state_waits() -> None:
     }
 
 
-def test_a_broker_that_was_in_touch_between_the_steps_is_not_fenced_after_them() -> None:
+def test_a_broker_with_a_heartbeat_between_the_steps_is_not_fenced_after_them() -> None:
     harness = _with_brokers(1, 2)
     _many_topics(harness)
     harness.clock.ms += SESSION_MS
@@ -188,7 +188,7 @@ def test_a_broker_that_was_in_touch_between_the_steps_is_not_fenced_after_them()
     assert brokers[2].fenced
 
 
-def test_a_controller_that_is_deposed_between_the_steps_writes_nothing() -> None:
+def test_a_controller_deposed_between_the_steps_writes_nothing() -> None:
     harness = _with_brokers(1)
     end_offset = harness.end_offset
     long, behind = _many_topics(harness), _a_topic(harness, "later")
@@ -200,7 +200,7 @@ def test_a_controller_that_is_deposed_between_the_steps_writes_nothing() -> None
     assert not harness.controller.has_steps
 
 
-def test_the_next_time_that_it_is_active_it_begins_without_old_decisions() -> None:
+def test_a_controller_that_is_active_again_has_no_old_decisions() -> None:
     harness = _with_brokers(1)
     _many_topics(harness)
     harness.controller.tick(harness.clock.ms)
@@ -226,7 +226,7 @@ def test_a_numbered_call_is_marked_in_the_batch_of_its_last_step() -> None:
     assert harness.controller.calls.find(call_id) is not None
 
 
-def test_later_steps_know_what_the_policy_said_to_their_caller() -> None:
+def test_later_steps_know_the_policys_decision_about_their_request() -> None:
     gate = PolicyGate()
     harness = _with_brokers(1, create_topic_policy=gate)
     session = PolicySession()
@@ -245,7 +245,7 @@ def test_later_steps_know_what_the_policy_said_to_their_caller() -> None:
     assert gate.session is None
 
 
-def test_a_fault_in_a_later_step_is_its_callers_alone() -> None:
+def test_a_fault_in_a_later_step_fails_only_its_caller() -> None:
     harness = _with_brokers(1)
 
     def fails(controller: QuorumController) -> Any:
@@ -261,7 +261,7 @@ def test_a_fault_in_a_later_step_is_its_callers_alone() -> None:
     assert [type(fault) for fault in harness.faults] == [ZeroDivisionError]
 
 
-def test_a_decision_that_would_write_after_all_waits_in_its_turn() -> None:
+def test_a_decision_that_turns_out_to_write_waits_in_order() -> None:
     harness = _with_brokers(1)
     _many_topics(harness)
     result = ControllerResult((ApiMessageAndVersion(NoOpRecord(), 0),), None)
@@ -273,7 +273,7 @@ def test_a_decision_that_would_write_after_all_waits_in_its_turn() -> None:
     assert harness.faults == []
 
 
-def test_a_first_report_of_no_cordoned_directories_changes_something() -> None:
+def test_a_first_report_of_no_cordoned_directories_is_a_change() -> None:
     harness = _with_brokers(1)
     image = harness.controller.state.image.cluster.brokers[1]
     request = BrokerHeartbeatRequest(broker_id=1, broker_epoch=image.epoch, cordoned_log_dirs=[])
@@ -314,15 +314,15 @@ def test_a_pace_counts_from_zero_after_each_step() -> None:
 
 
 class _Watching(Authorizer):
-    """Denies everything, and counts what is asked."""
+    """Denies everything, and counts the checks."""
 
     is_absent = False
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.check_count = 0
 
     def authorize(self, *args: Any, **options: Any) -> bool:
-        self.asked += 1
+        self.check_count += 1
         return False
 
 
@@ -353,12 +353,12 @@ class _Watching(Authorizer):
         (delete_topics, DeleteTopicsRequest(topics=[DeleteTopicState(name=f"t{number}") for number in range(MANY)])),
     ],
 )
-def test_who_may_do_what_with_many_topics_is_found_out_in_steps(api: Any, request_: Any) -> None:
-    """A client without a right named 20,000 topics and held the loop for up to 120 ms."""
+def test_the_rights_on_many_topics_are_checked_in_steps(api: Any, request_: Any) -> None:
+    """A client without a right used to name 20,000 topics and hold the loop for up to 120 ms."""
     harness = _with_brokers(1)
     rights = _Watching()
     decision = api.handle(harness.controller, context(), request_, rights)
-    assert rights.asked <= decision_steps.UNITS_A_STEP + 1
+    assert rights.check_count <= decision_steps.UNITS_A_STEP + 1
     answer = submitted(decision)
     _finish(harness)
     results = next(
@@ -368,7 +368,7 @@ def test_who_may_do_what_with_many_topics_is_found_out_in_steps(api: Any, reques
     assert len(results) == MANY
 
 
-def test_what_is_prepared_is_decided_as_its_numbered_call() -> None:
+def test_a_prepared_decision_belongs_to_its_numbered_call() -> None:
     harness = _with_brokers(1)
     call_id = bytes(range(16))
     request = CreateTopicsRequest(topics=[topic(f"t{number}") for number in range(MANY)])

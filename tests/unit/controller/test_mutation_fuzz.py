@@ -1,7 +1,7 @@
-"""Whatever is asked of a controller, it answers, stays the leader, and a standby that replays its log is equal to it.
+"""A controller answers any request, stays the leader, and a standby that replays its log is equal to it.
 
-Requests have valid and invalid values in every field, names that exist and names that don't, duplicates, and up to
-thousands of entries. An answer that has errors only leaves nothing in the log. Failing examples are printed as a seed;
+Requests have valid and invalid values in every field, existing and missing names, duplicates, and up to
+thousands of entries. A response with only errors leaves nothing in the log. Failing examples are printed as a seed;
 ``make fuzz`` tries many more.
 """
 
@@ -36,7 +36,7 @@ MODULES = {
     if name.upper() in ApiKey.__members__ and name not in NOT_DECIDING
 }
 ONE_BY_ONE = {ApiKey.BROKER_HEARTBEAT, ApiKey.BROKER_REGISTRATION, ApiKey.CONTROLLER_REGISTRATION}
-"""These say something of one node: nothing in them comes by the thousand."""
+"""These describe a single node, so none of their arrays has thousands of elements."""
 SEEDS = st.integers(min_value=0, max_value=2**64 - 1)
 TOPIC_IDS = [Uuid.from_int(0x1_0000_0001 + number) for number in range(3)]
 CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
@@ -154,11 +154,11 @@ def stage(**config: Any) -> ControllerHarness:
 
 
 def _broker_epochs() -> tuple[int, ...]:
-    return tuple(each.epoch for each in stage().controller.state.image.cluster.brokers.values())
+    return tuple(broker.epoch for broker in stage().controller.state.image.cluster.brokers.values())
 
 
 def message(cls: type[Struct], version: int, random: Random, entries_max: int, luck: float) -> Any:
-    """``luck``: how many fields have a value that may work."""
+    """``luck``: how many fields have a value that may be valid."""
     values: dict[str, Any] = {}
     for field in cls.FIELDS:
         if field.in_version(version):
@@ -219,20 +219,20 @@ BROKER_EPOCHS = _broker_epochs()
 
 def error_codes(answer: Any) -> list[int]:
     if isinstance(answer, list):
-        return [code for each in answer for code in error_codes(each)]
+        return [code for element in answer for code in error_codes(element)]
     if not isinstance(answer, dict):
         return []
     own = [code for name, code in answer.items() if name == "errorCode"]
-    return own + [code for each in answer.values() for code in error_codes(each)]
+    return own + [code for element in answer.values() for code in error_codes(element)]
 
 
 def ask(harness: ControllerHarness, api: ApiKey, random: Random, entries_max: int) -> None:
     module = MODULES[api]
     messages = import_module(f"barnabas.protocol.messages.{api.name.lower()}")
     request_type = next(
-        each
-        for name, each in vars(messages).items()
-        if name.endswith("Request") and getattr(each, "API_KEY", -1) == api
+        declared
+        for name, declared in vars(messages).items()
+        if name.endswith("Request") and getattr(declared, "API_KEY", -1) == api
     )
     version = random.randint(request_type.MIN_VERSION, request_type.MAX_VERSION)
     sent = message(request_type, version, random, entries_max, random.choice((0.0, 0.7, 0.95, 1.0)))
@@ -253,7 +253,9 @@ def ask(harness: ControllerHarness, api: ApiKey, random: Random, entries_max: in
     if codes and all(codes):
         assert harness.end_offset == end_before, f"{api.name} version {version} failed and wrote: {answer}"
     for batch in harness.log[batches_before:]:
-        assert sum(len(encode_metadata_record(each, version_of(each))) for each in batch.records) <= BATCH_MAX_BYTES
+        assert (
+            sum(len(encode_metadata_record(record, version_of(record))) for record in batch.records) <= BATCH_MAX_BYTES
+        )
 
 
 def version_of(record: Any) -> int:

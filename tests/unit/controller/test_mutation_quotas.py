@@ -1,4 +1,4 @@
-"""controller_mutation_rate: partitions cost tokens, and who has none left waits."""
+"""controller_mutation_rate: each partition costs a token, and a client without tokens waits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def create(harness: ControllerHarness, name: str, partitions: int, version: int 
     return response.topics[0].error_code, response.throttle_time_ms
 
 
-def test_without_a_quota_nobody_waits() -> None:
+def test_without_a_quota_no_client_waits() -> None:
     harness = with_rate(None)
     assert [create(harness, f"t{number}", 500) for number in range(3)] == [(0, 0)] * 3
 
@@ -47,13 +47,13 @@ def test_an_overdrawn_bucket_refuses_until_it_is_full_enough() -> None:
     assert create(harness, "third", 1) == (ErrorCode.THROTTLING_QUOTA_EXCEEDED, 1000)
 
 
-def test_an_old_client_is_served_and_told_to_wait() -> None:
+def test_an_old_client_is_served_and_throttled() -> None:
     harness = with_rate(1.0)
     create(harness, "first", 13)
     assert create(harness, "second", 1, version=5) == (0, 3000)
 
 
-def test_growing_and_deleting_cost_as_well() -> None:
+def test_adding_partitions_and_deleting_topics_cost_tokens_too() -> None:
     harness = with_rate(1.0)
     create(harness, "first", 10)
     grow = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="first", count=15, assignments=None)])
@@ -67,7 +67,7 @@ def test_growing_and_deleting_cost_as_well() -> None:
     assert (old.responses[0].error_code, old.throttle_time_ms) == (0, 19_000)
 
 
-def test_an_error_costs_nothing() -> None:
+def test_a_failed_request_costs_no_tokens() -> None:
     harness = with_rate(1.0)
     create(harness, "first", 1)
     for _ in range(20):

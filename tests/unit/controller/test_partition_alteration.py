@@ -80,7 +80,7 @@ def test_the_leader_shrinks_and_grows_its_isr(harness: ControllerHarness) -> Non
     assert (grown.isr, grown.partition_epoch, grown.leader_epoch) == ([1, 2], 2, 0)
 
 
-def test_below_the_minimum_who_left_stays_eligible(harness: ControllerHarness) -> None:
+def test_below_the_minimum_a_removed_replica_stays_eligible(harness: ControllerHarness) -> None:
     harness.controller.configs._config.min_insync_replicas = 1
     alter(harness, [1])
     assert partition(harness).elr == (), "one in sync is enough here"
@@ -114,10 +114,10 @@ def test_below_the_minimum_who_left_stays_eligible(harness: ControllerHarness) -
         "no replica",
         "recovering together",
         "recovered before",
-        "another life of a member",
+        "another process of a member",
     ],
 )
-def test_what_cannot_be_is_refused(
+def test_an_impossible_change_is_refused(
     harness: ControllerHarness, isr: list[int], changes: dict[str, Any], error: ErrorCode
 ) -> None:
     assert alter(harness, isr, **changes).error_code == error
@@ -130,7 +130,7 @@ def test_a_member_that_is_fenced_or_leaving_is_ineligible(harness: ControllerHar
     assert alter(harness, [1, 2], epochs={2: -1}).error_code == ErrorCode.INELIGIBLE_REPLICA
 
 
-def test_a_recovering_leader_says_when_it_has_recovered(harness: ControllerHarness) -> None:
+def test_a_recovering_leader_reports_when_it_has_recovered(harness: ControllerHarness) -> None:
     again = ControllerHarness(log=harness.log).activate()
     wanted = topic("alone", -1, -1)
     wanted.assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=[1])]
@@ -183,8 +183,8 @@ def test_a_replica_moves_to_the_directory_that_its_broker_names(harness: Control
     assert moved.partitions[0].directories == (directory_of(4, 1),)
 
 
-def test_who_was_given_up_as_lost_leads_again_when_it_is_there_after_all(harness: ControllerHarness) -> None:
-    """A broker may give up a damaged replica just when the others leave the ISR: then it takes the replica back."""
+def test_a_replica_given_up_as_lost_leads_again_when_it_is_found(harness: ControllerHarness) -> None:
+    """A broker may give up a damaged replica just when the others leave the ISR; it then takes the replica back."""
     harness.start_broker(4, log_dirs=[directory_of(4, 0), directory_of(4, 1)])
     wanted = topic("wide", -1, -1)
     wanted.assignments = [CreatableReplicaAssignment(partition_index=0, broker_ids=[4])]

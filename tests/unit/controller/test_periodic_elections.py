@@ -1,4 +1,4 @@
-"""Leaderships go back to the preferred replicas, and partitions without a leader get one, when it is time."""
+"""The controller periodically elects preferred leaders, and leaders of leaderless partitions."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def set_isr(harness: ControllerHarness, *members: int) -> None:
     changes = [
         AlterPartitionRequestPartitionData(
             partition_index=index,
-            leader_epoch=each.leader_epoch,
-            partition_epoch=each.partition_epoch,
+            leader_epoch=registration.leader_epoch,
+            partition_epoch=registration.partition_epoch,
             new_isr_with_epochs=[BrokerState(broker_id=b, broker_epoch=brokers[b].epoch) for b in members],
         )
-        for index, each in topic.partitions.items()
+        for index, registration in topic.partitions.items()
     ]
     leader = partition(harness).leader
     request = AlterPartitionRequest(
@@ -61,7 +61,7 @@ def set_isr(harness: ControllerHarness, *members: int) -> None:
         topics=[AlterPartitionRequestTopicData(topic_id=topic.id, partitions=changes)],
     )
     answer = harness.call(alter_partition.handle, request, 3)
-    assert {each.error_code for each in answer.topics[0].partitions} == {0}
+    assert {result.error_code for result in answer.topics[0].partitions} == {0}
 
 
 def after(harness: ControllerHarness, ms: int) -> None:
@@ -87,7 +87,7 @@ def test_the_preferred_replica_leads_again_after_the_interval() -> None:
     assert partition(harness).leader == 1
     end = harness.end_offset
     after(harness, 5 * MINUTE_MS)
-    assert harness.end_offset <= end + 1, "nothing but a NoOp is left to write"
+    assert harness.end_offset <= end + 1, "only a NoOp is left to write"
 
 
 def test_a_preferred_replica_that_is_behind_does_not_lead() -> None:
@@ -99,7 +99,7 @@ def test_a_preferred_replica_that_is_behind_does_not_lead() -> None:
     assert partition(harness).leader == 2
 
 
-def test_it_is_as_often_as_was_set_and_can_be_forbidden() -> None:
+def test_elections_have_the_configured_interval_and_can_be_disabled() -> None:
     often = cluster(leader_imbalance_check_interval_s=2)
     create(often)
     the_preferred_replica_comes_back(often)
@@ -112,7 +112,7 @@ def test_it_is_as_often_as_was_set_and_can_be_forbidden() -> None:
     assert partition(never).leader == 2
 
 
-def test_many_elections_are_made_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_elections_are_decided_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     harness = cluster()
     create(harness, 15)
     the_preferred_replica_comes_back(harness)
@@ -120,7 +120,7 @@ def test_many_elections_are_made_in_turns(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(quorum_controller, "RECORDS_A_TICK", 1)
     after(harness, 5 * MINUTE_MS)
     assert [partition(harness, index).leader for index in range(15)].count(1) == 10
-    assert harness.controller.next_tick_ms() == harness.clock.ms, "the next turn comes at once"
+    assert harness.controller.next_tick_ms() == harness.clock.ms, "the next turn is due immediately"
     after(harness, 0)
     assert [partition(harness, index).leader for index in range(15)].count(1) == 15
 
@@ -135,12 +135,12 @@ def without_a_leader() -> ControllerHarness:
 
 
 @pytest.mark.parametrize("is_allowed", [True, False])
-def test_an_unclean_election_waits_until_it_is_allowed_and_for_its_round(is_allowed: bool) -> None:
+def test_an_unclean_election_waits_for_the_setting_and_its_interval(is_allowed: bool) -> None:
     harness = without_a_leader()
     if is_allowed:
         change = alter((TOPIC, "orders", ("unclean.leader.election.enable", SET, "true")))
         harness.call(incremental_alter_configs.handle, change, 1)
-    assert partition(harness).leader == -1, "the setting alone elects nobody"
+    assert partition(harness).leader == -1, "the setting alone elects no leader"
     after(harness, 5 * MINUTE_MS)
     found = partition(harness)
     expected = (2, (2,), 1) if is_allowed else (-1, found.isr, 0)
@@ -148,13 +148,13 @@ def test_an_unclean_election_waits_until_it_is_allowed_and_for_its_round(is_allo
     assert harness.controller.elections.unclean == int(is_allowed)
 
 
-def test_a_standby_elects_nobody() -> None:
+def test_a_standby_elects_no_leader() -> None:
     harness = without_a_leader()
     harness.controller.deactivate()
     assert harness.controller.next_tick_ms() is None
 
 
-def test_an_election_from_the_elr_is_counted_as_one() -> None:
+def test_an_election_from_the_elr_is_counted() -> None:
     harness = cluster(min_insync_replicas=2)
     create(harness)
     harness.heartbeat(1, want_fence=True)

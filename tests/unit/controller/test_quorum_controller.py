@@ -53,7 +53,7 @@ def test_a_later_activation_writes_nothing(harness: ControllerHarness) -> None:
 
 def decided(harness: ControllerHarness, request: CreateTopicsRequest) -> Deferred[CreateTopicsResponse]:
     deferred = create_topics.handle(harness.controller, context(), request, harness.authorizer)
-    assert isinstance(deferred, Deferred), "so few topics are decided at once"
+    assert isinstance(deferred, Deferred), "the few topics are decided immediately"
     return deferred
 
 
@@ -69,18 +69,18 @@ def test_an_answer_waits_for_the_commit(harness: ControllerHarness) -> None:
     assert harness.controller.committed_image.topics.get("orders") is not None
 
 
-def test_a_decision_sees_the_one_before_it_that_is_not_committed_yet(harness: ControllerHarness) -> None:
+def test_a_decision_sees_earlier_uncommitted_decisions(harness: ControllerHarness) -> None:
     harness.start_broker(1)
     request = CreateTopicsRequest(topics=[topic("orders")])
     first = decided(harness, request)
     second = decided(harness, request)
-    assert not second.is_complete, "its answer rests on an uncommitted topic"
+    assert not second.is_complete, "its response depends on an uncommitted topic"
     harness.settle()
     assert first.value.topics[0].error_code == 0
     assert second.value.topics[0].error_code == ErrorCode.TOPIC_ALREADY_EXISTS
 
 
-def test_lost_leadership_leaves_no_trace_of_what_was_not_committed(harness: ControllerHarness) -> None:
+def test_lost_leadership_discards_uncommitted_decisions(harness: ControllerHarness) -> None:
     harness.start_broker(1)
     before = harness.controller.committed_image
     request = CreateTopicsRequest(topics=[topic("orders")])
@@ -127,7 +127,9 @@ def test_many_requests_share_one_append(harness: ControllerHarness) -> None:
     assert all(answer.value.topics[0].error_code == 0 for answer in answers)
 
 
-def test_who_is_deposed_by_its_own_append_counts_right_when_it_leads_again(harness: ControllerHarness) -> None:
+def test_a_controller_deposed_by_its_own_append_has_correct_offsets_when_it_leads_again(
+    harness: ControllerHarness,
+) -> None:
     """Seed 392 of the simulator: its decisions had other offsets than the log."""
     harness.start_broker(1)
     request = CreateTopicsRequest(topics=[topic("orders")])
@@ -144,7 +146,7 @@ def test_who_is_deposed_by_its_own_append_counts_right_when_it_leads_again(harne
 def test_a_decision_is_not_committed_by_control_records_at_the_offsets_where_it_was_expected(
     harness: ControllerHarness,
 ) -> None:
-    """Seed 505158758 of the simulator: it was answered, and not in the log yet."""
+    """Seed 505158758 of the simulator: the decision was answered before it was in the log."""
     harness.start_broker(1)
     before = harness.controller.committed_image
     deferred = decided(harness, CreateTopicsRequest(topics=[topic("orders")]))
@@ -183,7 +185,7 @@ def large(name: str) -> CreatableTopic:
 SIDES = ("leader", "follower")
 
 
-def test_a_decision_that_no_batch_can_hold_is_refused_before_it_is_replayed(
+def test_a_decision_too_large_for_a_batch_is_refused_before_replay(
     harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(append_limits, "BATCH_MAX_BYTES", 100_000)
@@ -221,7 +223,7 @@ def test_a_fenced_broker_may_leave_more_partitions_than_a_batch_holds() -> None:
     assert not harness.controller.committed_image.cluster.is_alive(1)
 
 
-def test_a_killed_broker_comes_back_however_many_partitions_it_had() -> None:
+def test_a_killed_broker_returns_however_many_partitions_it_had() -> None:
     first = ControllerHarness(max_records_per_batch=40).activate()
     first.start_broker(1)
     for number in range(5):
@@ -232,7 +234,7 @@ def test_a_killed_broker_comes_back_however_many_partitions_it_had() -> None:
     assert [partition.leader for partition in partitions] == [1] * 50
 
 
-def test_records_that_contradict_the_state_are_a_fault_that_leaves_it_as_it_was(harness: ControllerHarness) -> None:
+def test_records_that_contradict_the_state_are_a_fault_and_leave_it_unchanged(harness: ControllerHarness) -> None:
     unknown = RemoveTopicRecord(topic_id=Uuid.from_int(999))
     before = harness.controller.state.image
     answer = harness.controller.submit(

@@ -1,8 +1,8 @@
 """Controllers under random requests, commits and changes of leadership, by seed.
 
-At every commit the active controller, a standby that replays the log and a loader agree; what was answered as
-done is in the log; what was lost with a leader was never answered as done. Elections never break the rules:
-a leader is alive and in the ISR, an ISR is part of the replicas.
+At every commit the active controller, a standby that replays the log and a loader agree. Every acknowledged request is
+in the log, and no request lost with a leader was acknowledged. Elections never break the rules: a leader is alive
+and in the ISR, and an ISR is a subset of the replicas.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ class World:
         self.harness.commit(self.random.randint(0, pending))
 
     def fail_over(self) -> None:
-        """Another controller takes over; what was appended but not committed is lost, or turns out committed."""
+        """Another controller takes over; appended but uncommitted records are lost, or turn out to be committed."""
         old = self.harness
         uncommitted = list(old._uncommitted)
         survives = uncommitted[: self.random.randint(0, len(uncommitted))]
@@ -167,7 +167,7 @@ class World:
             for record in batch.records
             if type(record).__name__ == "TopicRecord"
         }
-        assert self.created <= logged, "answered as done, and not in the log"
+        assert self.created <= logged, "acknowledged, but not in the log"
 
 
 def check_partitions(image: MetadataImage) -> None:
@@ -182,13 +182,13 @@ def check_partitions(image: MetadataImage) -> None:
 
 @pytest.mark.simulation
 @pytest.mark.parametrize("seed", range(25))
-def test_controllers_agree_whatever_happens(seed: int) -> None:
+def test_controllers_agree_in_random_histories(seed: int) -> None:
     world = World(seed)
     for _ in range(200):
         world.step()
     world.harness.settle()
     world.check()
-    assert not world.unanswered, "somebody waits for ever"
+    assert not world.unanswered, "a request waits forever"
     image = world.harness.controller.committed_image
     loader, restored = MetadataLoader(), ControllerHarness()
     loader.load_snapshot([message for message, _ in records_of(image)], image.provenance)

@@ -1,4 +1,4 @@
-"""Reassignments and elections where there is more than one broker, which a recorded cluster of one can't show."""
+"""Reassignments and elections with several brokers, which a recorded cluster of one broker can't show."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ def start(harness: ControllerHarness, replicas: list[int] | None, **fields: Any)
 def under_way(harness: ControllerHarness) -> list[tuple[int, list[int], list[int], list[int]]]:
     response = harness.call(list_partition_reassignments.handle, ongoing(("orders", [0, 7]), ("nope", [0])), 0)
     return [
-        (each.partition_index, each.replicas, each.adding_replicas, each.removing_replicas)
+        (partition.partition_index, partition.replicas, partition.adding_replicas, partition.removing_replicas)
         for topic in response.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     ]
 
 
@@ -49,7 +49,7 @@ def election(harness: ControllerHarness, kind: int) -> int:
     return response.replica_election_results[0].partition_result[0].error_code
 
 
-def test_a_replica_that_comes_is_added_until_it_is_in_sync(harness: ControllerHarness) -> None:
+def test_a_new_replica_is_adding_until_it_is_in_sync(harness: ControllerHarness) -> None:
     assert start(harness, [3, 1]) == (OK, None)
     assert under_way(harness) == [(0, [3, 1, 2], [3], [2])]
     assert partition(harness).isr == (1, 2)
@@ -66,15 +66,15 @@ def test_a_replica_that_comes_is_added_until_it_is_in_sync(harness: ControllerHa
     assert len(after.directories) == 2
 
 
-def test_a_broker_whose_directories_are_all_cordoned_may_be_named(harness: ControllerHarness) -> None:
-    """As Kafka's controller allows it: cordoning binds what the controller places."""
+def test_a_broker_with_only_cordoned_directories_may_be_named(harness: ControllerHarness) -> None:
+    """As Kafka's controller allows it: cordoning restricts only placement by the controller."""
     harness.heartbeat(3, cordoned_log_dirs=[directory_of(3)])
     assert harness.create(topic("bills", 1, 3)).topics[0].error_code == ErrorCode.INVALID_REPLICATION_FACTOR
     assert start(harness, [3, 1]) == (OK, None)
     assert under_way(harness) == [(0, [3, 1, 2], [3], [2])]
 
 
-def test_where_it_is_already_changes_nothing(harness: ControllerHarness) -> None:
+def test_reassigning_to_the_current_replicas_changes_nothing(harness: ControllerHarness) -> None:
     end = harness.end_offset
     assert start(harness, [1, 2]) == (OK, None)
     assert harness.end_offset == end
@@ -82,7 +82,7 @@ def test_where_it_is_already_changes_nothing(harness: ControllerHarness) -> None
     assert partition(harness).replicas == (2, 1), "another order, for another preferred leader"
 
 
-def test_a_reassignment_can_be_taken_back(harness: ControllerHarness) -> None:
+def test_a_reassignment_can_be_cancelled(harness: ControllerHarness) -> None:
     start(harness, [3, 1])
     assert start(harness, None) == (OK, None)
     assert (partition(harness).replicas, partition(harness).isr) == ((1, 2), (1, 2))
@@ -90,16 +90,16 @@ def test_a_reassignment_can_be_taken_back(harness: ControllerHarness) -> None:
     assert start(harness, None) == (int(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS), None)
 
 
-def test_back_to_where_it_was_ends_at_once(harness: ControllerHarness) -> None:
-    """Kafka goes on waiting for the replica that it is about to take away."""
+def test_a_reassignment_back_to_the_original_replicas_completes_immediately(harness: ControllerHarness) -> None:
+    """Kafka keeps waiting for the replica that it is about to remove."""
     start(harness, [3])
     start(harness, [1, 2])
     assert under_way(harness) == []
     assert partition(harness).replicas == (1, 2)
 
 
-def test_a_replica_that_shall_stay_after_all_stays(harness: ControllerHarness) -> None:
-    """Kafka goes on removing what it was to remove before."""
+def test_a_removing_replica_that_is_named_again_stays(harness: ControllerHarness) -> None:
+    """Kafka would still remove the replicas of the earlier request."""
     start(harness, [3])
     assert start(harness, [3, 1, 2]) == (OK, None)
     assert under_way(harness) == [(0, [3, 1, 2], [3], [])]
@@ -107,7 +107,7 @@ def test_a_replica_that_shall_stay_after_all_stays(harness: ControllerHarness) -
     assert (under_way(harness), partition(harness).replicas) == ([], (3, 1, 2))
 
 
-def test_fewer_replicas_wait_until_all_that_stay_are_in_sync(harness: ControllerHarness) -> None:
+def test_removing_replicas_waits_until_the_remaining_ones_are_in_sync(harness: ControllerHarness) -> None:
     alter(harness, [1])
     start(harness, [2])
     assert under_way(harness) == [(0, [2, 1], [], [1])]
@@ -115,7 +115,7 @@ def test_fewer_replicas_wait_until_all_that_stay_are_in_sync(harness: Controller
     assert (under_way(harness), partition(harness).replicas) == ([], (2,))
 
 
-def test_going_back_must_not_lose_what_only_the_new_replica_has(harness: ControllerHarness) -> None:
+def test_cancelling_must_not_lose_records_that_only_the_new_replica_has(harness: ControllerHarness) -> None:
     harness.start_broker(4)
     start(harness, [3, 4])
     alter(harness, [1, 2, 3])
@@ -132,8 +132,8 @@ def test_going_back_must_not_lose_what_only_the_new_replica_has(harness: Control
     assert (partition(harness).replicas, partition(harness).leader) == ((1, 2), 1)
 
 
-def test_a_last_leader_that_has_no_replica_any_more_is_not_remembered(harness: ControllerHarness) -> None:
-    """A controller of Kafka that finds one fails, and so does the next."""
+def test_a_last_known_leader_without_a_replica_is_not_kept(harness: ControllerHarness) -> None:
+    """A Kafka controller that finds one fails, and so does the next."""
     allow = alter_configs((TOPIC, "orders", ("unclean.leader.election.enable", SET, "true")))
     harness.call(incremental_alter_configs.handle, allow, 1)
     start(harness, [3])
@@ -145,14 +145,14 @@ def test_a_last_leader_that_has_no_replica_any_more_is_not_remembered(harness: C
     assert partition(harness).last_known_elr == ()
 
 
-def test_the_factor_may_be_fixed(harness: ControllerHarness) -> None:
+def test_the_replication_factor_may_be_fixed(harness: ControllerHarness) -> None:
     fixed = {"allow_replication_factor_change": False}
     assert start(harness, [3], **fixed)[0] == ErrorCode.INVALID_REPLICATION_FACTOR
     assert start(harness, [3, 2], **fixed) == (OK, None)
-    assert start(harness, [3, 1], **fixed) == (OK, None), "what comes and what goes is not counted twice"
+    assert start(harness, [3, 1], **fixed) == (OK, None), "a replaced replica is not counted twice"
 
 
-def test_the_preferred_leader_comes_back_when_it_is_asked_for(harness: ControllerHarness) -> None:
+def test_a_preferred_election_restores_the_preferred_leader(harness: ControllerHarness) -> None:
     assert election(harness, PREFERRED) == ErrorCode.ELECTION_NOT_NEEDED
     alter(harness, [1, 2])
     harness.heartbeat(1, want_fence=True)
@@ -164,7 +164,7 @@ def test_the_preferred_leader_comes_back_when_it_is_asked_for(harness: Controlle
     assert partition(harness).leader == 1
 
 
-def test_who_is_not_in_sync_leads_only_when_that_is_asked_for(harness: ControllerHarness) -> None:
+def test_an_out_of_sync_replica_leads_only_after_an_unclean_election(harness: ControllerHarness) -> None:
     alter(harness, [1])
     harness.call(unregister_broker.handle, UnregisterBrokerRequest(broker_id=1), 0)
     assert partition(harness).leader == -1
@@ -174,30 +174,32 @@ def test_who_is_not_in_sync_leads_only_when_that_is_asked_for(harness: Controlle
     assert election(harness, UNCLEAN) == ErrorCode.ELECTION_NOT_NEEDED
 
 
-def test_of_all_partitions_those_are_named_that_an_election_was_for(harness: ControllerHarness) -> None:
+def test_an_election_for_all_partitions_returns_only_affected_ones(harness: ControllerHarness) -> None:
     harness.heartbeat(1, want_fence=True)
     harness.heartbeat(1)
     alter(harness, [1, 2], broker=2)
     request = elect(PREFERRED)
     request.topic_partitions = None
     response = harness.call(elect_leaders.handle, request, 2)
-    found = [(each.partition_id, each.error_code) for each in response.replica_election_results[0].partition_result]
+    found = [
+        (result.partition_id, result.error_code) for result in response.replica_election_results[0].partition_result
+    ]
     assert found == [(0, OK)]
 
 
 def everything_under_way(harness: ControllerHarness) -> dict[str, list[int]]:
     request = ListPartitionReassignmentsRequest(topics=None, timeout_ms=10_000)
     response = harness.call(list_partition_reassignments.handle, request, 0)
-    return {topic.name: [each.partition_index for each in topic.partitions] for topic in response.topics}
+    return {topic.name: [partition.partition_index for partition in topic.partitions] for topic in response.topics}
 
 
-def test_many_are_listed_in_steps_as_few_are_at_once(
+def test_many_reassignments_are_listed_in_steps_with_the_same_result(
     harness: ControllerHarness, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"many-{number}" for number in range(6)]
     harness.create(*(topic(name, 5, 2) for name in names))
     for name in names[1:]:
-        targets = [[6 - sum(each.replicas), each.replicas[0]] for each in parts(harness, name)]
+        targets = [[6 - sum(partition.replicas), partition.replicas[0]] for partition in parts(harness, name)]
         moves: list[tuple[int, list[int] | None]] = [
             (index, target) for index, target in enumerate(targets) if index != 3
         ]
@@ -224,4 +226,4 @@ def parts(harness: ControllerHarness, name: str) -> list[PartitionRegistration]:
 
 def under_way_of(harness: ControllerHarness, name: str, indexes: list[int]) -> list[int]:
     response = harness.call(list_partition_reassignments.handle, ongoing((name, indexes)), 0)
-    return [each.partition_index for found in response.topics for each in found.partitions]
+    return [partition.partition_index for found in response.topics for partition in found.partitions]

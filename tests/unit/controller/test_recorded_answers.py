@@ -1,4 +1,4 @@
-"""Our controller answers ``tests/peers/admin_requests`` as a real Kafka 4.3.1 did, but for what is listed here."""
+"""Our controller answers ``tests/peers/admin_requests`` as a real Kafka 4.3.1 did, except for the differences here."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def recorded() -> dict[tuple[str, str], Any]:
 
 
 def comparable(answer: Any) -> Any:
-    """Without what differs from run to run: new ids, throttling, and the order of entries, which is not promised."""
+    """Remove values that differ between runs: new ids, throttling, and the unspecified order of entries."""
     if isinstance(answer, dict):
         return {
             key: "new" if key == "topicId" and value != ZERO_ID else comparable(value)
@@ -48,7 +48,7 @@ def ours(harness: ControllerHarness, request: Any, version: int) -> Any:
 
 
 @pytest.mark.parametrize("listener", ["broker", "controller"])
-def test_every_answer_is_kafkas(listener: str) -> None:
+def test_every_answer_equals_kafkas(listener: str) -> None:
     answers = recorded()
     harness = ControllerHarness().activate()
     harness.controller.features.kraft_version = 1
@@ -60,5 +60,5 @@ def test_every_answer_is_kafkas(listener: str) -> None:
         if kafka != answer:
             different[name] = (kafka, answer)
     assert {name: pair for name, pair in different.items() if (listener, name) not in BETTER} == {}
-    assert {name for where, name in BETTER if where == listener} <= set(different), "this is no difference any more"
+    assert {name for where, name in BETTER if where == listener} <= set(different), "this difference no longer exists"
     assert len(cases) == sum(1 for key in answers if key[0] == listener)

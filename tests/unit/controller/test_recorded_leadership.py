@@ -1,4 +1,4 @@
-"""Told what happened to brokers and partitions, our controller writes the records that a real Kafka 4.3.1 wrote."""
+"""For the same events of brokers and partitions, our controller writes the records that a real Kafka 4.3.1 wrote."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ RECORDINGS = [
 ]
 
 
-class TellingHarness(ControllerHarness):
-    """Remembers what was appended, with the records' versions."""
+class RecordingHarness(ControllerHarness):
+    """Keeps the appended records, with their versions."""
 
     def __init__(self, recording: Recording) -> None:
         bootstrap = bootstrap_records(MetadataVersion(recording.metadata_version), recording.features)
@@ -59,7 +59,7 @@ class TellingHarness(ControllerHarness):
         self.written: list[Versioned] = []
 
     def append(self) -> None:
-        self.written.extend(each for append in self.controller._appends for each in append.records)
+        self.written.extend(record for append in self.controller._appends for record in append.records)
         super().append()
 
     def taken(self) -> list[Versioned]:
@@ -67,13 +67,13 @@ class TellingHarness(ControllerHarness):
         return written
 
 
-def told(recording: Recording) -> Iterator[dict[str, Any]]:
-    harness = TellingHarness(recording)
+def steps_of(recording: Recording) -> Iterator[dict[str, Any]]:
+    harness = RecordingHarness(recording)
     harness.controller.features.kraft_version = 1 if recording.metadata_version >= KNOWS_DYNAMIC_QUORUMS else 0
     story = LeadershipStory(CLUSTER_ID, recording.seed, recording.steps, changes_features=recording.changes_features)
     scribe = LeadershipScribe(story)
     harness.activate()
-    yield scribe.told("the beginning", None, 0, harness.taken())
+    yield scribe.entry("the beginning", None, 0, harness.taken())
     following = story.steps()
     step = next(following)
     while True:
@@ -84,7 +84,7 @@ def told(recording: Recording) -> Iterator[dict[str, Any]]:
             version = step.version
             answer = call(harness, step.request, version)
         records = harness.taken()
-        yield scribe.told(step.name, answer, version, records)
+        yield scribe.entry(step.name, answer, version, records)
         try:
             step = following.send(Told(answer, [record for record, _ in records]))
         except StopIteration:
@@ -106,9 +106,9 @@ def call(harness: ControllerHarness, request: Any, version: int) -> Any:
     return harness.call(module.handle, request, version)
 
 
-@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda each: str(each.seed))
-def test_what_is_answered_and_written_is_kafkas(recording: Recording) -> None:
+@pytest.mark.parametrize("recording", RECORDINGS, ids=lambda record: str(record.seed))
+def test_responses_and_records_are_kafkas(recording: Recording) -> None:
     with gzip.open(recording.path, "rt", encoding="utf-8") as lines:
         recorded = [json.loads(line) for line in lines]
-    for number, (kafkas, ours) in enumerate(zip(recorded, told(recording), strict=True)):
+    for number, (kafkas, ours) in enumerate(zip(recorded, steps_of(recording), strict=True)):
         assert ours == kafkas, f"step {number}"

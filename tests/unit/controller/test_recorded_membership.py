@@ -1,4 +1,4 @@
-"""Brokers that join, lead and leave are answered as a real Kafka 4.3.1 did, but for what is listed here."""
+"""Brokers that join, lead and leave receive the responses of a real Kafka 4.3.1, except for the listed differences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ BETTER = {
 
 
 def comparable(answer: Any) -> Any:
-    """Without what differs from run to run."""
+    """Remove values that differ between runs."""
     if isinstance(answer, dict):
         return {
             key: "given" if (key == "brokerEpoch" and value >= 0) or key == "topicId" else comparable(value)
@@ -30,7 +30,7 @@ def comparable(answer: Any) -> Any:
     return answer
 
 
-def test_every_answer_is_kafkas() -> None:
+def test_every_answer_equals_kafkas() -> None:
     with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
         recorded = {line["step"]: comparable(line["answer"]) for line in map(json.loads, lines)}
     harness = ControllerHarness().activate()
@@ -51,5 +51,5 @@ def test_every_answer_is_kafkas() -> None:
             break
     different = {name: (recorded[name], answer) for name, answer in ours.items() if answer != recorded[name]}
     assert {name: pair for name, pair in different.items() if name not in BETTER} == {}
-    assert set(BETTER) <= set(different), "this is no difference any more"
+    assert set(BETTER) <= set(different), "this difference no longer exists"
     assert set(ours) == set(recorded)

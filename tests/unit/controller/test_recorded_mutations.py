@@ -1,6 +1,6 @@
-"""Our controller answers ``tests/peers/mutation_requests`` as a real Kafka 4.3.1 did, but for what is listed here.
+"""Our controller answers ``tests/peers/mutation_requests`` as a real Kafka 4.3.1 did, except for the differences here.
 
-What is asked of the quorum needs a node: that is in ``tests/interop/test_mutations.py``.
+Requests to the quorum need a node: ``tests/interop/test_mutations.py`` covers them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ BETTER: dict[str, str] = {
     ),
     "quota: user twice": "refused, instead of the last name winning",
     "quota: same user twice": "refused, instead of the last name winning",
-    "quota: not a number": "refused, instead of a quota that nobody can keep",
-    "quota: percentage not a number": "refused, instead of a quota that nobody can keep",
+    "quota: not a number": "refused, instead of a quota that no client can keep",
+    "quota: percentage not a number": "refused, instead of a quota that no client can keep",
     "quota: key twice": "the text, without a dump of objects",
     "quota: set and remove": "the text, without a dump of objects",
     "quota: entity twice": "refused in both places, instead of being done and refused",
@@ -36,7 +36,7 @@ def recorded() -> dict[str, Any]:
         return {line["case"]: line["answer"] for line in map(json.loads, lines)}
 
 
-def test_every_answer_is_kafkas() -> None:
+def test_every_answer_equals_kafkas() -> None:
     answers = recorded()
     harness = ControllerHarness().activate()
     harness.start_broker(1)
@@ -48,6 +48,6 @@ def test_every_answer_is_kafkas() -> None:
         if kafka != answer:
             different[name] = (kafka, answer)
     assert {name: pair for name, pair in different.items() if name not in BETTER} == {}
-    assert set(BETTER) <= set(different), "this is no difference any more"
+    assert set(BETTER) <= set(different), "this difference no longer exists"
     assert not harness.faults
     assert len(mutations()) == len(answers)

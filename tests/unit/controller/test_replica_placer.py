@@ -42,7 +42,7 @@ def test_every_goal_that_can_be_reached_is_reached(
         assert replicas[0] in unfenced
         assert len(unfenced & set(replicas)) == min(factor, len(unfenced)), "unfenced brokers come first"
         spread = len({racks[replica] for replica in replicas if replica in unfenced})
-        assert spread == min(len({racks[b] for b in unfenced}), factor), "as many racks as there are"
+        assert spread == min(len({racks[b] for b in unfenced}), factor), "as many racks as exist"
 
 
 def test_leaders_are_spread_evenly() -> None:
@@ -57,7 +57,7 @@ def test_leaders_are_spread_evenly() -> None:
 @pytest.mark.parametrize(
     ("count", "racks", "factor"), [(3, 3, 3), (3, 1, 2), (6, 1, 2), (6, 3, 2), (6, 3, 3), (9, 3, 3)]
 )
-def test_what_a_broker_led_goes_to_several_when_it_dies(count: int, racks: int, factor: int) -> None:
+def test_leaderships_of_a_failed_broker_move_to_several_brokers(count: int, racks: int, factor: int) -> None:
     brokers = [broker(number, f"rack {number % racks}") for number in range(count)]
     placed = list(place_replicas(brokers, 600, factor, Random(1).randrange))
     for leader in range(count):
@@ -67,7 +67,7 @@ def test_what_a_broker_led_goes_to_several_when_it_dies(count: int, racks: int, 
     assert max(everywhere.values()) - min(everywhere.values()) <= 2
 
 
-def test_topics_of_one_partition_do_not_all_begin_on_the_same_broker() -> None:
+def test_topics_of_one_partition_do_not_all_start_on_the_same_broker() -> None:
     brokers = [broker(number) for number in range(4)]
     random = Random(7)
     leaders = Counter(next(place_replicas(brokers, 1, 1, random.randrange))[0] for _ in range(400))

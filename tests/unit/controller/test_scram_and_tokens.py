@@ -1,4 +1,4 @@
-"""SCRAM credentials and delegation tokens on the controller, beyond what the recorded answers show."""
+"""SCRAM credentials and delegation tokens on the controller, beyond the recorded responses."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def upsertion(name: str = "u", salted: bytes = b"salted") -> ScramCredentialUpse
 # SCRAM
 
 
-def test_the_keys_are_derived_and_the_salted_password_is_not_kept() -> None:
+def test_keys_are_derived_and_the_salted_password_is_not_stored() -> None:
     world = harness()
     request = AlterUserScramCredentialsRequest(upsertions=[upsertion(salted=b"salted password")])
     answer = world.call(alter_user_scram_credentials.handle, request, 0)
-    assert [(each.user, each.error_code) for each in answer.results] == [("u", 0)]
+    assert [(result.user, result.error_code) for result in answer.results] == [("u", 0)]
     record = world.controller.committed_image.scram.by_key[1, "u"]
     client_key = hmac.digest(b"salted password", b"Client Key", "sha256")
     assert record.stored_key == hashlib.sha256(client_key).digest()
@@ -98,7 +98,7 @@ def test_the_keys_are_derived_and_the_salted_password_is_not_kept() -> None:
     assert client_key not in written
 
 
-def test_deciding_on_credentials_and_tokens_leaves_no_trace() -> None:
+def test_deciding_about_credentials_and_tokens_does_not_change_the_state() -> None:
     world = harness()
     request = AlterUserScramCredentialsRequest(upsertions=[upsertion()])
     before = world.controller.state.image
@@ -120,7 +120,7 @@ def test_users_of_one_request_are_written_together() -> None:
 
 
 @pytest.mark.parametrize(("level", "code"), [(MetadataVersion.IBP_3_4_IV0, 35), (MetadataVersion.IBP_3_5_IV2, 0)])
-def test_a_metadata_version_without_scram_refuses(level: MetadataVersion, code: int) -> None:
+def test_a_metadata_version_without_scram_refuses_credentials(level: MetadataVersion, code: int) -> None:
     world = at_level(level)
     answer = world.call(
         alter_user_scram_credentials.handle,
@@ -128,13 +128,13 @@ def test_a_metadata_version_without_scram_refuses(level: MetadataVersion, code: 
         0,
     )
     refused = ErrorCode.UNSUPPORTED_VERSION, "The current metadata.version does not support SCRAM"
-    told = {each.user: (each.error_code, each.error_message) for each in answer.results}
-    assert told["u"] == (refused if code else (0, None))
-    assert told[""][0] == (code or ErrorCode.UNACCEPTABLE_CREDENTIAL)
+    outcomes = {result.user: (result.error_code, result.error_message) for result in answer.results}
+    assert outcomes["u"] == (refused if code else (0, None))
+    assert outcomes[""][0] == (code or ErrorCode.UNACCEPTABLE_CREDENTIAL)
 
 
 @pytest.mark.parametrize(("level", "code"), [(MetadataVersion.IBP_3_5_IV2, 35), (MetadataVersion.IBP_3_6_IV2, 0)])
-def test_a_metadata_version_without_tokens_refuses(level: MetadataVersion, code: int) -> None:
+def test_a_metadata_version_without_tokens_refuses_them(level: MetadataVersion, code: int) -> None:
     world = at_level(level)
     created = create(world)
     assert created.error_code == code
@@ -143,13 +143,13 @@ def test_a_metadata_version_without_tokens_refuses(level: MetadataVersion, code:
 
 
 def at_level(level: MetadataVersion) -> ControllerHarness:
-    """Another controller at a level to which ours could not be brought down."""
+    """Another controller, at a level to which ours could not be downgraded."""
     world = ControllerHarness(delegation_token_secret_key=SECRET)
     world.controller._bootstrap = bootstrap_records(level)
     return world.activate()
 
 
-# Who may ask
+# Allowed callers
 
 
 @pytest.mark.parametrize(
@@ -171,13 +171,13 @@ def at_level(level: MetadataVersion) -> ControllerHarness:
     ],
     ids=lambda value: "" if isinstance(value, bool) else f"{value.principal} {value.security_protocol}",
 )
-def test_a_caller_who_is_not_sure_to_be_alone_is_refused(ask: Any, who: RequestContext, is_refused: bool) -> None:
+def test_a_caller_without_an_authenticated_identity_is_refused(ask: Any, who: RequestContext, is_refused: bool) -> None:
     answer = ask(harness(), who)
     assert (answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED) == is_refused
     assert answer.expiry_timestamp_ms == -1 or not is_refused
 
 
-def test_the_refusals_come_in_kafkas_order() -> None:
+def test_refusals_have_kafkas_order_of_checks() -> None:
     disabled = ControllerHarness().activate()
     assert create(disabled, context(protocol="PLAINTEXT")).error_code == 64
     assert create(disabled).error_code == 61
@@ -188,7 +188,7 @@ def test_the_refusals_come_in_kafkas_order() -> None:
 # Time
 
 
-def test_a_token_never_outlives_its_end() -> None:
+def test_a_token_never_outlives_its_maximum_lifetime() -> None:
     world = harness(delegation_token_expiry_time_ms=10 * DAY_MS)
     created = create(world)
     assert created.max_timestamp_ms == created.expiry_timestamp_ms == created.issue_timestamp_ms + 7 * DAY_MS
@@ -208,7 +208,7 @@ def test_expired_tokens_are_removed_by_the_tick_and_the_others_stay() -> None:
     world.clock.ms += 501
     world.controller.tick(world.clock.ms)
     world.settle()
-    assert set(tokens(world)) == {short.token_id, long.token_id}, "it is not time to look yet"
+    assert set(tokens(world)) == {short.token_id, long.token_id}, "the next check is not due yet"
     world.clock.ms += 500
     world.controller.tick(world.clock.ms)
     world.settle()
@@ -221,7 +221,7 @@ def test_expired_tokens_are_removed_by_the_tick_and_the_others_stay() -> None:
     assert len(world.log) == appended, "nothing to remove, nothing to write"
 
 
-def test_a_new_controller_looks_for_expired_tokens_at_once() -> None:
+def test_a_new_controller_looks_for_expired_tokens_immediately() -> None:
     world = harness()
     create(world, max_lifetime_ms=500)
     other = ControllerHarness(log=world.log, delegation_token_secret_key=SECRET)
@@ -244,7 +244,7 @@ def test_more_expired_tokens_than_a_batch_holds_are_removed() -> None:
     assert tokens(world) == {}
 
 
-def test_without_a_secret_key_nothing_is_looked_for() -> None:
+def test_without_a_secret_key_no_expired_tokens_are_looked_for() -> None:
     world = ControllerHarness(metadata_max_idle_interval_ms=0).activate()
     assert world.controller.delegation_tokens.next_sweep_ms() is None
     world.controller.tick(world.clock.ms)
@@ -291,7 +291,7 @@ def test_a_token_is_renewed_and_removed_before_its_creation_is_committed() -> No
     assert tokens(world) == {}
 
 
-def test_what_was_created_is_gone_when_leadership_is_lost_before_it_was_committed() -> None:
+def test_uncommitted_tokens_are_lost_with_the_leadership() -> None:
     world = harness()
     request = CreateDelegationTokenRequest(max_lifetime_ms=-1)
     created = create_delegation_token.handle(world.controller, context(), request, world.authorizer)
@@ -304,7 +304,7 @@ def test_what_was_created_is_gone_when_leadership_is_lost_before_it_was_committe
     assert renew(world, token_hmac).error_code == ErrorCode.DELEGATION_TOKEN_NOT_FOUND
 
 
-def test_an_id_is_one_that_tools_can_be_given_and_that_is_new() -> None:
+def test_a_token_id_is_new_and_usable_as_a_command_line_argument() -> None:
     taken, dashed, good = Uuid.from_int(77), Uuid(b"\xf8" + bytes(15)), Uuid.from_int(78)
     assert str(dashed).startswith("-")
     draws = iter([taken, taken, dashed, good])
@@ -323,13 +323,13 @@ def test_an_id_is_one_that_tools_can_be_given_and_that_is_new() -> None:
 
 
 class Interleaving:
-    """Answers are looked at when they are given: after a commit, or because leadership is lost."""
+    """Checks each response when it is delivered: after a commit, or because leadership is lost."""
 
     def __init__(self) -> None:
         self.world = harness()
         self.tokens: list[tuple[str, bytes]] = []
         self.known: set[str] = set()
-        """Their creation was answered, and nobody asked to remove them."""
+        """Tokens with an acknowledged creation and without a request to remove them."""
         self.to_be_removed: set[str] = set()
         self.open_count = 0
 
@@ -388,12 +388,12 @@ class Interleaving:
     def _listen(self, answer: Any, answered: Any) -> None:
         self.open_count += 1
 
-        def heard(value: Any) -> None:
+        def handle_answer(value: Any) -> None:
             self.open_count -= 1
             if value.error_code != ErrorCode.NOT_CONTROLLER:
                 answered(value)
 
-        answer.on_complete(heard)
+        answer.on_complete(handle_answer)
 
 
 STEP = st.one_of(
@@ -405,7 +405,7 @@ STEP = st.one_of(
 
 
 @given(st.lists(STEP, max_size=40))
-def test_what_was_answered_is_known_whatever_else_is_in_flight(steps: list[tuple[str, int]]) -> None:
+def test_acknowledged_tokens_are_known_whatever_else_is_in_flight(steps: list[tuple[str, int]]) -> None:
     interleaving = Interleaving()
     for name, number in steps:
         getattr(interleaving, name)(number)
@@ -415,7 +415,7 @@ def test_what_was_answered_is_known_whatever_else_is_in_flight(steps: list[tuple
     assert interleaving.world.faults == []
 
 
-def test_an_owner_has_so_many_tokens_and_another_owner_has_as_many() -> None:
+def test_the_number_of_tokens_is_limited_per_owner() -> None:
     world = harness(delegation_tokens_max_per_owner=3)
     made = [create(world) for _ in range(3)]
     assert [answer.error_code for answer in made] == [0, 0, 0]
@@ -426,7 +426,7 @@ def test_an_owner_has_so_many_tokens_and_another_owner_has_as_many() -> None:
     assert create(world).error_code == ErrorCode.POLICY_VIOLATION
 
 
-def test_a_token_has_so_many_renewers() -> None:
+def test_the_number_of_renewers_of_a_token_is_limited() -> None:
     world = harness(delegation_token_max_renewers=2)
     renewers = [CreatableRenewers(principal_type="User", principal_name=f"r{number}") for number in range(3)]
     assert create(world, renewers=renewers[:2]).error_code == 0

@@ -1,4 +1,4 @@
-"""With keys, no secret of a dynamic config reaches the metadata log in clear, and nobody is left who can't read it."""
+"""With keys, dynamic configs keep secrets encrypted in the metadata log, and every registered node can read them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def stored(harness: ControllerHarness, resource: str = "1", name: str = NAME) ->
 
 
 def logged(harness: ControllerHarness) -> list[str | None]:
-    """The values of NAME."""
+    """Return the values of NAME in the log."""
     records = [record for batch in harness.log for record in batch.records if isinstance(record, ConfigRecord)]
     return [record.value for record in records if record.name == NAME]
 
@@ -58,20 +58,20 @@ def test_a_secret_is_ciphertext_in_the_log_and_everything_else_is_not() -> None:
     assert "hush" not in logged(harness)
 
 
-def test_without_keys_a_secret_stands_there_as_with_kafka() -> None:
+def test_without_keys_a_secret_is_stored_in_clear_as_in_kafka() -> None:
     harness = with_keys()
     assert change(harness, (BROKER, "1", (NAME, SET, "hush"))).error_code == 0
     assert stored(harness) == "hush"
 
 
-def test_without_keys_nothing_can_be_set_that_looks_encrypted() -> None:
+def test_without_keys_values_that_look_encrypted_are_refused() -> None:
     harness = with_keys()
     answer = change(harness, (BROKER, "1", (NAME, SET, "barnabas-encrypted:1:aa:bb")))
     assert answer.error_code == ErrorCode.INVALID_CONFIG
     assert NAME in answer.error_message
 
 
-def test_nothing_is_encrypted_while_a_node_is_registered_that_could_not_read_it() -> None:
+def test_nothing_is_encrypted_while_a_registered_node_could_not_read_it() -> None:
     harness = with_keys(NEW)
     harness.register(2)
     answer = change(harness, (BROKER, "1", (NAME, SET, "hush")))
@@ -83,7 +83,7 @@ def test_nothing_is_encrypted_while_a_node_is_registered_that_could_not_read_it(
     assert change(harness, (BROKER, "1", ("log.retention.ms", SET, "5000"))).error_code == 0
 
 
-def test_no_node_registers_that_could_not_read_what_is_encrypted() -> None:
+def test_a_node_that_cannot_read_encrypted_values_cannot_register() -> None:
     harness = with_keys(NEW)
     change(harness, (BROKER, "", (NAME, SET, "hush")))
     refused = harness.call(broker_registration.handle, harness.registration(2))
@@ -99,7 +99,7 @@ def test_a_value_that_is_too_long_once_encrypted_is_refused() -> None:
     assert "too long to be encrypted" in answer.error_message
 
 
-def test_validation_sees_the_value_and_not_its_ciphertext() -> None:
+def test_validation_checks_the_value_and_not_its_ciphertext() -> None:
     harness = with_keys(NEW)
     change(harness, (BROKER, "1", (NAME, SET, "hush")))
     assert change(harness, (BROKER, "1", ("log.retention.ms", SET, "5000"))).error_code == 0
@@ -107,7 +107,7 @@ def test_validation_sees_the_value_and_not_its_ciphertext() -> None:
 
 
 @pytest.mark.parametrize("before", [(), (OLD,)])
-def test_a_new_key_takes_over_when_the_controller_becomes_active(before: tuple[bytes, ...]) -> None:
+def test_values_are_encrypted_with_a_new_key_when_the_controller_becomes_active(before: tuple[bytes, ...]) -> None:
     first = with_keys(*before)
     change(first, (BROKER, "1", (NAME, SET, "hush")))
     second = ControllerHarness(config_cipher=cipher(NEW, *before), log=first.log)
@@ -118,10 +118,10 @@ def test_a_new_key_takes_over_when_the_controller_becomes_active(before: tuple[b
     third.epoch = 3
     length = len(third.log)
     third.activate()
-    assert len(third.log) == length, "what is under the newest key is left alone"
+    assert len(third.log) == length, "values under the newest key are kept"
 
 
-def test_nothing_is_taken_over_while_another_node_could_not_read_it() -> None:
+def test_values_keep_their_key_while_another_node_could_not_read_the_new_one() -> None:
     first = with_keys()
     first.register(2)
     change(first, (BROKER, "1", (NAME, SET, "hush")))

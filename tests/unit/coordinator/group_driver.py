@@ -1,4 +1,4 @@
-"""Drives a GroupCoordinator as clients would, with time in its hand."""
+"""Drives a GroupCoordinator as clients would, and controls its time."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class GroupDriver:
         return self
 
     def restarted(self) -> GroupDriver:
-        """Another coordinator that has read the same log."""
+        """Return another coordinator that has read the same log."""
         successor = GroupDriver(self.coordinator.config, self.topic)
         successor.now_ms = self.now_ms
         return successor.load(leader_epoch=1)
@@ -125,7 +125,7 @@ class GroupDriver:
         return self.coordinator.join_group(GroupRequestContext(version, client, "/127.0.0.1"), request, self.now_ms)
 
     def join_known(self, **options: object) -> tuple[str, Deferred[JoinGroupResponse]]:
-        """Join as a dynamic client does: be given a member id, then come back with it."""
+        """Join as a dynamic client does: receive a member id, then rejoin with it."""
         member_id = self.join(**options).value.member_id  # type: ignore[arg-type]
         return member_id, self.join(member_id, **options)  # type: ignore[arg-type]
 
@@ -252,14 +252,14 @@ class GroupDriver:
     # -- situations
 
     def stable_member(self, *, group: str = GROUP, **options: object) -> tuple[str, int]:
-        """A group with one member, Stable: its id and generation."""
+        """Create a Stable group with one member; return the member's id and the generation."""
         member_id, joined = self.join_known(group=group, **options)
         generation = joined.value.generation_id
         self.sync(member_id, generation, {member_id: b"everything"}, group=group)
         return member_id, generation
 
     def two_members(self) -> tuple[str, str, int]:
-        """A Stable group with a leader and a follower: their ids and the generation."""
+        """Create a Stable group with a leader and a follower; return their ids and the generation."""
         leader, _ = self.stable_member()
         follower, joined = self.join_known()
         rejoined = self.join(leader)

@@ -10,7 +10,7 @@ from tests.unit.stamped_batch import stamped_batch
 
 
 class MemoryLog:
-    """One partition. With ``auto_commit`` the high watermark follows each append at once."""
+    """One partition. With ``auto_commit`` the high watermark follows each append immediately."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, int, bytes]] = []
@@ -46,14 +46,14 @@ class MemoryLog:
 
 
 class MemoryTopic:
-    """All partitions. ``commit`` moves the high watermark; ``refuse_with`` makes appends fail."""
+    """All partitions. ``commit`` moves the high watermark; ``refuse_with`` lets appends fail."""
 
     def __init__(self) -> None:
         self.logs: dict[int, MemoryLog] = {}
         self.auto_commit = True
         self.refuse_with: ErrorCode | None = None
         self.uuids = count(1)
-        """Where every coordinator of the topic gets its ids from, so that no two are alike."""
+        """The source of ids for all coordinators of the topic, so that ids are unique."""
         self.runtime: object = None
         self.now_ms = 0
 

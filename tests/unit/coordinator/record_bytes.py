@@ -1,4 +1,4 @@
-"""The bytes of a record in a coordinator's topic, of any type and version: newer and older brokers write them too."""
+"""The bytes of a record in a coordinator's topic, of any type and version, including those of other broker releases."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ def group() -> GroupDriver:
     return GroupDriver().load()
 
 
-def test_a_new_dynamic_member_is_first_given_its_id(group: GroupDriver) -> None:
+def test_a_new_dynamic_member_first_receives_its_id(group: GroupDriver) -> None:
     answer = group.join(version=4).value
     assert answer.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert answer.member_id == "client-uuid-1"
@@ -22,7 +22,7 @@ def test_a_new_dynamic_member_is_first_given_its_id(group: GroupDriver) -> None:
     assert group.state() == "Empty"
 
 
-def test_before_version_4_a_new_member_joins_at_once(group: GroupDriver) -> None:
+def test_before_version_4_a_new_member_joins_immediately(group: GroupDriver) -> None:
     answer = group.join(version=3)
     assert answer.value.error_code == ErrorCode.NONE
     assert answer.value.generation_id == 1
@@ -31,7 +31,7 @@ def test_before_version_4_a_new_member_joins_at_once(group: GroupDriver) -> None
     assert group.state() == "CompletingRebalance"
 
 
-def test_the_leaders_sync_makes_the_group_stable_and_hands_out_its_assignments(group: GroupDriver) -> None:
+def test_the_leaders_sync_stabilizes_the_group_and_distributes_its_assignments(group: GroupDriver) -> None:
     leader, follower, generation = group.two_members()
     described = group.describe()
     assert described.group_state == "Stable"
@@ -59,18 +59,18 @@ def test_a_follower_learns_its_assignment_when_the_leader_has_synced(group: Grou
     assert waiting.value.protocol_type == "consumer"
 
 
-def test_a_member_without_an_assignment_gets_an_empty_one(group: GroupDriver) -> None:
+def test_a_member_without_an_assignment_receives_an_empty_one(group: GroupDriver) -> None:
     member, joined = group.join_known()
     assert group.sync(member, joined.value.generation_id, {}).value.assignment == b""
     assert group.state() == "Stable"
 
 
-def test_syncing_again_in_a_stable_group_gives_the_same_assignment(group: GroupDriver) -> None:
+def test_syncing_again_in_a_stable_group_returns_the_same_assignment(group: GroupDriver) -> None:
     member, generation = group.stable_member()
     assert group.sync(member, generation).value.assignment == b"everything"
 
 
-def test_the_initial_delay_lets_more_members_in(group: GroupDriver) -> None:
+def test_the_initial_delay_lets_more_members_join(group: GroupDriver) -> None:
     group = GroupDriver(
         GroupCoordinatorConfig(group_initial_rebalance_delay_ms=3_000, offsets_topic_num_partitions=1)
     ).load()
@@ -78,7 +78,7 @@ def test_the_initial_delay_lets_more_members_in(group: GroupDriver) -> None:
     group.advance(2_000)
     _, second = group.join_known()
     group.advance(1_000)
-    assert not first.is_complete  # A member came meanwhile: another delay.
+    assert not first.is_complete  # A member joined meanwhile: another delay.
     group.advance(2_999)
     assert not first.is_complete
     group.advance(1)
@@ -97,7 +97,7 @@ def test_the_initial_delay_ends_with_the_rebalance_timeout_however_many_members_
         group.join_known(rebalance_ms=7_000)
 
 
-def test_a_second_member_makes_the_first_rejoin(group: GroupDriver) -> None:
+def test_a_second_member_causes_the_first_to_rejoin(group: GroupDriver) -> None:
     leader, generation = group.stable_member()
     _, joined = group.join_known()
     assert group.heartbeat(leader, generation) == ErrorCode.REBALANCE_IN_PROGRESS
@@ -156,13 +156,13 @@ def test_a_new_members_parked_join_ends_after_five_minutes(group: GroupDriver) -
     assert group.heartbeat(leader, generation) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_member_that_never_comes_back_with_its_id_is_forgotten(group: GroupDriver) -> None:
+def test_a_member_that_never_rejoins_with_its_id_is_forgotten(group: GroupDriver) -> None:
     member_id = group.join().value.member_id
     group.advance(SESSION_MS)
     assert group.join(member_id).value.error_code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_rebalance_waits_for_members_that_were_given_an_id(group: GroupDriver) -> None:
+def test_a_rebalance_waits_for_members_that_received_an_id(group: GroupDriver) -> None:
     leader, _ = group.stable_member()
     pending = group.join().value.member_id
     rejoined = group.join(leader)
@@ -191,7 +191,7 @@ def test_members_that_do_not_sync_in_time_are_removed(group: GroupDriver) -> Non
     assert group.heartbeat(follower, generation) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_leaving_answers_what_the_member_has_parked(group: GroupDriver) -> None:
+def test_leaving_answers_the_members_waiting_requests(group: GroupDriver) -> None:
     leader, _ = group.stable_member()
     joining, waiting = group.join_known()
     assert group.leave((joining, None)).value.members[0].error_code == ErrorCode.NONE
@@ -236,20 +236,20 @@ def test_the_leader_may_ask_for_a_rebalance_by_joining_again(group: GroupDriver)
     assert group.state() == "PreparingRebalance"
 
 
-def test_a_follower_with_other_metadata_makes_the_group_rebalance(group: GroupDriver) -> None:
+def test_a_follower_with_other_metadata_causes_a_rebalance(group: GroupDriver) -> None:
     _, follower, _ = group.two_members()
     assert not group.join(follower, protocols={"range": subscription("orders", "payments")}).is_complete
     assert group.state() == "PreparingRebalance"
 
 
-def test_a_member_that_missed_the_answer_to_its_join_gets_it_again(group: GroupDriver) -> None:
+def test_a_member_that_missed_its_join_response_receives_it_again(group: GroupDriver) -> None:
     member, joined = group.join_known()
     again = group.join(member)
     assert again.value == joined.value
     assert len(again.value.members) == 1
 
 
-def test_joining_while_others_wait_to_sync_starts_over(group: GroupDriver) -> None:
+def test_joining_while_others_wait_to_sync_restarts_the_rebalance(group: GroupDriver) -> None:
     leader, _ = group.stable_member()
     follower, joined = group.join_known()
     group.join(leader)
@@ -288,7 +288,7 @@ def test_a_member_with_no_protocol_in_common_is_refused(group: GroupDriver) -> N
 
 
 @pytest.mark.parametrize("options", [{"protocols": {}}, {"protocol_type": ""}])
-def test_an_empty_group_wants_a_protocol_type_and_a_protocol(group: GroupDriver, options: dict[str, object]) -> None:
+def test_an_empty_group_requires_a_protocol_type_and_a_protocol(group: GroupDriver, options: dict[str, object]) -> None:
     assert group.join(**options).value.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL  # type: ignore[arg-type]
     assert group.describe().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
@@ -305,7 +305,7 @@ def test_the_empty_group_id_can_not_be_joined(group: GroupDriver) -> None:
     assert group.leave(("m", None), group="").value.error_code == ErrorCode.INVALID_GROUP_ID
 
 
-def test_a_full_group_takes_no_more_members() -> None:
+def test_a_full_group_accepts_no_more_members() -> None:
     group = GroupDriver(
         GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0, group_max_size=2, offsets_topic_num_partitions=1)
     ).load()
@@ -340,7 +340,7 @@ SYNC_ERRORS = [
 
 
 def in_state(group: GroupDriver, state: str) -> tuple[str, int]:
-    """Bring the group to a state; its member and generation, as far as there is one."""
+    """Bring the group to a state; return its member and generation, as far as they exist."""
     if state == "Empty":
         member, generation = group.stable_member()
         group.leave((member, None))
@@ -423,7 +423,7 @@ def test_strangers_and_old_generations_are_refused_in_each_state(group: GroupDri
         assert group.commit_code(member_id=member, generation=generation - 1) == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_a_sync_that_takes_the_generation_to_have_another_protocol_is_refused(group: GroupDriver) -> None:
+def test_a_sync_with_another_protocol_than_the_generations_is_refused(group: GroupDriver) -> None:
     member, generation = group.stable_member()
     assert group.sync(member, generation, protocol_name="sticky").value.error_code == (
         ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -434,7 +434,7 @@ def test_a_sync_that_takes_the_generation_to_have_another_protocol_is_refused(gr
     assert group.sync(member, generation, protocol_name=None, protocol_type=None).value.error_code == ErrorCode.NONE
 
 
-def test_requests_about_an_unknown_group(group: GroupDriver) -> None:
+def test_requests_about_an_unknown_group_fail(group: GroupDriver) -> None:
     assert group.join("member").value.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert group.sync("member", 1).value.error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert group.heartbeat("member", 1) == ErrorCode.UNKNOWN_MEMBER_ID
@@ -458,14 +458,14 @@ def test_a_heartbeat_sets_a_deadline_even_when_the_last_one_passed_unheeded(grou
     group.join(leader)
     group.advance(SESSION_MS - 1)
     group.heartbeat(follower, generation)
-    group.advance(1)  # The leader's session is over, but the coordinator is what it waits for.
+    group.advance(1)  # The leader's session has expired, but it waits for a response of the coordinator.
     assert group.heartbeat(leader, generation) == ErrorCode.REBALANCE_IN_PROGRESS
     deadline_ms = group.coordinator.runtime.next_deadline_ms()
     assert deadline_ms is not None
     assert deadline_ms <= group.now_ms + SESSION_MS
 
 
-def test_a_group_gives_out_so_many_ids_that_nobody_has_joined_with() -> None:
+def test_the_number_of_pending_member_ids_of_a_group_is_limited() -> None:
     group = GroupDriver(GroupCoordinatorConfig(group_max_pending_members=2, offsets_topic_num_partitions=1)).load()
     ids = [group.join(version=4).value for _ in range(3)]
     assert [answer.error_code for answer in ids] == [
@@ -475,7 +475,7 @@ def test_a_group_gives_out_so_many_ids_that_nobody_has_joined_with() -> None:
     assert group.join(version=4).value.error_code == ErrorCode.MEMBER_ID_REQUIRED
 
 
-def test_all_groups_together_give_out_so_many_ids() -> None:
+def test_the_number_of_pending_member_ids_of_all_groups_is_limited() -> None:
     group = GroupDriver(GroupCoordinatorConfig(groups_max_pending_members=2, offsets_topic_num_partitions=1)).load()
     assert group.join(version=4).value.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert group.join(version=4).value.error_code == ErrorCode.MEMBER_ID_REQUIRED
@@ -485,7 +485,7 @@ def test_all_groups_together_give_out_so_many_ids() -> None:
     assert group.join(version=4).value.error_code == ErrorCode.MEMBER_ID_REQUIRED
 
 
-def test_a_member_that_comes_back_with_its_id_makes_room_for_another() -> None:
+def test_a_member_that_rejoins_with_its_id_makes_room_for_another() -> None:
     group = GroupDriver(GroupCoordinatorConfig(groups_max_pending_members=1, offsets_topic_num_partitions=1)).load()
     given = group.join(version=4).value
     assert group.join(version=4).value.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS

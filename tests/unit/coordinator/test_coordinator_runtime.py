@@ -28,11 +28,11 @@ class Word(SingleRecord):
 
 
 class Words:
-    """A coordinator that remembers the words which were said, with their offsets."""
+    """A coordinator that stores the words of its requests, with their offsets."""
 
     def __init__(self) -> None:
         self.timers: TimerQueue[TimerAction] = TimerQueue()
-        self.said: list[tuple[int, str]] = []
+        self.words: list[tuple[int, str]] = []
         self.unloaded = False
 
     def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord | None:
@@ -40,7 +40,7 @@ class Words:
 
     def replay(self, record: CoordinatorRecord, record_offset: int, producer_id: int, now_ms: int) -> None:
         assert isinstance(record, Word)
-        self.said.append((record_offset, record.text))
+        self.words.append((record_offset, record.text))
 
     def replay_end_transaction_marker(self, producer_id: int, *, committed: bool, now_ms: int) -> None: ...
 
@@ -82,25 +82,25 @@ def test_a_write_is_replayed_and_answered_when_it_is_committed(talk: Talk) -> No
     talk.topic.auto_commit = False
     answer = talk.say("a", "b")
     assert not answer.is_complete
-    assert talk.shard.said == []
+    assert talk.shard.words == []
     talk.topic.commit(0)
-    assert talk.shard.said == [(0, "a"), (1, "b")]
+    assert talk.shard.words == [(0, "a"), (1, "b")]
     assert answer.value == "a+b"
 
 
-def test_writes_are_answered_in_order_as_far_as_the_high_watermark_has_come(talk: Talk) -> None:
+def test_writes_are_answered_in_order_up_to_the_high_watermark(talk: Talk) -> None:
     talk.topic.auto_commit = False
-    heard: list[str] = []
+    answers: list[str] = []
     for text in ("a", "b", "c"):
-        talk.say(text).on_complete(heard.append)
+        talk.say(text).on_complete(answers.append)
     talk.runtime.on_high_watermark(0, 2, 1)
-    assert heard == ["a", "b"]
-    talk.runtime.on_high_watermark(0, 1, 1)  # It never goes back.
+    assert answers == ["a", "b"]
+    talk.runtime.on_high_watermark(0, 1, 1)  # It never decreases.
     talk.runtime.on_high_watermark(0, 3, 1)
-    assert heard == ["a", "b", "c"]
+    assert answers == ["a", "b", "c"]
 
 
-def test_who_waits_too_long_for_the_high_watermark_hears_so_and_the_write_counts_all_the_same(talk: Talk) -> None:
+def test_a_write_that_times_out_fails_and_still_takes_effect(talk: Talk) -> None:
     talk.topic.auto_commit = False
     undone: list[ErrorCode] = []
 
@@ -118,11 +118,11 @@ def test_who_waits_too_long_for_the_high_watermark_hears_so_and_the_write_counts
     assert talk.runtime.next_deadline_ms() is None
     late = talk.say("b")
     talk.topic.commit(0)
-    assert talk.shard.said == [(0, "a"), (1, "b")]
+    assert talk.shard.words == [(0, "a"), (1, "b")]
     assert late.value == "b"
 
 
-def test_without_records_the_answer_is_given_at_once(talk: Talk) -> None:
+def test_a_decision_without_records_is_answered_immediately(talk: Talk) -> None:
     talk.topic.auto_commit = False
     talk.say("a")
     assert talk.say().value == ""
@@ -136,7 +136,7 @@ def test_a_decision_that_raises_is_answered_with_its_error(talk: Talk) -> None:
     assert talk.write(decide, partition=7).value == "NOT_COORDINATOR"
 
 
-def test_what_can_not_be_appended_is_undone_and_answered_with_the_error(talk: Talk) -> None:
+def test_a_failed_append_is_undone_and_answered_with_the_error(talk: Talk) -> None:
     undone: list[ErrorCode] = []
 
     def undo(code: ErrorCode, now_ms: int) -> None:
@@ -145,10 +145,10 @@ def test_what_can_not_be_appended_is_undone_and_answered_with_the_error(talk: Ta
     talk.topic.refuse_with = ErrorCode.NOT_ENOUGH_REPLICAS
     assert talk.say("a", on_error=undo).value == "NOT_ENOUGH_REPLICAS"
     assert undone == [ErrorCode.NOT_ENOUGH_REPLICAS]
-    assert talk.shard.said == []
+    assert talk.shard.words == []
 
 
-def test_what_follows_a_commit_may_write_again(talk: Talk) -> None:
+def test_a_continuation_after_a_commit_may_write_again(talk: Talk) -> None:
     order: list[str] = []
 
     def then(now_ms: int) -> CoordinatorResult[None]:
@@ -156,21 +156,21 @@ def test_what_follows_a_commit_may_write_again(talk: Talk) -> None:
         return CoordinatorResult([Word("b")], on_commit=lambda _: order.append("followed"))
 
     assert talk.say("a", on_commit=then).value == "a"
-    assert talk.shard.said == [(0, "a"), (1, "b")]
+    assert talk.shard.words == [(0, "a"), (1, "b")]
     assert order == ["committed", "followed"]
     assert talk.say("c").value == "c"
 
 
-def test_records_that_need_not_stay_together_go_in_several_batches(talk: Talk) -> None:
+def test_records_that_need_not_be_atomic_are_written_in_several_batches(talk: Talk) -> None:
     texts = [str(number) for number in range(4_500)]
     assert talk.say(*texts, is_atomic=False).is_complete
-    assert [text for _, text in talk.shard.said] == texts
+    assert [text for _, text in talk.shard.words] == texts
     assert len(talk.topic.log(0).batches) == 3
     talk.say(*texts)
     assert len(talk.topic.log(0).batches) == 4
 
 
-def test_batches_are_compressed_if_the_topic_is_to_be() -> None:
+def test_batches_are_compressed_if_the_topic_is() -> None:
     talk = Talk(Compression.GZIP)
     talk.say(*("word" for _ in range(100)))
     (_, _, batch) = talk.topic.log(0).batches[0]
@@ -180,7 +180,7 @@ def test_batches_are_compressed_if_the_topic_is_to_be() -> None:
     assert [record.key for record in view.records()] == [b"word"] * 100
 
 
-def test_a_deadline_may_write_and_one_that_fails_does_not_stop_the_others(talk: Talk) -> None:
+def test_a_deadline_may_write_and_a_failing_one_does_not_stop_the_others(talk: Talk) -> None:
     def fail(now_ms: int) -> CoordinatorResult[None]:
         raise ValueError("a bug")
 
@@ -192,9 +192,9 @@ def test_a_deadline_may_write_and_one_that_fails_does_not_stop_the_others(talk: 
         talk.shard.timers.schedule(timer, 10)
     assert talk.runtime.next_deadline_ms() == 10
     talk.runtime.tick(9)
-    assert talk.shard.said == []
+    assert talk.shard.words == []
     talk.runtime.tick(12)
-    assert talk.shard.said == [(0, "at 12")]
+    assert talk.shard.words == [(0, "at 12")]
     assert talk.runtime.failed_deadline_count == 1
     assert talk.runtime.next_deadline_ms() is None
 
@@ -204,7 +204,7 @@ def test_a_shard_that_is_not_ready_does_not_act_on_its_deadlines(talk: Talk) -> 
     assert shard is not None
     shard.timers.schedule(Timer(lambda _: CoordinatorResult([Word("too early")])), 1)
     talk.runtime.tick(5)
-    assert shard.said == []
+    assert shard.words == []
 
 
 def test_a_shard_that_lost_its_partition_while_loading_is_not_used(talk: Talk) -> None:
@@ -226,7 +226,7 @@ def test_a_failed_partition_may_be_loaded_again(talk: Talk) -> None:
     assert again is not shard
 
 
-def test_answers_can_be_gathered() -> None:
+def test_responses_can_be_gathered() -> None:
     parts: list[Deferred[int]] = [Deferred(), Deferred.completed(2)]
     whole = gather(parts)
     assert not whole.is_complete

@@ -1,7 +1,7 @@
-"""Members join, sync, leave, fall silent and restart in random order, the coordinator is replaced in between.
+"""Members join, sync, leave, fall silent and restart in random order, while the coordinator is replaced.
 
-Whatever happens: a generation has one leader, an assignment comes from the leader of its generation, an instance id
-names one member, a request that waits is answered in the end, and what was acknowledged survives.
+At every moment: a generation has one leader, an assignment comes from the leader of its generation, an instance id
+names one member, every waiting request is answered in the end, and every acknowledged change survives.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ START_OVER = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID}
 
 
 class Client:
-    """A consumer as far as group membership goes; it does what it is told to by the rules."""
+    """A consumer, reduced to group membership; it follows the protocol."""
 
     def __init__(self, index: int) -> None:
         self.instance = f"i-{index}" if index >= STATIC_FROM else None
         self.member_id = ""
         self.generation = -1
         self.members: list[str] | None = None
-        """Identities to assign to, when it leads its generation."""
+        """The identities that receive an assignment when it leads its generation."""
         self.ids: dict[str, str] = {}
         self.protocol: str | None = None
         self.joining: Deferred[JoinGroupResponse] | None = None
@@ -61,7 +61,7 @@ class GroupModel(RuleBasedStateMachine):
         self.acknowledged: dict[int, int] = {}
         self.epoch = 0
 
-    # -- what clients do
+    # -- actions of clients
 
     @rule(index=CLIENTS)
     def join(self, index: int) -> None:
@@ -72,21 +72,21 @@ class GroupModel(RuleBasedStateMachine):
         client.joining = self.group.join(
             client.member_id, instance=client.instance, protocols=ordered, rebalance_ms=20_000
         )
-        self.hear_answers()
+        self.receive_answers()
 
     @rule(indexes=st.sets(CLIENTS, min_size=2), settles=st.booleans())
     def rally(self, indexes: set[int], settles: bool) -> None:
-        """Several join for one generation, so that there is one with followers often enough."""
+        """Let several join one generation, so that generations with followers are frequent enough."""
         for index in sorted(indexes):
             self.join(index)
-            self.join(index)  # Dynamic members come back with the id that they were given.
+            self.join(index)  # Dynamic members rejoin with the id that they received.
         for index in range(5):
             client = self.clients[index]
             if client.generation >= 0 and self.group.heartbeat(client.member_id, client.generation) != ErrorCode.NONE:
                 self.join(index)
         self.group.advance(1_000)
         self.group.advance(1_000)
-        self.hear_answers()
+        self.receive_answers()
         if settles:
             self.all_sync()
 
@@ -104,11 +104,11 @@ class GroupModel(RuleBasedStateMachine):
 
     @rule(index=CLIENTS)
     def an_admin_removes(self, index: int) -> None:
-        """Whatever the member is waiting for; rather one that waits."""
+        """Remove a member in any state, with a preference for one that waits."""
         waiting = [client for client in self.clients if client.syncing is not None or client.joining is not None]
         client = waiting[index % len(waiting)] if waiting else self.clients[index]
         self.group.leave(("" if client.instance else client.member_id, client.instance))
-        self.hear_answers()
+        self.receive_answers()
 
     @rule(index=CLIENTS)
     def change_preference(self, index: int) -> None:
@@ -129,7 +129,7 @@ class GroupModel(RuleBasedStateMachine):
             instance=client.instance,
             protocol_name=client.protocol,
         )
-        self.hear_answers()
+        self.receive_answers()
 
     @rule(index=CLIENTS)
     def heartbeat(self, index: int) -> None:
@@ -145,7 +145,7 @@ class GroupModel(RuleBasedStateMachine):
         if client.member_id and client.joining is None and client.syncing is None:
             self.group.leave((client.member_id, client.instance))
             client.forget()
-            self.hear_answers()
+            self.receive_answers()
 
     @rule(index=CLIENTS)
     def crash_and_start_again(self, index: int) -> None:
@@ -166,7 +166,7 @@ class GroupModel(RuleBasedStateMachine):
         if code == ErrorCode.NONE:
             self.acknowledged[partition] = offset
 
-    # -- what the world does
+    # -- events of the environment
 
     @rule(by_ms=st.sampled_from([100, 1_000, 4_000]))
     def time_passes(self, by_ms: int) -> None:
@@ -177,11 +177,11 @@ class GroupModel(RuleBasedStateMachine):
     @rule(by_ms=st.sampled_from([9_999, 25_000]))
     def silence(self, by_ms: int) -> None:
         self.group.advance(by_ms)
-        self.hear_answers()
+        self.receive_answers()
 
     @rule()
     def the_coordinator_is_replaced(self) -> None:
-        """Whoever waits has to ask again; generations that were not committed may be used once more."""
+        """Waiting members have to send their requests again; uncommitted generations may be used again."""
         self.epoch += 1
         successor = GroupDriver(self.group.coordinator.config, self.group.topic)
         successor.now_ms = self.group.now_ms
@@ -199,9 +199,9 @@ class GroupModel(RuleBasedStateMachine):
     def the_log_fails_or_works_again(self, code: ErrorCode | None) -> None:
         self.group.topic.refuse_with = code
 
-    # -- hearing answers
+    # -- receiving responses
 
-    def hear_answers(self) -> None:
+    def receive_answers(self) -> None:
         for client in self.clients:
             if client.joining is not None and client.joining.is_complete:
                 answer, client.joining = client.joining.value, None
@@ -242,7 +242,7 @@ class GroupModel(RuleBasedStateMachine):
         elif answer.error_code in START_OVER:
             client.forget()
 
-    # -- what always holds
+    # -- invariants
 
     @invariant()
     def the_group_is_consistent(self) -> None:
@@ -265,7 +265,7 @@ class GroupModel(RuleBasedStateMachine):
                 assert group.static_member_id(member.group_instance_id) == member.member_id
             assert member.session_timer is not None
             if member.may_expire:
-                assert member.session_timer.is_scheduled, "a member that could stay for ever"
+                assert member.session_timer.is_scheduled, "a member that could stay forever"
         if group.state is GroupState.EMPTY:
             assert not members
         elif group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
@@ -273,7 +273,7 @@ class GroupModel(RuleBasedStateMachine):
             assert group.protocol_name is not None
         elif group.state is GroupState.PREPARING_REBALANCE:
             assert group.join_timer is not None
-            assert group.join_timer.is_scheduled, "a rebalance that could last for ever"
+            assert group.join_timer.is_scheduled, "a rebalance that could last forever"
         assert len(parked_joins) <= 4, "more than group.max.size joined"
         for client in self.clients:
             if client.syncing is not None:
@@ -287,7 +287,7 @@ class GroupModel(RuleBasedStateMachine):
             assert self.group.committed(partition) == offset
 
     def teardown(self) -> None:
-        """In the end everybody is answered, and a new coordinator knows what was acknowledged."""
+        """In the end every request is answered, and a new coordinator knows every acknowledged change."""
         waiting: list[Deferred[JoinGroupResponse] | Deferred[SyncGroupResponse]] = []
         for client in self.clients:
             waiting += [parked for parked in (client.joining, client.syncing) if parked is not None]

@@ -106,7 +106,7 @@ def test_every_group_record_of_the_corpus_is_read_and_known() -> None:
 
 
 @pytest.mark.oracle
-def test_what_kafka_can_not_read_is_a_decode_error_or_an_unknown_type() -> None:
+def test_malformed_records_are_decode_errors_or_unknown_types() -> None:
     for row in corpus("group-coordinator-bad"):
         key, value = bytes.fromhex(str(row["keyHex"])), bytes.fromhex(str(row["valueHex"]))
         if "UnknownRecordType" in str(row["exception"]):
@@ -116,7 +116,7 @@ def test_what_kafka_can_not_read_is_a_decode_error_or_an_unknown_type() -> None:
             record = decode_record(key, value)
         except DecodeError:
             continue
-        assert isinstance(record, ForeignGroupRecord)  # Kept as bytes: not ours to read.
+        assert isinstance(record, ForeignGroupRecord)  # Kept as bytes: this coordinator does not read them.
 
 
 def test_a_new_generation_is_written_as_a_real_node_writes_it() -> None:
@@ -136,7 +136,7 @@ def test_a_new_generation_is_written_as_a_real_node_writes_it() -> None:
 
 
 @given(st.binary(max_size=60), st.none() | st.binary(max_size=60))
-def test_bytes_that_are_no_record_are_a_decode_error_and_nothing_else(key: bytes, value: bytes | None) -> None:
+def test_random_bytes_raise_nothing_but_decode_errors(key: bytes, value: bytes | None) -> None:
     for prefix in (b"", b"\x00\x01", b"\x00\x01\x00\x01g\x00\x01t", b"\x00\x02\x00\x01g"):
         for version in (b"", b"\x00\x03", b"\x00\x04"):
             try:

@@ -1,4 +1,4 @@
-"""A coordinator that takes over reads the log and goes on where the last one was."""
+"""A coordinator that takes over reads the log and continues from the state of its predecessor."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def loaded(log: MemoryLog) -> GroupDriver:
     return group.load()
 
 
-def test_a_stable_group_goes_on_in_its_generation(group: GroupDriver) -> None:
+def test_a_stable_group_continues_in_its_generation(group: GroupDriver) -> None:
     leader, follower, generation = group.two_members()
     group.commit(42, member_id=leader, generation=generation)
     successor = group.restarted()
@@ -67,7 +67,7 @@ def test_a_stable_group_goes_on_in_its_generation(group: GroupDriver) -> None:
     assert successor.delete_offset().topics[0].partitions[0].error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
 
 
-def test_loaded_members_have_their_whole_session_to_come_back(group: GroupDriver) -> None:
+def test_loaded_members_have_a_whole_session_to_return(group: GroupDriver) -> None:
     member, generation = group.stable_member()
     successor = group.restarted()
     successor.advance(SESSION_MS - 1)
@@ -76,7 +76,7 @@ def test_loaded_members_have_their_whole_session_to_come_back(group: GroupDriver
     assert successor.state() == "Empty"
 
 
-def test_a_rebalance_under_way_is_lost_and_the_last_committed_generation_stands(group: GroupDriver) -> None:
+def test_a_pending_rebalance_is_lost_and_the_last_committed_generation_remains(group: GroupDriver) -> None:
     member, generation = group.stable_member()
     group.join_known()
     successor = group.restarted()
@@ -84,7 +84,7 @@ def test_a_rebalance_under_way_is_lost_and_the_last_committed_generation_stands(
     assert successor.state() == "Stable"
 
 
-def test_loading_twice_gives_the_same_groups(group: GroupDriver) -> None:
+def test_loading_twice_results_in_the_same_groups(group: GroupDriver) -> None:
     group.two_members()
     group.commit(1, group="simple")
     first, second = group.restarted(), group.restarted()
@@ -110,14 +110,14 @@ def test_the_log_is_read_in_steps_of_the_buffers_size() -> None:
     assert len(successor.fetch_all()) == 50
 
 
-def test_what_is_not_committed_yet_is_shown_to_nobody() -> None:
+def test_uncommitted_state_is_not_returned() -> None:
     group = GroupDriver().load()
     group.commit(7)
     log = group.topic.log(0)
     successor = GroupDriver(topic=group.topic)
     shard = successor.coordinator.runtime.start_loading(0, 1, successor.now_ms)
     assert shard is not None
-    log.high_watermark = log.log_end_offset - 1  # Nobody but the old leader and this one may have its last batch.
+    log.high_watermark = log.log_end_offset - 1  # Only the old leader and this one may have its last batch.
     loader = CoordinatorLoader(successor.coordinator.runtime, 0, shard, log)
     loader.run(successor.now_ms)
     assert loader.awaited_offset == log.log_end_offset
@@ -127,8 +127,8 @@ def test_what_is_not_committed_yet_is_shown_to_nobody() -> None:
     assert successor.fetch(0).error_code == ErrorCode.NONE
 
 
-def test_who_waits_for_a_commit_stops_when_its_partition_is_led_elsewhere() -> None:
-    """Its high watermark may never come: a broker would ask for it again and again, for ever."""
+def test_a_wait_for_a_commit_ends_when_the_partition_is_led_elsewhere() -> None:
+    """Its high watermark may never be reached: the broker would request it again and again, forever."""
     group = GroupDriver().load()
     group.commit(7)
     log = group.topic.log(0)
@@ -144,24 +144,24 @@ def test_who_waits_for_a_commit_stops_when_its_partition_is_led_elsewhere() -> N
     assert loader.awaited_offset is None
 
 
-def test_a_leader_whose_assignments_are_not_committed_yet_hears_once_that_the_coordinator_is_gone() -> None:
-    """Its SyncGroup waits for the write, and in the group."""
+def test_a_leader_with_uncommitted_assignments_receives_one_not_coordinator_error() -> None:
+    """Its SyncGroup waits both for the write and in the group."""
     group = GroupDriver().load()
     leader, joined = group.join_known()
     runtime = group.coordinator.runtime
-    group.topic.runtime = _NobodyCommits()
+    group.topic.runtime = _NothingCommitted()
     answer = group.sync(leader, joined.value.generation_id, {leader: b"all of it"})
     assert not answer.is_complete
     runtime.unload(0, group.now_ms)
     assert answer.value.error_code == ErrorCode.NOT_COORDINATOR
 
 
-class _NobodyCommits:
+class _NothingCommitted:
     def on_high_watermark(self, *arguments: object) -> None:
-        """The replicas don't have it yet."""
+        """Ignore the listener: the replicas don't have the offset yet."""
 
 
-def test_while_loading_requests_are_told_so_and_heartbeats_are_taken() -> None:
+def test_while_loading_requests_fail_and_heartbeats_are_accepted() -> None:
     group = GroupDriver()
     group.coordinator.runtime.start_loading(0, 0, group.now_ms)
     loading = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
@@ -192,7 +192,7 @@ def test_a_coordinator_that_has_stopped_is_not_available(group: GroupDriver) -> 
     assert group.commit_code() == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
-def test_whoever_waits_is_sent_to_the_new_coordinator(group: GroupDriver) -> None:
+def test_waiting_requests_are_redirected_to_the_new_coordinator(group: GroupDriver) -> None:
     leader, _ = group.stable_member()
     _, joining = group.join_known()
     group.coordinator.runtime.unload(0, group.now_ms)
@@ -217,7 +217,7 @@ def test_an_older_epoch_neither_loads_nor_unloads(group: GroupDriver) -> None:
     assert group.commit_code() == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
-# -- logs that Kafka wrote
+# -- logs written by Kafka
 
 
 def test_committed_transactional_offsets_count() -> None:
@@ -339,7 +339,7 @@ def test_offsets_of_the_oldest_format_are_read() -> None:
     assert loaded(log).committed() == 6
 
 
-def test_record_types_from_the_future_are_passed_over_and_counted() -> None:
+def test_unknown_record_types_are_skipped_and_counted() -> None:
     log = MemoryLog()
     put(log, b"\x7f\xff\x00\x00", b"\x00\x00")
     put_offset(log, 10)
@@ -348,7 +348,7 @@ def test_record_types_from_the_future_are_passed_over_and_counted() -> None:
     assert group.shard.unknown_record_types == {0x7FFF: 1}
 
 
-def test_a_log_that_can_not_be_read_leaves_the_partition_without_a_coordinator() -> None:
+def test_an_unreadable_log_leaves_the_partition_without_a_coordinator() -> None:
     log = MemoryLog()
     put(log, b"\x00\x01", b"\x00\x00")
     group = loaded(log)
@@ -407,7 +407,7 @@ def test_a_next_generation_group_can_be_deleted() -> None:
     assert group.coordinator.list_groups(ListGroupsRequest()).groups == []
 
 
-def test_the_records_of_a_removed_group_go_in_an_order_that_kafka_can_replay() -> None:
+def test_the_records_of_a_removed_group_have_an_order_that_kafka_can_replay() -> None:
     log = MemoryLog()
     name = GroupMetadataKey(group="new-app").encode(0)
     written = [bytes((0, record_type)) + name for record_type in (3, 5, 4, 6, 7, 8, 16)]

@@ -19,18 +19,18 @@ def group() -> GroupDriver:
     return GroupDriver().load()
 
 
-def test_what_is_committed_can_be_fetched(group: GroupDriver) -> None:
+def test_committed_offsets_can_be_fetched(group: GroupDriver) -> None:
     assert group.commit_code(42, metadata="a note") == ErrorCode.NONE
     partition = group.fetch(0).topics[0].partitions[0]
     assert (partition.committed_offset, partition.metadata, partition.committed_leader_epoch) == (42, "a note", -1)
 
 
-def test_what_was_never_committed_is_offset_minus_one_without_an_error(group: GroupDriver) -> None:
+def test_an_uncommitted_partition_has_offset_minus_one_without_an_error(group: GroupDriver) -> None:
     partition = group.fetch(3).topics[0].partitions[0]
     assert (partition.committed_offset, partition.metadata, partition.error_code) == (-1, "", ErrorCode.NONE)
 
 
-def test_all_offsets_of_a_group_are_fetched_at_once(group: GroupDriver) -> None:
+def test_all_offsets_of_a_group_are_fetched_together(group: GroupDriver) -> None:
     group.commit(1, partition=0)
     group.commit(2, partition=1)
     group.commit(3, topic="payments")
@@ -38,13 +38,13 @@ def test_all_offsets_of_a_group_are_fetched_at_once(group: GroupDriver) -> None:
     assert group.fetch_all() == {("orders", 0): 1, ("orders", 1): 2, ("payments", 0): 3}
 
 
-def test_a_commit_without_members_makes_a_simple_group(group: GroupDriver) -> None:
+def test_a_commit_without_members_creates_a_simple_group(group: GroupDriver) -> None:
     group.commit()
     described = group.describe()
     assert (described.error_code, described.group_state, described.protocol_type) == (ErrorCode.NONE, "Empty", "")
 
 
-def test_a_commit_is_not_visible_before_it_is_committed(group: GroupDriver) -> None:
+def test_an_offset_is_not_visible_before_its_record_is_committed(group: GroupDriver) -> None:
     group.topic.auto_commit = False
     answer = group.commit(42)
     assert not answer.is_complete
@@ -73,7 +73,7 @@ def test_metadata_over_the_limit_is_refused_for_its_partition(group: GroupDriver
     assert group.commit_code(metadata="😀" * 2049) == ErrorCode.OFFSET_METADATA_TOO_LARGE
 
 
-def test_of_a_partition_named_twice_the_last_offset_counts(group: GroupDriver) -> None:
+def test_the_last_offset_of_a_partition_named_twice_counts(group: GroupDriver) -> None:
     request = group.commit_request(1)
     request.topics[0].partitions += group.commit_request(2).topics[0].partitions
     answer = group.coordinator.commit_offsets(GroupRequestContext(9), request, group.now_ms).value
@@ -82,12 +82,12 @@ def test_of_a_partition_named_twice_the_last_offset_counts(group: GroupDriver) -
     assert group.restarted().committed() == 2
 
 
-def test_null_metadata_is_kept_as_empty(group: GroupDriver) -> None:
+def test_null_metadata_is_stored_as_empty(group: GroupDriver) -> None:
     assert group.commit_code(metadata=None) == ErrorCode.NONE
     assert group.fetch(0).topics[0].partitions[0].metadata == ""
 
 
-def test_a_generation_of_an_unknown_group(group: GroupDriver) -> None:
+def test_a_commit_with_a_generation_of_an_unknown_group_fails(group: GroupDriver) -> None:
     assert group.commit_code(generation=3, member_id="m", version=8) == ErrorCode.ILLEGAL_GENERATION
     assert group.commit_code(generation=3, member_id="m", version=9) == ErrorCode.GROUP_ID_NOT_FOUND
 
@@ -100,7 +100,7 @@ def test_a_members_commit_keeps_its_session_open(group: GroupDriver) -> None:
     assert group.heartbeat(member, generation) == ErrorCode.NONE
 
 
-def test_an_offset_of_a_topic_that_was_made_anew_is_not_given_out(group: GroupDriver) -> None:
+def test_an_offset_of_a_recreated_topic_is_not_returned(group: GroupDriver) -> None:
     group.commit(42)
     assert group.fetch(0, topic_id=TOPIC_ID).topics[0].partitions[0].committed_offset == 42
     assert group.fetch(0, topic_id=Uuid.from_int(78)).topics[0].partitions[0].committed_offset == -1
@@ -133,7 +133,7 @@ def test_an_offset_of_a_subscribed_topic_can_not_be_deleted(group: GroupDriver) 
     assert group.fetch_all() == {("orders", 0): 42}
 
 
-def test_a_subscription_that_can_not_be_read_counts_as_one_to_everything(group: GroupDriver) -> None:
+def test_an_unreadable_subscription_counts_as_one_to_everything(group: GroupDriver) -> None:
     member, generation = group.stable_member(protocols={"range": b"\x00"})
     group.commit(42, member_id=member, generation=generation)
     assert group.delete_offset().topics[0].partitions[0].error_code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
@@ -147,7 +147,7 @@ def test_a_group_of_another_protocol_type_must_be_empty(group: GroupDriver) -> N
     assert group.delete_offset().error_code == ErrorCode.NONE
 
 
-def test_deleting_an_offset_of_an_unknown_group(group: GroupDriver) -> None:
+def test_deleting_an_offset_of_an_unknown_group_fails(group: GroupDriver) -> None:
     assert group.delete_offset().error_code == ErrorCode.GROUP_ID_NOT_FOUND
     assert group.delete_offset(group="").error_code == ErrorCode.INVALID_GROUP_ID
 
@@ -166,11 +166,11 @@ def test_deleting_a_group_removes_its_offsets(group: GroupDriver) -> None:
 
 
 def after_retention(group: GroupDriver, since_ms: int) -> None:
-    """Let the first check that finds the retention over run."""
+    """Run the first check that finds the retention time over."""
     group.advance(since_ms + RETENTION_MS + CHECK_MS - group.now_ms)
 
 
-def test_offsets_of_a_simple_group_expire_after_their_commit_and_the_group_goes_too(group: GroupDriver) -> None:
+def test_offsets_of_a_simple_group_expire_after_their_commit_with_the_group(group: GroupDriver) -> None:
     group.commit(1)
     start_ms = group.now_ms
     group.advance(RETENTION_MS // 2)
@@ -193,7 +193,7 @@ def test_offsets_of_an_emptied_group_expire_after_it_became_empty(group: GroupDr
     group.leave((member, None))
     empty_since_ms = group.now_ms
     group.advance(RETENTION_MS - CHECK_MS)
-    successor = group.restarted()  # When the group became empty is in its record.
+    successor = group.restarted()  # The group's record contains the time when it became empty.
     assert successor.committed() == 1
     after_retention(successor, empty_since_ms)
     assert successor.committed() == -1
@@ -209,7 +209,7 @@ def test_offsets_of_topics_that_a_stable_group_no_longer_reads_expire(group: Gro
     assert group.fetch_all() == {("orders", 0): 1}
 
 
-def test_a_commit_may_bring_its_own_retention(group: GroupDriver) -> None:
+def test_a_commit_may_set_its_own_retention(group: GroupDriver) -> None:
     group.commit(1, retention_ms=1_000, version=4)
     group.commit(2, partition=1, version=4)
     group.advance(CHECK_MS)
@@ -224,7 +224,7 @@ def test_an_empty_group_that_never_committed_is_removed(group: GroupDriver) -> N
     assert group.describe().error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_retention_is_a_setting() -> None:
+def test_retention_follows_the_setting() -> None:
     group = GroupDriver(
         GroupCoordinatorConfig(
             offsets_retention_minutes=1, offsets_retention_check_interval_ms=1_000, offsets_topic_num_partitions=1
@@ -237,7 +237,7 @@ def test_retention_is_a_setting() -> None:
     assert group.committed() == -1
 
 
-def test_what_was_done_is_counted(group: GroupDriver) -> None:
+def test_operations_are_counted(group: GroupDriver) -> None:
     member, generation = group.stable_member()
     group.commit(1, member_id=member, generation=generation)
     group.commit(2, member_id=member, generation=generation, partition=1)

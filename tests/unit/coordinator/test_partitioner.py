@@ -1,4 +1,4 @@
-"""Groups go to the partitions that Kafka would choose."""
+"""Groups are mapped to the partitions that Kafka would choose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from barnabas.coordinator.group.partitioner import java_string_hash, partition_f
         ("😀", 1772899),
     ],
 )
-def test_the_hash_is_javas(text: str, expected: int) -> None:
+def test_the_hash_equals_javas(text: str, expected: int) -> None:
     assert java_string_hash(text) == expected
 
 

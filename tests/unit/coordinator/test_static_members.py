@@ -1,4 +1,4 @@
-"""Static members (KIP-345): a restart under the same instance id costs no rebalance."""
+"""Static members (KIP-345): a restart under the same instance id causes no rebalance."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def group() -> GroupDriver:
 
 
 def static_pair(group: GroupDriver) -> tuple[str, str, int]:
-    """A Stable group with the static leader i-1 and the static follower i-2."""
+    """Create a Stable group with the static leader i-1 and the static follower i-2."""
     first = group.join(instance="i-1").value
     group.sync(first.member_id, 1, {first.member_id: b"all"}, instance="i-1")
     second = group.join(instance="i-2")
@@ -25,7 +25,7 @@ def static_pair(group: GroupDriver) -> tuple[str, str, int]:
     return first.member_id, follower, generation
 
 
-def test_a_static_member_joins_without_being_asked_to_come_back(group: GroupDriver) -> None:
+def test_a_static_member_joins_with_one_request(group: GroupDriver) -> None:
     joined = group.join(instance="i-1").value
     assert joined.error_code == ErrorCode.NONE
     assert joined.member_id == "i-1-uuid-1"
@@ -51,7 +51,7 @@ def test_a_returning_leader_skips_the_assignment(group: GroupDriver) -> None:
     assert group.sync(back.member_id, generation, instance="i-1").value.assignment == b"one"
 
 
-def test_a_returning_leader_that_can_not_skip_takes_itself_for_a_follower(group: GroupDriver) -> None:
+def test_a_returning_leader_that_cannot_skip_is_answered_as_a_follower(group: GroupDriver) -> None:
     leader, _, _ = static_pair(group)
     back = group.join(instance="i-1", version=8).value
     assert (back.leader, back.members, back.skip_assignment) == (leader, [], False)
@@ -76,7 +76,7 @@ def test_the_new_member_id_is_committed(group: GroupDriver) -> None:
     assert members["i-2"].member_assignment == b"two"
 
 
-def test_the_old_id_comes_back_when_the_new_one_can_not_be_committed(group: GroupDriver) -> None:
+def test_the_old_id_is_restored_when_the_new_one_cannot_be_committed(group: GroupDriver) -> None:
     _, follower, generation = static_pair(group)
     group.topic.refuse_with = ErrorCode.NOT_ENOUGH_REPLICAS
     failed = group.join(instance="i-2").value
@@ -86,7 +86,7 @@ def test_the_old_id_comes_back_when_the_new_one_can_not_be_committed(group: Grou
     assert group.sync(follower, generation, instance="i-2").value.assignment == b"two"
 
 
-def test_a_static_member_whose_protocols_change_the_groups_makes_it_rebalance(group: GroupDriver) -> None:
+def test_a_static_member_that_changes_the_groups_protocols_causes_a_rebalance(group: GroupDriver) -> None:
     both = {"range": subscription("orders"), "sticky": subscription("orders")}
     member = group.join(instance="i-1", protocols=both).value.member_id
     group.sync(member, 1, {member: b"all"}, instance="i-1")
@@ -94,14 +94,14 @@ def test_a_static_member_whose_protocols_change_the_groups_makes_it_rebalance(gr
     assert (back.value.generation_id, back.value.protocol_name) == (2, "sticky")
 
 
-def test_while_a_generation_waits_for_its_assignment_a_return_starts_over(group: GroupDriver) -> None:
+def test_a_return_before_the_assignment_restarts_the_rebalance(group: GroupDriver) -> None:
     first = group.join(instance="i-1").value
     waiting = group.join(instance="i-1")
     assert waiting.value.generation_id == first.generation_id + 1
     assert group.state() == "CompletingRebalance"
 
 
-def test_requests_that_the_replaced_member_has_parked_are_fenced(group: GroupDriver) -> None:
+def test_waiting_requests_of_the_replaced_member_are_fenced(group: GroupDriver) -> None:
     leader, _, _ = static_pair(group)
     parked = group.join(leader, instance="i-1")
     again = group.join(instance="i-1")
@@ -123,7 +123,7 @@ def test_a_static_member_stays_through_a_rebalance_that_it_does_not_join(group: 
     assert {member.member_id for member in waiting.value.members} == {leader, follower}
 
 
-def test_a_silent_static_member_goes_with_its_session(group: GroupDriver) -> None:
+def test_a_silent_static_member_is_removed_with_its_session(group: GroupDriver) -> None:
     leader, _, generation = static_pair(group)
     group.advance(SESSION_MS - 1)
     group.heartbeat(leader, generation, instance="i-1")
@@ -144,6 +144,6 @@ def test_an_unknown_instance_id_is_an_unknown_member(group: GroupDriver) -> None
     assert group.heartbeat(leader, generation, instance="i-9") == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_pending_member_can_not_turn_static(group: GroupDriver) -> None:
+def test_a_pending_member_cannot_become_static(group: GroupDriver) -> None:
     pending = group.join().value.member_id
     assert group.join(pending, instance="i-1").value.error_code == ErrorCode.UNKNOWN_SERVER_ERROR

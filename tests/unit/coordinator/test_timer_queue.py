@@ -1,4 +1,4 @@
-"""Deadlines that somebody else drives."""
+"""Deadlines whose owner advances the time."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_cancelled_timer_does_not_fire_and_may_be_set_again() -> None:
 @given(
     st.lists(st.tuples(st.sampled_from(["set", "cancel", "tick"]), st.integers(0, 3), st.integers(0, 50)), max_size=60)
 )
-def test_it_agrees_with_a_dumb_table_of_deadlines(steps: list[tuple[str, int, int]]) -> None:
+def test_the_queue_agrees_with_a_simple_table_of_deadlines(steps: list[tuple[str, int, int]]) -> None:
     queue: TimerQueue[str] = TimerQueue()
     timers = [Timer(str(index)) for index in range(4)]
     table: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """Histories that a controller could have written: every record follows from those before it.
 
-Hypothesis draws one number for each step; all that a step chooses comes from its number.
+Hypothesis draws one number for each step; all choices of a step derive from its number.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def test_a_feature_that_is_turned_off_needs_no_record() -> None:
         (22, {"eligible.leader.replicas.version": 1}, r"depends on metadata\.version level 23"),
     ],
 )
-def test_what_cannot_be_is_refused(release: int, overrides: dict[str, int], reason: str) -> None:
+def test_impossible_levels_are_refused(release: int, overrides: dict[str, int], reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         effective_levels(MetadataVersion(release), overrides)
 
@@ -52,5 +52,5 @@ def test_credentials_need_a_release_that_has_them() -> None:
         bootstrap_records(MetadataVersion.IBP_3_5_IV1, scram_credentials=[ALICE])
 
 
-def test_records_without_a_level_are_of_the_oldest_one() -> None:
+def test_records_without_a_level_have_the_oldest_level() -> None:
     assert metadata_version_of([ALICE]) == MetadataVersion.IBP_3_3_IV3

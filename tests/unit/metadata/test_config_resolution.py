@@ -1,4 +1,4 @@
-"""Which value is in force and how it is explained, held against what a real Kafka 4.3.1 describes."""
+"""Which value is in force and how it is described, compared with what a real Kafka 4.3.1 describes."""
 
 import gzip
 import json
@@ -24,17 +24,17 @@ from barnabas.metadata.config_resolution import (
 RECORDED = json.loads(
     gzip.decompress((Path(__file__).parents[2] / "vectors/configs/configs-4.3.1.json.gz").read_bytes())
 )
-# Kafka hides these because it has no definition of them: operators should see the first and may set the second.
+# Kafka hides these because it does not define them: operators should see the first and may set the second.
 KNOWN_HERE = {"super.users", "listener.name.sasl_plaintext.plain.sasl.jaas.config"}
 
 
 def _recorded_levels() -> BrokerLevels:
     static: dict[str, str] = {}
     cluster: dict[str, str] = {}
-    for each in RECORDED["broker"]:
-        for synonym in each["synonyms"]:
-            if synonym["source"] == "STATIC_BROKER_CONFIG" and synonym["name"] == each["name"]:
-                static[each["name"]] = synonym["value"] or "hidden"
+    for row in RECORDED["broker"]:
+        for synonym in row["synonyms"]:
+            if synonym["source"] == "STATIC_BROKER_CONFIG" and synonym["name"] == row["name"]:
+                static[row["name"]] = synonym["value"] or "hidden"
             if synonym["source"] == "DYNAMIC_DEFAULT_BROKER_CONFIG":
                 cluster[synonym["name"]] = synonym["value"]
     return BrokerLevels(static, cluster)
@@ -65,7 +65,7 @@ def test_every_setting_is_described_as_by_a_real_kafka(family: str) -> None:
         "group": lambda: describe_group_configs({}, levels),
         "client_metrics": lambda: describe_client_metrics_configs({}),
     }[family]()
-    recorded = {each["name"]: each for each in RECORDED[family]}
+    recorded = {row["name"]: row for row in RECORDED[family]}
     assert [entry.name for entry in entries] == sorted(recorded)
     for entry in entries:
         if entry.name not in KNOWN_HERE:
@@ -104,19 +104,19 @@ def test_setting_one_unit_dynamically_hides_the_others() -> None:
     assert _entry(describe_topic_configs({}, levels), "segment.ms").value == "3600000"
 
 
-def test_a_stored_value_that_does_not_parse_is_left_out() -> None:
+def test_a_stored_value_that_does_not_parse_is_ignored() -> None:
     levels = BrokerLevels({"num.io.threads": "8"}, {"num.io.threads": "many", "num.partitions": "3"})
     assert effective_broker_values(levels) == {"num.io.threads": 8, "num.partitions": 3}
 
 
-def test_only_the_names_asked_for_are_described_and_unknown_ones_left_out() -> None:
+def test_only_requested_names_are_described_and_unknown_ones_omitted() -> None:
     names = ["segment.ms", "no.such", "cleanup.policy"]
     entries = describe_topic_configs({}, BrokerLevels({}), names=names)
     assert [entry.name for entry in entries] == ["cleanup.policy", "segment.ms"]
     assert len(describe_topic_configs({}, BrokerLevels({}), names=[])) == 33
 
 
-def test_secrets_and_unknown_settings_never_come_out() -> None:
+def test_values_of_secrets_and_unknown_settings_are_never_returned() -> None:
     levels = BrokerLevels({"ssl.key.password": "geheim", "my.plugin.url": "geheim"})
     entries = describe_broker_configs(levels)
     for name in ("ssl.key.password", "my.plugin.url"):
@@ -126,14 +126,14 @@ def test_secrets_and_unknown_settings_never_come_out() -> None:
     assert _entry(entries, "my.plugin.url").type == 0
 
 
-def test_the_default_of_all_brokers_shows_only_what_is_set_there() -> None:
+def test_the_default_of_all_brokers_describes_only_values_set_there() -> None:
     levels = BrokerLevels({"message.max.bytes": "1"}, {"message.max.bytes": "2"}, {"message.max.bytes": "3"})
     (entry,) = describe_default_broker_configs(levels)
     assert (entry.name, entry.value) == ("message.max.bytes", "2")
     assert entry.synonyms == [ConfigSynonym("message.max.bytes", "2", ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG)]
 
 
-def test_a_group_has_its_own_value_or_the_brokers() -> None:
+def test_a_group_uses_its_own_value_or_the_brokers() -> None:
     levels = BrokerLevels({"group.consumer.session.timeout.ms": "50000"})
     own = describe_group_configs({"consumer.heartbeat.interval.ms": "6000"}, levels)
     assert _entry(own, "consumer.heartbeat.interval.ms").source is ConfigSource.GROUP_CONFIG

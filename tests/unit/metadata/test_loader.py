@@ -89,7 +89,7 @@ def test_a_marker_out_of_place_is_a_fault(log: Log, records: list[Any]) -> None:
         log.commit(log.batch(*records))
 
 
-def test_after_a_fault_the_last_good_image_stays_and_nothing_more_is_taken(log: Log) -> None:
+def test_after_a_fault_the_last_good_image_stays_and_batches_are_refused(log: Log) -> None:
     log.commit(log.batch(topic("a")))
     good = log.loader.image
     with pytest.raises(InvariantViolated, match="TopicRecord at offset 4"):
@@ -99,7 +99,7 @@ def test_after_a_fault_the_last_good_image_stays_and_nothing_more_is_taken(log: 
         log.commit(log.batch(topic("c")))
 
 
-def test_a_batch_that_comes_twice_is_a_fault(log: Log) -> None:
+def test_a_repeated_batch_is_a_fault(log: Log) -> None:
     batch = log.batch(topic("a"))
     log.commit(batch)
     with pytest.raises(InvariantViolated, match="applied before"):
@@ -120,7 +120,7 @@ def test_a_snapshot_removes_what_it_does_not_name(log: Log) -> None:
     assert [t.name for t in delta.topics.changed.values()] == ["c"]
 
 
-def test_a_late_publisher_gets_everything_at_once(log: Log) -> None:
+def test_a_late_publisher_receives_everything_immediately(log: Log) -> None:
     log.commit(log.batch(topic("a")))
     late = Recorder()
     log.loader.install(late)

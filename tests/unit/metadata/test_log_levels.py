@@ -1,4 +1,4 @@
-"""Levels of loggers by their own names and by those that Kafka's operators know."""
+"""Levels of loggers by their own names, and by the names that Kafka's operators know."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def alter(name: str, level: str | None) -> None:
         ("org.apache.kafka.storage.internals.log.TimeIndex", "barnabas.storage"),
     ],
 )
-def test_a_name_of_kafkas_stands_for_a_logger_here(name: str, ours: str) -> None:
+def test_a_kafka_logger_name_is_an_alias_of_a_logger_here(name: str, ours: str) -> None:
     alter(name, "TRACE")
     assert logging.getLogger(ours).level == 5
     assert log_levels([name]) == [(name, "TRACE")]
@@ -48,13 +48,13 @@ def test_a_name_of_kafkas_stands_for_a_logger_here(name: str, ours: str) -> None
     assert logging.getLogger(ours).level == logging.NOTSET
 
 
-def test_well_known_names_are_listed_as_kafkas_tool_wants_them() -> None:
+def test_well_known_names_are_listed_as_kafkas_tool_expects() -> None:
     listed = dict(log_levels())
     assert {*LOGGER_ALIASES, "root"} <= listed.keys()
     assert listed["kafka.server.KafkaApis"] == dict(log_levels(["barnabas.broker"]))["barnabas.broker"]
 
 
-def test_every_alias_stands_for_a_module_that_exists() -> None:
+def test_every_alias_names_an_existing_module() -> None:
     from importlib.util import find_spec
 
     assert [ours for ours in LOGGER_ALIASES.values() if find_spec(ours) is None] == []
@@ -63,13 +63,13 @@ def test_every_alias_stands_for_a_module_that_exists() -> None:
 @pytest.mark.parametrize(
     "name", ["kafka.nonsense", "org.apache.kafka.Nonsense", "kafka.sever.KafkaApis", "org.example"]
 )
-def test_other_names_do_not_exist(name: str) -> None:
+def test_other_names_are_unknown(name: str) -> None:
     with pytest.raises(ApiException, match=f"Logger {name} does not exist!"):
         alter(name, "DEBUG")
     assert log_levels([name]) == []
 
 
-def test_the_log_says_which_logger_was_meant(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_names_the_actual_logger(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         alter("kafka.server.KafkaApis", "DEBUG")
     assert "User:operator changed log levels: kafka.server.KafkaApis=DEBUG (barnabas.broker)" in caplog.text

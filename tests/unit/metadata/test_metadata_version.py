@@ -57,7 +57,7 @@ def test_levels_by_release_are_those_of_kafkas_version_mapping(release: str, lev
     assert default_levels(MetadataVersion.from_version_string(release)) == expected
 
 
-def test_a_release_finalizes_what_was_ready_then() -> None:
+def test_a_release_finalizes_the_features_of_its_time() -> None:
     assert default_levels(LATEST_PRODUCTION) == {
         "eligible.leader.replicas.version": 1,
         "group.version": 1,

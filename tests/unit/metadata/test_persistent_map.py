@@ -11,7 +11,7 @@ Steps = list[tuple[dict[int, int], set[int]]]
 
 
 @given(st.lists(st.tuples(st.dictionaries(st.integers(0, 200), st.integers()), st.sets(st.integers(0, 200)))))
-def test_it_is_a_dict_that_never_changes(steps: Steps) -> None:
+def test_the_map_behaves_as_an_immutable_dict(steps: Steps) -> None:
     plain: dict[int, int] = {}
     persistent: PersistentMap[int, int] = PersistentMap()
     versions = []
@@ -76,7 +76,7 @@ def test_every_key_that_is_new_or_changed_is_among_those_not_shared(
     assert set(newer.keys_not_shared_with(newer)) == set()
 
 
-def test_what_is_not_shared_is_little_after_one_change() -> None:
+def test_one_change_leaves_most_entries_shared() -> None:
     older = PersistentMap({number: number for number in range(10_000)})
     assert len(list(older.updated({10_001: 1}).keys_not_shared_with(older))) < 300
 

@@ -1,4 +1,4 @@
-"""Which quota counts, who shares it, and how long who is over it waits."""
+"""Which quota applies, who shares it, and how long a client above it waits."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def levels(*entities: dict[str, str | None], key: str = KEY) -> QuotaLevels:
 
 
 @pytest.mark.parametrize("first", range(len(IN_ORDER)))
-def test_the_first_of_eight_levels_counts(first: int) -> None:
+def test_the_first_of_eight_levels_applies(first: int) -> None:
     entities = [entity for entity, _ in IN_ORDER[first:]]
     assert levels(*entities).quota_of("alice", "app") == Quota(IN_ORDER[first][1], 1.0)
 
 
-def test_who_has_no_quota_has_none() -> None:
+def test_a_client_without_a_quota_is_unlimited() -> None:
     assert not levels()
     assert not levels({"user": "alice"}, key="consumer_byte_rate")
     assert levels({"user": "bob"}, {"client-id": "other"}).quota_of("alice", "app") is None
     assert not levels({"ip": None})
 
 
-def test_a_burst_of_the_windows_is_free_and_then_the_rate_holds() -> None:
+def test_a_burst_within_the_windows_is_free_and_then_the_rate_applies() -> None:
     rate = WindowedRate(count=11, window_ms=1000)
     rate.record(1000, 0)
     assert rate.throttle_ms(100, 0) == 0
@@ -54,7 +54,7 @@ def test_a_burst_of_the_windows_is_free_and_then_the_rate_holds() -> None:
     assert rate.throttle_ms(100, 11_000) == 0
 
 
-def test_what_is_older_than_all_windows_is_forgotten() -> None:
+def test_traffic_older_than_all_windows_is_forgotten() -> None:
     rate = WindowedRate(count=3, window_ms=1000)
     for second in range(10):
         rate.record(7, second * 1000)
@@ -64,7 +64,7 @@ def test_what_is_older_than_all_windows_is_forgotten() -> None:
     assert rate.total == 0
 
 
-def test_over_a_long_time_nobody_gets_more_than_the_rate() -> None:
+def test_over_a_long_time_no_client_exceeds_the_rate() -> None:
     rate, now_ms, sent = WindowedRate(count=11, window_ms=1000), 0, 0
     while now_ms < 600_000:
         rate.record(300, now_ms)
@@ -83,7 +83,7 @@ def test_a_bucket_may_be_overdrawn_and_fills_again() -> None:
     assert bucket.fill(2.0, 1_000_000) == 22
 
 
-def test_who_invents_names_makes_us_forget_and_not_search() -> None:
+def test_a_client_with_many_invented_names_evicts_old_ones_without_a_search() -> None:
     rates = {name: WindowedRate(count=11, window_ms=1000) for name in "abcd"}
     rates["a"].record(1, 20_000)
     assert list(still_used(rates, 20_000)) == ["a"]

@@ -1,4 +1,4 @@
-"""Brokers whose files give topics other settings."""
+"""Brokers whose files configure different defaults for topics."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from barnabas.protocol.messages.describe_configs import DescribeConfigsResourceR
         ({"num.partitions": "3"}, {"num.partitions": "4"}),
     ],
 )
-def test_the_same_by_other_words_is_no_difference(own: dict[str, str], other: dict[str, str]) -> None:
+def test_equal_values_in_different_units_are_not_a_difference(own: dict[str, str], other: dict[str, str]) -> None:
     assert topic_default_differences(own, other) == []
 
 
@@ -26,12 +26,12 @@ def test_a_difference_names_both_values_and_the_settings() -> None:
     assert found.broker_settings == ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 
-def test_what_the_other_did_not_set_is_its_default() -> None:
+def test_a_setting_missing_on_the_other_side_has_its_default() -> None:
     (found,) = topic_default_differences({"message.max.bytes": "2000"}, {})
     assert (found.topic_setting, found.own, found.other) == ("max.message.bytes", "2000", "1048588")
 
 
-def test_only_what_stands_in_a_file_counts() -> None:
+def test_only_values_in_the_file_count() -> None:
     config = DescribeConfigsResourceResult(
         name="log.retention.ms",
         value="5",

@@ -1,4 +1,4 @@
-"""The one enforcement point: it answers only what an API module declared."""
+"""The single enforcement point checks only rights that an API module declared."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ DESCRIBE_CLUSTER = AclRule(ResourceType.CLUSTER, AclOperation.DESCRIBE)
 
 
 class OnlyNamed(AllowAllAuthorizer):
-    """Allows what it was told, and remembers what it was asked."""
+    """Allows the named operations, and records the checks."""
 
     def __init__(self, *allowed: str) -> None:
         self._allowed = set(allowed)
-        self.asked: list[tuple[str, bool]] = []
+        self.checks: list[tuple[str, bool]] = []
 
     def authorize(
         self,
@@ -33,7 +33,7 @@ class OnlyNamed(AllowAllAuthorizer):
         log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
-        self.asked.append((resource_name, log_if_denied))
+        self.checks.append((resource_name, log_if_denied))
         return resource_name in self._allowed
 
 
@@ -41,7 +41,7 @@ def access(authorizer: AllowAllAuthorizer, *rules: AclRule) -> Access:
     return Access(authorizer, RequestContext(api_key=ApiKey.FETCH, api_version=12), frozenset(rules))
 
 
-def test_a_right_that_was_not_declared_cannot_be_asked_for() -> None:
+def test_an_undeclared_right_cannot_be_checked() -> None:
     fetch = access(AllowAllAuthorizer(), READ_TOPIC)
     with pytest.raises(InvariantViolated, match="FETCH did not declare"):
         fetch.allows(ResourceType.TOPIC, AclOperation.WRITE, "orders")
@@ -49,15 +49,15 @@ def test_a_right_that_was_not_declared_cannot_be_asked_for() -> None:
         fetch.allows_any(ResourceType.TOPIC, AclOperation.WRITE)
 
 
-def test_each_name_is_decided_once() -> None:
+def test_each_name_is_authorized_once() -> None:
     authorizer = OnlyNamed("orders")
     fetch = access(authorizer, READ_TOPIC)
     names = ["orders", "payments", "orders", "payments"]
     assert fetch.allowed(ResourceType.TOPIC, AclOperation.READ, names, log_if_denied=False) == {"orders"}
-    assert sorted(authorizer.asked) == [("orders", False), ("payments", False)]
+    assert sorted(authorizer.checks) == [("orders", False), ("payments", False)]
 
 
-def test_what_is_required_and_denied_ends_the_request() -> None:
+def test_a_required_and_denied_right_ends_the_request() -> None:
     with pytest.raises(ApiException) as denied:
         access(OnlyNamed(), DESCRIBE_CLUSTER).require_on_cluster(AclOperation.DESCRIBE)
     assert denied.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED

@@ -1,4 +1,4 @@
-"""SASL on a connection, with a clock that the test moves: deadlines, delays, limits, sessions that expire."""
+"""SASL on a connection, with a clock that the test advances: deadlines, delays, limits, sessions that expire."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Timer:
 
 
 class Loop:
-    """What a connection needs of an event loop; time stands still until ``advance``."""
+    """The event loop methods that a connection uses; time does not pass until ``advance``."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -83,7 +83,7 @@ class Loop:
 
 
 class Owner:
-    """A listener with SASL; who is logged in gets an echo."""
+    """A listener with SASL; authenticated clients receive an echo."""
 
     name = "EXTERNAL"
     request_limits = RequestLimits(bytes_max=100_000)
@@ -165,7 +165,7 @@ def test_a_request_before_the_login_closes_the_connection_without_being_served()
     assert session.transport.is_closed
 
 
-def test_a_failure_is_answered_late_and_nothing_more_is_read() -> None:
+def test_a_failure_is_answered_after_a_delay_and_nothing_more_is_read() -> None:
     session = Session()
     session.send(handshake())
     assert session.send(authenticate(WRONG)) == []
@@ -182,7 +182,7 @@ def test_a_failure_is_answered_late_and_nothing_more_is_read() -> None:
     assert session.owner.sasl.stats.of("PLAIN").failed == 1
 
 
-def test_frames_that_come_with_a_failing_one_are_dropped() -> None:
+def test_frames_after_a_failing_one_are_dropped() -> None:
     session = Session()
     session.send(handshake())
     session.send(authenticate(WRONG), authenticate(GOOD), METADATA)
@@ -191,7 +191,7 @@ def test_frames_that_come_with_a_failing_one_are_dropped() -> None:
     assert session.owner.served == []
 
 
-def test_a_client_that_sends_a_byte_now_and_then_has_until_the_deadline() -> None:
+def test_a_client_that_sends_single_bytes_has_until_the_deadline() -> None:
     session = Session()
     frame = handshake()
     data = len(frame).to_bytes(4, "big") + frame
@@ -206,14 +206,14 @@ def test_a_client_that_sends_a_byte_now_and_then_has_until_the_deadline() -> Non
     assert session.owner.sasl.stats.of("").failed == 1
 
 
-def test_who_is_logged_in_has_no_deadline() -> None:
+def test_an_authenticated_client_has_no_deadline() -> None:
     session = Session()
     session.log_in()
     session.loop.advance(1000)
     assert session.send(METADATA) == [b"served"]
 
 
-def test_the_deadline_ends_with_the_connection() -> None:
+def test_the_deadline_timer_ends_with_the_connection() -> None:
     session = Session()
     session.connection.connection_lost(None)
     session.loop.advance(1000)
@@ -230,13 +230,13 @@ def test_a_frame_before_the_login_has_a_small_limit(size: int) -> None:
     assert "sasl.server.max.receive.size" in session.owner.failures[0]
 
 
-def test_after_the_login_the_limit_is_the_one_of_requests() -> None:
+def test_after_the_login_the_limit_of_requests_applies() -> None:
     session = Session()
     session.log_in()
     assert session.send(b"\0\3" + bytes(50_000)) == [b"served"]
 
 
-def test_a_session_ends_with_the_first_request_after_its_time() -> None:
+def test_a_session_ends_with_the_first_request_after_its_expiry() -> None:
     session = Session(reauthentication_ms_max=2000)
     session.log_in()
     session.loop.advance(1.9)
@@ -259,7 +259,7 @@ def test_a_session_is_renewed_in_time_and_even_after_it() -> None:
     assert session.owner.sasl.stats.of("PLAIN").successful == 1
 
 
-def test_it_may_not_be_renewed_twice_in_a_second() -> None:
+def test_a_session_may_not_be_renewed_twice_in_a_second() -> None:
     session = Session(reauthentication_ms_max=5000)
     session.log_in()
     session.send(handshake())
@@ -269,13 +269,13 @@ def test_it_may_not_be_renewed_twice_in_a_second() -> None:
     assert session.send(handshake()) != [b"served"]
 
 
-def test_without_an_end_a_handshake_goes_to_the_handler_that_refuses_it() -> None:
+def test_without_session_expiry_a_handshake_is_passed_to_the_handler_that_refuses_it() -> None:
     session = Session()
     session.log_in()
     assert session.send(handshake()) == [b"served"]
 
 
-def test_a_failed_renewal_ends_the_connection_and_counts_as_such() -> None:
+def test_a_failed_renewal_ends_the_connection_and_is_counted() -> None:
     session = Session(reauthentication_ms_max=2000)
     session.log_in()
     session.send(handshake())
@@ -297,14 +297,14 @@ def test_requests_during_a_renewal_are_not_served() -> None:
     assert session.transport.is_closed
 
 
-def test_nobody_may_be_everybody() -> None:
+def test_the_principal_of_all_users_is_refused() -> None:
     session = Session()
     session.send(handshake())
     session.send(authenticate(b"\0*\0star"))
     session.loop.advance(0.2)
     assert session.transport.is_closed
     assert session.connection.principal.name == "ANONYMOUS"
-    assert "stands for all principals" in session.owner.failures[0]
+    assert "means all principals" in session.owner.failures[0]
 
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from(_FRAMES), max_size=8), st.data())
@@ -325,7 +325,7 @@ def test_any_bytes_in_any_pieces_end_in_a_login_or_a_closed_connection(parts: li
     )
 
 
-def test_a_peer_that_goes_away_during_the_delay_is_forgotten() -> None:
+def test_a_peer_that_disconnects_during_the_delay_is_forgotten() -> None:
     session = Session()
     session.send(handshake())
     session.send(authenticate(WRONG))
@@ -334,8 +334,8 @@ def test_a_peer_that_goes_away_during_the_delay_is_forgotten() -> None:
     assert len(answers(session.transport)) == 1
 
 
-def test_half_open_a_peer_that_does_not_read_why_it_is_refused_is_cut_off() -> None:
-    """Its socket takes no byte more, so a polite close would wait for ever, with all that was to be sent."""
+def test_half_open_a_refused_peer_that_does_not_read_is_disconnected() -> None:
+    """Its socket accepts no more bytes, so a graceful close would wait forever, and keep all unsent data."""
     session = Session()
     session.send(handshake())
     session.send(authenticate(WRONG))
@@ -346,14 +346,14 @@ def test_half_open_a_peer_that_does_not_read_why_it_is_refused_is_cut_off() -> N
     assert session.transport.is_aborted
 
 
-def test_half_open_before_the_login_little_is_kept_for_a_peer_that_does_not_read() -> None:
+def test_half_open_before_the_login_little_is_buffered_for_a_peer_that_does_not_read() -> None:
     session = Session()
     assert session.transport.write_buffer_high == 65536
     session.log_in()
     assert session.transport.write_buffer_high == 4 * 1024 * 1024
 
 
-def test_sasl_state_abuse_requests_in_the_segment_of_the_last_token_are_the_new_principals() -> None:
+def test_sasl_state_abuse_requests_sent_with_the_last_token_have_the_new_principal() -> None:
     session = Session()
     session.send(versions(), handshake(), authenticate(GOOD), METADATA, METADATA)
     assert [principal for frame, principal in session.owner.served if frame == METADATA] == [ALICE, ALICE]
@@ -375,8 +375,8 @@ def test_sasl_state_abuse_requests_in_the_segment_of_the_last_token_are_the_new_
         (METADATA, handshake(), authenticate(GOOD), METADATA),
     ],
 )
-def test_sasl_state_abuse_nothing_behind_a_step_too_far_is_executed(frames: tuple[bytes, ...]) -> None:
-    """All of them in one segment."""
+def test_sasl_state_abuse_nothing_after_an_illegal_step_is_executed(frames: tuple[bytes, ...]) -> None:
+    """All frames arrive in one segment."""
     session = Session()
     session.send(*frames)
     session.loop.advance(1)

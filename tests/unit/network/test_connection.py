@@ -1,4 +1,4 @@
-"""A connection between a fake transport and a fake processor: order of answers, waiting, endings."""
+"""A connection between a fake transport and a fake processor: order of responses, waiting, endings."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_pipelined_requests_are_answered_in_order_with_one_write() -> None
 
 
 @pytest.mark.anyio
-async def test_a_request_that_waits_holds_back_the_later_ones() -> None:
+async def test_a_waiting_request_delays_the_later_ones() -> None:
     waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
     connection, transport = connect(Owner(lambda frame: waiting if frame == b"slow" else echo(frame)))
     receive(connection, b"first", b"slow", b"after")
@@ -131,7 +131,7 @@ async def test_a_request_without_an_answer_writes_nothing() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_client_that_breaks_the_protocol_is_closed_after_the_answers_before_it() -> None:
+async def test_a_protocol_violation_closes_the_connection_after_earlier_responses() -> None:
     def respond(frame: bytes) -> Answer:
         if frame == b"bad":
             raise CloseConnection("it is bad")
@@ -144,7 +144,7 @@ async def test_a_client_that_breaks_the_protocol_is_closed_after_the_answers_bef
 
 
 @pytest.mark.anyio
-async def test_the_owner_is_told_which_peer_broke_the_protocol() -> None:
+async def test_the_owner_learns_which_peer_broke_the_protocol() -> None:
     owner = Owner(echo)
     connection, _ = connect(owner)
     connection.get_buffer(-1)[:4] = b"\xff\xff\xff\xff"
@@ -154,7 +154,7 @@ async def test_the_owner_is_told_which_peer_broke_the_protocol() -> None:
 
 
 @pytest.mark.anyio
-async def test_an_error_of_ours_ends_only_this_connection(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_internal_error_ends_only_this_connection(caplog: pytest.LogCaptureFixture) -> None:
     def respond(frame: bytes) -> Answer:
         raise RuntimeError("a bug")
 
@@ -178,7 +178,7 @@ async def test_reading_stops_while_too_many_requests_are_queued() -> None:
 
 
 @pytest.mark.anyio
-async def test_large_requests_behind_one_that_waits_are_not_read_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_requests_after_a_waiting_one_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.network.connection._QUEUED_BYTES_MAX", 1000)
     gate: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
     first = True
@@ -220,7 +220,7 @@ async def test_a_refused_connection_is_aborted() -> None:
 
 
 @pytest.mark.anyio
-async def test_losing_the_connection_cancels_what_waits() -> None:
+async def test_losing_the_connection_cancels_waiting_requests() -> None:
     waiting: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
     owner = Owner(lambda frame: waiting)
     connection, _ = connect(owner)
@@ -234,7 +234,7 @@ async def test_losing_the_connection_cancels_what_waits() -> None:
 
 
 class FullTransport(FakeTransport):
-    """Takes so many writes, then asks to wait."""
+    """Accepts a number of writes, then pauses writing."""
 
     def __init__(self, connection: Connection, writes_max: int) -> None:
         super().__init__()
@@ -270,7 +270,7 @@ def framed(body: bytes) -> bytes:
     return len(body).to_bytes(4, "big") + body
 
 
-def test_a_large_answer_is_handed_over_as_the_client_reads_it() -> None:
+def test_a_large_response_is_written_as_the_client_reads_it() -> None:
     async def scenario() -> None:
         connection, transport = connect_to_full(large_or_echo)
         receive(connection, b"large", b"next")
@@ -278,7 +278,7 @@ def test_a_large_answer_is_handed_over_as_the_client_reads_it() -> None:
         for _ in range(1000):
             written = len(transport.writes)
             transport.drained(2)
-            await asyncio.sleep(0)  # A connection whose turn of the loop is over goes on in a later one.
+            await asyncio.sleep(0)  # A connection whose turn of the loop is over continues in a later one.
             assert len(transport.writes) <= written + 2
             if transport.writes[-1].endswith(b"next"):
                 break
@@ -287,7 +287,7 @@ def test_a_large_answer_is_handed_over_as_the_client_reads_it() -> None:
     asyncio.run(scenario())
 
 
-def test_a_connection_closes_after_the_large_answer_has_left() -> None:
+def test_a_connection_closes_after_the_large_response_was_sent() -> None:
     async def scenario() -> None:
         connection, transport = connect_to_full(large_or_echo)
         receive(connection, b"large")
@@ -301,7 +301,7 @@ def test_a_connection_closes_after_the_large_answer_has_left() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_flood_of_pipelined_requests_leaves_others_their_turn() -> None:
+async def test_a_flood_of_pipelined_requests_lets_others_have_turns() -> None:
     began = time.perf_counter()
 
     def respond(frame: bytes) -> Answer:
@@ -323,7 +323,7 @@ async def test_a_flood_of_pipelined_requests_leaves_others_their_turn() -> None:
     assert not transport.is_reading_paused
 
 
-def test_a_resting_connection_answers_first_and_reads_on_later() -> None:
+def test_a_paused_connection_answers_first_and_reads_later() -> None:
     async def scenario() -> None:
         connection: Connection
 
@@ -345,7 +345,7 @@ def test_a_resting_connection_answers_first_and_reads_on_later() -> None:
     asyncio.run(scenario())
 
 
-def test_a_connection_rests_after_an_answer_that_waited() -> None:
+def test_a_connection_pauses_after_a_response_that_waited() -> None:
     async def scenario() -> None:
         connection: Connection
 

@@ -1,4 +1,4 @@
-"""Limits of connections: who is closed, who waits and for whom, and that nothing is counted twice."""
+"""Limits of connections: which are closed, which wait and how long, and that each is counted once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from barnabas.network.connection_quotas import ConnectionCaps, ConnectionQuotas,
 
 
 class Peer:
-    """A connection as its quotas see it."""
+    """A connection, as seen by its quotas."""
 
     def __init__(self, host: str = "192.0.2.1", last_active: float = 0.0) -> None:
         self.peer_host = host
@@ -45,14 +45,14 @@ class World:
         self.quotas.closed(listener, peer)
 
 
-def test_without_limits_everybody_comes_in_at_once() -> None:
+def test_without_limits_every_connection_is_accepted_immediately() -> None:
     world = World()
     for _ in range(1000):
         peer, refusal = world.open()
         assert (refusal, peer.rests) == (None, [])
 
 
-def test_who_is_beyond_the_maximum_waits_until_another_one_goes() -> None:
+def test_a_connection_beyond_the_maximum_waits_until_another_closes() -> None:
     world = World(connections_max=2)
     first, second, third, fourth = (world.open()[0] for _ in range(4))
     assert [peer.is_awake for peer in (first, second, third, fourth)] == [True, True, False, False]
@@ -83,7 +83,7 @@ def test_the_listener_between_brokers_does_not_wait_for_others() -> None:
     assert not world.open(listener="EXTERNAL")[0].is_awake
 
 
-def test_an_address_has_so_many_connections_and_one_by_name_has_others() -> None:
+def test_connections_are_limited_per_address_and_a_named_one_has_its_own_limit() -> None:
     world = World(per_ip_max=2, per_ip_overrides={"192.0.2.9": 0})
     first = world.open()[0]
     assert world.open()[1] is None
@@ -96,29 +96,29 @@ def test_an_address_has_so_many_connections_and_one_by_name_has_others() -> None
     assert world.open(Peer("192.0.2.2"))[1] is None
 
 
-def test_one_that_was_never_counted_may_end() -> None:
+def test_closing_an_uncounted_connection_is_harmless() -> None:
     world = World(per_ip_max=1)
     world.open()
     world.close(Peer())
     assert world.open()[1] is not None
 
 
-def test_who_comes_too_fast_waits_and_the_next_one_longer() -> None:
+def test_connections_above_the_rate_wait_longer_and_longer() -> None:
     world = World(creation_rate=10)
     peers = [world.open()[0] for _ in range(103)]
-    assert all(peer.is_awake for peer in peers[:100]), "what ten windows allow comes at once"
+    assert all(peer.is_awake for peer in peers[:100]), "the connections that ten windows allow are accepted immediately"
     assert [round(peer.rests[0], 3) for peer in peers[100:]] == [0.1, 0.3, 0.6]
     world.now_s += 20
     assert world.open()[0].is_awake
 
 
-def test_nobody_waits_longer_than_a_window_for_himself() -> None:
+def test_no_connection_waits_longer_than_a_window_for_its_own_excess() -> None:
     world = World(by_listener={"PLAINTEXT": ListenerCaps(creation_rate=1)})
     peers = [world.open()[0] for _ in range(14)]
     assert [round(peer.rests[0], 3) for peer in peers[10:]] == [1.0, 2.0, 3.0, 4.0]
 
 
-def test_who_comes_too_fast_from_one_address_is_closed_after_a_while() -> None:
+def test_connections_above_the_rate_of_an_address_are_closed_after_a_delay() -> None:
     world = World()
     world.quotas.follow_ip_rates(None, {"192.0.2.1": 1.0})
     peers = [world.open()[0] for _ in range(12)]

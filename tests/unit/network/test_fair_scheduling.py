@@ -33,7 +33,7 @@ def test_owners_take_turns_and_each_keeps_its_order(items: list[tuple[str, int]]
     for owner in "abc":
         assert [item for item in taken if item[0] == owner] == [item for item in items if item[0] == owner]
     for index, (owner, _) in enumerate(taken[1:], 1):
-        # The same owner comes twice in a row only when no other has anything left.
+        # The same owner has two turns in a row only when all other queues are empty.
         if owner == taken[index - 1][0]:
             assert {left for left, _ in taken[index:]} == {owner}
 
@@ -52,7 +52,7 @@ async def test_threads_serve_owners_in_turn(threads: FairThreads) -> None:
     assert done.index("other") <= 1
 
 
-async def test_work_whose_client_has_gone_never_begins(threads: FairThreads) -> None:
+async def test_work_of_a_disconnected_client_never_begins(threads: FairThreads) -> None:
     gate = threading.Event()
     done: list[int] = []
     first = asyncio.ensure_future(threads.run("a", gate.wait))
@@ -67,7 +67,7 @@ async def test_work_whose_client_has_gone_never_begins(threads: FairThreads) -> 
     assert abandoned.cancelled()
 
 
-async def test_what_the_work_raises_comes_back(threads: FairThreads) -> None:
+async def test_an_exception_of_the_work_reaches_its_caller(threads: FairThreads) -> None:
     def fail() -> None:
         raise ValueError("odd")
 
@@ -96,7 +96,7 @@ async def test_one_turn_at_a_time_and_owners_alternate() -> None:
     assert sorted(order) == list("aaaaab")
 
 
-async def test_a_turn_that_is_given_up_goes_to_the_next() -> None:
+async def test_a_cancelled_turn_passes_to_the_next() -> None:
     turns = FairTurns(pause_ratio=0.0)
     await turns.enter("a")
     waiting = [asyncio.ensure_future(turns.enter("b")) for _ in range(3)]
@@ -112,7 +112,7 @@ async def test_a_turn_that_is_given_up_goes_to_the_next() -> None:
 
 
 @pytest.mark.parametrize("kind", [ApiException(ErrorCode.INVALID_RECORD), DecodeError("cut short")])
-async def test_a_refusal_keeps_nothing_of_the_work_that_led_to_it(threads: FairThreads, kind: Exception) -> None:
+async def test_a_refusal_keeps_no_reference_to_its_work(threads: FairThreads, kind: Exception) -> None:
     class Piece:
         pass
 
@@ -130,7 +130,7 @@ async def test_a_refusal_keeps_nothing_of_the_work_that_led_to_it(threads: FairT
     try:
         with pytest.raises(type(kind)):
             await threads.run("a", fail)
-        threads.close()  # A thread lets go of its work when it looks for the next.
+        threads.close()  # A thread releases its work when it looks for the next.
         assert [piece() for piece in pieces] == [None]
     finally:
         gc.enable()

@@ -9,7 +9,7 @@ from barnabas.network.framing import FrameReader, InvalidFrameSize
 
 
 def feed(reader: FrameReader, data: bytes, sizes: list[int]) -> list[bytes]:
-    """Give ``data`` in pieces of the sizes (the last one repeats), as a socket would."""
+    """Feed ``data`` in pieces of the given sizes (the last size repeats), as a socket would."""
     frames: list[bytes] = []
     position = index = 0
     while position < len(data):
@@ -31,7 +31,7 @@ def framed(*bodies: bytes) -> bytes:
     bodies=st.lists(st.binary(max_size=3000), max_size=6),
     sizes=st.lists(st.integers(min_value=1, max_value=5000), min_size=1, max_size=20),
 )
-def test_any_cut_of_the_stream_gives_the_same_frames(bodies: list[bytes], sizes: list[int]) -> None:
+def test_any_split_of_the_stream_results_in_the_same_frames(bodies: list[bytes], sizes: list[int]) -> None:
     assert feed(FrameReader(10_000), framed(*bodies), sizes) == bodies
 
 
@@ -55,7 +55,7 @@ def test_raises_invalid_frame_size_when_the_length_is_over_the_limit() -> None:
     assert caught.value.size == 101
 
 
-def test_frames_before_a_bad_length_are_still_given() -> None:
+def test_frames_before_a_bad_length_are_still_returned() -> None:
     reader = FrameReader(100)
     frames = []
     data = framed(b"good") + b"\x7f\xff\xff\xff"
@@ -77,7 +77,7 @@ def test_a_length_of_2_gb_costs_no_memory() -> None:
 
 
 @pytest.mark.parametrize("size", [100, 20_000, 100 * 1024 * 1024])
-def test_a_frame_takes_memory_for_what_has_arrived_not_for_what_it_announces(size: int) -> None:
+def test_a_frame_uses_memory_for_received_bytes_and_not_for_its_announced_length(size: int) -> None:
     reader = FrameReader(size)
     start = size.to_bytes(4, "big") + b"x" * 30
     reader.next_buffer()[: len(start)] = start
@@ -86,7 +86,7 @@ def test_a_frame_takes_memory_for_what_has_arrived_not_for_what_it_announces(siz
 
 
 def test_readers_of_two_threads_do_not_write_into_each_others_memory() -> None:
-    """Each thread may have an event loop of its own, and the interpreter changes threads while one receives."""
+    """Each thread may have its own event loop, and the interpreter may switch threads while one receives."""
     ours = FrameReader(100)
     ours.next_buffer()[:7] = framed(b"abc")
 

@@ -1,4 +1,4 @@
-"""Requests with many elements: decoded on a thread, answered in their turn, refused when there are too many."""
+"""Requests with many elements: decoded on a thread, answered in their turn, refused above a limit."""
 
 import asyncio
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ class Table(HandlerTable):
 
 
 class Peers(AllowAllAuthorizer):
-    """Rules are in force: ``broker`` alone may do CLUSTER_ACTION."""
+    """With ACLs in force, only ``broker`` has CLUSTER_ACTION."""
 
     is_absent = False
 
@@ -86,7 +86,7 @@ async def test_a_short_request_is_answered_at_once(work: LongWork) -> None:
     assert served == [SHORT]
 
 
-async def test_a_long_request_is_answered_later_and_shorter_ones_overtake_it(work: LongWork) -> None:
+async def test_shorter_requests_overtake_a_long_request(work: LongWork) -> None:
     served: list[int] = []
     to = dispatcher(served, work)
     later = asyncio.ensure_future(process(to, LONG))
@@ -95,7 +95,7 @@ async def test_a_long_request_is_answered_later_and_shorter_ones_overtake_it(wor
     assert served == [SHORT, LONG]
 
 
-async def test_what_exceeds_the_limit_never_reaches_a_handler(work: LongWork) -> None:
+async def test_a_request_above_the_limit_never_reaches_a_handler(work: LongWork) -> None:
     served: list[int] = []
     with pytest.raises(CloseConnection, match=r"Metadata version 12 cannot be read: .* 200 array elements"):
         await process(dispatcher(served, work), TOO_LONG)
@@ -113,12 +113,12 @@ async def test_brokers_have_a_limit_of_their_own(work: LongWork) -> None:
     assert served == [200, 50]
 
 
-async def test_without_rules_a_client_is_not_taken_for_a_broker(work: LongWork) -> None:
+async def test_without_acls_a_client_is_not_taken_for_a_broker(work: LongWork) -> None:
     with pytest.raises(CloseConnection, match="200 array elements"):
         await process(dispatcher([], work, AllowAllAuthorizer()), 250)
 
 
-async def test_what_is_long_is_answered_in_parts_and_the_answer_is_whole(
+async def test_a_long_request_is_handled_in_parts_with_one_complete_response(
     work: LongWork, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("barnabas.network.request_splitting.PART_SIZE", 20)
@@ -148,7 +148,7 @@ async def test_a_long_answer_is_encoded_in_steps(topics: int, work: LongWork, mo
     assert [topic.name for topic in response.topics] == [f"t{number}" for number in range(topics)]
 
 
-async def test_the_request_of_a_client_that_has_gone_is_dropped(work: LongWork) -> None:
+async def test_the_request_of_a_disconnected_client_is_dropped(work: LongWork) -> None:
     served: list[int] = []
     to = dispatcher(served, work)
     waiting = [asyncio.ensure_future(process(to, LONG + number)) for number in range(3)]

@@ -1,4 +1,4 @@
-"""Who always has more to do waits for its turn, and a request that comes during a turn is read before the next one."""
+"""A connection with more work waits for its turn, and a request that arrives during a turn is read before the next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas.network.stepped_responses import worked_out
 
 
 class Pipe:
-    """What is written in a turn is there to be read when the turn ends, as a request that came meanwhile."""
+    """Bytes written in a turn are readable when the turn ends, as a request that arrived meanwhile."""
 
     def __init__(self, journal: list[str]) -> None:
         self._journal = journal
@@ -45,7 +45,7 @@ def pipe(journal: list[str]) -> Iterator[Pipe]:
 
 
 class Flood:
-    """A connection that has requests for some turns; a request of somebody else comes during each."""
+    """A connection with requests for some turns; a request of another client arrives during each."""
 
     def __init__(self, turns: int, pipe: Pipe, journal: list[str]) -> None:
         self.ended = asyncio.Event()
@@ -72,18 +72,18 @@ class Long(LongAnswer):
         return self._left > 0
 
 
-def test_a_request_that_comes_in_a_turn_is_read_before_the_next(journal: list[str], pipe: Pipe) -> None:
+def test_a_request_that_arrives_during_a_turn_is_read_before_the_next(journal: list[str], pipe: Pipe) -> None:
     async def scenario() -> None:
         asyncio.get_running_loop().add_reader(pipe.reader, pipe.read)
         flood = Flood(3, pipe, journal)
-        LoopShare().wait("somebody", flood)
+        LoopShare().wait("another", flood)
         await flood.ended.wait()
 
     asyncio.run(scenario())
     assert journal == ["turn", "read", "turn", "read", "turn", "read"]
 
 
-def test_a_request_that_comes_in_a_step_of_an_answer_is_read_before_the_next(journal: list[str], pipe: Pipe) -> None:
+def test_a_request_that_arrives_during_a_step_is_read_before_the_next_step(journal: list[str], pipe: Pipe) -> None:
     async def scenario() -> None:
         asyncio.get_running_loop().add_reader(pipe.reader, pipe.read)
         await worked_out(Long(3, pipe, journal))

@@ -1,4 +1,4 @@
-"""Requests that come before the authorizer has its rules: answered, held in order, or refused after a while."""
+"""Requests that arrive before the authorizer has its ACLs: answered, held in order, or refused after a timeout."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ API_VERSIONS = b"\x00\x12 versions"
 
 
 class Dispatcher:
-    """Says which frame it was asked to answer, and with which refusal."""
+    """Reports which frame it received, and with which refusal."""
 
     def __init__(self) -> None:
         self.seen: list[bytes] = []
@@ -55,7 +55,7 @@ def gated(ready: asyncio.Event, timeout_s: float = 60) -> tuple[Owner, Dispatche
 
 
 def answers(transport: Any) -> list[bytes]:
-    """Bodies without their sizes; several may be one write."""
+    """Return the bodies without their sizes; one write may contain several."""
     data, bodies = b"".join(transport.writes), []
     while data:
         size = int.from_bytes(data[:4], "big")
@@ -70,7 +70,7 @@ async def _settle() -> None:
 
 
 @pytest.mark.anyio
-async def test_requests_wait_for_the_rules_and_are_answered_in_order() -> None:
+async def test_requests_wait_for_the_acls_and_are_answered_in_order() -> None:
     ready = asyncio.Event()
     owner, dispatcher = gated(ready)
     connection, transport = connect(owner)
@@ -83,7 +83,7 @@ async def test_requests_wait_for_the_rules_and_are_answered_in_order() -> None:
 
 
 @pytest.mark.anyio
-async def test_who_needs_no_rules_does_not_wait() -> None:
+async def test_principals_that_need_no_acls_do_not_wait() -> None:
     owner, _ = gated(asyncio.Event())
     connection, transport = connect(owner)
     connection.principal = ADMIN
@@ -93,7 +93,7 @@ async def test_who_needs_no_rules_does_not_wait() -> None:
 
 @pytest.mark.parametrize("key", sorted(ANSWERED_FROM_THE_LOG))
 @pytest.mark.anyio
-async def test_a_super_user_waits_for_what_is_answered_from_the_log(key: ApiKey) -> None:
+async def test_a_super_user_waits_for_responses_from_the_metadata_log(key: ApiKey) -> None:
     ready = asyncio.Event()
     owner, dispatcher = gated(ready)
     connection, transport = connect(owner)
@@ -107,7 +107,7 @@ async def test_a_super_user_waits_for_what_is_answered_from_the_log(key: ApiKey)
 
 
 @pytest.mark.anyio
-async def test_a_super_user_who_waited_too_long_gets_an_error_to_retry() -> None:
+async def test_a_super_user_that_waited_too_long_receives_a_retriable_error() -> None:
     owner, _ = gated(asyncio.Event(), timeout_s=0)
     connection, transport = connect(owner)
     connection.principal = ADMIN
@@ -127,7 +127,7 @@ async def test_api_versions_does_not_wait() -> None:
 
 
 @pytest.mark.anyio
-async def test_one_connection_does_not_hold_up_another() -> None:
+async def test_a_waiting_connection_does_not_delay_another() -> None:
     owner, _ = gated(asyncio.Event())
     held, held_transport = connect(owner)
     other, other_transport = connect(owner)
@@ -139,7 +139,7 @@ async def test_one_connection_does_not_hold_up_another() -> None:
 
 
 @pytest.mark.anyio
-async def test_what_waits_too_long_is_told_to_come_again() -> None:
+async def test_a_request_that_waited_too_long_receives_a_retriable_error() -> None:
     ready = asyncio.Event()
     owner, _ = gated(ready, timeout_s=0)
     connection, transport = connect(owner)
@@ -153,7 +153,7 @@ async def test_what_waits_too_long_is_told_to_come_again() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_client_that_goes_away_is_forgotten() -> None:
+async def test_a_disconnected_client_is_forgotten() -> None:
     ready = asyncio.Event()
     owner, dispatcher = gated(ready)
     connection, _ = connect(owner)
@@ -166,7 +166,7 @@ async def test_a_client_that_goes_away_is_forgotten() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_refusal_is_an_answer_in_the_shape_of_the_api() -> None:
+async def test_a_refusal_is_a_response_of_the_requested_api() -> None:
     dispatcher = RequestDispatcher(server=None, handlers=BROKER_TABLE, authorizer=AllowAllAuthorizer(), stats={})
     owner = Owner(lambda frame: None)
     owner.processor = ReadinessGate(
@@ -208,7 +208,7 @@ CONTROLLER_TABLE = ControllerHandlers(SERVED_ON_CONTROLLER_LISTENERS)
         ),
     ],
 )
-def test_every_api_can_say_that_it_timed_out(handler: ApiHandler) -> None:
+def test_every_api_can_report_a_timeout(handler: ApiHandler) -> None:
     error = ApiException(ErrorCode.REQUEST_TIMED_OUT, "later")
     fields: dict[ApiKey, dict[str, Any]] = {
         ApiKey.PRODUCE: {"acks": 1},

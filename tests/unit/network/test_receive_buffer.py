@@ -3,7 +3,7 @@ from concurrent.futures import ThreadPoolExecutor
 from barnabas.network.receive_buffer import ReceiveMemory
 
 
-def test_connections_of_one_thread_share_it_and_those_of_another_do_not() -> None:
+def test_connections_share_the_buffer_of_their_thread() -> None:
     memory = ReceiveMemory(8)
     memory.view[:3] = b"abc"
 

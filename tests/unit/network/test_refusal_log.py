@@ -1,4 +1,4 @@
-"""Refusals are said once a minute for each host and reason."""
+"""A refusal is logged once a minute for each host and reason."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def test_a_refusal_names_listener_peer_and_reason(lines: pytest.LogCaptureFixtur
     assert lines.messages == ["listener SSL: refused 192.0.2.7:5000: it is not TLS"]
 
 
-def test_it_is_repeated_after_a_minute_with_the_number_of_times(lines: pytest.LogCaptureFixture) -> None:
+def test_a_refusal_is_repeated_after_a_minute_with_its_count(lines: pytest.LogCaptureFixture) -> None:
     refusals = RefusalLog("SSL")
     for second in range(60):
         refusals.refused("192.0.2.7", 5000 + second, "it is not TLS", float(second))
@@ -45,7 +45,7 @@ def test_thousands_of_hosts_do_not_fill_the_log_or_the_memory(lines: pytest.LogC
     assert len(refusals._entries) <= 512
 
 
-def test_a_name_in_a_reason_makes_no_second_line_and_no_long_one(lines: pytest.LogCaptureFixture) -> None:
+def test_a_name_in_a_reason_causes_neither_a_second_line_nor_a_long_one(lines: pytest.LogCaptureFixture) -> None:
     RefusalLog("SSL").refused("a", 1, "no rule for CN=x\n2026-01-01 INFO all is well\x1b[2J" + "y" * 5000, 0.0)
     assert "\n" not in lines.messages[0]
     assert "\x1b" not in lines.messages[0]
@@ -53,7 +53,7 @@ def test_a_name_in_a_reason_makes_no_second_line_and_no_long_one(lines: pytest.L
     assert len(lines.messages[0]) < 600
 
 
-def test_log_flooding_broken_frames_are_said_with_their_own_words_and_bounded(lines: pytest.LogCaptureFixture) -> None:
+def test_log_flooding_lines_about_broken_frames_are_specific_and_limited(lines: pytest.LogCaptureFixture) -> None:
     faults = RefusalLog("PLAINTEXT", "closing the connection of")
     for number in range(10_000):
         faults.refused("192.0.2.7", 5000, f"frame size {number} is not allowed", number / 1000)

@@ -9,7 +9,7 @@ TOKEN_MAX = 524288
 
 
 def begin(reader: FrameReader, size: int, key: int, *, pieces: int = 100) -> list[bytearray]:
-    """The first bytes of a frame of ``size`` bytes, in pieces of so many."""
+    """Return the first bytes of a frame of ``size`` bytes, in pieces of the given size."""
     data = size.to_bytes(4, "big") + key.to_bytes(2, "big", signed=True) + bytes(20)
     frames = []
     for start in range(0, len(data), pieces):
@@ -20,7 +20,7 @@ def begin(reader: FrameReader, size: int, key: int, *, pieces: int = 100) -> lis
 
 
 @pytest.mark.parametrize("pieces", [1, 3, 5, 100])
-def test_a_frame_that_its_api_never_needs_is_refused_when_its_header_begins(pieces: int) -> None:
+def test_a_frame_too_large_for_its_api_is_refused_when_its_header_arrives(pieces: int) -> None:
     reader = FrameReader(RequestLimits().frames)
     with pytest.raises(
         InvalidFrameSize, match=r"frame size 1048577 of Heartbeat .* 1048576 \(barnabas\.request\.max\.bytes\)"
@@ -30,7 +30,7 @@ def test_a_frame_that_its_api_never_needs_is_refused_when_its_header_begins(piec
 
 @pytest.mark.parametrize("pieces", [1, 3, 5, 100])
 @pytest.mark.parametrize("key", sorted(LARGE))
-def test_an_api_that_carries_much_may_have_all_that_a_node_takes(key: ApiKey, pieces: int) -> None:
+def test_an_api_with_large_requests_may_use_the_limit_of_the_node(key: ApiKey, pieces: int) -> None:
     reader = FrameReader(RequestLimits(bytes_max=20 * MIB).frames)
     assert begin(reader, 20 * MIB, key, pieces=pieces) == []
     with pytest.raises(InvalidFrameSize, match=r"20971520 \(socket\.request\.max\.bytes\)"):
@@ -38,18 +38,18 @@ def test_an_api_that_carries_much_may_have_all_that_a_node_takes(key: ApiKey, pi
 
 
 @pytest.mark.parametrize("key", [99, -1, 32767])
-def test_an_unknown_api_needs_no_more_than_usual(key: int) -> None:
+def test_an_unknown_api_has_the_usual_limit(key: int) -> None:
     with pytest.raises(InvalidFrameSize):
         begin(FrameReader(RequestLimits().frames), MIB + 1, key)
 
 
-def test_a_small_limit_for_all_holds_for_each_api() -> None:
+def test_a_small_limit_for_all_applies_to_each_api() -> None:
     reader = FrameReader(RequestLimits(bytes_max=1000).frames)
     with pytest.raises(InvalidFrameSize, match=r"1000 \(socket\.request\.max\.bytes\)"):
         begin(reader, 1001, ApiKey.HEARTBEAT)
 
 
-def test_brokers_and_controllers_may_send_what_grows_with_partitions() -> None:
+def test_brokers_and_controllers_may_send_requests_that_grow_with_partitions() -> None:
     needed = {
         ApiKey.FETCH, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.ALTER_PARTITION, ApiKey.ENVELOPE,
         ApiKey.ASSIGN_REPLICAS_TO_DIRS, ApiKey.WRITE_TXN_MARKERS,
@@ -57,7 +57,7 @@ def test_brokers_and_controllers_may_send_what_grows_with_partitions() -> None:
     assert needed <= LARGE
 
 
-def test_overrides_count_for_their_api_alone() -> None:
+def test_overrides_apply_only_to_their_api() -> None:
     limits = RequestLimits(overrides={ApiKey.METADATA: 2000, ApiKey.HEARTBEAT: 3 * MIB})
     with pytest.raises(InvalidFrameSize, match=r"Metadata .* 2000 \(barnabas\.request\.max\.bytes\.overrides\)"):
         begin(FrameReader(limits.frames), 2001, ApiKey.METADATA)
@@ -89,13 +89,13 @@ def test_overrides_are_read_by_the_names_of_apis() -> None:
 
 
 @pytest.mark.parametrize("text", ["Metdata:100", "Metadata", "Metadata:x", "Metadata:0", "Metadata:-1"])
-def test_overrides_that_cannot_be_read_are_refused_by_name(text: str) -> None:
+def test_malformed_overrides_are_refused_by_name(text: str) -> None:
     with pytest.raises(ValueError, match=r"Met"):
         bytes_by_api(text)
 
 
 @pytest.mark.parametrize("size", [0, 1, 9])
-def test_a_frame_that_no_request_fits_into_is_refused_before_the_next_one_is_cut(size: int) -> None:
+def test_a_frame_too_small_for_a_request_is_refused_before_the_next_is_split(size: int) -> None:
     limits = RequestLimits()
     for reader in (FrameReader(limits.frames), FrameReader(limits.before_login(512 * 1024))):
         data = (size.to_bytes(4, "big") + bytes(size)) * 5_000

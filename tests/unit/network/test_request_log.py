@@ -1,4 +1,4 @@
-"""``kafka.request.logger`` at DEBUG: a line for each request with who asked for what, and none of its contents."""
+"""``kafka.request.logger`` at DEBUG: a line for each request with its sender and API, and none of its contents."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def processed() -> None:
     assert dispatcher.process(connection, frame)
 
 
-def test_a_request_is_a_line_where_it_is_wanted(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_request_is_logged_if_enabled(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.DEBUG, "kafka.request.logger"):
         processed()
     (line,) = [record.getMessage() for record in caplog.records]

@@ -41,7 +41,7 @@ def answered(part: Any) -> ListOffsetsResponse:
 
 
 @given(st.lists(st.integers(min_value=0, max_value=3 * PART_SIZE), max_size=12))
-def test_the_answers_of_all_parts_are_the_answer_of_the_whole(sizes: list[int]) -> None:
+def test_the_joined_responses_of_all_parts_equal_the_response_of_the_whole(sizes: list[int]) -> None:
     request = offsets(sizes)
     parts = parts_of(ApiKey.LIST_OFFSETS, request)
     for part in parts:
@@ -54,7 +54,7 @@ def test_the_answers_of_all_parts_are_the_answer_of_the_whole(sizes: list[int]) 
     assert request == offsets(sizes)
 
 
-def test_a_flat_list_is_cut_and_joined_in_its_order() -> None:
+def test_a_flat_list_is_split_and_joined_in_its_order() -> None:
     request = DescribeGroupsRequest(groups=[f"g{number}" for number in range(2 * PART_SIZE + 1)])
     parts: list[Any] = parts_of(ApiKey.DESCRIBE_GROUPS, request)
     assert [len(part.groups) for part in parts] == [PART_SIZE, PART_SIZE, 1]
@@ -66,7 +66,7 @@ def test_a_flat_list_is_cut_and_joined_in_its_order() -> None:
 
 
 @pytest.mark.parametrize("key", [ApiKey.PRODUCE, ApiKey.CREATE_TOPICS, ApiKey.FETCH])
-def test_what_must_be_decided_together_is_not_cut(key: ApiKey) -> None:
+def test_elements_that_must_be_decided_together_are_not_split(key: ApiKey) -> None:
     assert key not in ANSWERED_IN_PARTS
     request = offsets([500])
     assert parts_of(key, request) == [request]

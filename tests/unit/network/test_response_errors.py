@@ -1,4 +1,4 @@
-"""Error codes are found in a response wherever they stand."""
+"""Error codes are found at any depth of a response."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def test_the_codes_of_a_response_are_those_that_are_not_0(response: Message, cod
     assert ResponseErrors(type(response)).of(response) == codes
 
 
-def test_a_list_that_is_null_has_no_codes() -> None:
+def test_a_null_list_has_no_codes() -> None:
     assert ResponseErrors(ProduceResponse).of(ProduceResponse(responses=None)) == []
 
 
-def test_of_a_response_in_another_form_the_code_at_the_top_is_read() -> None:
+def test_only_the_top_level_code_of_an_encoded_response_is_read() -> None:
     class Encoded:
         error_code = 7
 

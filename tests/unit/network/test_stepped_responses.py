@@ -1,4 +1,4 @@
-"""Long answers: a step, then everybody else; one answer at a time."""
+"""Long responses: others have a turn after each step, and one response is written at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Steps(LongAnswer):
 
 
 @pytest.mark.anyio
-async def test_others_have_their_turn_after_every_step() -> None:
+async def test_others_have_a_turn_after_every_step() -> None:
     journal: list[str] = []
     task = asyncio.create_task(worked_out(Steps(3, journal, "step")))
     while not task.done():
@@ -46,7 +46,7 @@ async def test_the_second_answer_begins_when_the_first_is_done() -> None:
 
 
 @pytest.mark.anyio
-async def test_who_goes_away_or_fails_does_not_hold_up_the_next() -> None:
+async def test_a_disconnected_or_failing_client_does_not_delay_the_next() -> None:
     journal: list[str] = []
     gone, waiting = (asyncio.create_task(worked_out(Steps(100, journal, name))) for name in ("gone", "waiting"))
     await asyncio.sleep(0)

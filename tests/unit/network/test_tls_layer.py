@@ -49,7 +49,7 @@ def client_settings(identity: Identity | None = None, **more: object) -> TlsSett
 
 
 class Owner:
-    """Accepts, echoes, and remembers what it was told."""
+    """Accepts connections, echoes requests, and records its callbacks."""
 
     name = "SSL"
     request_limits = RequestLimits(bytes_max=50_000_000, usual_bytes_max=50_000_000, bytes_min=0)
@@ -113,7 +113,7 @@ class World:
         self.client = context.wrap_bio(self._incoming, self._outgoing, server_hostname="localhost")
 
     def feed(self, data: bytes) -> None:
-        """Bytes arrive at the layer."""
+        """Pass bytes to the layer."""
         while data:
             buffer = self.layer.get_buffer(-1)
             piece, data = data[: len(buffer)], data[len(buffer) :]
@@ -121,7 +121,7 @@ class World:
             self.layer.buffer_updated(len(piece))
 
     def exchange(self) -> None:
-        """Everything that lies ready on either side is moved to the other."""
+        """Transfer all pending bytes of either side to the other."""
         self.feed(self._outgoing.read())
         data = b"".join(self.transport.writes)
         self.transport.writes.clear()
@@ -161,7 +161,7 @@ async def test_requests_are_decrypted_and_answers_encrypted() -> None:
     assert world.client.version() == "TLSv1.3"
 
 
-async def test_a_client_is_known_by_its_certificate() -> None:
+async def test_a_client_is_identified_by_its_certificate() -> None:
     world = World(server_settings("required"), client_settings(ALICE))
     world.shake_hands()
     assert world.owner.certificates == [ALICE.der]
@@ -205,7 +205,7 @@ async def test_a_client_without_certificate_is_refused_where_one_is_required() -
     assert len(world.owner.reasons) == 1
 
 
-async def test_a_client_without_certificate_may_come_where_one_is_requested() -> None:
+async def test_a_client_without_certificate_is_accepted_where_one_is_only_requested() -> None:
     world = World(server_settings("requested"))
     world.shake_hands()
     assert (world.owner.certificates, world.owner.reasons) == ([None], [])
@@ -235,7 +235,7 @@ async def test_a_client_that_distrusts_the_listener_is_named_as_the_cause() -> N
     assert "does not trust" in world.owner.reasons[0] or "does not accept" in world.owner.reasons[0]
 
 
-async def test_who_is_refused_after_the_handshake_is_closed() -> None:
+async def test_a_client_refused_after_the_handshake_is_disconnected() -> None:
     world = World(server_settings("required"), client_settings(ALICE))
     world.owner.refusal = "No rules apply"
     world.shake_hands()
@@ -255,7 +255,7 @@ async def test_who_is_refused_after_the_handshake_is_closed() -> None:
         (b"\x80\x2e\1\3\1", "is not TLS"),
     ],
 )
-async def test_what_is_no_tls_is_said_so(start: bytes, reason: str) -> None:
+async def test_bytes_other_than_tls_are_reported_as_such(start: bytes, reason: str) -> None:
     world = World(server_settings())
     world.feed(start)
     assert reason in world.owner.reasons[0]
@@ -267,7 +267,7 @@ async def test_what_is_no_tls_is_said_so(start: bytes, reason: str) -> None:
 @pytest.mark.parametrize(
     "garbage",
     [
-        b"\x16\x03\x01\xff\xff" + bytes(65535),  # Longer than a record may be.
+        b"\x16\x03\x01\xff\xff" + bytes(65535),  # Longer than the maximum length of a record.
         b"\x16\x03\x01\x00\x04\x01\xff\xff\xff" + b"\x16\x03\x01\x40\x00" + bytes(0x4000) * 40,  # A hello of 16 MB.
         b"\x16\x03\x01\x00\x00" * 40,
         b"\x16\x03\x01\x00\x05hello",
@@ -282,7 +282,7 @@ async def test_garbage_instead_of_a_hello_ends_the_connection(garbage: bytes) ->
     assert world.owner.closed_count == 1
 
 
-async def test_a_handshake_byte_by_byte_is_one() -> None:
+async def test_a_handshake_may_arrive_byte_by_byte() -> None:
     world = World(server_settings())
     with pytest.raises(ssl.SSLWantReadError):
         world.client.do_handshake()
@@ -309,17 +309,17 @@ async def test_after_the_handshake_there_is_no_deadline() -> None:
     assert world.layer._deadline is None
 
 
-async def test_who_connects_and_goes_is_not_a_failure_and_who_leaves_the_handshake_is() -> None:
+async def test_disconnecting_is_a_failure_only_during_the_handshake() -> None:
     quiet, leaving = World(server_settings()), World(server_settings())
     quiet.layer.connection_lost(None)
     leaving.feed(b"\x16\x03\x01\x02\x00\x01")
     leaving.layer.connection_lost(None)
     assert quiet.owner.reasons == []
-    assert leaving.owner.reasons == ["it went away during the TLS handshake"]
+    assert leaving.owner.reasons == ["it disconnected during the TLS handshake"]
     assert (quiet.owner.closed_count, leaving.owner.closed_count) == (1, 1)
 
 
-async def test_a_large_request_and_a_large_answer_go_through() -> None:
+async def test_a_large_request_and_a_large_response_are_transferred() -> None:
     world = World(server_settings())
     world.owner.answer_bytes = 5_000_000
     world.shake_hands()
@@ -327,7 +327,7 @@ async def test_a_large_request_and_a_large_answer_go_through() -> None:
     assert len(world.received()) == 5_000_004
 
 
-async def test_a_goodbye_closes_the_connection_after_its_answers() -> None:
+async def test_a_close_notify_closes_the_connection_after_its_responses() -> None:
     world = World(server_settings())
     world.shake_hands()
     world.client.write(b"\0\0\0\1x")
@@ -352,7 +352,7 @@ async def test_damaged_data_ends_the_connection() -> None:
     assert world.owner.reasons == []
 
 
-async def test_while_reading_is_paused_nothing_is_handed_on_and_nothing_is_lost() -> None:
+async def test_while_reading_is_paused_nothing_is_passed_on_and_nothing_is_lost() -> None:
     world = World(server_settings())
     world.shake_hands()
     world.layer.pause_reading()
@@ -365,7 +365,7 @@ async def test_while_reading_is_paused_nothing_is_handed_on_and_nothing_is_lost(
     assert not world.transport.is_reading_paused
 
 
-async def test_a_client_that_does_not_read_is_not_read() -> None:
+async def test_requests_of_a_client_that_does_not_read_are_not_read() -> None:
     world = World(server_settings())
     world.shake_hands()
     world.layer.pause_writing()

@@ -1,4 +1,4 @@
-"""Where replicas should be: equally on all brokers, on different racks, with few moves."""
+"""Placement of replicas: equally on all brokers, on different racks, with few moves."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def racks(*brokers: int) -> dict[int, str | None]:
 
 
 def moves(before: dict[TopicPartition, tuple[int, ...]], after: dict[TopicPartition, tuple[int, ...]]) -> int:
-    return sum(len(set(after[each]) - set(before[each])) for each in before)
+    return sum(len(set(after[partition]) - set(before[partition])) for partition in before)
 
 
-def test_what_is_well_stays() -> None:
+def test_a_balanced_cluster_stays_unchanged() -> None:
     current = topic("a", (1, 2), (2, 3), (3, 1))
     assert spread(current, racks(1, 2, 3)) == current
 
 
-def test_a_broker_that_goes_loses_only_what_it_has() -> None:
+def test_only_replicas_of_a_removed_broker_move() -> None:
     current = topic("a", (1, 2), (2, 3), (3, 1))
     after = spread(current, racks(1, 2))
     assert after == topic("a", (1, 2), (2, 1), (2, 1)) or after == topic("a", (1, 2), (2, 1), (1, 2))
     assert moves(current, after) == 2
 
 
-def test_a_broker_that_comes_gets_its_share_and_no_more() -> None:
+def test_a_new_broker_receives_its_share_and_no_more() -> None:
     current = topic("a", *[(1, 2)] * 6)
     after = spread(current, racks(1, 2, 3))
     assert moves(current, after) == 4
@@ -68,7 +68,7 @@ def test_more_and_fewer_replicas() -> None:
     assert spread(more, racks(1, 2, 3), 1) == current
 
 
-def test_more_replicas_than_brokers_can_not_be() -> None:
+def test_more_replicas_than_brokers_are_refused() -> None:
     with pytest.raises(ValueError, match="3 replicas can't be on 2 brokers"):
         spread(topic("a", (1,)), racks(1, 2), 3)
 
@@ -80,7 +80,7 @@ BROKERS = st.sets(st.integers(1, 9), min_size=3, max_size=9)
 def test_any_spread_is_valid_and_equal(data: st.DataObject) -> None:
     before, after = data.draw(BROKERS), data.draw(BROKERS)
     has_racks = data.draw(st.booleans())
-    where: dict[int, str | None] = {each: data.draw(st.sampled_from("xyz")) if has_racks else None for each in after}
+    where: dict[int, str | None] = {id_: data.draw(st.sampled_from("xyz")) if has_racks else None for id_ in after}
     replicas = st.lists(st.sampled_from(sorted(before)), min_size=1, max_size=3, unique=True).map(tuple)
     current: dict[TopicPartition, tuple[int, ...]] = {}
     for name in ("a", "b"):
@@ -92,8 +92,8 @@ def test_any_spread_is_valid_and_equal(data: st.DataObject) -> None:
         assert len(set(brokers)) == len(brokers) == len(current[partition])
         assert set(brokers) <= after
         if has_racks:
-            assert len({where[each] for each in brokers}) == min(len(brokers), number_of_racks)
+            assert len({where[broker] for broker in brokers}) == min(len(brokers), number_of_racks)
     if not has_racks:
         for name in ("a", "b"):
-            counts = Counter(each for tp, brokers in planned.items() if tp.topic == name for each in brokers)
-            assert max(counts.values(), default=0) - min((counts[each] for each in after), default=0) <= 1
+            counts = Counter(broker for tp, brokers in planned.items() if tp.topic == name for broker in brokers)
+            assert max(counts.values(), default=0) - min((counts[broker] for broker in after), default=0) <= 1

@@ -1,4 +1,4 @@
-"""Random messages and records to test with: every class that is declared, any legal value of its fields."""
+"""Random messages and records for tests: every declared class, any legal value of its fields."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MESSAGES = _declared()
 
 
 def random_message(cls: type[Struct], version: int, random: Random, *, flexible: bool | None = None) -> Any:
-    """A message of this class whose every field may have any value that the version can carry."""
+    """Return a message of this class whose fields have any values that the version can carry."""
     if flexible is None:
         assert issubclass(cls, Message)
         flexible = cls.is_flexible(version)
@@ -56,7 +56,7 @@ def random_message(cls: type[Struct], version: int, random: Random, *, flexible:
         if field.in_version(version) and (not field.is_tagged(version) or (flexible and random.random() < 0.5))
     }
     for field in cls.FIELDS:
-        # A tagged struct that equals its default does not travel; one that does not travel is None.
+        # A tagged struct that equals its default is not encoded; a struct that is not encoded is decoded as None.
         if field.type is not None and field.kind == "struct" and field.is_tagged(version):
             if values.get(field.name) == field.type() and not field.is_nullable(version):
                 del values[field.name]
@@ -68,13 +68,13 @@ def random_message(cls: type[Struct], version: int, random: Random, *, flexible:
 
 
 def drop_unknown_tags(struct: Struct) -> None:
-    """Here and in all that it contains."""
+    """Remove them here and in all nested structures."""
     struct.unknown_tags = None
     for field in struct.FIELDS:
         value = getattr(struct, field.name)
-        for each in value if isinstance(value, list) else [value]:
-            if isinstance(each, Struct):
-                drop_unknown_tags(each)
+        for element in value if isinstance(value, list) else [value]:
+            if isinstance(element, Struct):
+                drop_unknown_tags(element)
 
 
 def _random_value(field: Field, kind: str, version: int, random: Random, flexible: bool) -> Any:
@@ -101,7 +101,7 @@ def _random_value(field: Field, kind: str, version: int, random: Random, flexibl
 
 
 def random_records(random: Random, count: int, *, base_offset: int = 0, gaps: bool = False) -> list[Record]:
-    """Records in order of offset, with the edge cases of each field."""
+    """Return records in order of offset, with the edge cases of each field."""
     found = []
     offset = base_offset
     timestamp = random.choice((0, 1_750_000_000_000, -1))
@@ -120,7 +120,7 @@ def random_records(random: Random, count: int, *, base_offset: int = 0, gaps: bo
 
 
 def mutated(data: bytes, random: Random) -> bytes:
-    """The bytes with a few of them changed, left out or doubled, or cut."""
+    """Return the bytes with a few of them changed, removed or doubled, or truncated."""
     out = bytearray(data)
     for _ in range(random.randint(1, 4)):
         if not out:

@@ -1,4 +1,4 @@
-"""Headers and decompressed bytes of a batch are counted before they cost anything."""
+"""Headers and decompressed bytes of a batch are counted before they use memory or time."""
 
 import tracemalloc
 
@@ -48,7 +48,7 @@ def test_a_batch_may_have_as_many_headers_as_the_limit(codec: Compression) -> No
     assert refused.value.code is ErrorCode.INVALID_RECORD
 
 
-def test_decompressed_bytes_are_limited_by_the_node_whatever_the_topic_takes() -> None:
+def test_decompressed_bytes_are_limited_by_the_node_whatever_the_topic_accepts() -> None:
     data = build_batch([Record(0, NOW, None, bytes(100_000))], compression=Compression.GZIP)
     validate(data, BatchLimits(decompressed_bytes=200_000))
     with pytest.raises(ApiException) as refused:
@@ -66,7 +66,7 @@ def test_headers_count_against_the_budget_of_a_request(codec: Compression) -> No
     validate(batch(4, 20, codec), BatchLimits())
 
 
-def test_a_thread_pauses_between_pieces_and_comes_to_the_same_end() -> None:
+def test_a_thread_pauses_between_pieces_with_the_same_result() -> None:
     pauses: list[int] = []
     data = batch(9_000, 1, Compression.LZ4)
     validate(data, BatchLimits(pause=lambda: pauses.append(1)))
@@ -79,7 +79,7 @@ def test_a_thread_pauses_between_pieces_and_comes_to_the_same_end() -> None:
 
 
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4, Compression.ZSTD, Compression.SNAPPY])
-def test_a_large_record_is_walked_without_being_held(codec: Compression) -> None:
+def test_a_large_record_is_checked_without_being_held_in_memory(codec: Compression) -> None:
     records = [
         Record(0, NOW, b"k", bytes(10), ()),
         Record(1, NOW + 5, None, bytes(30_000_000), (("h", b"v"), ("empty", None))),
@@ -95,7 +95,7 @@ def test_a_large_record_is_walked_without_being_held(codec: Compression) -> None
 
 
 @pytest.mark.parametrize("cut", [1, 7, 1_000_000])
-def test_a_large_record_that_is_cut_is_refused(cut: int) -> None:
+def test_a_truncated_large_record_is_refused(cut: int) -> None:
     whole = build_batch([Record(0, NOW, b"k", bytes(3_000_000), (("h", b"v"),))])
     section = whole[61:-cut]
     data = bytearray(build_batch([Record(0, NOW, None, b"")], compression=Compression.ZSTD)[:61])

@@ -29,14 +29,14 @@ def test_data_survives(codec: Compression, data: bytes, repeat: int) -> None:
 
 
 @every_codec
-def test_levels_are_those_of_the_settings(codec: Compression) -> None:
+def test_levels_equal_those_of_the_settings(codec: Compression) -> None:
     levels = {Compression.GZIP: (1, 9), Compression.LZ4: (1, 9, 17), Compression.ZSTD: (-5, 1, 22)}
     for level in levels.get(codec, (None,)):
         assert decompress(codec, compress(codec, TEXT, level)) == TEXT
 
 
 @every_codec
-def test_a_bomb_costs_no_more_than_the_limit(codec: Compression) -> None:
+def test_a_decompression_bomb_uses_no_more_than_the_limit(codec: Compression) -> None:
     limit = 4_000_000
     bomb = compress(codec, bytes(50_000_000))
     decompress(codec, compress(codec, TEXT))  # Imports what is needed.
@@ -57,7 +57,7 @@ def test_a_bomb_costs_no_more_than_the_limit(codec: Compression) -> None:
 
 
 @every_codec
-def test_exactly_the_limit_is_taken(codec: Compression) -> None:
+def test_exactly_the_limit_is_accepted(codec: Compression) -> None:
     data = compress(codec, TEXT)
     assert decompress(codec, data, len(TEXT)) == TEXT
     with pytest.raises(DecompressionLimitExceeded):
@@ -65,9 +65,9 @@ def test_exactly_the_limit_is_taken(codec: Compression) -> None:
 
 
 @every_codec
-def test_cut_data_is_refused(codec: Compression) -> None:
+def test_truncated_data_is_refused(codec: Compression) -> None:
     data = compress(codec, TEXT)
-    header_size = 16 if codec is Compression.SNAPPY else 0  # An empty snappy stream is only its header.
+    header_size = 16 if codec is Compression.SNAPPY else 0  # An empty snappy stream consists only of its header.
     for size in (*range(header_size), *range(header_size + 1, len(data), 7), len(data) - 1):
         with pytest.raises(InvalidCompressedData):
             decompress(codec, data[:size])
@@ -97,7 +97,7 @@ def test_random_bytes_raise_nothing_but_decode_errors(codec: Compression, data: 
 
 @every_codec
 @given(data=st.binary(max_size=40))
-def test_a_good_start_with_random_bytes_behind_raises_nothing_but_decode_errors(
+def test_a_valid_start_followed_by_random_bytes_raises_nothing_but_decode_errors(
     codec: Compression, data: bytes
 ) -> None:
     start = compress(codec, b"")[:16]
@@ -112,7 +112,7 @@ def test_a_good_start_with_random_bytes_behind_raises_nothing_but_decode_errors(
     assert peak < 3_500_000
 
 
-def test_gzip_members_may_follow_each_other_and_what_follows_them_is_ignored() -> None:
+def test_gzip_members_may_follow_each_other_and_later_bytes_are_ignored() -> None:
     members = gzip.compress(b"one") + gzip.compress(b"two")
     assert decompress(Compression.GZIP, members) == b"onetwo"
     assert decompress(Compression.GZIP, members + b"garbage") == b"onetwo"
@@ -141,7 +141,7 @@ def test_a_snappy_block_that_claims_two_gigabytes_is_refused_before_anything_is_
         tracemalloc.stop()
 
 
-def test_lz4_blocks_are_independent_because_kafka_reads_no_linked_ones() -> None:
+def test_lz4_blocks_are_independent_because_kafka_cannot_read_linked_ones() -> None:
     data = compress(Compression.LZ4, TEXT)
     info = lz4.frame.get_frame_info(data)
     assert not info["block_linked"]
@@ -149,7 +149,7 @@ def test_lz4_blocks_are_independent_because_kafka_reads_no_linked_ones() -> None
     assert info["block_size_id"] == lz4.frame.BLOCKSIZE_MAX64KB
 
 
-def test_what_follows_an_lz4_frame_is_ignored() -> None:
+def test_bytes_after_an_lz4_frame_are_ignored() -> None:
     assert decompress(Compression.LZ4, compress(Compression.LZ4, TEXT) + b"garbage") == TEXT
 
 
@@ -170,7 +170,7 @@ def test_bytes_after_a_zstd_frame_are_refused() -> None:
         decompress(Compression.ZSTD, compress(Compression.ZSTD, TEXT) + b"garbage")
 
 
-def test_a_zstd_frame_that_claims_two_gigabytes_costs_nothing() -> None:
+def test_a_zstd_frame_that_claims_two_gigabytes_uses_no_memory() -> None:
     frame = b"\x28\xb5\x2f\xfd\xa0" + (2**31 - 1).to_bytes(4, "little") + b"\x03\x00\x00\x00"
     tracemalloc.start()
     try:
@@ -192,6 +192,6 @@ def test_lz4_frames_that_no_kafka_client_reads_are_refused() -> None:
         assert decompress(Compression.LZ4, data) == TEXT
 
 
-def test_the_version_of_snappy_framing_is_not_looked_at_as_in_kafka() -> None:
+def test_the_version_of_snappy_framing_is_ignored_as_in_kafka() -> None:
     data = compress(Compression.SNAPPY, TEXT)
     assert decompress(Compression.SNAPPY, data[:8] + bytes(8) + data[16:]) == TEXT

@@ -1,4 +1,4 @@
-"""Every declared message against Kafka 4.3.1's own specification of it, field by field."""
+"""Every declared message is compared with Kafka 4.3.1's own specification of it, field by field."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_message_has_the_fields_of_its_specification(cls: type[Message]) -> No
 REQUESTS: list[type[Request[Message]]] = [cls for cls in MESSAGES if issubclass(cls, Request)]
 
 
-def test_every_request_of_the_specification_is_declared_as_one() -> None:
+def test_every_request_of_the_specification_is_declared_as_a_request() -> None:
     expected = {name for name in {cls.__name__ for cls in MESSAGES} if SPECS[name].get("type") == "request"}
     assert {cls.__name__ for cls in REQUESTS} == expected
 
@@ -96,7 +96,7 @@ def check_field(field: Field, spec: Any, common: dict[str, Any], versions: Versi
 
 
 def check_default(field: Field, spec: Any, is_array: bool, is_struct: bool, path: str) -> None:
-    """In a specification the text "null" is null, but a JSON null is no default at all."""
+    """In a specification the text "null" is null, but a JSON null means that the field has no default."""
     text = spec.get("default")
     if text == "null":
         assert field.default is None, path

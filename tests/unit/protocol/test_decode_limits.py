@@ -1,4 +1,4 @@
-"""A decoder refuses what its limits exclude before it makes any object of it."""
+"""A decoder refuses data above its limits before it creates any object from it."""
 
 import tracemalloc
 
@@ -15,7 +15,7 @@ LIMITS = DecodeLimits(elements=100, tagged_fields=4)
 
 
 def tags(count: int) -> bytes:
-    """So many tagged fields that nobody knows, in bytes 0 to 127 only."""
+    """Return this many unknown tagged fields, encoded in bytes 0 to 127 only."""
     assert count < 128
     return bytes([count]) + b"\x64\0" * count
 
@@ -27,14 +27,14 @@ def test_as_many_tagged_fields_as_the_limit_are_read() -> None:
     assert len(request.unknown_tags or ()) == 4
 
 
-def test_one_more_tagged_field_is_refused_whatever_the_version_knows() -> None:
+def test_one_more_tagged_field_is_refused_even_if_the_version_defines_it() -> None:
     with pytest.raises(DecodeLimitExceeded, match="a structure has 5 tagged fields; at most 4 are accepted"):
         MetadataRequest.read(b"\x01\0\0" + tags(5), 0, 12, LIMITS)
     with pytest.raises(DecodeLimitExceeded):
         ApiVersionsRequest.read(b"\x01\x01" + tags(5), 0, 3, LIMITS)
 
 
-def test_twenty_megabytes_of_tagged_fields_cost_no_memory() -> None:
+def test_twenty_megabytes_of_tagged_fields_use_no_memory() -> None:
     count = 7_000_000
     varint = bytes([count & 127 | 128, count >> 7 & 127 | 128, count >> 14 & 127 | 128, count >> 21])
     body = b"\x01\0\0" + varint + b"\xe8\x07\0" * count
@@ -72,7 +72,7 @@ def test_tagged_fields_count_as_elements_too() -> None:
         MetadataRequest.read(body, 0, 12, LIMITS)
 
 
-def test_numbers_in_arrays_are_elements() -> None:
+def test_numbers_in_arrays_count_as_elements() -> None:
     body = b"\0\0\0\x01" + b"\0" * 8 + b"\x02" + b"\0" * 16 + b"\x02" + b"\0" * 8 + b"\x7f"
     with pytest.raises(DecodeLimitExceeded):
         AlterPartitionRequest.read(body + b"\0" * 600, 0, 2, LIMITS)

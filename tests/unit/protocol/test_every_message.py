@@ -1,4 +1,4 @@
-"""What holds for every declared message, in every version: nothing is lost, and no bytes can hurt a reader."""
+"""Properties of every declared message, in every version: nothing is lost, and malformed bytes are harmless."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas.protocol.schema import Message
 from tests.unit.protocol.samples import MESSAGES, drop_unknown_tags, mutated, random_message
 
 SEEDS = st.integers(min_value=0, max_value=2**64 - 1)
-EXAMPLES = max(10, settings.default.max_examples // 10)  # There are more than 200 classes.
+EXAMPLES = max(10, settings.default.max_examples // 10)  # More than 200 classes exist.
 HUGE_LENGTHS = (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\x7f\xff", b"\x80\x80\x80\x80\x08")
 every_message = pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
 
@@ -29,7 +29,7 @@ def sample(cls: type[Message], seed: int) -> tuple[Message, int, Random]:
 @every_message
 @settings(max_examples=EXAMPLES)
 @given(seed=SEEDS)
-def test_survives_encode_and_decode(cls: type[Message], seed: int) -> None:
+def test_a_message_survives_encode_and_decode(cls: type[Message], seed: int) -> None:
     message, version, random = sample(cls, seed)
     encoded = message.encode(version)
     prefix, suffix = random.randbytes(random.randrange(4)), random.randbytes(random.randrange(4))
@@ -43,15 +43,15 @@ def test_survives_encode_and_decode(cls: type[Message], seed: int) -> None:
 @every_message
 @settings(max_examples=EXAMPLES)
 @given(seed=SEEDS)
-def test_survives_its_json_form(cls: type[Message], seed: int) -> None:
+def test_a_message_survives_its_json_form(cls: type[Message], seed: int) -> None:
     message, version, _ = sample(cls, seed)
-    drop_unknown_tags(message)  # Which have no JSON form, but keep a struct from being equal to its default.
+    drop_unknown_tags(message)  # They have no JSON form, but keep a struct from being equal to its default.
     again = cls.from_json(message.to_json(version), version)
     assert again.to_json(version) == message.to_json(version)
 
 
 @every_message
-def test_raises_buffer_underflow_when_cut_anywhere(cls: type[Message]) -> None:
+def test_a_truncated_message_raises_buffer_underflow(cls: type[Message]) -> None:
     for version in range(cls.MIN_VERSION, cls.MAX_VERSION + 1):
         encoded = random_message(cls, version, Random(version)).encode(version)
         for size in range(min(len(encoded), 2000)):
@@ -83,7 +83,7 @@ def test_random_bytes_raise_nothing_but_decode_errors(cls: type[Message], data: 
 
 
 @every_message
-def test_a_huge_length_in_a_small_frame_costs_no_memory(cls: type[Message]) -> None:
+def test_a_huge_length_in_a_small_frame_uses_no_memory(cls: type[Message]) -> None:
     version = cls.MAX_VERSION
     encoded = random_message(cls, version, Random(1)).encode(version)
     cls.decode(encoded, version)  # Compiles the reader.

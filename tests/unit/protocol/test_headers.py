@@ -28,12 +28,12 @@ def test_tagged_fields_are_skipped_up_to_the_limit() -> None:
         read_rest_of_header(request, 0, is_flexible=True, tagged_fields_max=1)
 
 
-def test_a_client_id_that_is_not_utf_8_is_kept_with_replacement_characters() -> None:
+def test_a_malformed_client_id_is_kept_with_replacement_characters() -> None:
     request = bytes.fromhex("00010001000000070002" + "61ff")
     assert read_rest_of_header(request, 2, is_flexible=False, tagged_fields_max=0) == ("a\ufffd", len(request))
 
 
-def test_a_header_cut_short_is_a_decode_error_at_every_length() -> None:
+def test_a_truncated_header_is_a_decode_error_at_every_length() -> None:
     header = RequestHeader(request_api_key=ApiKey.FETCH, request_api_version=12, client_id="cut").encode(2)
     for size in range(len(header)):
         with pytest.raises(DecodeError):

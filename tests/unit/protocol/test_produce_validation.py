@@ -40,7 +40,7 @@ def refused(data: bytes | None, code: ErrorCode, text: str, rules: ProduceRules 
 
 
 def changed(data: bytes, position: int, new: bytes) -> bytes:
-    """The batch with some of its bytes replaced and the checksum put right."""
+    """Return the batch with some bytes replaced and a correct checksum."""
     out = bytearray(data)
     out[position : position + len(new)] = new
     view = BatchView(out)
@@ -72,7 +72,7 @@ def batch_of(section: bytes, count: int, codec: Compression = Compression.NONE) 
 
 
 @every_codec
-def test_a_good_batch_passes_through_as_it_is(codec: Compression) -> None:
+def test_a_valid_batch_passes_unchanged(codec: Compression) -> None:
     data = build_batch(THREE, compression=codec, producer_id=5, producer_epoch=0, base_sequence=0)
     batch = validate_produced(data, ProduceRules(), now_ms=NOW, partition="orders-0")
     assert batch.data is data
@@ -90,7 +90,7 @@ def test_any_records_pass(codec: Compression, seed: int) -> None:
 
 
 @pytest.mark.parametrize("records", [None, b"", bytes(60)])
-def test_no_batch_is_refused(records: bytes | None) -> None:
+def test_a_request_without_a_batch_is_refused(records: bytes | None) -> None:
     refused(records, ErrorCode.INVALID_RECORD, "must have at least one")
 
 
@@ -98,13 +98,13 @@ def test_two_batches_are_refused() -> None:
     refused(build_batch(THREE) * 2, ErrorCode.INVALID_RECORD, "exactly one record batch")
 
 
-def test_a_cut_second_batch_is_left_out() -> None:
+def test_a_truncated_second_batch_is_dropped() -> None:
     data = build_batch(THREE)
     for size in (1, 11, 12, 60, len(data) - 1):
         assert validate(data + data[:size]).tobytes() == data
 
 
-def test_a_cut_batch_is_refused() -> None:
+def test_a_truncated_batch_is_refused() -> None:
     data = build_batch(THREE)
     for size in range(1, len(data)):
         with pytest.raises(ApiException) as caught:
@@ -131,7 +131,7 @@ def test_a_batch_beyond_the_limit_is_too_large() -> None:
     refused(data, ErrorCode.MESSAGE_TOO_LARGE, "exceeds", ProduceRules(max_message_bytes=len(data) - 1))
 
 
-def test_the_base_offset_is_0() -> None:
+def test_a_base_offset_other_than_0_is_refused() -> None:
     refused(build_batch(THREE[1:], base_offset=1), ErrorCode.INVALID_RECORD, "should be 0, but it is 1")
 
 
@@ -141,7 +141,7 @@ def test_a_count_below_one_is_refused(count: int) -> None:
     refused(data, ErrorCode.INVALID_RECORD, "Invalid reported count")
 
 
-def test_a_count_beyond_the_limit_is_refused_before_any_record_is_looked_at() -> None:
+def test_a_count_beyond_the_limit_is_refused_before_any_record_is_read() -> None:
     data = batch_of(b"\x0c\x00\x00\x00\x01\x01\x00" * 10, 1_000_001, Compression.ZSTD)
     refused(data, ErrorCode.MESSAGE_TOO_LARGE, "1000001 records has more than the 1000000")
 
@@ -175,13 +175,13 @@ def test_an_unknown_compression_is_refused() -> None:
 
 
 @pytest.mark.parametrize("codec", [codec for codec in Compression if codec], ids=lambda codec: codec.name)
-def test_what_cannot_be_decompressed_is_refused(codec: Compression) -> None:
+def test_a_batch_that_cannot_be_decompressed_is_refused(codec: Compression) -> None:
     data = changed(build_batch(THREE), 21, codec.to_bytes(2, "big"))
     refused(data, ErrorCode.INVALID_RECORD, "orders-0")
 
 
 @pytest.mark.parametrize("codec", [codec for codec in Compression if codec], ids=lambda codec: codec.name)
-def test_a_bomb_is_refused_at_the_limit(codec: Compression) -> None:
+def test_a_decompression_bomb_is_refused_at_the_limit(codec: Compression) -> None:
     rules = ProduceRules(max_message_bytes=10**8, decompressed_size_max=1_000_000)
     one_record = build_batch([Record(0, NOW, None, bytes(20_000_000))], compression=codec)
     refused(one_record, ErrorCode.MESSAGE_TOO_LARGE, "more than", rules)
@@ -189,7 +189,7 @@ def test_a_bomb_is_refused_at_the_limit(codec: Compression) -> None:
     refused(many_records, ErrorCode.MESSAGE_TOO_LARGE, "more than", rules)
 
 
-def test_a_topic_that_is_compacted_needs_keys() -> None:
+def test_a_compacted_topic_requires_keys() -> None:
     records = [Record(0, NOW, b"k", b""), Record(1, NOW, None, b""), Record(2, NOW, None, b"")]
     validate(build_batch(records))
     with pytest.raises(InvalidRecords, match="2 record errors in total") as caught:
@@ -216,7 +216,7 @@ def test_timestamps_have_their_bounds(codec: Compression) -> None:
 
 
 def test_the_timestamps_of_a_coordinator_have_no_bounds() -> None:
-    """Its clock goes on evenly when the wall clock is set, by hours if need be, and its groups go on too."""
+    """Its clock advances steadily when the wall clock is set, even by hours, and its groups continue too."""
     for time in (NOW - 10 * HOUR, NOW + 10 * HOUR):
         data = build_batch([Record(0, time, b"k", b"")])
         view = validate(data, ProduceRules(timestamp_before_max_ms=1000), is_client=False)
@@ -228,10 +228,10 @@ def test_log_append_time_needs_no_bounds_and_is_stamped() -> None:
     view = validate(data, ProduceRules(is_log_append_time=True))
     assert (view.timestamp_type, view.max_timestamp) == (TimestampType.LOG_APPEND_TIME, NOW)
     assert [record.timestamp for record in view.records()] == [NOW]
-    assert data == build_batch([Record(0, NOW + 10 * HOUR, b"k", b"")])  # The producer's buffer is left alone.
+    assert data == build_batch([Record(0, NOW + 10 * HOUR, b"k", b"")])  # The producer's buffer stays unchanged.
 
 
-def test_a_client_may_not_claim_log_append_time_where_the_broker_gives_it() -> None:
+def test_a_client_may_not_claim_log_append_time_if_the_broker_sets_it() -> None:
     data = build_batch(THREE, log_append_time_ms=NOW)
     with pytest.raises(InvalidRecords, match="invalid timestamp") as caught:
         validate(data, ProduceRules(is_log_append_time=True))
@@ -241,20 +241,20 @@ def test_a_client_may_not_claim_log_append_time_where_the_broker_gives_it() -> N
     assert described in caught.value.record_errors[0][1]
 
 
-def test_log_append_time_that_a_client_claims_is_judged_and_then_forgotten() -> None:
+def test_log_append_time_that_a_client_claims_is_validated_and_then_dropped() -> None:
     view = validate(build_batch(THREE, log_append_time_ms=NOW + 3))
     assert (view.timestamp_type, view.max_timestamp) == (TimestampType.CREATE_TIME, NOW + 3)
     with pytest.raises(InvalidRecords, match="invalid timestamp"):
         validate(build_batch(THREE, log_append_time_ms=NOW + HOUR + 1))
 
 
-def test_a_wrong_largest_timestamp_is_put_right() -> None:
+def test_a_wrong_largest_timestamp_is_corrected() -> None:
     view = validate(changed(build_batch(THREE), 35, (NOW - 5).to_bytes(8, "big")))
     assert view.max_timestamp == NOW + 2
     assert list(view.records()) == THREE
 
 
-def test_offsets_that_do_not_count_from_0_are_counted_anew() -> None:
+def test_offsets_that_do_not_count_from_0_are_renumbered() -> None:
     section = b"".join(encode_record(delta, delta, b"k%d" % delta, None, [("h", b"")]) for delta in (0, 0, 7))
     view = validate(batch_of(section, 3))
     assert [(record.offset, record.timestamp, record.key) for record in view.records()] == [
@@ -272,7 +272,7 @@ def test_compressed_offsets_that_do_not_count_from_0_are_refused(codec: Compress
 
 @pytest.mark.parametrize("source", Compression, ids=lambda codec: codec.name)
 @pytest.mark.parametrize("target", Compression, ids=lambda codec: codec.name)
-def test_a_topic_may_ask_for_another_compression(source: Compression, target: Compression) -> None:
+def test_a_topic_may_require_another_compression(source: Compression, target: Compression) -> None:
     data = build_batch(
         THREE, compression=source, producer_id=9, producer_epoch=1, base_sequence=3, is_transactional=True
     )
@@ -297,7 +297,7 @@ def test_a_timestamp_beyond_64_bits_is_refused() -> None:
 
 @given(seed=SEEDS)
 def test_damaged_batches_are_refused_or_readable(seed: int) -> None:
-    """Whatever is taken can be read: a consumer never meets a batch that it must choke on."""
+    """Accepted batches can be read: a consumer never receives a batch that it can't process."""
     random = Random(seed)
     codec = random.choice(list(Compression))
     records = random_records(random, random.choice((1, 3, 70)))
@@ -315,7 +315,7 @@ def test_damaged_batches_are_refused_or_readable(seed: int) -> None:
 
 
 @given(seed=SEEDS)
-def test_the_walk_takes_what_the_reader_takes(seed: int) -> None:
+def test_the_validation_accepts_what_the_reader_accepts(seed: int) -> None:
     random = Random(seed)
     records = random_records(random, random.choice((1, 3, 70)))
     base = records[0].timestamp
@@ -343,7 +343,7 @@ def test_the_walk_takes_what_the_reader_takes(seed: int) -> None:
 
 
 def walk_in_pieces(section: bytes, position: int, count: int) -> RecordWalk:
-    """As snappy in small blocks, so that records lie across the pieces."""
+    """Use snappy in small blocks, so that records lie across the pieces."""
     random = Random(len(section))
     data, start = compress(Compression.SNAPPY, b""), position
     while start < len(section):

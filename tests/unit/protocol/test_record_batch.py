@@ -103,7 +103,7 @@ def test_every_field_of_the_header_is_read() -> None:
     assert "offsets 10..14" in repr(batch)
 
 
-def test_log_append_time_is_the_time_of_every_record() -> None:
+def test_log_append_time_applies_to_every_record() -> None:
     batch = BatchView(build_batch(THREE, log_append_time_ms=NOW + 77))
     assert batch.timestamp_type is TimestampType.LOG_APPEND_TIME
     assert {record.timestamp for record in batch.records()} == {NOW + 77}
@@ -126,7 +126,7 @@ def test_the_older_formats_are_refused_by_name(magic: int) -> None:
 
 
 @pytest.mark.parametrize("magic", [3, 127, 255])
-def test_a_format_that_never_was_is_corruption(magic: int) -> None:
+def test_a_format_that_never_existed_is_corruption(magic: int) -> None:
     data = bytearray(build_batch(THREE))
     data[16] = magic
     with pytest.raises(CorruptRecordError, match="invalid magic"):
@@ -141,7 +141,7 @@ def test_an_impossible_length_is_corruption(length: int) -> None:
         list(iter_batches(data))
 
 
-def test_a_batch_that_is_cut_at_the_end_is_left_out() -> None:
+def test_a_batch_truncated_at_the_end_is_omitted() -> None:
     first, second = build_batch(THREE), build_batch(THREE, base_offset=0, compression=Compression.ZSTD)
     for size in range(len(second)):
         assert [batch.size for batch in iter_batches(first + second[:size])] == [len(first)]
@@ -149,7 +149,7 @@ def test_a_batch_that_is_cut_at_the_end_is_left_out() -> None:
     assert list(iter_batches(first + second, len(first), len(first) + 80)) == []
 
 
-def test_a_single_batch_that_is_cut_raises_buffer_underflow() -> None:
+def test_a_truncated_single_batch_raises_buffer_underflow() -> None:
     data = build_batch(THREE)
     for size in range(len(data)):
         with pytest.raises(BufferUnderflow):
@@ -207,11 +207,11 @@ def test_records_that_do_not_fit_are_refused(codec: Compression, name: str) -> N
         list(batch.records())
 
 
-def test_a_count_of_zero_is_not_opened_as_in_kafka() -> None:
+def test_a_batch_with_a_count_of_zero_is_not_decompressed_as_in_kafka() -> None:
     assert list(BatchView(batch_of(b"anything", 0, attributes=Compression.ZSTD)).records()) == []
 
 
-def test_a_length_below_null_is_null() -> None:
+def test_a_length_below_minus_one_is_null() -> None:
     assert list(BatchView(batch_of(b"\x0c\x00\x00\x00\x03\x03\x00", 1)).records()) == [Record(0, NOW, None, None)]
 
 
@@ -245,7 +245,7 @@ def test_damaged_batches_raise_nothing_but_decode_errors(seed: int) -> None:
             read_all(damaged)
         except DecodeError:
             pass
-        for batch in whole_batches(damaged):  # Behind a wrong checksum, too.
+        for batch in whole_batches(damaged):  # Also with a wrong checksum.
             try:
                 for _ in batch.records(10_000_000):
                     pass
@@ -271,7 +271,7 @@ def test_random_records_raise_nothing_but_decode_errors(section: bytes, count: i
         pass
 
 
-def test_a_huge_length_or_count_in_a_small_batch_costs_no_memory() -> None:
+def test_a_huge_length_or_count_in_a_small_batch_uses_no_memory() -> None:
     section = encode_record(0, 0, b"key", b"value", [("header", b"value")])
     huge = b"\xfe\xff\xff\xff\x0f"
     tracemalloc.start()
@@ -289,7 +289,7 @@ def test_a_huge_length_or_count_in_a_small_batch_costs_no_memory() -> None:
 
 
 @pytest.mark.parametrize("codec", [codec for codec in Compression if codec], ids=lambda codec: codec.name)
-def test_a_bomb_in_a_batch_stops_at_the_limit(codec: Compression) -> None:
+def test_a_decompression_bomb_in_a_batch_stops_at_the_limit(codec: Compression) -> None:
     data = build_batch([Record(0, NOW, None, bytes(20_000_000))], compression=codec)
     with pytest.raises(DecompressionLimitExceeded):
         BatchView(data).records(1_000_000)

@@ -1,4 +1,4 @@
-"""Batches between ours and the record code of two Python clients, in both directions and in every codec."""
+"""Batches exchanged between barnabas and the record code of two Python clients, in both directions and every codec."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from barnabas.protocol.record_batch import BatchView, Record
 from barnabas.protocol.record_batch_builder import build_batch
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # It reads its schemas in a way that Python will drop.
+    warnings.simplefilter("ignore", DeprecationWarning)  # It reads its schemas in a way that Python will remove.
     from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
     from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 
@@ -30,14 +30,14 @@ every_client_and_codec = pytest.mark.parametrize(
     ("reader", "builder", "codec"),
     [
         *((AiokafkaBatch, AiokafkaBuilder, codec) for codec in Compression),
-        # kafka-python wants another snappy library than we have.
+        # kafka-python requires another snappy library than the installed one.
         *((KafkaPythonBatch, KafkaPythonBuilder, codec) for codec in Compression if codec is not Compression.SNAPPY),
     ],
 )
 
 
 @every_client_and_codec
-def test_clients_read_what_we_write(reader: Any, builder: Any, codec: Compression) -> None:
+def test_clients_read_our_batches(reader: Any, builder: Any, codec: Compression) -> None:
     batch = reader(build_batch(RECORDS, compression=codec, producer_id=5, producer_epoch=1, base_sequence=9))
     assert batch.validate_crc()
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (5, 1, 9)
@@ -46,7 +46,7 @@ def test_clients_read_what_we_write(reader: Any, builder: Any, codec: Compressio
 
 
 @every_client_and_codec
-def test_we_read_what_clients_write(reader: Any, builder: Any, codec: Compression) -> None:
+def test_we_read_batches_of_clients(reader: Any, builder: Any, codec: Compression) -> None:
     writer = builder(
         magic=2,
         compression_type=codec.value,

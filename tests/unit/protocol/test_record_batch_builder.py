@@ -21,7 +21,7 @@ PRODUCER: dict[str, Any] = {"producer_id": 7, "producer_epoch": 2, "base_sequenc
 
 
 @given(seed=SEEDS)
-def test_one_by_one_gives_the_same_as_all_at_once(seed: int) -> None:
+def test_records_added_one_by_one_or_together_make_the_same_batch(seed: int) -> None:
     random = Random(seed)
     records = random_records(random, random.choice((1, 4, 100)), base_offset=50, gaps=True)
     builder = RecordBatchBuilder(base_offset=50, leader_epoch=1, compression=Compression.LZ4)
@@ -30,7 +30,7 @@ def test_one_by_one_gives_the_same_as_all_at_once(seed: int) -> None:
     assert builder.build() == build_batch(records, base_offset=50, leader_epoch=1, compression=Compression.LZ4)
 
 
-def test_the_size_so_far_is_that_of_the_uncompressed_batch() -> None:
+def test_the_current_size_equals_that_of_the_uncompressed_batch() -> None:
     builder = RecordBatchBuilder(base_offset=100)
     assert builder.size == 61
     for record in FIVE:
@@ -68,7 +68,7 @@ def test_compaction_keeps_offsets_sequences_and_producer(codec: Compression) -> 
     assert batch.delete_horizon_ms is None
 
 
-def test_compaction_can_set_a_delete_horizon_and_keeps_one_that_is_there() -> None:
+def test_compaction_can_set_a_delete_horizon_and_keeps_an_existing_one() -> None:
     original = BatchView(build_batch(FIVE, base_offset=100))
     first = BatchView(retain_records(original, FIVE[:3], delete_horizon_ms=NOW + 1000))
     assert (first.delete_horizon_ms, list(first.records())) == (NOW + 1000, FIVE[:3])
@@ -102,7 +102,7 @@ def test_a_batch_that_lost_all_records_keeps_its_offsets_and_its_producer() -> N
     st.sampled_from([0, 60, 8_100, 1_048_500]),
     st.sampled_from([None, 7]),
 )
-def test_values_that_come_together_are_written_like_one_after_another(
+def test_values_added_together_are_written_like_single_ones(
     values: list[bytes], before: int, gap: int, log_append_time_ms: int | None
 ) -> None:
     def begun() -> RecordBatchBuilder:

@@ -61,7 +61,7 @@ def test_an_unknown_metadata_record_is_refused() -> None:
             decode_metadata_record(bytes((1, type_id, 0, 0)))
 
 
-def test_bytes_behind_a_metadata_record_are_refused() -> None:
+def test_bytes_after_a_metadata_record_are_refused() -> None:
     with pytest.raises(TrailingBytes):
         decode_metadata_record(FEATURE_BYTES + b"\x00")
 
@@ -72,7 +72,7 @@ def test_a_type_or_version_beyond_two_bytes_is_refused() -> None:
             decode_metadata_record(bytes.fromhex(frame))
 
 
-def test_a_newer_metadata_record_is_read_as_the_newest_that_is_known() -> None:
+def test_a_newer_metadata_record_is_read_in_the_newest_known_version() -> None:
     assert decode_metadata_record(bytes.fromhex("01140700")) == (NoOpRecord(), 7)
 
 
@@ -88,7 +88,7 @@ def test_structures_of_a_newer_version_are_refused() -> None:
     assert decode_metadata_record(bytes(empty)) == (ClientQuotaRecord(key="k", value=1.0), 1)
 
 
-def test_only_metadata_records_go_into_the_metadata_log() -> None:
+def test_only_metadata_records_are_written_to_the_metadata_log() -> None:
     with pytest.raises(EncodeError, match="OffsetCommitValue is not a record of the metadata log"):
         encode_metadata_record(OffsetCommitValue(), 0)
 
@@ -102,7 +102,7 @@ def test_random_metadata_values_raise_nothing_but_decode_errors(value: bytes) ->
             pass
 
 
-def test_a_cut_metadata_record_is_an_underflow() -> None:
+def test_a_truncated_metadata_record_is_an_underflow() -> None:
     value = encode_metadata_record(TopicRecord(name="orders", topic_id=Uuid.from_int(7)), 0)
     for size in range(len(value)):
         with pytest.raises(BufferUnderflow):
@@ -128,7 +128,7 @@ def test_a_tombstone_has_no_value() -> None:
     )
 
 
-def test_records_of_other_kinds_of_groups_are_unknown_and_not_damage() -> None:
+def test_records_of_other_group_types_are_unknown_and_not_damage() -> None:
     with pytest.raises(UnknownMessageType, match="group coordinator record type 9"):
         decode_coordinator_record(CoordinatorKind.GROUP, b"\x00\x09\x00\x01g", None)
     with pytest.raises(UnknownMessageType, match="transaction coordinator record type 1"):
@@ -180,7 +180,7 @@ def test_a_control_record_of_the_wrong_message_is_refused() -> None:
         encode_control_record(ControlRecordType.KRAFT_VERSION, EndTxnMarker())
 
 
-def test_control_keys_and_values_that_are_no_such_thing_are_decode_errors() -> None:
+def test_malformed_control_keys_and_values_are_decode_errors() -> None:
     for key in (None, b"", b"\x00\x00\x00"):
         with pytest.raises(BufferUnderflow):
             control_record_type(key)

@@ -1,4 +1,4 @@
-"""What a message carries in secret is not in its ``repr``, and so in no log line or error that shows the message."""
+"""Secret fields of a message are not in its ``repr``, and so in no log line or error that shows the message."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ MESSAGES = [
 
 
 @pytest.mark.parametrize("message", MESSAGES, ids=lambda message: type(message).__module__.rpartition(".")[2])
-def test_a_secret_is_hidden_where_its_message_is_printed(message: Struct) -> None:
+def test_a_secret_is_hidden_in_the_printed_message(message: Struct) -> None:
     assert SECRET.decode() not in repr(message)
     assert "[hidden]" in repr(message)
 
 
-def test_the_rest_of_a_message_is_shown_and_so_is_a_missing_secret() -> None:
+def test_other_fields_are_printed_and_so_is_a_missing_secret() -> None:
     upsertion = ScramCredentialUpsertion(name="alice", mechanism=1, iterations=4096, salt=b"", salted_password=SECRET)
     assert repr(upsertion) == (
         "ScramCredentialUpsertion(name='alice', mechanism=1, iterations=4096, salt=b'', salted_password=[hidden])"

@@ -1,4 +1,4 @@
-"""DescribeConfigs answers encode a setting that many resources share once; the bytes are those of any other answer."""
+"""DescribeConfigs responses encode a setting that many resources share once; the bytes equal those without sharing."""
 
 import random
 
@@ -51,7 +51,7 @@ def encoded_as_any_other(response: Message, version: int) -> bytes:
 
 @pytest.mark.parametrize("version", [1, 2, 3, 4])
 @pytest.mark.parametrize("topics", [0, 1, 2, 200])
-def test_the_bytes_are_those_of_any_other_answer(topics: int, version: int) -> None:
+def test_the_bytes_equal_those_of_any_other_response(topics: int, version: int) -> None:
     response = answer(topics)
     assert response.encode(version) == encoded_as_any_other(response, version)
 

@@ -20,7 +20,7 @@ def in_steps(message: Message, version: int) -> tuple[bytes, int]:
 
 
 @pytest.mark.parametrize("elements_a_step", [0, 1])
-def test_any_message_is_written_as_at_once(elements_a_step: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_writing_in_steps_produces_the_same_bytes(elements_a_step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stepped_writing, "ELEMENTS_A_STEP", max(elements_a_step, 1))
     seed = 20_260 + elements_a_step
     random = Random(seed)
@@ -52,7 +52,7 @@ def test_a_short_message_takes_no_steps() -> None:
     assert in_steps(answer(100), 7)[1] == 0
 
 
-def test_what_cannot_be_written_at_once_cannot_be_written_in_steps() -> None:
+def test_a_message_that_cannot_be_written_at_once_cannot_be_written_in_steps() -> None:
     long = answer(300)
     long.topics[250].num_partitions = 1 << 40
     with pytest.raises(EncodeError):

@@ -1,4 +1,4 @@
-"""Corners of the tagged section, each with the bytes that a JVM was asked about."""
+"""Edge cases of the tagged section, each with bytes that were checked with a JVM."""
 
 import pytest
 
@@ -14,7 +14,7 @@ from barnabas.protocol.records.consumer_group_member_metadata_value import (
 MEMBER = bytes.fromhex("0000010101007fffffff00")
 
 
-def test_a_tag_of_another_version_is_not_unknown_but_wrong() -> None:
+def test_a_tag_of_another_version_is_an_error_and_not_unknown() -> None:
     assert VoteResponse.MIN_VERSION == 0
     with pytest.raises(InvalidTaggedFields, match="tag 0 belongs to a field that version 0 does not have"):
         VoteResponse.decode(bytes.fromhex("00000101000100"), 0)
@@ -31,12 +31,12 @@ def test_any_other_marker_says_that_the_struct_follows() -> None:
 
 
 @pytest.mark.parametrize("section", ["010001ff", "01000101", "01000082"])
-def test_a_tagged_struct_that_is_cut_is_refused(section: str) -> None:
+def test_a_truncated_tagged_struct_is_refused(section: str) -> None:
     with pytest.raises(DecodeError):
         ConsumerGroupMemberMetadataValue.decode(MEMBER + bytes.fromhex(section), 0)
 
 
-def test_a_tagged_struct_is_absent_by_default_and_null_only_when_it_says_so() -> None:
+def test_a_tagged_struct_is_absent_by_default_and_null_only_if_encoded_so() -> None:
     absent = ConsumerGroupMemberMetadataValue.decode(MEMBER + b"\x00", 0)
     assert absent.classic_member_metadata == ClassicMemberMetadata()
     assert absent.encode(0) == MEMBER + b"\x00"
@@ -44,7 +44,7 @@ def test_a_tagged_struct_is_absent_by_default_and_null_only_when_it_says_so() ->
     assert absent.encode(0) == MEMBER + bytes.fromhex("01000100")
 
 
-def test_records_that_may_not_be_null_are_refused_when_they_are() -> None:
+def test_null_records_are_refused_where_they_are_not_nullable() -> None:
     encoded = bytes.fromhex(
         "0000000000000202610200000000107ee8be44559d18370700000000000000000000000000000000000000755c000000"
     )

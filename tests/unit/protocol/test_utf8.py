@@ -3,7 +3,7 @@ import pytest
 from barnabas.protocol.records.topic_record import TopicRecord
 from barnabas.protocol.utf8 import decode_utf8
 
-# Answers of a JVM: bytes, and how many U+FFFD stand for them ("a" for itself).
+# Results of a JVM: bytes, and the number of U+FFFD that replace them ("a" for itself).
 JAVA = {
     "eda080": "?",
     "edbfbf": "?",
@@ -29,12 +29,12 @@ JAVA = {
 
 
 @pytest.mark.parametrize("data", JAVA)
-def test_what_is_not_utf_8_is_replaced_as_in_java(data: str) -> None:
+def test_malformed_utf_8_is_replaced_as_in_java(data: str) -> None:
     expected = JAVA[data].replace("?", "\ufffd")
     assert decode_utf8(bytes.fromhex(data)) == expected
     encoded = bytes((len(data) // 2 + 1,)) + bytes.fromhex(data) + bytes(17)
     assert TopicRecord.decode(encoded, 0).name == expected
 
 
-def test_a_surrogate_before_it_ends_and_more_text_after_it() -> None:
+def test_a_malformed_surrogate_may_be_preceded_and_followed_by_text() -> None:
     assert decode_utf8(b"a\xed\xa0\x80b\xed\xb0c") == "a\ufffdb\ufffdc"

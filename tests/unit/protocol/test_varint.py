@@ -39,7 +39,7 @@ def test_signed_64_bit_values_survive(value: int) -> None:
 
 
 @given(INT64)
-def test_a_cut_value_is_an_underflow(value: int) -> None:
+def test_a_truncated_value_is_an_underflow(value: int) -> None:
     data = write_varlong(value)
     for size in range(len(data)):
         with pytest.raises(BufferUnderflow):
@@ -65,7 +65,7 @@ def test_a_negative_unsigned_value_is_its_twos_complement() -> None:
     assert write_uvarint(-1) == b"\xff\xff\xff\xff\x0f"
 
 
-def test_overlong_forms_are_taken() -> None:
+def test_overlong_forms_are_accepted() -> None:
     assert read_uvarint(b"\x81\x80\x80\x80\x00", 0) == (1, 5)
     assert read_varlong(b"\x82" + b"\x80" * 8 + b"\x00", 0) == (1, 10)
 

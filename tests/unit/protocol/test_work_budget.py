@@ -43,24 +43,24 @@ def test_the_batches_of_one_request_share_the_budget() -> None:
 
 
 @pytest.mark.parametrize("codec", [Compression.GZIP, Compression.SNAPPY, Compression.LZ4, Compression.ZSTD])
-def test_few_bytes_that_become_many_do_not_fit(codec: Compression) -> None:
+def test_small_compressed_bytes_with_a_large_content_do_not_fit(codec: Compression) -> None:
     budget = WorkBudget()
     data = batch(1, 3 * MIB, codec)
     assert len(data) < MIB // 4
     with pytest.raises(WorkBudgetExceeded):
         validate(data, budget)
     validate(data, None)
-    with pytest.raises(WorkBudgetExceeded):  # Nor does anything compressed that comes after it.
+    with pytest.raises(WorkBudgetExceeded):  # Nor does any compressed batch after it.
         validate(batch(1, 10, codec), budget)
 
 
-def test_the_limit_of_the_rules_is_told_to_the_client_and_not_to_the_caller() -> None:
+def test_the_limit_of_the_rules_is_an_error_of_the_client_and_not_of_the_caller() -> None:
     with pytest.raises(ApiException) as caught:
         validate(batch(1, MIB, Compression.GZIP), WorkBudget(), decompressed_size_max=1000)
     assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
 
 
-def test_compressing_anew_is_work_too() -> None:
+def test_compressing_again_counts_as_work_too() -> None:
     large = batch(1, 700_000)
     validate(large, WorkBudget())
     with pytest.raises(WorkBudgetExceeded):
@@ -68,7 +68,7 @@ def test_compressing_anew_is_work_too() -> None:
     validate(batch(100, 100), WorkBudget(), compression=Compression.GZIP)
 
 
-def test_naming_many_bad_records_is_work_too() -> None:
+def test_naming_many_invalid_records_counts_as_work_too() -> None:
     too_new = NOW + 100_000_000
     with pytest.raises(InvalidRecords):
         validate(batch(1000, timestamp=too_new), WorkBudget())
@@ -76,7 +76,7 @@ def test_naming_many_bad_records_is_work_too() -> None:
         validate(batch(5000, timestamp=too_new), WorkBudget())
 
 
-def test_at_most_2000_bad_records_are_named() -> None:
+def test_at_most_2000_invalid_records_are_named() -> None:
     with pytest.raises(InvalidRecords, match="due to 3000 record errors") as caught:
         validate(batch(3000), None, is_compacted=True)
     assert [index for index, _ in caught.value.record_errors] == list(range(2000))

@@ -1,4 +1,4 @@
-"""A replica that is the only voter, on a log that exists only in memory."""
+"""A replica that is the only voter, on a log in memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def voter(node_id: int) -> VoterNode:
 
 
 def dynamic_quorum(*node_ids: int) -> ControlRecordStateMachine:
-    """As after reading the 0-0 checkpoint of a directory that was formatted with these voters."""
+    """Return the state after reading the 0-0 checkpoint of a directory that was formatted with these voters."""
     control_records = ControlRecordStateMachine()
     control_records.replay_kraft_version(BOOTSTRAP_OFFSET, 1)
     control_records.replay_voters(BOOTSTRAP_OFFSET, VoterSet(voter(node_id) for node_id in node_ids))

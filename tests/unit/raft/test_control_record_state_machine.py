@@ -1,4 +1,4 @@
-"""Which voters are in force where, while the log grows, is cut, and loses its old part to a snapshot."""
+"""Which voters are in force at which offset, while the log grows, is truncated, and is shortened by a snapshot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.raft.control_record_state_machine import BOOTSTRAP_OFFSET, History
 
 
 def test_a_change_at_the_start_of_the_log_can_be_truncated() -> None:
-    """A snapshot holds what is before offset 15; the voters of a record at 15 are not committed yet."""
+    """A snapshot contains the records before offset 15; the voters of a record at 15 are not committed yet."""
     history: History[str] = History()
     history.add(BOOTSTRAP_OFFSET, "the first voters")
     history.add(15, "the voters of a leader that was deposed")
@@ -23,7 +23,7 @@ def test_a_change_at_the_start_of_the_log_can_be_truncated() -> None:
     start=st.integers(0, 30),
     end=st.integers(0, 30),
 )
-def test_after_a_new_start_everything_from_its_last_record_on_is_as_before(
+def test_after_a_restart_the_state_from_the_last_record_on_is_unchanged(
     offsets: list[int], start: int, end: int
 ) -> None:
     whole: History[int] = History()

@@ -1,4 +1,4 @@
-"""A voter's Fetch acknowledges its whole log, so none may leave while a part of that log is not flushed."""
+"""A voter's Fetch acknowledges its whole log, so it must not be sent while a part of that log is not flushed."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SERVERS = tuple(Endpoint(f"host{node_id}", 9093) for node_id in (1, 2, 3))
 
 
 def elected() -> RaftNode:
-    """Voter 1 of three has just become the leader of epoch 1; what opens the epoch is appended and not flushed."""
+    """Voter 1 of three has just become the leader of epoch 1; its first batch is appended and not flushed."""
     node = only_voter(None, dynamic_quorum(1, 2, 3), replace(CONFIG, bootstrap_servers=SERVERS))
     ready = node.start(ElectionState(1, voted_key=CONFIG.key), 0)
-    request = next(each for each in ready.requests if each.destination_id == 2)
+    request = next(candidate for candidate in ready.requests if candidate.destination_id == 2)
     partition = vote.VoteResponsePartitionData(leader_id=-1, leader_epoch=1, vote_granted=True)
     topic = vote.VoteResponseTopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[partition])
     ready = node.receive(RaftResponse(request.correlation_id, 2, vote.VoteResponse(topics=[topic])), 1)
@@ -56,8 +56,8 @@ def fetches(ready: Ready) -> list[int]:
     return [body.topics[0].partitions[0].fetch_offset for body in bodies if isinstance(body, FetchRequest)]
 
 
-def test_who_led_an_epoch_looks_for_the_next_leader_only_when_its_own_log_is_flushed() -> None:
-    """The bootstrap server that it asks may be that leader, and count the answer."""
+def test_a_former_leader_looks_for_the_next_one_only_after_its_log_is_flushed() -> None:
+    """The bootstrap server that it contacts may be that leader, and count the Fetch."""
     node = elected()
     ready = asked_to_vote(node, 2)
     assert node.state_name == "Unattached"
@@ -65,8 +65,8 @@ def test_who_led_an_epoch_looks_for_the_next_leader_only_when_its_own_log_is_flu
     assert fetches(node.log_flushed(node.log_end_offset, 3)) == [node.log_end_offset]
 
 
-def test_a_controller_that_is_no_voter_yet_fetches_only_what_follows_its_flushed_log() -> None:
-    """The leader may have made it a voter by now, and counts what it has fetched."""
+def test_a_controller_that_is_not_a_voter_yet_fetches_only_after_its_flushed_log() -> None:
+    """The leader may have made it a voter meanwhile, and counts its fetch offset."""
     node = only_voter(None, dynamic_quorum(2), replace(CONFIG, bootstrap_servers=SERVERS[1:2]))
     request = next(iter(node.start(ElectionState(1, leader_id=2), 0).requests))
     data = build_control_batch([leader_change(2, [voter(2).key], [])], base_offset=0, leader_epoch=1, timestamp_ms=0)
@@ -78,8 +78,8 @@ def test_a_controller_that_is_no_voter_yet_fetches_only_what_follows_its_flushed
     assert fetches(node.log_flushed(1, 2)) == [1]
 
 
-def test_what_is_committed_is_known_before_it_is_fetched() -> None:
-    """Who waits until it knows all that was committed must not be content with a first, small answer."""
+def test_the_high_watermark_is_known_before_its_records_are_fetched() -> None:
+    """A replica that waits for all committed records must not be content with a first, small response."""
     node = only_voter(None, dynamic_quorum(2), replace(CONFIG, can_be_voter=False, bootstrap_servers=SERVERS[1:2]))
     request = next(iter(node.start(ElectionState(1, leader_id=2), 0).requests))
     body = FetchResponse(responses=[FetchableTopicResponse(partitions=[PartitionData(high_watermark=1000)])])

@@ -1,4 +1,4 @@
-"""What a follower does with a snapshot that it has fetched, when leaders change while the snapshot is on its way."""
+"""How a follower handles a fetched snapshot when leaders change during the fetch."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def fetched(
 
 
 def fetches_all_of_a_snapshot(*, high_watermark: int = -1) -> RaftNode:
-    """Voter 1 follows 2 in epoch 1 and has received the only chunk of its snapshot; a thread is freezing it."""
+    """Voter 1 follows 2 in epoch 1 and has received the only chunk of its snapshot, which a thread is freezing."""
     node = only_voter(None, dynamic_quorum(1, 2, 3))
     node.start(None, 0)
     fetch = begins_epoch(node, 2, 1, 1)
@@ -90,9 +90,9 @@ def frozen() -> FetchedSnapshot:
 
 
 def test_a_snapshot_does_not_say_how_far_the_log_is_committed() -> None:
-    """A leader that was just elected offers it before it knows the high watermark, which may lie far behind its end.
+    """A leader that was just elected offers it before it knows the high watermark, which may be far before its end.
 
-    A node that took the end of the snapshot for the high watermark would decide accesses by the ACLs of long ago.
+    A node that took the end of the snapshot for the high watermark would authorize requests by outdated ACLs.
     """
     node = fetches_all_of_a_snapshot()
     ready = node.snapshot_fetched(frozen(), 4)
@@ -100,14 +100,14 @@ def test_a_snapshot_does_not_say_how_far_the_log_is_committed() -> None:
     assert (node.high_watermark, node.known_high_watermark) == (SNAPSHOT.offset, None)
 
 
-def test_the_high_watermark_that_came_with_a_snapshot_stays_known() -> None:
+def test_the_high_watermark_received_with_a_snapshot_stays_known() -> None:
     node = fetches_all_of_a_snapshot(high_watermark=1000)
     node.snapshot_fetched(frozen(), 4)
     assert (node.high_watermark, node.known_high_watermark) == (SNAPSHOT.offset, 1000)
 
 
-def test_a_snapshot_does_not_replace_what_another_leader_has_sent_since() -> None:
-    """The voter has acknowledged those records: they may be committed, with it as one of the majority."""
+def test_a_snapshot_does_not_replace_later_records_of_another_leader() -> None:
+    """The voter has acknowledged those records: they may be committed, with this voter in the majority."""
     node = fetches_all_of_a_snapshot()
     fetch = begins_epoch(node, 3, 2, 4)
     log = b"".join(

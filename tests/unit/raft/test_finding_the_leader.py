@@ -1,4 +1,4 @@
-"""How a replica finds a leader that was out of reach, or that listens elsewhere than the log says."""
+"""How a replica finds a leader that was unreachable, or that listens at another address than the log says."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def one_request(ready: Ready) -> OutboundRequest:
 
 
 def not_leader(request: OutboundRequest, endpoint: Endpoint, epoch: int = 1) -> RaftResponse:
-    """Another replica names the leader of the epoch, and where it listens."""
+    """Another replica names the leader of the epoch, and its address."""
     data = PartitionData(
         error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER,
         current_leader=LeaderIdAndEpoch(leader_id=LEADER, leader_epoch=epoch),
@@ -56,40 +56,40 @@ def nothing_new(request: OutboundRequest) -> RaftResponse:
     )
 
 
-def test_an_observer_asks_its_leader_again_when_no_bootstrap_server_knows_another_one() -> None:
+def test_an_observer_contacts_its_leader_again_if_bootstrap_servers_know_no_other() -> None:
     """The bootstrap servers need not include the leader, and then only the leader has the log."""
     node = only_voter(None, dynamic_quorum(LEADER, OTHER), OBSERVER)
     fetch = one_request(node.start(ElectionState(1, leader_id=LEADER), 0))
     assert fetch.destination_id == LEADER
     now_ms = CONFIG.fetch_timeout_ms + 1
     failed = RequestFailed(fetch.correlation_id, LEADER)
-    asked = one_request(node.receive(failed, now_ms))
-    assert asked.destination_id == BOOTSTRAP
+    to_bootstrap = one_request(node.receive(failed, now_ms))
+    assert to_bootstrap.destination_id == BOOTSTRAP
     now_ms += 1
-    ready = node.receive(not_leader(asked, Endpoint("host2", 9093)), now_ms)
+    ready = node.receive(not_leader(to_bootstrap, Endpoint("host2", 9093)), now_ms)
     end_ms = now_ms + 3 * CONFIG.fetch_timeout_ms
     while not any(request.destination_id == LEADER for request in ready.requests):
         now_ms += CONFIG.retry_backoff_ms
-        assert now_ms < end_ms, "only bootstrap servers are asked"
+        assert now_ms < end_ms, "only bootstrap servers are contacted"
         ready = node.tick(now_ms)
         for request in ready.requests:
             if request.destination_id == BOOTSTRAP:
                 ready = node.receive(not_leader(request, Endpoint("host2", 9093)), now_ms)
 
 
-def test_a_follower_learns_where_its_leader_listens_when_it_cannot_reach_it() -> None:
-    """It was down when the leader moved and was elected, so the log and the disk name the place of before."""
+def test_a_follower_learns_the_new_address_of_an_unreachable_leader() -> None:
+    """It was down when the leader moved and was elected, so the log and the disk contain the previous address."""
     moved = Endpoint("host2", 9999)
     node = only_voter(None, dynamic_quorum(LEADER, OTHER), OBSERVER)
     fetch = one_request(node.start(ElectionState(1, leader_id=LEADER), 0))
     assert fetch.endpoint == Endpoint("host2", 9093)
-    asked = one_request(node.receive(RequestFailed(fetch.correlation_id, LEADER, is_refused=True), 1))
-    node.receive(not_leader(asked, moved), 2)
+    request = one_request(node.receive(RequestFailed(fetch.correlation_id, LEADER, is_refused=True), 1))
+    node.receive(not_leader(request, moved), 2)
     assert node.leader_endpoint == moved
 
 
-def test_a_leader_that_answers_is_not_looked_for_elsewhere() -> None:
-    """What another replica knows of it may be old."""
+def test_a_leader_that_answers_keeps_its_address() -> None:
+    """The information of another replica may be outdated."""
     known = Endpoint("host2", 9093)
     node = only_voter(None, dynamic_quorum(LEADER, OTHER), OBSERVER)
     fetch = one_request(node.start(ElectionState(1, leader_id=LEADER), 0))
@@ -97,8 +97,8 @@ def test_a_leader_that_answers_is_not_looked_for_elsewhere() -> None:
     assert node.leader_endpoint == known
 
 
-def test_a_leader_that_is_too_old_for_a_request_is_fetched_from_as_before() -> None:
-    """A bootstrap server may hang, and while the follower waits for its answer the leader loses the follower."""
+def test_a_leader_too_old_for_a_request_is_still_fetched_from() -> None:
+    """A bootstrap server may hang, and while the follower waits for its response the leader loses the follower."""
     of_settings = VoterSet(
         replace(voter(id_), key=voter(id_).key._replace(directory_id=Uuid.ZERO)) for id_ in (1, 2, 3)
     )
@@ -123,14 +123,14 @@ def test_a_leader_that_is_too_old_for_a_request_is_fetched_from_as_before() -> N
 
 
 def restarted_leader(node: RaftNode) -> ControlRecordStateMachine:
-    """Flush what the only voter writes until it writes nothing more."""
+    """Flush the records of the only voter until it writes nothing more."""
     ready = node.start(None, 0)
     while ready.appends:
         ready = node.log_flushed(node.log_end_offset, 1)
     return node._replica.control_records
 
 
-def test_a_leader_that_has_moved_writes_into_the_log_where_it_is() -> None:
+def test_a_leader_that_has_moved_writes_its_address_into_the_log() -> None:
     config = replace(CONFIG, listeners={"CONTROLLER": Endpoint("host1", 9999)})
     records = dynamic_quorum(1)
     node = only_voter(None, records, config)
@@ -140,7 +140,7 @@ def test_a_leader_that_has_moved_writes_into_the_log_where_it_is() -> None:
     assert records.last_voter_set.endpoint(1, "CONTROLLER") == Endpoint("host1", 9999)
 
 
-def test_a_leader_that_is_where_the_log_says_writes_nothing() -> None:
+def test_a_leader_at_the_address_in_the_log_writes_nothing() -> None:
     known = voter(1)
     config = replace(CONFIG, listeners=known.listeners)
     node = only_voter(None, dynamic_quorum(1), config)

@@ -1,4 +1,4 @@
-"""A follower waits for a silent leader as long as its fetch timeout says, and not for one whose process is gone."""
+"""A follower waits for a silent leader until its fetch timeout, and less for a leader whose process has stopped."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STARTED_MS, HEARD_MS, LOST_MS = 0, 10, 20
 
 
 def follower() -> tuple[RaftNode, OutboundRequest]:
-    """Voter 1 of three, and its Fetch to the leader."""
+    """Return voter 1 of three, and its Fetch to the leader."""
     node = only_voter(None, dynamic_quorum(1, 2, LEADER), CONFIG)
     ready = node.start(ElectionState(1, leader_id=LEADER), STARTED_MS)
     return node, fetch_of(ready)
@@ -31,7 +31,7 @@ def fetch_of(ready: Ready) -> OutboundRequest:
     return next(request for request in ready.requests if request.destination_id == LEADER)
 
 
-def heard_from_leader() -> tuple[RaftNode, OutboundRequest]:
+def received_from_leader() -> tuple[RaftNode, OutboundRequest]:
     node, request = follower()
     partition = PartitionData(high_watermark=-1, current_leader=LeaderIdAndEpoch(leader_id=LEADER, leader_epoch=1))
     body = FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
@@ -46,34 +46,34 @@ def asks_for_votes(ready: Ready) -> bool:
     return any(isinstance(request.body, VoteRequest) for request in ready.requests)
 
 
-def test_the_first_voter_stands_after_one_turn_when_nobody_listens_where_the_leader_did() -> None:
-    node, request = heard_from_leader()
+def test_the_first_voter_stands_after_one_turn_when_the_leaders_port_is_closed() -> None:
+    node, request = received_from_leader()
     lose(node, request, is_refused=True)
     assert not asks_for_votes(node.tick(LOST_MS + TURN_MS - 1))
     assert asks_for_votes(node.tick(LOST_MS + TURN_MS))
     assert node.state_name == "Prospective"
 
 
-def test_a_connection_that_only_broke_is_no_reason_to_stand() -> None:
-    node, request = heard_from_leader()
+def test_a_broken_connection_alone_causes_no_election() -> None:
+    node, request = received_from_leader()
     lose(node, request, is_refused=False)
     assert not asks_for_votes(node.tick(HEARD_MS + CONFIG.fetch_timeout_ms - 1))
     assert asks_for_votes(node.tick(HEARD_MS + CONFIG.fetch_timeout_ms))
 
 
 def test_a_leader_that_never_answered_has_its_full_time() -> None:
-    """It may be starting: it opens its listener when it is elected by others."""
+    """It may be starting: it opens its listener when others elect it."""
     node, request = follower()
     lose(node, request, is_refused=True)
     assert not asks_for_votes(node.tick(STARTED_MS + CONFIG.fetch_timeout_ms - 1))
 
 
 def votes_of(ready: Ready, *, pre_vote: bool) -> dict[int, OutboundRequest]:
-    """The requests by voter."""
+    """Return the vote requests by voter."""
     return {
-        each.destination_id: each
-        for each in ready.requests
-        if isinstance(each.body, VoteRequest) and each.body.topics[0].partitions[0].pre_vote is pre_vote
+        request.destination_id: request
+        for request in ready.requests
+        if isinstance(request.body, VoteRequest) and request.body.topics[0].partitions[0].pre_vote is pre_vote
     }
 
 
@@ -85,11 +85,11 @@ def vote(request: OutboundRequest, epoch: int, *, granted: bool) -> RaftResponse
 
 def split_election(now_ms: int) -> tuple[RaftNode, dict[int, OutboundRequest]]:
     """Voter 1 is a candidate in epoch 2, and voter 2 has just refused it."""
-    node, request = heard_from_leader()
+    node, request = received_from_leader()
     lose(node, request, is_refused=True)
-    asked = votes_of(node.tick(now_ms), pre_vote=True)
-    node.receive(RequestFailed(asked[LEADER].correlation_id, LEADER, is_refused=True), now_ms)
-    real = votes_of(node.receive(vote(asked[2], 1, granted=True), now_ms), pre_vote=False)
+    requests = votes_of(node.tick(now_ms), pre_vote=True)
+    node.receive(RequestFailed(requests[LEADER].correlation_id, LEADER, is_refused=True), now_ms)
+    real = votes_of(node.receive(vote(requests[2], 1, granted=True), now_ms), pre_vote=False)
     real |= votes_of(node.tick(now_ms + CONFIG.retry_backoff_ms), pre_vote=False)
     node.receive(vote(real[2], 2, granted=False), now_ms + CONFIG.retry_backoff_ms)
     assert node.state_name == "Candidate"
@@ -101,8 +101,8 @@ REFUSED_MS = SPLIT_MS + CONFIG.retry_backoff_ms
 
 
 def test_after_split_votes_a_candidate_stands_again_after_its_turn() -> None:
-    node, asked = split_election(SPLIT_MS)
-    node.receive(RequestFailed(asked[LEADER].correlation_id, LEADER, is_refused=True), REFUSED_MS)
+    node, requests = split_election(SPLIT_MS)
+    node.receive(RequestFailed(requests[LEADER].correlation_id, LEADER, is_refused=True), REFUSED_MS)
     node.tick(REFUSED_MS + TURN_MS - 1)
     assert node.state_name == "Candidate"
     again = node.tick(REFUSED_MS + TURN_MS)
@@ -111,7 +111,7 @@ def test_after_split_votes_a_candidate_stands_again_after_its_turn() -> None:
 
 
 def test_while_a_voter_may_still_answer_a_candidate_waits() -> None:
-    node, asked = split_election(SPLIT_MS)
-    node.receive(RequestFailed(asked[LEADER].correlation_id, LEADER, is_refused=False), REFUSED_MS)
+    node, requests = split_election(SPLIT_MS)
+    node.receive(RequestFailed(requests[LEADER].correlation_id, LEADER, is_refused=False), REFUSED_MS)
     node.tick(SPLIT_MS + CONFIG.election_timeout_ms - 1)
     assert node.state_name == "Candidate"

@@ -1,4 +1,4 @@
-"""Whatever arrives, in whatever state: the node moves legally or refuses, and refusing leaves its log alone."""
+"""For any message in any state, the node makes a legal transition or refuses; a refusal leaves its log unchanged."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_any_message_in_any_state_is_handled_or_refused(data: st.DataObject) -> 
                 request = sent.pop()
                 note(node.receive(RequestFailed(request.correlation_id, request.destination_id), now_ms))
         except (InvariantViolated, DecodeError):
-            assert position(node) == before, "what is refused changes neither log nor what is committed"
+            assert position(node) == before, "a refused message changes neither the log nor the high watermark"
         assert node.epoch >= epoch
         epoch = node.epoch
 

@@ -38,7 +38,7 @@ def leader(*node_ids: int, epoch_start: int = 0, now_ms: int = 0) -> LeaderState
 
 
 @given(st.integers(1, 7), st.lists(st.tuples(st.integers(1, 7), st.integers(0, 50)), max_size=40), st.integers(0, 10))
-def test_the_high_watermark_is_what_a_majority_has_and_never_goes_back(
+def test_the_high_watermark_is_the_offset_of_a_majority_and_never_decreases(
     count: int, fetches: list[tuple[int, int]], epoch_start: int
 ) -> None:
     state = leader(*range(1, count + 1), epoch_start=epoch_start)
@@ -82,7 +82,7 @@ def test_a_voter_with_another_directory_is_an_observer() -> None:
     assert state.high_watermark is None
 
 
-def test_a_lagging_new_voter_stops_the_high_watermark_but_does_not_move_it_back() -> None:
+def test_a_lagging_new_voter_stops_the_high_watermark_but_does_not_decrease_it() -> None:
     state = leader(1)
     state.update_local(20, 0)
     state.update_voters(voters(1, 2))
@@ -131,14 +131,14 @@ def test_the_preferred_successor_has_the_longest_log() -> None:
     assert state.preferred_successors() == [key(3), key(2), key(4)]
 
 
-def test_only_voters_that_are_quiet_are_told_of_the_epoch() -> None:
+def test_only_silent_voters_receive_begin_quorum_epoch() -> None:
     state = leader(1, 2, 3)
     state.update_replica(key(2), 0, 0, 5000)
     assert state.voters_to_begin(5500) == [3]
     assert state.voters_to_begin(6000) == [2, 3]
 
 
-def test_observers_that_went_away_are_forgotten() -> None:
+def test_observers_that_stopped_fetching_are_forgotten() -> None:
     state = leader(1)
     state.update_replica(key(100), 0, 0, 1000)
     state.forget_old_observers(301_000)
@@ -147,7 +147,7 @@ def test_observers_that_went_away_are_forgotten() -> None:
     assert not state.observers
 
 
-def test_a_replica_is_caught_up_when_it_reaches_what_the_leader_had_at_its_last_fetch() -> None:
+def test_a_replica_is_caught_up_at_the_leaders_log_end_of_its_last_fetch() -> None:
     state = leader(1, 2)
     state.update_replica(key(2), 5, 10, 100)
     assert state.progress[2].last_caught_up_ms == -1
@@ -172,7 +172,7 @@ def test_votes_are_counted_once_and_a_majority_is_more_than_half(count: int, ans
     assert len(tally.unanswered) == count - len(first)
 
 
-def test_a_fetch_from_before_a_standstill_does_not_show_that_a_voter_follows() -> None:
+def test_a_fetch_from_before_a_pause_does_not_prove_that_a_voter_follows() -> None:
     state = leader(1, 2, 3)
     state.update_replica(key(2), 0, 10, 100)
     assert state.check_quorum_deadline_ms == 3100
@@ -181,4 +181,4 @@ def test_a_fetch_from_before_a_standstill_does_not_show_that_a_voter_follows() -
     state.update_replica(key(3), 0, 10, 2900)
     assert state.check_quorum_deadline_ms == 3100, "both lay in sockets"
     state.update_replica(key(3), 0, 10, 2950)
-    assert state.check_quorum_deadline_ms == 5950, "this one answers to what was said since"
+    assert state.check_quorum_deadline_ms == 5950, "this fetch follows a later response"

@@ -1,4 +1,4 @@
-"""Epochs and offsets: which logs are prefixes of each other, and where two part."""
+"""Epochs and offsets: which logs are prefixes of each other, and where two logs diverge."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Log = list[int]
 
 @st.composite
 def logs(draw: st.DrawFn) -> Log:
-    """Epochs only grow along a log."""
+    """Generate logs; epochs only grow along a log."""
     return sorted(draw(st.lists(st.integers(1, 6), max_size=12)))
 
 
@@ -27,7 +27,7 @@ def state_of(log: Log) -> LogState:
 
 
 @given(logs(), st.integers(0, 7))
-def test_the_end_of_an_epoch_is_where_a_linear_search_finds_it(log: Log, epoch: int) -> None:
+def test_the_end_of_an_epoch_equals_that_of_a_linear_search(log: Log, epoch: int) -> None:
     found = state_of(log).epochs.end_offset_for_epoch(epoch, len(log))
     if not log or epoch > log[-1]:
         assert found is None
@@ -37,22 +37,22 @@ def test_the_end_of_an_epoch_is_where_a_linear_search_finds_it(log: Log, epoch: 
 
 
 @given(logs(), st.integers(0, 12))
-def test_truncating_forgets_what_the_cut_part_brought(log: Log, end_offset: int) -> None:
+def test_truncating_forgets_the_epochs_of_removed_records(log: Log, end_offset: int) -> None:
     state = state_of(log)
     state.epochs.truncate_from_end(end_offset)
     assert state.epochs.entries == state_of(log[:end_offset]).epochs.entries
 
 
 @given(logs(), st.integers(0, 12))
-def test_cutting_the_beginning_keeps_the_epoch_of_every_record_that_stays(log: Log, start_offset: int) -> None:
+def test_removing_the_beginning_keeps_the_epoch_of_every_remaining_record(log: Log, start_offset: int) -> None:
     state = state_of(log)
     state.epochs.truncate_from_start(start_offset)
     for offset in range(start_offset, len(log)):
         assert max(epoch for epoch, start in state.epochs.entries if start <= offset) == log[offset]
 
 
-def test_who_begins_anew_after_a_snapshot_forgets_older_ones() -> None:
-    """As a leader it would judge by their epochs what a follower has, and send it back to a snapshot that it has."""
+def test_a_log_restarted_after_a_snapshot_forgets_older_snapshots() -> None:
+    """As a leader it would compare followers with their epochs, and send them to snapshots that they already have."""
     state = LogState(end_offset=8, epochs=LeaderEpochs(), snapshots={OffsetAndEpoch(4, 1): 100})
     fetched = OffsetAndEpoch(30, 3)
     state.add_snapshot(fetched, 100)
@@ -64,7 +64,7 @@ def test_who_begins_anew_after_a_snapshot_forgets_older_ones() -> None:
 
 @st.composite
 def two_logs_of_one_history(draw: st.DrawFn) -> tuple[Log, Log]:
-    """Logs as Raft makes them: where both have a record of one epoch at one offset, they agree before it too."""
+    """Two logs as Raft creates them: if both have a record of one epoch at one offset, they also agree before it."""
     common = draw(logs())
     last = common[-1] if common else 0
     mine = sorted(draw(st.lists(st.integers(last + 1, 9).filter(lambda epoch: epoch % 2 == 0), max_size=5)))
@@ -73,7 +73,7 @@ def two_logs_of_one_history(draw: st.DrawFn) -> tuple[Log, Log]:
 
 
 @given(two_logs_of_one_history())
-def test_a_log_that_is_called_valid_is_a_prefix(both: tuple[Log, Log]) -> None:
+def test_a_log_found_valid_is_a_prefix(both: tuple[Log, Log]) -> None:
     leader, follower = both
     check = state_of(leader).check(len(follower), follower[-1] if follower else 0)
     if check.verdict is OffsetVerdict.VALID:
@@ -83,7 +83,7 @@ def test_a_log_that_is_called_valid_is_a_prefix(both: tuple[Log, Log]) -> None:
 
 
 @given(two_logs_of_one_history())
-def test_a_diverging_log_reaches_a_prefix_by_truncating_and_loses_nothing_common(both: tuple[Log, Log]) -> None:
+def test_truncating_a_diverging_log_leads_to_a_prefix_and_keeps_common_records(both: tuple[Log, Log]) -> None:
     leader, follower = both
     common = next((i for i, (a, b) in enumerate(zip(leader, follower, strict=False)) if a != b), None)
     common = min(len(leader), len(follower)) if common is None else common
@@ -105,7 +105,7 @@ def test_an_empty_log_is_sent_to_the_newest_snapshot() -> None:
     assert state.check(0, 0).where == OffsetAndEpoch(2, 1)
 
 
-def test_an_empty_log_is_not_sent_to_the_checkpoint_that_format_wrote() -> None:
+def test_an_empty_log_is_not_sent_to_the_checkpoint_of_formatting() -> None:
     state = state_of([1, 1])
     state.add_snapshot(OffsetAndEpoch(0, 0), 100)
     assert state.check(0, 0).verdict is OffsetVerdict.VALID

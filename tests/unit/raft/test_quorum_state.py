@@ -1,4 +1,4 @@
-"""The states, the moves between them, and who gets a vote in which."""
+"""The states, their transitions, and which candidates are granted a vote."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENDPOINTS = voter(2).listeners
 
 
 class Quorum:
-    """A quorum state with what it has asked to persist."""
+    """A quorum state, with the elections that it asked to persist."""
 
     def __init__(self, *voters: int, control_records: ControlRecordStateMachine | None = None) -> None:
         self.persisted: list[ElectionState] = []
@@ -93,7 +93,7 @@ MOVES: dict[type[EpochState], Callable[[QuorumState], object]] = {
 
 @pytest.mark.parametrize("source", STATES)
 @pytest.mark.parametrize("target", STATES)
-def test_only_the_moves_of_the_table_are_possible(source: type[EpochState], target: type[EpochState]) -> None:
+def test_only_the_transitions_of_the_table_are_possible(source: type[EpochState], target: type[EpochState]) -> None:
     quorum = in_state(source)
     assert type(quorum.state.state) is source
     if source is CandidateState and target is LeaderState:
@@ -110,7 +110,7 @@ def test_only_the_moves_of_the_table_are_possible(source: type[EpochState], targ
 
 
 @pytest.mark.parametrize("target", STATES)
-def test_what_a_state_adds_to_the_election_is_persisted(target: type[EpochState]) -> None:
+def test_new_information_about_the_election_is_persisted(target: type[EpochState]) -> None:
     quorum = in_state(target)
     last = quorum.persisted[-1] if quorum.persisted else ElectionState(0)
     if target is ResignedState:
@@ -135,7 +135,7 @@ def test_what_a_state_adds_to_the_election_is_persisted(target: type[EpochState]
         (ElectionState(3, 1), 5, UnattachedState, 5, None),
     ],
 )
-def test_a_restart_leads_to_the_state_that_is_safe(
+def test_a_restart_leads_to_a_safe_state(
     stored: ElectionState | None, log_epoch: int, state: type[EpochState], epoch: int, leader_id: int | None
 ) -> None:
     quorum = Quorum().begin(stored, log_epoch)
@@ -172,7 +172,7 @@ GRANTS = {
 
 
 @pytest.mark.parametrize(("situation", "granted"), GRANTS.items())
-def test_who_gets_a_vote(situation: tuple[type[EpochState], bool, bool], granted: bool) -> None:
+def test_votes_are_granted_by_state_and_log(situation: tuple[type[EpochState], bool, bool], granted: bool) -> None:
     state, is_pre_vote, is_up_to_date = situation
     answer = in_state(state).state.state.can_grant_vote(
         voter(3).key, is_log_up_to_date=is_up_to_date, is_pre_vote=is_pre_vote
@@ -180,7 +180,7 @@ def test_who_gets_a_vote(situation: tuple[type[EpochState], bool, bool], granted
     assert answer is granted
 
 
-def test_a_follower_that_has_heard_from_its_leader_grants_no_pre_vote() -> None:
+def test_a_follower_that_has_received_from_its_leader_grants_no_pre_vote() -> None:
     follower = in_state(FollowerState).state.in_state(FollowerState)
     assert follower is not None
     follower.has_fetched_from_leader = True
@@ -203,7 +203,7 @@ def test_a_higher_epoch_forgets_the_vote() -> None:
     assert quorum.state.state.voted_key is None
 
 
-def test_an_epoch_never_goes_back() -> None:
+def test_the_epoch_never_decreases() -> None:
     quorum = Quorum().begin(ElectionState(3), 3)
     for move in (
         lambda: quorum.state.transition_to_unattached(2, 0),
@@ -232,7 +232,7 @@ def test_the_rest_of_the_election_timer_is_carried_into_the_next_epoch() -> None
     assert quorum.state.state.deadline_ms == deadline
 
 
-def test_an_observer_has_no_election_timer_and_can_not_stand() -> None:
+def test_an_observer_has_no_election_timer_and_cannot_stand() -> None:
     quorum = Quorum(2, 3).begin()
     assert quorum.state.state.deadline_ms > 1 << 60
     with pytest.raises(InvariantViolated, match="observer"):

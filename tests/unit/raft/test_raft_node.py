@@ -24,7 +24,7 @@ def values_of(batch: AppendedBatch) -> list[str]:
     return [TextSerde().decode(record.value or b"") for record in BatchView(batch.data, 0).records()]
 
 
-def test_the_only_voter_leads_at_once_and_its_election_is_to_be_persisted() -> None:
+def test_the_only_voter_leads_immediately_and_persists_its_election() -> None:
     node = only_voter()
     ready = node.start(None, 0)
     assert node.state_name == "Leader"
@@ -73,7 +73,7 @@ def test_leadership_is_announced_after_the_first_commit_of_the_epoch() -> None:
     assert [batch.last_offset for batch in flushed.committed] == [2]
 
 
-def test_records_are_handed_back_when_they_are_committed() -> None:
+def test_records_are_delivered_when_they_are_committed() -> None:
     node = only_voter()
     node.start(None, 0)
     node.log_flushed(3, 0)
@@ -114,7 +114,7 @@ def test_an_atomic_set_is_refused_when_it_does_not_fit_one_batch() -> None:
     assert node.next_offset == 3
 
 
-def test_a_set_that_need_not_be_atomic_is_cut_by_size_and_by_count() -> None:
+def test_a_non_atomic_set_is_split_by_size_and_by_count() -> None:
     node = only_voter(config=replace(CONFIG, batch_max_bytes=200, batch_max_records=2))
     node.start(None, 0)
     node.log_flushed(3, 0)
@@ -125,7 +125,7 @@ def test_a_set_that_need_not_be_atomic_is_cut_by_size_and_by_count() -> None:
     assert [values_of(batch) for batch in by_count] == [["a", "b"], ["c", "d"], ["e"]]
 
 
-def test_only_a_leader_takes_records() -> None:
+def test_only_a_leader_accepts_records() -> None:
     node = only_voter()
     with pytest.raises(NotLeaderException):
         node.append(["a"], 0)
@@ -139,7 +139,7 @@ def test_a_log_of_a_higher_epoch_than_the_election_file_wins() -> None:
     assert node.start(ElectionState(3, 1), 0).election_state == ElectionState(6, 1)
 
 
-def test_a_restarted_leader_does_not_go_on_in_its_old_epoch() -> None:
+def test_a_restarted_leader_does_not_continue_in_its_old_epoch() -> None:
     node = only_voter(LogState(end_offset=7, epochs=LeaderEpochs([(5, 0)])))
     node.start(ElectionState(5, 1), 0)
     assert (node.state_name, node.epoch) == ("Leader", 6)

@@ -1,4 +1,4 @@
-"""A voter that is removed stands for election until its removal is committed: others may need its log, not its vote."""
+"""A removed voter stands for election until its removal is committed: others may need its log, not its vote."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ REMOVED_AT = 5
 
 
 def removed(*others: int) -> RaftNode:
-    """Voter 1 with a log that ends with its own removal; the other voters stay."""
+    """Voter 1, with a log that ends with its own removal; the other voters stay."""
     control_records = dynamic_quorum(1, *others)
     control_records.replay_voters(REMOVED_AT, VoterSet(map(voter, others)))
     epochs = LeaderEpochs()
@@ -47,7 +47,7 @@ def granted(node: RaftNode, ready: Ready, now_ms: int) -> Ready:
 
 
 def fetched_by(node: RaftNode, node_id: int, now_ms: int) -> Ready:
-    """That replica has all of the log."""
+    """Let that replica fetch the whole log."""
     partition = FetchPartition(
         partition=0,
         current_leader_epoch=node.epoch,
@@ -62,14 +62,14 @@ def fetched_by(node: RaftNode, node_id: int, now_ms: int) -> Ready:
 
 
 def test_a_removed_voter_leads_until_the_voter_that_stays_has_the_change() -> None:
-    """The leader sent the change, lost it with the power before its own flush, and needs a vote of the removed one."""
+    """The leader sent the change and lost it in a power failure before its flush; it needs the removed voter's vote."""
     node = removed(2)
     node.start(ElectionState(1), 0)
-    asked = node.tick(2 * TIMEOUT_MS)
-    assert [partition.pre_vote for partition in vote_requests(asked)] == [True]
-    asked = granted(node, asked, 2 * TIMEOUT_MS + 1)
-    assert [partition.pre_vote for partition in vote_requests(asked)] == [False]
-    led = granted(node, asked, 2 * TIMEOUT_MS + 2)
+    ready = node.tick(2 * TIMEOUT_MS)
+    assert [partition.pre_vote for partition in vote_requests(ready)] == [True]
+    ready = granted(node, ready, 2 * TIMEOUT_MS + 1)
+    assert [partition.pre_vote for partition in vote_requests(ready)] == [False]
+    led = granted(node, ready, 2 * TIMEOUT_MS + 2)
     assert node.state_name == "Leader"
     assert led.appends
     assert any(isinstance(request.body, BeginQuorumEpochRequest) for request in led.requests)
@@ -84,12 +84,12 @@ def test_a_removed_voter_leads_until_the_voter_that_stays_has_the_change() -> No
 
 
 def test_the_vote_of_a_removed_voter_does_not_count() -> None:
-    """Two votes of the three that stay are needed, and its own is none of them."""
+    """Two votes of the three remaining voters are needed, and its own does not count."""
     node = removed(2, 3, 4)
     node.start(ElectionState(1), 0)
-    asked = node.tick(2 * TIMEOUT_MS)
-    assert len(vote_requests(asked)) == 3
-    granted(node, asked, 2 * TIMEOUT_MS + 1)
+    ready = node.tick(2 * TIMEOUT_MS)
+    assert len(vote_requests(ready)) == 3
+    granted(node, ready, 2 * TIMEOUT_MS + 1)
     assert node.state_name == "Prospective"
 
 

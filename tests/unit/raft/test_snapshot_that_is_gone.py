@@ -1,4 +1,4 @@
-"""A follower that is told to fetch a snapshot which the leader has deleted meanwhile asks anew, and doesn't insist."""
+"""A follower directed to a snapshot that the leader has deleted meanwhile sends a new Fetch, and doesn't insist."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def request_in(ready: Ready) -> OutboundRequest:
 
 
 def sent_to_a_snapshot() -> tuple[RaftNode, OutboundRequest]:
-    """Voter 1 follows 2 in epoch 1, which told it to begin with a snapshot."""
+    """Voter 1 follows 2 in epoch 1, which directed it to a snapshot."""
     node = only_voter(None, dynamic_quorum(1, 2, 3), replace(CONFIG))
     node.start(None, 0)
     partition = begin.BeginQuorumEpochRequestPartitionData(leader_id=2, leader_epoch=1)

@@ -1,4 +1,4 @@
-"""A leader whose process stood still answers nothing as leader before it knows that the voters still follow."""
+"""After a pause, a leader answers nothing as leader before it knows that the voters still follow."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fetched_by(node: RaftNode, voter_id: int, now_ms: int) -> Ready:
     return node.receive(RaftRequest(now_ms, body, FetchRequest.MAX_VERSION), now_ms)
 
 
-def test_a_leader_that_stood_still_for_too_long_resigns_before_it_reads_what_lies_in_its_sockets() -> None:
+def test_a_leader_paused_for_too_long_resigns_before_it_reads_from_its_sockets() -> None:
     node = elected()
     fetched_by(node, 2, 10)
     out_of_touch_ms = 10 + CONFIG.check_quorum_timeout_ms
@@ -37,14 +37,14 @@ def test_a_leader_that_stood_still_for_too_long_resigns_before_it_reads_what_lie
     assert body.responses[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_leader_in_touch_goes_on() -> None:
+def test_a_leader_with_recent_fetches_continues() -> None:
     node = elected()
     for now_ms in range(10, 2 * CONFIG.check_quorum_timeout_ms, 500):
         fetched_by(node, 2, now_ms)
     assert node.state_name == "Leader"
 
 
-def test_after_a_shorter_standstill_the_first_fetch_of_each_voter_does_not_count() -> None:
+def test_after_a_shorter_pause_the_first_fetch_of_each_voter_does_not_count() -> None:
     node = elected()
     fetched_by(node, 2, 10)
     fetched_by(node, 2, 2500)

@@ -1,4 +1,4 @@
-"""A leader adds, removes and updates voters one at a time, and says why it does not."""
+"""A leader adds, removes and updates voters one at a time, and gives the reason of a refusal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NEW = voter(2)
 
 
 class Leader:
-    """Voter 1 leads; what it appends is durable at once, and every answer is kept by its correlation id."""
+    """Voter 1 leads; its appends are durable immediately, and every response is kept by its correlation id."""
 
     def __init__(self, control_records: ControlRecordStateMachine | None = None) -> None:
         self.control_records = control_records or dynamic_quorum(1)
@@ -49,7 +49,7 @@ class Leader:
             self.take(self.node.log_flushed(ready.appends[-1].last_offset + 1, self.now_ms))
 
     def ask(self, correlation_id: int, body: Any, version: int | None = None) -> Any:
-        """The answer, or None while there is none."""
+        """Return the response, or None until it exists."""
         request = RaftRequest(correlation_id, body, body.MAX_VERSION if version is None else version)
         self.take(self.node.receive(request, self.now_ms))
         return self.answers.get(correlation_id)
@@ -59,7 +59,7 @@ class Leader:
         self.take(self.node.tick(now_ms))
 
     def is_fetched_by(self, node_id: int) -> None:
-        """That replica has all of the log."""
+        """Let that replica fetch the whole log."""
         partition = FetchPartition(
             partition=0,
             current_leader_epoch=self.node.epoch,
@@ -71,9 +71,9 @@ class Leader:
         state = ReplicaState(replica_id=node_id, replica_epoch=-1)
         self.ask(900 + self.now_ms, FetchRequest(replica_state=state, max_wait_ms=0, topics=[topic]))
 
-    def tells_versions(self, *, low: int = 0, high: int = 1) -> None:
-        """The new voter answers what the leader asks it."""
-        request = next(each for each in self.requests if isinstance(each.body, ApiVersionsRequest))
+    def answers_api_versions(self, *, low: int = 0, high: int = 1) -> None:
+        """The new voter answers the leader's ApiVersions request."""
+        request = next(candidate for candidate in self.requests if isinstance(candidate.body, ApiVersionsRequest))
         features = [SupportedFeatureKey(name="kraft.version", min_version=low, max_version=high)]
         body = ApiVersionsResponse(supported_features=features)
         self.take(self.node.receive(RaftResponse(request.correlation_id, NEW.key.id, body), self.now_ms))
@@ -113,7 +113,7 @@ def two_voters() -> Leader:
     leader = Leader()
     leader.is_fetched_by(2)
     leader.ask(1, add(ack_when_committed=False))
-    leader.tells_versions()
+    leader.answers_api_versions()
     leader.is_fetched_by(2)
     return leader
 
@@ -122,7 +122,7 @@ def test_a_replica_that_follows_becomes_a_voter_and_the_answer_waits_for_the_com
     leader = Leader()
     leader.is_fetched_by(2)
     assert leader.ask(1, add()) is None
-    leader.tells_versions()
+    leader.answers_api_versions()
     assert leader.voters == [1, 2], "in force as soon as it is appended"
     assert 1 not in leader.answers, "the new voter has not acknowledged it"
     leader.now_ms = 5
@@ -131,11 +131,11 @@ def test_a_replica_that_follows_becomes_a_voter_and_the_answer_waits_for_the_com
     assert leader.node.state_name == "Leader"
 
 
-def test_who_wants_no_commit_is_answered_when_the_set_is_appended() -> None:
+def test_a_request_without_wait_is_answered_when_the_set_is_appended() -> None:
     leader = Leader()
     leader.is_fetched_by(2)
     leader.ask(1, add(ack_when_committed=False))
-    leader.tells_versions()
+    leader.answers_api_versions()
     assert leader.answers[1].error_code == ErrorCode.NONE
 
 
@@ -144,7 +144,7 @@ def test_the_next_change_waits_until_the_last_one_is_committed() -> None:
     leader.is_fetched_by(2)
     leader.ask(1, add(ack_when_committed=False))
     assert leader.ask(2, add(3)).error_code == ErrorCode.REQUEST_TIMED_OUT, "one is under way"
-    leader.tells_versions()
+    leader.answers_api_versions()
     assert leader.ask(3, remove(2)).error_code == ErrorCode.REQUEST_TIMED_OUT, "one is not committed"
     leader.now_ms = 5
     leader.is_fetched_by(2)
@@ -165,7 +165,7 @@ def test_the_next_change_waits_until_the_last_one_is_committed() -> None:
     ],
     ids=["other cluster", "no directory", "no endpoint", "known", "known with another disk", "unknown", "last one"],
 )
-def test_a_change_that_cannot_be_is_refused_with_a_reason(request_: Any, error: ErrorCode) -> None:
+def test_an_impossible_change_is_refused_with_a_reason(request_: Any, error: ErrorCode) -> None:
     leader = Leader()
     answer = leader.ask(1, request_)
     assert answer.error_code == error
@@ -173,25 +173,25 @@ def test_a_change_that_cannot_be_is_refused_with_a_reason(request_: Any, error: 
     assert leader.voters == [1]
 
 
-def test_a_replica_that_does_not_follow_the_log_is_no_voter() -> None:
+def test_a_replica_that_does_not_follow_the_log_is_not_added() -> None:
     leader = Leader()
     leader.ask(1, add())
-    leader.tells_versions()
+    leader.answers_api_versions()
     assert leader.answers[1].error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
-def test_a_replica_that_is_too_old_or_cannot_be_asked_is_no_voter() -> None:
+def test_a_replica_that_is_too_old_or_unreachable_is_not_added() -> None:
     leader = Leader()
     leader.is_fetched_by(2)
     leader.ask(1, add())
-    leader.tells_versions(high=0)
+    leader.answers_api_versions(high=0)
     assert leader.answers[1].error_code == ErrorCode.INVALID_REQUEST
 
     leader = Leader()
     leader.is_fetched_by(2)
     leader.ask(1, add())
-    asked = next(each for each in leader.requests if isinstance(each.body, ApiVersionsRequest))
-    leader.take(leader.node.receive(RequestFailed(asked.correlation_id, 2), 0))
+    api_versions = next(request for request in leader.requests if isinstance(request.body, ApiVersionsRequest))
+    leader.take(leader.node.receive(RequestFailed(api_versions.correlation_id, 2), 0))
     assert leader.answers[1].error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
@@ -199,14 +199,14 @@ def test_a_change_that_is_not_committed_in_time_is_answered() -> None:
     leader = Leader()
     leader.is_fetched_by(2)
     leader.ask(1, add())
-    leader.tells_versions()
+    leader.answers_api_versions()
     leader.tick(999)
     assert 1 not in leader.answers
     leader.tick(1000)
     assert leader.answers[1].error_code == ErrorCode.REQUEST_TIMED_OUT
 
 
-def test_a_leader_that_is_removed_leads_until_that_is_committed() -> None:
+def test_a_removed_leader_leads_until_its_removal_is_committed() -> None:
     leader = two_voters()
     leader.ask(2, remove(1))
     assert leader.node.state_name == "Leader"
@@ -215,10 +215,10 @@ def test_a_leader_that_is_removed_leads_until_that_is_committed() -> None:
     assert leader.answers[2].error_code == ErrorCode.NONE
     assert leader.node.state_name == "Resigned"
     leader.tick(5 + 2 * CONFIG.election_timeout_ms)
-    assert leader.node.state_name == "Unattached", "it goes on as an observer"
+    assert leader.node.state_name == "Unattached", "it continues as an observer"
 
 
-def test_a_voter_tells_where_it_is_now() -> None:
+def test_a_voter_reports_its_new_endpoints() -> None:
     leader = two_voters()
     leader.ask(2, update(leader, 2))
     leader.now_ms = 5
@@ -230,7 +230,7 @@ def test_a_voter_tells_where_it_is_now() -> None:
     assert leader.ask(4, update(leader, 2, high=0)).error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_voters_of_the_settings_only_describe_themselves() -> None:
+def test_voters_from_the_settings_only_describe_themselves() -> None:
     leader = Leader(ControlRecordStateMachine(VoterSet([replace(voter(1))])))
     end = leader.node.log_end_offset
     assert leader.ask(1, add()).error_code == ErrorCode.UNSUPPORTED_VERSION
@@ -239,11 +239,13 @@ def test_voters_of_the_settings_only_describe_themselves() -> None:
 
 
 def of_settings(*node_ids: int) -> Leader:
-    """A quorum whose voters stand in the settings, which know no directories."""
+    """A quorum whose voters come from the settings, which do not name directories."""
     known = [voter(node_id) for node_id in node_ids]
     return Leader(
         ControlRecordStateMachine(
-            VoterSet(replace(each, key=each.key._replace(directory_id=Uuid.ZERO)) for each in known)
+            VoterSet(
+                replace(known_voter, key=known_voter.key._replace(directory_id=Uuid.ZERO)) for known_voter in known
+            )
         )
     )
 
@@ -258,13 +260,13 @@ def test_an_upgrade_moves_the_voters_from_the_settings_into_the_log() -> None:
     assert leader.ask(1, remove(2)).error_code == ErrorCode.VOTER_NOT_FOUND, "voters can be changed now"
 
 
-def test_an_upgrade_waits_for_what_every_voter_tells_of_itself() -> None:
+def test_an_upgrade_waits_for_the_report_of_every_voter() -> None:
     leader = of_settings(1)
     leader.control_records.replay_voters(0, VoterSet((*leader.control_records.last_voter_set, voter(2))))
     with pytest.raises(QuorumNotUpgradable, match=r"The voters \[2\] have not reported"):
         leader.node.upgrade_kraft_version(1, 0, validate_only=True)
     leader.ask(1, update(leader, 2, high=0))
-    with pytest.raises(QuorumNotUpgradable, match=r"The voters \[2\] can't work with it"):
+    with pytest.raises(QuorumNotUpgradable, match=r"The voters \[2\] don't support it"):
         leader.node.upgrade_kraft_version(1, 0, validate_only=True)
 
 

@@ -1,4 +1,4 @@
-"""A voter that lost what it had acknowledged, or forgot its vote, does not vote until it has recovered."""
+"""A voter that lost acknowledged records, or forgot its vote, does not vote until it has recovered."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def is_granted(ready: Ready) -> bool:
 
 
 @pytest.mark.parametrize("pre_vote", [True, False])
-def test_it_grants_no_vote_and_no_pre_vote(pre_vote: bool) -> None:
+def test_a_damaged_voter_grants_no_vote_and_no_pre_vote(pre_vote: bool) -> None:
     node, _ = damaged(LostPromises(LOST_END))
     assert not is_granted(node.receive(asks_for_vote(EPOCH + 1, pre_vote=pre_vote), 1))
     assert node.epoch == EPOCH + 1
@@ -109,7 +109,7 @@ def test_it_grants_no_vote_and_no_pre_vote(pre_vote: bool) -> None:
         ElectionState(EPOCH),
     ],
 )
-def test_it_never_stands_for_election(stored: ElectionState) -> None:
+def test_a_damaged_voter_never_stands_for_election(stored: ElectionState) -> None:
     node, ready = damaged(LostPromises(LOST_END), stored)
     for now_ms in range(0, FOREVER, 5000):
         ready = node.tick(now_ms)
@@ -117,15 +117,15 @@ def test_it_never_stands_for_election(stored: ElectionState) -> None:
         assert node.state_name in ("Follower", "Unattached", "Resigned")
 
 
-def test_the_log_of_a_node_that_looks_alone_after_the_loss_elects_nobody() -> None:
-    """The record that made the quorum larger may be among what is lost."""
+def test_a_damaged_voter_that_seems_to_be_alone_elects_no_leader() -> None:
+    """The record that made the quorum larger may be among the lost ones."""
     node = only_voter(LogState(end_offset=HELD, epochs=LeaderEpochs([(4, 0)])), dynamic_quorum(1), CONFIG)
     node.start(ElectionState(EPOCH), 0, LostPromises(LOST_END))
     node.tick(FOREVER)
     assert (node.state_name, node.is_only_voter) == ("Unattached", False)
 
 
-def test_it_acknowledges_what_it_holds() -> None:
+def test_a_damaged_voter_acknowledges_its_records() -> None:
     _, ready = damaged(LostPromises(LOST_END))
     request = fetch_of(ready)
     assert isinstance(request.body, FetchRequest)
@@ -133,34 +133,34 @@ def test_it_acknowledges_what_it_holds() -> None:
     assert fetcher_id(request) == 1
 
 
-def test_it_votes_again_when_its_log_reaches_its_former_end_and_what_is_committed() -> None:
+def test_a_damaged_voter_votes_again_at_its_former_end_and_the_high_watermark() -> None:
     node, ready = damaged(LostPromises(LOST_END))
     ready = node.receive(fetched(fetch_of(ready), records(HELD, 15), 18), 1)
     ready = node.log_flushed(15, 2)
     assert node.is_recovering
     ready = node.receive(fetched(fetch_of(ready), records(15, LOST_END), 18), 3)
-    assert node.is_recovering, "what is not durable does not count"
+    assert node.is_recovering, "records that are not durable do not count"
     ready = node.log_flushed(LOST_END, 4)
     assert (node.is_recovering, ready.has_recovered) == (False, True)
     assert is_granted(node.receive(asks_for_vote(EPOCH + 1, pre_vote=False), 5))
 
 
 def test_the_former_end_alone_is_not_enough() -> None:
-    """The end of the damaged log may be unknown: what is committed counts, too."""
+    """The end of the damaged log may be unknown, so the high watermark counts too."""
     node, ready = damaged(LostPromises(LOST_END))
     node.receive(fetched(fetch_of(ready), records(HELD, LOST_END), 25), 1)
     node.log_flushed(LOST_END, 2)
     assert node.is_recovering
 
 
-def test_a_leader_that_has_committed_nothing_of_its_epoch_says_nothing() -> None:
+def test_a_leader_without_commits_in_its_epoch_does_not_end_the_recovery() -> None:
     node, ready = damaged(LostPromises(LOST_END))
     node.receive(fetched(fetch_of(ready), records(HELD, LOST_END), -1), 1)
     node.log_flushed(LOST_END, 2)
     assert node.is_recovering
 
 
-def test_what_an_earlier_leader_said_does_not_count() -> None:
+def test_responses_of_an_earlier_leader_do_not_count() -> None:
     node, ready = damaged(LostPromises(LOST_END))
     node.receive(fetched(fetch_of(ready), records(HELD, LOST_END), 15), 1)
     node.receive(asks_for_vote(EPOCH + 1, pre_vote=False), 2)
@@ -188,15 +188,15 @@ def epoch_answer(request: OutboundRequest, epoch: int, leader_id: int = -1) -> R
     return RaftResponse(request.correlation_id, request.destination_id, body)
 
 
-def test_who_forgot_its_vote_asks_every_other_voter_for_its_epoch() -> None:
+def test_a_voter_that_forgot_its_vote_asks_every_other_voter_for_its_epoch() -> None:
     _, ready = damaged(FORGOT, None)
     assert set(questions(ready)) == {LEADER, OTHER}
 
 
-def test_who_forgot_its_vote_is_not_counted_before_all_have_answered() -> None:
+def test_a_voter_that_forgot_its_vote_does_not_count_until_all_have_answered() -> None:
     node, ready = damaged(FORGOT, None)
-    asked = questions(ready)
-    ready = node.receive(epoch_answer(asked[LEADER], EPOCH, LEADER), 1)
+    requests = questions(ready)
+    ready = node.receive(epoch_answer(requests[LEADER], EPOCH, LEADER), 1)
     assert fetcher_id(fetch_of(ready)) == -1
     ready = node.receive(fetched(fetch_of(ready), b"", HELD), 2)
     assert node.is_recovering
@@ -206,13 +206,13 @@ def test_who_forgot_its_vote_is_not_counted_before_all_have_answered() -> None:
     assert not node.is_recovering
 
 
-def test_a_higher_epoch_in_an_answer_is_adopted() -> None:
+def test_a_higher_epoch_in_a_response_is_adopted() -> None:
     node, ready = damaged(FORGOT, None)
     node.receive(epoch_answer(questions(ready)[OTHER], 9), 1)
     assert (node.epoch, node.is_recovering) == (9, True)
 
 
-def test_who_forgot_its_vote_and_knows_no_other_voter_is_not_counted() -> None:
+def test_a_voter_that_forgot_its_vote_and_knows_no_other_does_not_count() -> None:
     node = only_voter(LogState(end_offset=HELD, epochs=LeaderEpochs([(4, 0)])), dynamic_quorum(), CONFIG)
     node.start(None, 0, FORGOT)
     recovery = node._quorum.recovery
@@ -220,13 +220,32 @@ def test_who_forgot_its_vote_and_knows_no_other_voter_is_not_counted() -> None:
     assert not recovery.knows_epochs([])
 
 
-def test_a_voter_that_knows_no_pre_votes_is_asked_in_an_epoch_that_is_over() -> None:
+def test_a_voter_without_pre_votes_is_asked_in_a_past_epoch() -> None:
     node, ready = damaged(FORGOT, None)
     node.receive(RequestFailed(questions(ready)[OTHER].correlation_id, OTHER, is_unsupported_version=True), 1)
     ready = node.tick(1 + CONFIG.retry_backoff_ms)
-    asked = next(request for request in ready.requests if request.destination_id == OTHER)
-    assert isinstance(asked.body, VoteRequest)
-    partition = asked.body.topics[0].partitions[0]
+    vote_request = next(request for request in ready.requests if request.destination_id == OTHER)
+    assert isinstance(vote_request.body, VoteRequest)
+    partition = vote_request.body.topics[0].partitions[0]
     assert (partition.pre_vote, partition.replica_epoch, partition.last_offset_epoch) == (False, 1, 0)
-    node.receive(epoch_answer(asked, 9), 50)
+    node.receive(epoch_answer(vote_request, 9), 50)
     assert node.epoch == 9
+
+
+def test_a_voter_without_pre_votes_reports_the_first_epoch_once_its_leader_is_known() -> None:
+    """Its vote in that epoch cannot matter any longer: a leader was elected. Before, the vote could elect another."""
+    log = LogState(end_offset=HELD, epochs=LeaderEpochs([(1, 0)]))
+    node = only_voter(log, dynamic_quorum(1, LEADER, OTHER), CONFIG)
+    asked = questions(node.start(None, 0, FORGOT))
+    node.receive(RequestFailed(asked[OTHER].correlation_id, OTHER, is_unsupported_version=True), 1)
+    ready = node.tick(1 + CONFIG.retry_backoff_ms)
+    assert OTHER not in {request.destination_id for request in ready.requests}
+    ready = node.receive(epoch_answer(asked[LEADER], 1, LEADER), 50)
+    node.receive(fetched(fetch_of(ready), b"", HELD, 1), 60)
+    ready = node.tick(60 + CONFIG.request_timeout_ms)
+    past = next(request for request in ready.requests if request.destination_id == OTHER)
+    assert isinstance(past.body, VoteRequest)
+    assert past.body.topics[0].partitions[0].replica_epoch == 1
+    node.receive(epoch_answer(past, 1), 70 + CONFIG.request_timeout_ms)
+    assert node.epoch == 1
+    assert node._quorum.recovery is None or node._quorum.recovery.knows_epochs([LEADER, OTHER])

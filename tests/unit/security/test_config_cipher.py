@@ -1,4 +1,4 @@
-"""Values are readable with their key, in their place, and in no other way."""
+"""Values can be decrypted only with their key and in their place."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def cipher(*keys: bytes) -> ConfigCipher:
 
 
 @pytest.mark.parametrize("value", ["", "hush", "päß wörd ✓", "x" * 20_000])
-def test_what_was_encrypted_comes_back(value: str) -> None:
+def test_an_encrypted_value_is_decrypted(value: str) -> None:
     sealed = cipher().encrypt(BROKER, NAME, value)
     assert is_encrypted(sealed)
     assert sealed.isascii()
@@ -39,7 +39,7 @@ def test_what_was_encrypted_comes_back(value: str) -> None:
     assert cipher().decrypt(BROKER, NAME, sealed) == value
 
 
-def test_equal_values_look_different() -> None:
+def test_equal_values_have_different_ciphertexts() -> None:
     one = cipher()
     assert one.encrypt(BROKER, NAME, "hush") != one.encrypt(BROKER, NAME, "hush")
 
@@ -53,13 +53,13 @@ def test_equal_values_look_different() -> None:
         (ConfigResource(2, "1"), NAME),
     ],
 )
-def test_a_value_that_was_moved_cannot_be_read(resource: ConfigResource, name: str) -> None:
+def test_a_moved_value_cannot_be_decrypted(resource: ConfigResource, name: str) -> None:
     sealed = cipher().encrypt(BROKER, NAME, "hush")
     with pytest.raises(UndecryptableConfig, match="belongs to another setting"):
         cipher().decrypt(resource, name, sealed)
 
 
-def test_a_value_that_was_touched_or_cut_cannot_be_read() -> None:
+def test_a_changed_or_truncated_value_cannot_be_decrypted() -> None:
     sealed = cipher().encrypt(BROKER, NAME, "hush")
     start = len(sealed) - sealed[::-1].index(":")
     for position in range(start, len(sealed)):
@@ -72,8 +72,8 @@ def test_a_value_that_was_touched_or_cut_cannot_be_read() -> None:
         assert NAME in str(problem.value)
 
 
-def test_bits_that_belong_to_no_byte_count_too() -> None:
-    """Of the last character before the padding only some are data."""
+def test_unused_bits_of_the_encoding_are_checked_too() -> None:
+    """Only some bits of the last character before the padding are data."""
     alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
     for length in range(1, 4):
         sealed = cipher().encrypt(BROKER, NAME, "x" * length)
@@ -83,7 +83,7 @@ def test_bits_that_belong_to_no_byte_count_too() -> None:
                 cipher().decrypt(BROKER, NAME, sealed[:last] + other + sealed[last + 1 :])
 
 
-def test_keys_change_over_and_the_newest_encrypts() -> None:
+def test_keys_can_be_rotated_and_the_newest_encrypts() -> None:
     before = cipher(OLD).encrypt(BROKER, NAME, "hush")
     both = cipher(NEW, OLD)
     assert both.decrypt(BROKER, NAME, before) == "hush"
@@ -93,7 +93,7 @@ def test_keys_change_over_and_the_newest_encrypts() -> None:
         cipher(NEW).decrypt(BROKER, NAME, before)
 
 
-def test_who_has_no_key_is_told_which_settings_that_concerns() -> None:
+def test_a_node_without_the_key_names_the_affected_settings() -> None:
     sealed = cipher().encrypt(BROKER, NAME, "hush")
     configs = {BROKER: {NAME: sealed, "log.retention.ms": "5"}, DEFAULT_BROKER: {"ssl.key.password": "clear"}}
     assert [str(problem) for problem in undecryptable(configs, None)] == [
@@ -103,7 +103,7 @@ def test_who_has_no_key_is_told_which_settings_that_concerns() -> None:
     assert len(undecryptable(configs, cipher(OLD))) == 1
 
 
-def test_what_is_hidden_is_sensitive() -> None:
+def test_hidden_settings_are_sensitive() -> None:
     assert is_sensitive(4, "ssl.keystore.password")
     assert is_sensitive(4, "listener.name.external.ssl.key.password")
     assert is_sensitive(4, "my.plugin.token")

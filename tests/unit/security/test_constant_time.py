@@ -1,4 +1,4 @@
-"""Secrets are compared with hmac.compare_digest: no comparison of one in the code of logins and tokens stops early."""
+"""Secrets are compared with hmac.compare_digest: the code of logins and tokens has no comparison that stops early."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_no_secret_is_compared_with_an_operator_that_stops_early(path: Path) -> 
     assert early_comparisons(path.read_text()) == []
 
 
-def test_the_guard_sees_what_it_should() -> None:
+def test_the_check_finds_early_comparisons() -> None:
     assert early_comparisons("if user.password == given: pass")
     assert early_comparisons("ok = stored_key != computed")
     assert not early_comparisons("ok = len(proof) == len(signature)")
@@ -58,5 +58,5 @@ def test_the_guard_sees_what_it_should() -> None:
 
 
 @pytest.mark.parametrize("name", ["sasl/plain.py", "sasl/scram.py", "delegation_tokens.py"])
-def test_who_checks_secrets_uses_the_comparison_in_constant_time(name: str) -> None:
+def test_code_that_checks_secrets_uses_the_constant_time_comparison(name: str) -> None:
     assert "compare_digest(" in (SECURITY / name).read_text()

@@ -1,4 +1,4 @@
-"""Where SASL looks credentials up, and what is derived for delegation tokens."""
+"""Where SASL looks up credentials, and which values are derived for delegation tokens."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FixedClock:
 
 
 class Store(CredentialPublisher):
-    """Fed with records, as by a loader."""
+    """Receives records, as from a loader."""
 
     def __init__(self, *, has_tokens: bool = True, tokens_kept_max: int = 10) -> None:
         self.clock = FixedClock()
@@ -89,7 +89,7 @@ def token(token_id: str = "t", *, expiry_ms: int = 1000, max_ms: int = 5000, **f
 # SCRAM
 
 
-def test_a_credential_is_found_by_mechanism_and_user_and_forgotten_when_it_is_removed() -> None:
+def test_a_credential_is_found_by_mechanism_and_user_until_it_is_removed() -> None:
     store = Store()
     assert store.scram_credential(SHA_256, "alice") is None
     store.replay(credential("alice"), credential("alice", 2, 8192, b"other"))
@@ -107,7 +107,7 @@ def test_a_credential_is_found_by_mechanism_and_user_and_forgotten_when_it_is_re
     assert store.scram_credential(SHA_512, "alice") is not None
 
 
-def test_keys_are_those_of_rfc_7677() -> None:
+def test_keys_equal_those_of_rfc_7677() -> None:
     """The example exchange of the RFC: user "user", password "pencil"."""
     salt = b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
     found = credential_of_password(SHA_256, "pencil", salt, 4096)
@@ -136,7 +136,7 @@ def test_user_enumeration_the_usual_iterations_are_those_of_most_users() -> None
     assert store.usual_iterations(SHA_256) == 8192
 
 
-def test_user_enumeration_nodes_of_a_cluster_disguise_alike() -> None:
+def test_user_enumeration_all_nodes_of_a_cluster_use_the_same_fake_salts() -> None:
     def key(cluster_id: str) -> bytes:
         return CredentialPublisher(clock=FixedClock(), hmacs=None, cluster_id=cluster_id).disguise_key
 
@@ -144,7 +144,7 @@ def test_user_enumeration_nodes_of_a_cluster_disguise_alike() -> None:
     assert b"one" not in key("one")
 
 
-def test_user_enumeration_the_secret_of_tokens_keeps_the_disguise_from_who_knows_the_cluster_id() -> None:
+def test_user_enumeration_the_token_secret_hides_fake_salts_from_cluster_id_holders() -> None:
     def key(secret: str | None) -> bytes:
         hmacs = None if secret is None else TokenHmacs(secret)
         return CredentialPublisher(clock=FixedClock(), hmacs=hmacs, cluster_id="one").disguise_key
@@ -153,7 +153,7 @@ def test_user_enumeration_the_secret_of_tokens_keeps_the_disguise_from_who_knows
     assert len({key(None), key(SECRET), key("another")}) == 3
 
 
-def test_user_enumeration_salts_of_tokens_look_like_those_of_users_and_of_nobody() -> None:
+def test_user_enumeration_salts_of_tokens_look_like_those_of_known_and_unknown_users() -> None:
     assert re.fullmatch(b"[0-9a-z]{20,26}", TokenHmacs(SECRET).salt_of("t", SHA_256))
 
 
@@ -187,7 +187,7 @@ def test_an_expired_token_is_not_found(expiry_ms: int, max_ms: int) -> None:
     assert store.delegation_token("t") is not None
 
 
-def test_a_removed_token_is_not_found_although_something_was_derived_for_it() -> None:
+def test_a_removed_token_is_not_found_despite_cached_keys() -> None:
     store = Store()
     store.replay(token())
     found = store.delegation_token("t")
@@ -197,7 +197,7 @@ def test_a_removed_token_is_not_found_although_something_was_derived_for_it() ->
     assert store.delegation_token("t") is None
 
 
-def test_without_a_secret_key_there_are_no_tokens() -> None:
+def test_without_a_secret_key_no_token_is_found() -> None:
     store = Store(has_tokens=False)
     store.replay(token())
     assert store.delegation_token("t") is None
@@ -205,13 +205,13 @@ def test_without_a_secret_key_there_are_no_tokens() -> None:
     assert token_hmacs_of(Password("")) is None
 
 
-def test_before_the_first_image_nobody_is_known() -> None:
+def test_before_the_first_image_no_user_is_known() -> None:
     store = Store()
     assert store.delegation_token("t") is None
     assert store.scram_credential(SHA_256, "alice") is None
 
 
-def test_what_is_derived_is_kept_for_some_tokens_and_the_same_when_derived_again() -> None:
+def test_derived_keys_are_cached_for_some_tokens_and_reproducible() -> None:
     store = Store(tokens_kept_max=2)
     store.replay(*(token(f"t{i}") for i in range(5)))
     first = store.delegation_token("t0")
@@ -235,7 +235,7 @@ def test_salts_differ_between_tokens_and_mechanisms() -> None:
     assert TokenHmacs("another").salt_of("a", SHA_256) not in salts
 
 
-def test_owners_and_renewers_may_change_a_token_and_requesters_see_it() -> None:
+def test_owners_and_renewers_may_change_a_token_and_requesters_may_see_it() -> None:
     record = token(renewers=["User:carol", "Group:staff"])
     for text, may_change, may_see in (
         ("User:alice", True, True),
@@ -251,7 +251,7 @@ def test_owners_and_renewers_may_change_a_token_and_requesters_see_it() -> None:
     assert not is_owner_or_renewer(token(owner="User:a:b"), Principal("User:a", "b")), "a name may have a colon"
 
 
-def test_a_token_ends_when_it_expires_or_reaches_its_end() -> None:
+def test_a_token_ends_at_its_expiry_or_maximum_lifetime() -> None:
     assert expires_at_ms(token(expiry_ms=9, max_ms=5)) == NOW_MS + 5
     assert not is_expired(token(expiry_ms=5), NOW_MS + 5)
     assert is_expired(token(expiry_ms=5), NOW_MS + 6)
@@ -261,19 +261,19 @@ IDS = st.sampled_from([f"id{i}" for i in range(12)])
 
 
 @given(st.lists(st.tuples(IDS, st.booleans(), st.booleans()), max_size=60))
-def test_a_token_is_found_by_its_hmac_whatever_happened_to_the_others(steps: list[tuple[str, bool, bool]]) -> None:
+def test_a_token_is_found_by_its_hmac_after_changes_of_others(steps: list[tuple[str, bool, bool]]) -> None:
     hmacs = TokenHmacs(SECRET)
     tokens: PersistentMap[str, DelegationTokenRecord] = PersistentMap()
     for token_id, is_put, is_looked_up in steps:
         tokens = tokens.updated({token_id: token(token_id)}) if is_put else tokens.updated({}, [token_id])
         if is_looked_up:
-            for each in (f"id{i}" for i in range(12)):
-                assert hmacs.find(hmacs.hmac_of(each), tokens) is tokens.get(each)
+            for other_id in (f"id{i}" for i in range(12)):
+                assert hmacs.find(hmacs.hmac_of(other_id), tokens) is tokens.get(other_id)
     assert hmacs.find(b"", tokens) is None
     assert hmacs.find(b"x" * 64, tokens) is None
 
 
-def test_a_thousand_tokens_come_and_go_without_a_trace() -> None:
+def test_a_thousand_removed_tokens_leave_no_trace() -> None:
     hmacs = TokenHmacs(SECRET)
     tokens: PersistentMap[str, DelegationTokenRecord] = PersistentMap()
     for i in range(5000):
@@ -297,9 +297,9 @@ def test_no_repr_or_log_line_shows_a_secret(caplog: pytest.LogCaptureFixture) ->
     derived = found.scram_credentials[SHA_256]
     hmacs = TokenHmacs(SECRET)
     printed = " ".join(
-        repr(each)
-        for each in (store, store.image, store.image.scram, store.image.scram.by_key, scram, found, derived, hmacs)
-        if each is not None
+        repr(holder)
+        for holder in (store, store.image, store.image.scram, store.image.scram.by_key, scram, found, derived, hmacs)
+        if holder is not None
     )
     printed += repr(found.scram_credentials) + repr(TokenScramCredentials(hmacs, "t", found.hmac)) + caplog.text
     for secret in (SECRET, found.hmac, "stored key bytes", repr(derived.stored_key), repr(derived.salt)):

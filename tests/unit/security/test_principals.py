@@ -1,4 +1,4 @@
-"""Who a connection speaks for: builders, their serde, mapping rules, names of certificates."""
+"""Principals of connections: builders, their serde, mapping rules, names of certificates."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ def context(**more: Any) -> AuthenticationContext:
     )
 
 
-def test_without_certificate_and_sasl_everybody_is_anonymous() -> None:
+def test_without_certificate_and_sasl_every_client_is_anonymous() -> None:
     assert session_principal(DefaultPrincipalBuilder(), context()) == ANONYMOUS
 
 
-def test_a_certificate_gives_its_subject_through_the_rules() -> None:
+def test_the_principal_of_a_certificate_is_its_mapped_subject() -> None:
     alice = AUTHORITY.issue("alice").der
     assert session_principal(DefaultPrincipalBuilder(), context(peer_certificate_der=alice)).name == "CN=alice"
     mapped = DefaultPrincipalBuilder(SslPrincipalMapper("RULE:^CN=(.*)$/$1/U"))
     assert session_principal(mapped, context(peer_certificate_der=alice)) == Principal("User", "ALICE")
 
 
-def test_sasl_comes_before_the_certificate() -> None:
+def test_sasl_takes_precedence_over_the_certificate() -> None:
     given = context(peer_certificate_der=AUTHORITY.issue("alice").der, authorization_id="bob", token_authenticated=True)
     assert session_principal(DefaultPrincipalBuilder(), given) == Principal("User", "bob", True)
 
 
-def test_nobody_is_everybody() -> None:
+def test_the_wildcard_principal_is_refused() -> None:
     with pytest.raises(PrincipalRefused, match="all principals"):
         session_principal(DefaultPrincipalBuilder(), context(authorization_id="*"))
     star = AUTHORITY.issue("*").der
@@ -65,15 +65,15 @@ def test_nobody_is_everybody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "said"), [(" *", None), ("*\0", None), ("\uff0a", None), ("a" * 32_762, None), ("", None), ("a:*", None),
+    ("name", "reason"), [(" *", None), ("*\0", None), ("\uff0a", None), ("a" * 32_762, None), ("", None), ("a:*", None),
                        ("*", "all principals"), ("\ud800", "not valid text"), ("a" * 32_763, "32768 bytes")]
 )  # fmt: skip
-def test_principal_confusion_only_real_names_of_somebody_are_let_in(name: str, said: str | None) -> None:
-    """What merely looks like everybody is somebody of that name: no rule about somebody else is about them."""
-    if said is None:
+def test_principal_confusion_the_wildcard_and_malformed_names_are_refused(name: str, reason: str | None) -> None:
+    """A name that only looks like the wildcard is an ordinary name: no ACL about another principal applies to it."""
+    if reason is None:
         assert session_principal(DefaultPrincipalBuilder(), context(authorization_id=name)).name == name
     else:
-        with pytest.raises(PrincipalRefused, match=said):
+        with pytest.raises(PrincipalRefused, match=reason):
             session_principal(DefaultPrincipalBuilder(), context(authorization_id=name))
 
 
@@ -89,7 +89,7 @@ _RULE_OF_KAFKAS_DOCUMENTATION = "RULE:^CN=(.*?),OU=(.*?),O=(.*?),L=(.*?),ST=(.*?
         (_RULE_OF_KAFKAS_DOCUMENTATION, "CN=a" + ",OU=a,O=a,L=a,ST=a" * 60),
     ],
 )
-def test_regex_backtracking_a_name_that_takes_the_rules_for_ever_is_refused_soon(rules: str, name: str) -> None:
+def test_regex_backtracking_a_name_that_needs_too_much_time_is_refused_soon(rules: str, name: str) -> None:
     mapper = SslPrincipalMapper(rules)
     began = process_time()
     with pytest.raises(TooLongToMatch, match="mapping.rules took more than"):
@@ -103,7 +103,7 @@ def test_regex_backtracking_a_name_that_takes_the_rules_for_ever_is_refused_soon
     assert mapper.name_of("CN=a,OU=b,O=c,L=d,ST=e,C=f") in ("a@b", "CN=a,OU=b,O=c,L=d,ST=e,C=f")
 
 
-def test_regex_backtracking_what_is_remembered_is_bounded_and_no_timer_is_left() -> None:
+def test_regex_backtracking_the_cache_is_bounded_and_no_timer_remains() -> None:
     mapper = SslPrincipalMapper("RULE:^CN=((a+)+)$/$1/")
     mapper._too_long = {bytes([index, 0]): None for index in range(256)}
     with pytest.raises(TooLongToMatch):
@@ -136,18 +136,18 @@ class Teams(DefaultPrincipalBuilder):
         return Principal("Team", certificate.subject.rfc4514_string())
 
 
-@pytest.mark.parametrize(("builder", "said"), [(Failing(), "KeyError: 'team'"), (Wrong(), "returned str")])
-def test_a_builder_that_fails_refuses_the_connection(builder: PrincipalBuilder, said: str) -> None:
-    with pytest.raises(PrincipalRefused, match=said):
+@pytest.mark.parametrize(("builder", "reason"), [(Failing(), "KeyError: 'team'"), (Wrong(), "returned str")])
+def test_a_builder_that_fails_refuses_the_connection(builder: PrincipalBuilder, reason: str) -> None:
+    with pytest.raises(PrincipalRefused, match=reason):
         session_principal(builder, context())
 
 
-def test_a_builder_of_ones_own_sees_the_certificate() -> None:
+def test_a_custom_builder_receives_the_certificate() -> None:
     der = AUTHORITY.issue("alice").der
     assert session_principal(Teams(), context(peer_certificate_der=der)) == Principal("Team", "CN=alice")
 
 
-def test_a_builder_without_serde_lacks_it() -> None:
+def test_a_builder_without_serde_is_recognized() -> None:
     class Own:
         def build(self, context: AuthenticationContext) -> Principal:
             return ANONYMOUS
@@ -164,12 +164,12 @@ def test_a_builder_without_serde_lacks_it() -> None:
 @pytest.mark.parametrize(
     "data", [None, b"", b"\0", b"\0\0\5User", b"\0\0\xff\xff\xff\xff\x0f", b"\xff\xff\5User\2a\0\0"]
 )
-def test_bad_bytes_are_no_principal(data: bytes | None) -> None:
+def test_malformed_bytes_are_refused_as_principal(data: bytes | None) -> None:
     with pytest.raises(InvalidPrincipalBytes):
         deserialize_principal(data)
 
 
-def test_every_cut_of_a_principal_is_refused() -> None:
+def test_every_truncated_principal_is_refused() -> None:
     whole = DefaultPrincipalBuilder().serialize(Principal("User", "alice", True))
     assert deserialize_principal(whole) == Principal("User", "alice", True)
     for length in range(len(whole)):
@@ -192,7 +192,7 @@ def test_names_are_written_as_java_writes_them() -> None:
     assert subject_name(AUTHORITY.issue(name).der) == format_name(name.public_bytes())
 
 
-def test_no_prefix_of_a_certificate_is_one() -> None:
+def test_every_truncated_certificate_is_refused() -> None:
     der = AUTHORITY.issue("alice").der
     for length in range(40):
         with pytest.raises(MalformedCertificate):
@@ -200,11 +200,11 @@ def test_no_prefix_of_a_certificate_is_one() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rules", "said"),
+    ("rules", "reason"),
     [
         ("RULE:^CN=(.*/$1/", "missing \\)"),
         ("RULE:[a-z&&[^b]]*/x/", "classes inside of classes"),
-        ("RULE:\\p{IsLatin}*/x/", "is not supported; there are ASCII"),
+        ("RULE:\\p{IsLatin}*/x/", "is not supported; the supported names are ASCII"),
         ("RULE:a(?i)b/x/", "is not supported here"),
         ("RULE:(?x)a b/x/", "the flag x is not supported"),
         ("RULE:a{,3}/x/", "has to be written"),
@@ -215,13 +215,13 @@ def test_no_prefix_of_a_certificate_is_one() -> None:
         ("RULE:(?:(a)|b)*+c/x/", "a group with a number inside of"),
     ],
 )
-def test_rules_that_cannot_be_followed_are_named(rules: str, said: str) -> None:
-    with pytest.raises(InvalidMappingRule, match=said):
+def test_invalid_rules_are_named(rules: str, reason: str) -> None:
+    with pytest.raises(InvalidMappingRule, match=reason):
         SslPrincipalMapper(rules)
 
 
 def test_a_replacement_without_its_group_refuses_the_name() -> None:
-    with pytest.raises(ValueError, match="names group 1 and there are 0"):
+    with pytest.raises(ValueError, match="names group 1, but the expression has 0"):
         SslPrincipalMapper("RULE:.*/$1/").name_of("CN=a")
     with pytest.raises(ValueError, match=r"a \$ without a group"):
         SslPrincipalMapper("RULE:.*/$x/").name_of("CN=a")
@@ -247,7 +247,7 @@ def test_a_replacement_without_its_group_refuses_the_name() -> None:
         ("[^]]", "a", None),
     ],
 )
-def test_expressions_mean_what_they_mean_in_java(expression: str, text: str, matches: bool | None) -> None:
+def test_expressions_have_the_meaning_of_java(expression: str, text: str, matches: bool | None) -> None:
     if matches is None:
         with pytest.raises(UnsupportedExpression):
             compile_java(expression)
@@ -255,14 +255,14 @@ def test_expressions_mean_what_they_mean_in_java(expression: str, text: str, mat
         assert (compile_java(expression).fullmatch(text) is not None) is matches
 
 
-def test_a_word_boundary_is_for_names_in_ascii() -> None:
+def test_a_word_boundary_is_refused_for_names_beyond_ascii() -> None:
     mapper = SslPrincipalMapper("RULE:^CN=\\b(.*)$/$1/")
     assert mapper.name_of("CN=alice") == "alice"
     with pytest.raises(ValueError, match="in different versions of Java"):
         mapper.name_of("CN=émile")
 
 
-def test_every_match_is_replaced_an_empty_one_at_the_end_too() -> None:
+def test_every_match_is_replaced_including_an_empty_one_at_the_end() -> None:
     assert replace_all(compile_java(".*"), "x", "abc") == "xx"
     assert replace_all(compile_java("(b)|(c)"), "<$1$2>", "abc") == "a<b><c>"
     assert replace_all(compile_java("a*?"), "x", "aa") == "xaxax"

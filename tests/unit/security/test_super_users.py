@@ -1,4 +1,4 @@
-"""Values of super.users that name a user whom no login can be."""
+"""Values of super.users that name a user that can never log in."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from barnabas.security.super_user_warnings import super_user_warnings
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "hint"),
     [
         ("User:a,User:b", "separate users with semicolons, as in User:a;User:b"),
         ("User:a, User:b ,User:c", "not 3 users"),
@@ -18,12 +18,12 @@ from barnabas.security.super_user_warnings import super_user_warnings
         ("user:admin", "write User:admin"),
         ('"User:admin"', "has the type"),
         ("User:*", "not all users"),
-        ("User:", "has no name"),
+        ("User:", "lacks a name"),
     ],
 )
-def test_a_mistake_is_pointed_out_once(text: str, told: str) -> None:
+def test_a_mistake_is_reported_once(text: str, hint: str) -> None:
     (warning,) = super_user_warnings(text)
-    assert told in warning
+    assert hint in warning
 
 
 @pytest.mark.parametrize(
@@ -38,9 +38,9 @@ def test_a_mistake_is_pointed_out_once(text: str, told: str) -> None:
         "User:alice smith",
     ],
 )
-def test_a_name_that_a_login_can_have_is_left_alone(text: str) -> None:
+def test_a_name_that_a_login_can_have_is_accepted(text: str) -> None:
     assert list(super_user_warnings(text)) == []
 
 
-def test_another_type_is_right_where_a_principal_builder_may_give_it() -> None:
+def test_another_type_is_accepted_if_a_principal_builder_may_create_it() -> None:
     assert list(super_user_warnings("Group:ops", only_users_log_in=False)) == []

@@ -1,4 +1,4 @@
-"""Stores and settings of TLS: what works, what is refused and by which name, and that nothing secret is shown."""
+"""Stores and settings of TLS: which work, which are refused by name, and that no secret is shown."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def refusal(settings: TlsSettings, *, client: bool = False) -> TlsError:
     return caught.value
 
 
-# --- what works
+# --- accepted stores
 
 
 def test_a_pem_file_has_key_and_chain(tmp_path: Path) -> None:
     server_context(pem_file(tmp_path))
     material = load_key_material(pem_file(tmp_path))
     assert material is not None
-    assert [each.subject for each in material.certificates] == [NODE.certificate.subject, BELOW.certificate.subject]
+    assert [cert.subject for cert in material.certificates] == [NODE.certificate.subject, BELOW.certificate.subject]
 
 
 def test_an_encrypted_pem_key_is_opened_with_its_password(tmp_path: Path) -> None:
@@ -50,7 +50,7 @@ def test_an_encrypted_pem_key_is_opened_with_its_password(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("one_line", [False, True])
-def test_pem_texts_may_stand_in_the_settings(one_line: bool) -> None:
+def test_settings_may_contain_pem_texts(one_line: bool) -> None:
     key, chain = NODE.key_pem(), NODE.certificates_pem()
     if one_line:
         key, chain = key.replace("\n", " "), chain.replace("\n", " ")
@@ -64,7 +64,7 @@ def test_a_pkcs12_file_has_key_and_chain_also_under_the_type_jks(tmp_path: Path,
     server_context(settings)
     material = load_key_material(settings)
     assert material is not None
-    assert [each.subject for each in material.certificates][:2] == [
+    assert [certificate.subject for certificate in material.certificates][:2] == [
         NODE.certificate.subject,
         BELOW.certificate.subject,
     ]
@@ -82,19 +82,19 @@ def test_trust_stores_are_pem_or_pkcs12(tmp_path: Path) -> None:
         assert client_context(settings).verify_mode is ssl.CERT_REQUIRED
 
 
-def test_a_key_beside_trusted_certificates_does_not_make_its_issuers_trusted(tmp_path: Path) -> None:
+def test_a_key_in_a_trust_store_does_not_make_its_issuers_trusted(tmp_path: Path) -> None:
     path = NODE.write_pkcs12(tmp_path / "node.p12")
     assert load_trusted(TlsSettings(trust_store_location=str(path), trust_store_password=PASSWORD)) == [
         NODE.certificate
     ]
 
 
-def test_clients_may_go_without_a_key_and_without_checking_the_host(tmp_path: Path) -> None:
+def test_clients_may_omit_a_key_and_the_check_of_the_host(tmp_path: Path) -> None:
     settings = TlsSettings(trust_store_type="PEM", trust_certificates=AUTHORITY.pem(), verifies_host=False)
     assert client_context(settings).check_hostname is False
 
 
-# --- what is refused, by name
+# --- refusals, by name
 
 
 def test_a_jks_file_is_refused_with_the_command_that_converts_it(tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_a_jks_file_is_refused_with_the_command_that_converts_it(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("changes", "name", "said"),
+    ("changes", "name", "reason"),
     [
         ({"key_store_location": None}, "ssl.keystore.location", "is required for a TLS listener"),
         ({"key_store_location": "/no/such/file"}, "ssl.keystore.location", "/no/such/file can't be read: No such file"),
@@ -141,13 +141,13 @@ def test_a_jks_file_is_refused_with_the_command_that_converts_it(tmp_path: Path)
         ),
     ],
 )
-def test_this_is_refused_by_name(tmp_path: Path, changes: dict[str, Any], name: str, said: str) -> None:
+def test_an_invalid_setting_is_refused_by_name(tmp_path: Path, changes: dict[str, Any], name: str, reason: str) -> None:
     error = refusal(pem_file(tmp_path, **changes))
     assert error.name == name
-    assert said in str(error)
+    assert reason in str(error)
 
 
-def test_wrong_passwords_are_said_so_and_not_shown(tmp_path: Path) -> None:
+def test_wrong_passwords_are_reported_and_not_shown(tmp_path: Path) -> None:
     p12 = NODE.write_pkcs12(tmp_path / "node.p12")
     pem = NODE.write_pem(tmp_path / "node.pem", password=PASSWORD)
     error = refusal(TlsSettings(key_store_location=str(p12), key_store_password="guess"))
@@ -168,7 +168,7 @@ def test_a_key_must_belong_to_the_first_certificate() -> None:
     assert "is not the first one" in refusal(settings).what
 
 
-def test_a_trust_store_is_no_key_store(tmp_path: Path) -> None:
+def test_a_trust_store_is_refused_as_key_store(tmp_path: Path) -> None:
     path = AUTHORITY.write_trust_store(tmp_path / "ca.p12")
     error = refusal(TlsSettings(key_store_location=str(path), key_store_password=PASSWORD))
     assert "has no private key" in error.what
@@ -196,7 +196,7 @@ def test_a_damaged_key_is_refused(text: str) -> None:
     assert refusal(settings).name == "ssl.keystore.key"
 
 
-def test_older_forms_of_keys_are_read() -> None:
+def test_older_key_formats_are_read() -> None:
     text = NODE.key.private_bytes(Encoding.PEM, PrivateFormat.TraditionalOpenSSL, NoEncryption()).decode()
     server_context(TlsSettings(key_store_type="PEM", key=text, certificate_chain=NODE.certificates_pem()))
 
@@ -204,10 +204,10 @@ def test_older_forms_of_keys_are_read() -> None:
 # --- choices
 
 
-def test_cipher_suites_decide_the_version_too(tmp_path: Path) -> None:
+def test_cipher_suites_also_determine_the_version(tmp_path: Path) -> None:
     only_old = server_context(pem_file(tmp_path, cipher_suites=("TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",)))
     assert only_old.maximum_version is ssl.TLSVersion.TLSv1_2
-    names = {each["name"] for each in only_old.get_ciphers() if each["protocol"] != "TLSv1.3"}
+    names = {cipher["name"] for cipher in only_old.get_ciphers() if cipher["protocol"] != "TLSv1.3"}
     assert names == {"ECDHE-ECDSA-AES128-GCM-SHA256"}
     suites = ("TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256", "TLS_AES_128_GCM_SHA256")
     only_new = server_context(pem_file(tmp_path, cipher_suites=suites))
@@ -220,22 +220,22 @@ def test_by_default_tls_1_2_and_1_3_are_served(tmp_path: Path) -> None:
     assert context.verify_mode is ssl.CERT_NONE
 
 
-def test_certificates_that_end_are_noted() -> None:
+def test_expiring_certificates_are_reported() -> None:
     late, soon, fine = AUTHORITY.issue("late", days=-1), AUTHORITY.issue("soon", days=5), AUTHORITY.issue("fine")
-    notes = expiry_notes([each.certificate for each in (late, soon, fine)], "ssl.keystore")
+    notes = expiry_notes([leaf.certificate for leaf in (late, soon, fine)], "ssl.keystore")
     assert len(notes) == 2
     assert "CN=late expired on" in notes[0]
     assert "CN=soon ends on" in notes[1]
 
 
-def test_nothing_secret_is_shown(tmp_path: Path) -> None:
+def test_no_secret_is_shown(tmp_path: Path) -> None:
     settings = pem_file(tmp_path, key_password=PASSWORD, trust_store_password=PASSWORD, key=NODE.key_pem())
     shown = repr(settings) + repr(load_key_material(pem_file(tmp_path)))
     assert PASSWORD not in shown
     assert "KEY" not in shown
 
 
-def test_no_file_is_written_with_the_key(tmp_path: Path) -> None:
+def test_the_key_is_not_written_to_a_file(tmp_path: Path) -> None:
     settings = pem_file(tmp_path)
     before = set(tmp_path.iterdir())
     server_context(settings)
@@ -256,7 +256,9 @@ def test_a_changed_key_store_is_read_again(tmp_path: Path) -> None:
     assert not tls.reload_if_changed()
 
 
-def test_a_broken_store_keeps_the_old_one_and_is_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broken_store_is_reported_once_and_the_old_one_stays_in_use(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.ERROR)
     tls = ServerTls("SSL", pem_file(tmp_path))
     before = tls.context
@@ -281,7 +283,7 @@ def test_a_certificate_for_another_name_is_refused_unless_allowed(tmp_path: Path
     lenient.reload()
 
 
-def test_alternative_names_may_grow_and_not_shrink_unless_allowed(tmp_path: Path) -> None:
+def test_alternative_names_may_be_added_but_not_removed_unless_allowed(tmp_path: Path) -> None:
     settings = pem_file(tmp_path)
     tls = ServerTls("SSL", settings)
     lenient = ServerTls("SSL", settings, alternative_names_may_change=True)

@@ -1,4 +1,4 @@
-"""The metric of the authorizer's ACLs: -1 where an authorizer of the user's own does not say (KIP-801)."""
+"""The metric of the authorizer's ACLs: -1 if a user's own authorizer does not return a count (KIP-801)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Broken(StandardAuthorizer):
         (guarded(Broken()), -1),
     ],
 )
-def test_the_count_of_acls(authorizer: Any, count: int) -> None:
+def test_the_metric_is_the_count_of_acls_or_minus_one(authorizer: Any, count: int) -> None:
     node: Any = SimpleNamespace(core=SimpleNamespace(authorizer=authorizer))
     metrics = {metric.name: metric for metric in NodeCollector(node)._authorizer()}
     (sample,) = metrics["kafka_server_authorizer_acl_count"].samples

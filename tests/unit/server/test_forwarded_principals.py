@@ -1,4 +1,4 @@
-"""A client's principal in an envelope is written and read by the principal builder of the listener."""
+"""The principal builder of the listener writes and reads a client's principal in an envelope."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Reversed(PrincipalBuilder):
 
     def deserialize(self, data: bytes) -> Any:
         if data == b"broken":
-            raise KeyError("what a user's class does")
+            raise KeyError("raised by a user's class")
         return None if data == b"nobody" else Principal("User", data.decode()[::-1])
 
 
@@ -45,12 +45,12 @@ def test_both_sides_agree(builder: PrincipalBuilder | None) -> None:
     assert (data == b"ecila") is (builder is not None)
 
 
-def test_the_default_keeps_that_a_token_was_used() -> None:
+def test_the_default_preserves_that_a_token_was_used() -> None:
     both = listeners(None)
     assert both.deserialize_principal("CLIENTS", both.serialize_principal(context())) == ALICE
 
 
 @pytest.mark.parametrize("data", [None, b"broken", b"nobody", b"\xff"])
-def test_whatever_goes_wrong_in_a_builder_is_a_principal_that_cannot_be_read(data: bytes | None) -> None:
+def test_any_error_of_a_builder_is_an_unreadable_principal(data: bytes | None) -> None:
     with pytest.raises(ValueError):
         listeners(Reversed()).deserialize_principal("CLIENTS", data)

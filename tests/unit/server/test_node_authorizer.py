@@ -1,4 +1,4 @@
-"""A node's authorizer: fed first, ready when the log was read, asked by the name that the node's broker would have."""
+"""A node's authorizer: loaded first, ready when the log was read, called with the principal of the node's broker."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def listener(name: str) -> Any:
 
 
 class Watcher:
-    """A publisher that was installed later, and what the authorizer says when it hears of something."""
+    """A publisher that was installed later; it records the authorizer's decision at each publication."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
@@ -84,12 +84,12 @@ class Watcher:
 def fed(authorization: NodeAuthorizer, batches: Sequence[CommittedBatch]) -> MetadataLoader:
     loader = MetadataLoader()
     authorization.install(loader)
-    for each in batches:
-        loader.handle_commit([each])
+    for committed in batches:
+        loader.handle_commit([committed])
     return loader
 
 
-def test_without_an_authorizer_everybody_is_answered_at_once() -> None:
+def test_without_an_authorizer_every_client_is_answered_immediately() -> None:
     authorization = NodeAuthorizer(config(authorizer_class_name=""), high_watermark=lambda: None)
     assert authorization.is_absent
     assert authorization.ready.is_set()
@@ -107,11 +107,11 @@ def test_without_an_authorizer_a_controller_has_a_gate_until_its_log_is_read() -
     assert early.processor is dispatcher
 
 
-def test_the_rules_are_complete_when_the_log_was_read_to_where_it_reached_at_the_start() -> None:
+def test_the_acls_are_complete_when_the_log_was_read_to_its_end_at_the_start() -> None:
     high_watermark = [4]
     authorization = NodeAuthorizer(config(super_users="User:admin"), high_watermark=lambda: high_watermark[0])
     loader = fed(authorization, [batch(0, NoOpRecord(), acl_record(Uuid.from_int(100), ALICE_READS_ORDERS))])
-    high_watermark[0] = 1000  # What is written while the node starts does not move the goal.
+    high_watermark[0] = 1000  # Records written while the node starts do not move the target offset.
     assert not authorization.ready.is_set()
     assert reads_orders(authorization.authorizer, ADMIN)
     with pytest.raises(AuthorizerNotReady):
@@ -123,7 +123,7 @@ def test_the_rules_are_complete_when_the_log_was_read_to_where_it_reached_at_the
     assert reads_orders(authorization.authorizer)
 
 
-def test_nobody_hears_of_a_topic_before_its_rules_are_in_force() -> None:
+def test_no_publisher_receives_a_topic_before_its_acls_are_in_force() -> None:
     authorization = NodeAuthorizer(config(), high_watermark=lambda: 0)
     loader = MetadataLoader()
     authorization.install(loader)
@@ -134,7 +134,7 @@ def test_nobody_hears_of_a_topic_before_its_rules_are_in_force() -> None:
     assert watcher.seen == [(1, True)]
 
 
-def test_early_listeners_have_a_gate_until_the_rules_are_complete() -> None:
+def test_early_listeners_have_a_gate_until_the_acls_are_complete() -> None:
     authorization = NodeAuthorizer(config(), high_watermark=lambda: 1)
     early: Any = listener("CONTROLLER")
     other: Any = listener("PLAINTEXT")
@@ -168,7 +168,7 @@ class OfficeHours(Authorizer):
         self.is_closed = True
 
 
-def test_a_users_own_authorizer_gets_the_nodes_settings_and_needs_no_rules() -> None:
+def test_a_custom_authorizer_receives_the_nodes_settings_and_needs_no_acls() -> None:
     settings = config(authorizer_class_name=f"{__name__}:OfficeHours", super_users="User:a", log_retention_ms="7")
     authorization = NodeAuthorizer(settings, high_watermark=lambda: None)
     authorizer: Any = authorization.authorizer.guarded  # type: ignore[attr-defined]
@@ -188,7 +188,7 @@ class Broken(OfficeHours):
 
 
 def test_an_authorizer_that_refuses_its_settings_stops_the_start() -> None:
-    with pytest.raises(NodeStartError, match=r"Broken can't be made from its settings: KeyError: 'office.hours'"):
+    with pytest.raises(NodeStartError, match=r"Broken can't be created from its settings: KeyError: 'office.hours'"):
         NodeAuthorizer(config(authorizer_class_name=f"{__name__}:Broken"), high_watermark=lambda: None)
 
 
@@ -200,7 +200,7 @@ class Asleep(OfficeHours):
         raise AuthorizerNotReady
 
 
-def test_an_authorizer_that_is_not_ready_by_itself_does_not_keep_the_node_from_starting(
+def test_an_unready_custom_authorizer_does_not_prevent_a_start(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     settings = config(authorizer_class_name=f"{__name__}:Asleep")
@@ -214,7 +214,7 @@ def test_an_authorizer_that_is_not_ready_by_itself_does_not_keep_the_node_from_s
     ("principal", "advice"),
     [(ALICE, "add User:alice to super.users"), (ANONYMOUS, "would allow every client that does not log in")],
 )
-def test_a_broker_that_only_the_process_lets_in_is_warned_of(
+def test_a_broker_authorized_only_by_its_process_causes_a_warning(
     principal: Principal, advice: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     authorization = NodeAuthorizer(config(super_users="User:admin"), high_watermark=lambda: 1)
@@ -228,7 +228,7 @@ def test_a_broker_that_only_the_process_lets_in_is_warned_of(
     assert advice in record.getMessage()
 
 
-def test_a_call_of_the_nodes_own_broker_looks_as_if_it_came_over_the_controller_listener() -> None:
+def test_the_own_brokers_calls_have_the_context_of_the_controller_listener() -> None:
     own = own_context(config(), ALICE, ApiKey.BROKER_HEARTBEAT, 1)
     assert (own.principal, own.client_host, own.listener_name) == (ALICE, "127.0.0.1", "CONTROLLER")
     assert (own.security_protocol, own.from_privileged_listener) == ("PLAINTEXT", True)

@@ -1,4 +1,4 @@
-"""What a node makes of the meta.properties in its directories."""
+"""How a node handles the meta.properties files in its directories."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def identity(folder: Path, *names: str, metadata: str = "") -> NodeIdentity:
     return read_identity(cast("Any", config))
 
 
-def test_each_directory_has_its_id(tmp_path: Path) -> None:
+def test_each_directory_has_its_own_id(tmp_path: Path) -> None:
     formatted(tmp_path, "a", "b")
     found = identity(tmp_path, "a", "b")
     assert found.directory_ids == {str(tmp_path / "a"): Uuid.from_int(201), str(tmp_path / "b"): Uuid.from_int(202)}
@@ -52,7 +52,7 @@ def test_each_directory_has_its_id(tmp_path: Path) -> None:
     assert found.offline_log_dirs == {}
 
 
-def test_a_directory_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+def test_an_unreadable_directory_is_excluded(tmp_path: Path) -> None:
     formatted(tmp_path, "a", "b")
     (tmp_path / "b" / "meta.properties").unlink()
     (tmp_path / "b" / "meta.properties").mkdir()
@@ -61,7 +61,7 @@ def test_a_directory_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     assert list(found.offline_log_dirs) == [str(tmp_path / "b")]
 
 
-def test_nothing_goes_without_the_directory_of_the_metadata_log(tmp_path: Path) -> None:
+def test_a_node_does_not_start_without_its_metadata_directory(tmp_path: Path) -> None:
     formatted(tmp_path, "a", "b")
     (tmp_path / "b" / "meta.properties").write_text("version=7\n")
     with pytest.raises(NodeStartError, match="metadata log directory"):
@@ -69,7 +69,7 @@ def test_nothing_goes_without_the_directory_of_the_metadata_log(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("voters", ["", "1@127.0.0.1:39093"])
-def test_the_automatic_format_gives_the_levels_of_the_storage_tool(tmp_path: Path, voters: str) -> None:
+def test_the_automatic_format_uses_the_levels_of_the_storage_tool(tmp_path: Path, voters: str) -> None:
     quorum = f"controller.quorum.voters={voters}" if voters else "controller.quorum.bootstrap.servers=127.0.0.1:39093"
     found = []
     for name in ("tool", "automatic"):
@@ -86,16 +86,16 @@ def test_the_automatic_format_gives_the_levels_of_the_storage_tool(tmp_path: Pat
     assert found[0] == found[1]
 
 
-def test_an_empty_directory_beside_formatted_ones_is_one_that_is_not_mounted(tmp_path: Path) -> None:
+def test_an_empty_directory_beside_formatted_ones_counts_as_unmounted(tmp_path: Path) -> None:
     formatted(tmp_path, "a")
     (tmp_path / "b").mkdir()
     with pytest.raises(NodeStartError, match="not formatted"):
         identity(tmp_path, "a", "b")
 
 
-def test_directories_from_before_there_were_ids_are_given_some_that_stay(tmp_path: Path) -> None:
+def test_directories_without_ids_receive_permanent_ones(tmp_path: Path) -> None:
     formatted(tmp_path, "a", "b", directory_ids=False)
     first = identity(tmp_path, "a", "b")
     assert len(set(first.directory_ids.values())) == 2
-    assert not any(each.is_reserved for each in first.directory_ids.values())
+    assert not any(directory_id.is_reserved for directory_id in first.directory_ids.values())
     assert identity(tmp_path, "a", "b").directory_ids == first.directory_ids

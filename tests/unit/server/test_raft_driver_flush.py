@@ -1,4 +1,4 @@
-"""A flush makes durable what the log held when it began: not what takes the place of a tail that is cut meanwhile."""
+"""A flush makes durable the log as of its start, but no records that replace a tail truncated meanwhile."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ VOTERS = VoterSet(
 
 
 class HeldExecutor(Executor):
-    """Work is done when the test says so."""
+    """Runs submitted work when the test requests it."""
 
     def __init__(self) -> None:
         self.held: list[tuple[Callable[[], Any], Future[Any]]] = []
@@ -54,7 +54,7 @@ class HeldExecutor(Executor):
 
 
 def answered(epoch: int, *, records: bytes = b"", diverging: tuple[int, int] | None = None) -> FetchResponse:
-    """By replica 2, which leads this epoch."""
+    """Return a response of replica 2, which leads this epoch."""
     partition = PartitionData(records=records, current_leader=LeaderIdAndEpoch(leader_id=2, leader_epoch=epoch))
     if diverging is not None:
         partition.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
@@ -67,7 +67,7 @@ def batch(base_offset: int, epoch: int, count: int) -> bytes:
 
 
 class Follower:
-    """Replica 1 of three, which follows replica 2 in epoch 5; what it asks for is kept."""
+    """Replica 1 of three, which follows replica 2 in epoch 5; its requests are kept."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
@@ -94,7 +94,7 @@ class Follower:
         return self.driver.node._log.durable_end_offset
 
     def answer(self, body: FetchResponse) -> None:
-        request = next(each for each in reversed(self.requests) if isinstance(each.body, FetchRequest))
+        request = next(candidate for candidate in reversed(self.requests) if isinstance(candidate.body, FetchRequest))
         self.driver.handle_outcome(RaftResponse(request.correlation_id, request.destination_id, body))
 
     async def close(self) -> None:
@@ -108,7 +108,7 @@ class Follower:
             await self.executor.do_next()
 
 
-def test_a_flush_does_not_count_for_what_takes_the_place_of_a_cut_tail(tmp_path: Path) -> None:
+def test_a_flush_does_not_count_for_records_that_replace_a_truncated_tail(tmp_path: Path) -> None:
     async def body() -> None:
         follower = Follower(tmp_path / "log")
         driver = follower.driver
@@ -117,8 +117,8 @@ def test_a_flush_does_not_count_for_what_takes_the_place_of_a_cut_tail(tmp_path:
         await follower.do_all()
         assert follower.durable_end == 5
 
-        driver.log._write_epochs()  # Something is to be flushed again, with the same end ...
-        driver.resign(0)  # ... as soon as anything happens.
+        driver.log._write_epochs()  # The log needs another flush, with the same end ...
+        driver.resign(0)  # ... as soon as any event occurs.
         assert len(follower.executor.held) == 1
         follower.answer(answered(5, diverging=(3, 2)))
         assert driver.log.end_offset == 2

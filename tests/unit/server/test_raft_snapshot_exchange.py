@@ -1,4 +1,4 @@
-"""A snapshot that is fetched in chunks belongs to the thread that freezes it as soon as its last chunk is written."""
+"""A snapshot fetched in chunks belongs to the thread that freezes it as soon as its last chunk is written."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_a_node_that_stops_lets_the_thread_finish_the_snapshot(tmp_path: Path, l
     assert os.path.exists(snapshot_path(log.directory, OLD))
 
 
-def test_another_snapshot_does_not_take_the_place_of_one_that_is_being_frozen(tmp_path: Path, log: MetadataLog) -> None:
+def test_another_snapshot_does_not_replace_one_that_is_being_frozen(tmp_path: Path, log: MetadataLog) -> None:
     exchange = RaftExchange(log, _no_damage)
     exchange.write_chunk(OLD, 0, snapshot_bytes(tmp_path / "source", OLD))
     freeze_old = exchange.take_fetched()

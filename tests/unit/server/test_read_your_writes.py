@@ -1,4 +1,4 @@
-"""After CreateAcls or DeleteAcls was answered, the node that answered decides by them: never earlier, never later."""
+"""After CreateAcls or DeleteAcls is answered, the answering node applies the change: never earlier, never later."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class CombinedNode(ControllerHarness):
                 pass
 
     def ask(self, handle: Any, request: Any) -> tuple[Deferred[Any], list[bool]]:
-        """The answer, and what alice may do at the moment in which it is given."""
+        """Return the response, and alice's rights at the moment when it is sent."""
         deferred = handle(self.controller, context(ADMIN), request, self.acl_authorizer)
         seen: list[bool] = []
         deferred.on_complete(lambda _: seen.append(self.alice_reads()))
@@ -78,7 +78,7 @@ CREATE: CreateAclsRequest = creating(RULE)
 DELETE: DeleteAclsRequest = deleting(ANY)
 
 
-def test_a_rule_is_in_force_when_its_creation_is_answered_and_not_before(node: CombinedNode) -> None:
+def test_an_acl_is_in_force_when_its_creation_is_answered_and_not_before(node: CombinedNode) -> None:
     deferred, seen = node.ask(create_acls.handle, CREATE)
     node.append()
     assert not deferred.is_complete
@@ -88,7 +88,7 @@ def test_a_rule_is_in_force_when_its_creation_is_answered_and_not_before(node: C
     assert seen == [True]
 
 
-def test_a_rule_is_gone_when_its_deletion_is_answered_and_not_before(node: CombinedNode) -> None:
+def test_an_acl_is_removed_when_its_deletion_is_answered_and_not_before(node: CombinedNode) -> None:
     node.ask(create_acls.handle, CREATE)
     node.settle()
     deferred, seen = node.ask(delete_acls.handle, DELETE)
@@ -99,7 +99,7 @@ def test_a_rule_is_gone_when_its_deletion_is_answered_and_not_before(node: Combi
     assert seen == [False]
 
 
-def test_an_answer_without_a_record_waits_for_the_rule_that_it_rests_on(node: CombinedNode) -> None:
+def test_a_response_without_a_record_waits_for_the_acl_that_it_depends_on(node: CombinedNode) -> None:
     _, first = node.ask(create_acls.handle, CREATE)
     again, second = node.ask(create_acls.handle, CREATE)
     node.append()

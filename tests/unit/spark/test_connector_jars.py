@@ -19,16 +19,16 @@ JARS = (
 
 
 class Resolver:
-    """Stands for Spark's resolver: puts its files where Ivy would, and counts how often it was asked."""
+    """Replaces Spark's resolver: writes its files to Ivy's location and counts its calls."""
 
     def __init__(self, **files: bytes) -> None:
         self.files = {"org.one_one-1.0.jar": b"first", "org.two_two-2.0.jar": b"second", **files}
         self.calls = 0
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def __call__(self, scratch: Path, _java: JavaRuntime, coordinate: str, _what: str) -> None:
         self.calls += 1
-        self.asked.append(coordinate)
+        self.requested.append(coordinate)
         folder = scratch / "ivy" / "jars"
         folder.mkdir(parents=True)
         for name, content in self.files.items():
@@ -43,34 +43,34 @@ def resolver(monkeypatch: pytest.MonkeyPatch) -> Resolver:
     return resolver
 
 
-def test_the_first_use_fills_the_cache_and_later_ones_ask_nobody(resolver: Resolver, tmp_path: Path) -> None:
-    said: list[str] = []
-    first = connector_jars(tmp_path, JAVA, said.append)
+def test_the_first_use_fills_the_cache_and_later_uses_need_no_resolver(resolver: Resolver, tmp_path: Path) -> None:
+    messages: list[str] = []
+    first = connector_jars(tmp_path, JAVA, messages.append)
     assert [path.read_bytes() for path in first] == [b"first", b"second"]
-    assert connector_jars(tmp_path, JAVA, said.append) == first
-    assert (resolver.calls, len(said)) == (1, 1)
+    assert connector_jars(tmp_path, JAVA, messages.append) == first
+    assert (resolver.calls, len(messages)) == (1, 1)
     assert sorted(path.name for path in first[0].parent.iterdir()) == ["one-1.0.jar", "two-2.0.jar"]
 
 
-def test_a_damaged_jar_is_noticed_and_fetched_again(resolver: Resolver, tmp_path: Path) -> None:
-    said: list[str] = []
-    paths = connector_jars(tmp_path, JAVA, said.append)
+def test_a_damaged_jar_is_detected_and_fetched_again(resolver: Resolver, tmp_path: Path) -> None:
+    messages: list[str] = []
+    paths = connector_jars(tmp_path, JAVA, messages.append)
     paths[1].write_bytes(b"secon")
-    assert connector_jars(tmp_path, JAVA, said.append)[1].read_bytes() == b"second"
+    assert connector_jars(tmp_path, JAVA, messages.append)[1].read_bytes() == b"second"
     assert resolver.calls == 2
-    assert any("two-2.0.jar is damaged" in text for text in said)
+    assert any("two-2.0.jar is damaged" in text for text in messages)
 
 
 def test_a_jar_with_another_hash_never_enters_the_cache(resolver: Resolver, tmp_path: Path) -> None:
     resolver.files["org.two_two-2.0.jar"] = b"evil"
-    with pytest.raises(SparkUnavailable, match=r"org\.two:two:2\.0 is not the file we know.*thrown away"):
+    with pytest.raises(SparkUnavailable, match=r"org\.two:two:2\.0 is not the expected one.*deleted"):
         connector_jars(tmp_path, JAVA, lambda _: None)
     assert not (tmp_path / "spark-connector" / "two-2.0.jar").exists()
 
 
-def test_a_jar_that_the_resolver_did_not_bring_is_named(resolver: Resolver, tmp_path: Path) -> None:
+def test_a_jar_that_the_resolver_did_not_fetch_is_named(resolver: Resolver, tmp_path: Path) -> None:
     del resolver.files["org.one_one-1.0.jar"]
-    with pytest.raises(SparkUnavailable, match=r"did not bring org\.one:one:1\.0"):
+    with pytest.raises(SparkUnavailable, match=r"did not fetch org\.one:one:1\.0"):
         connector_jars(tmp_path, JAVA, lambda _: None)
 
 
@@ -80,8 +80,8 @@ def test_a_cache_that_cannot_be_written_is_named(resolver: Resolver, tmp_path: P
         connector_jars(tmp_path, JAVA, lambda _: None)
 
 
-def test_the_cache_is_where_it_is_asked_for_else_the_users(tmp_path: Path) -> None:
-    home, xdg = tmp_path / "somebody", tmp_path / "xdg"
+def test_the_cache_is_in_the_configured_directory_or_in_that_of_the_user(tmp_path: Path) -> None:
+    home, xdg = tmp_path / "home", tmp_path / "xdg"
     home.mkdir()
     xdg.mkdir()
     assert cache_directory({"BARNABAS_CACHE": str(tmp_path), "HOME": str(home)}) == tmp_path
@@ -90,7 +90,7 @@ def test_the_cache_is_where_it_is_asked_for_else_the_users(tmp_path: Path) -> No
     assert cache_directory({}) == Path(".cache/barnabas").absolute()
 
 
-def test_without_a_home_to_write_to_the_cache_is_in_the_current_folder(
+def test_without_a_writable_home_the_cache_is_in_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
@@ -106,19 +106,19 @@ def test_four_jars_are_pinned() -> None:
     ]
 
 
-def test_avro_is_a_set_of_its_own_that_only_who_asks_for_it_fetches(
+def test_avro_jars_are_a_separate_set_that_is_fetched_only_on_request(
     resolver: Resolver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "AVRO_JARS", JARS[1:])
     assert [path.name for path in avro_jars(tmp_path, JAVA, print)] == ["two-2.0.jar"]
-    assert resolver.asked == ["org.two:two:2.0"]
+    assert resolver.requested == ["org.two:two:2.0"]
 
 
-def test_delta_lake_is_a_set_of_two(resolver: Resolver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_delta_lake_set_has_two_jars(resolver: Resolver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert [jar.coordinate for jar in module.DELTA_JARS] == [
         "io.delta:delta-spark_2.13:4.0.0",
         "io.delta:delta-storage:4.0.0",
     ]
     monkeypatch.setattr(module, "DELTA_JARS", JARS)
     assert [path.name for path in delta_jars(tmp_path, JAVA, print)] == ["one-1.0.jar", "two-2.0.jar"]
-    assert resolver.asked == ["org.one:one:1.0"]
+    assert resolver.requested == ["org.one:one:1.0"]

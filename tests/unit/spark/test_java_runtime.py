@@ -18,11 +18,11 @@ from barnabas.spark.java_runtime import find_java, major_version
         ("Segmentation fault", None),
     ],
 )
-def test_the_major_version_is_read_from_what_java_prints(text: str, major: int | None) -> None:
+def test_the_major_version_is_parsed_from_the_output_of_java(text: str, major: int | None) -> None:
     assert major_version(text) == major
 
 
-def java_that(folder: Path, script: str) -> dict[str, str]:
+def fake_java(folder: Path, script: str) -> dict[str, str]:
     executable = folder / "bin" / "java"
     executable.parent.mkdir()
     executable.write_text(f"#!/bin/sh\n{script}\n")
@@ -30,32 +30,32 @@ def java_that(folder: Path, script: str) -> dict[str, str]:
     return {"JAVA_HOME": str(folder), "PATH": "/usr/bin:/bin"}
 
 
-def test_a_java_that_spark_runs_on_is_taken_from_java_home(tmp_path: Path) -> None:
-    java = find_java(java_that(tmp_path, """echo 'openjdk version "17.0.1"' >&2"""))
+def test_a_supported_java_is_taken_from_java_home(tmp_path: Path) -> None:
+    java = find_java(fake_java(tmp_path, """echo 'openjdk version "17.0.1"' >&2"""))
     assert (java.home, java.major) == (tmp_path, 17)
 
 
 def test_java_is_found_on_the_path(tmp_path: Path) -> None:
-    java_that(tmp_path, """echo 'openjdk version "21.0.1"' >&2""")
+    fake_java(tmp_path, """echo 'openjdk version "21.0.1"' >&2""")
     assert find_java({"PATH": str(tmp_path / "bin")}).home == tmp_path
 
 
 @pytest.mark.parametrize("major", [11, 23, 25])
-def test_a_java_that_spark_does_not_run_on_is_refused_by_its_version(tmp_path: Path, major: int) -> None:
+def test_an_unsupported_java_is_refused_with_its_version(tmp_path: Path, major: int) -> None:
     with pytest.raises(SparkUnavailable, match=rf"17 to 22.* is Java {major}\. Install a JDK 17"):
-        find_java(java_that(tmp_path, f"""echo 'openjdk version "{major}.0.1"' >&2"""))
+        find_java(fake_java(tmp_path, f"""echo 'openjdk version "{major}.0.1"' >&2"""))
 
 
-def test_without_java_the_message_says_how_to_get_one(tmp_path: Path) -> None:
-    with pytest.raises(SparkUnavailable, match=r"there is none.*apt-get install openjdk-17"):
+def test_without_java_the_message_says_how_to_install_it(tmp_path: Path) -> None:
+    with pytest.raises(SparkUnavailable, match=r"none was found.*apt-get install openjdk-17"):
         find_java({"PATH": str(tmp_path)})
 
 
 def test_a_java_home_without_java_is_named(tmp_path: Path) -> None:
-    with pytest.raises(SparkUnavailable, match=r"JAVA_HOME is .*no bin/java"):
+    with pytest.raises(SparkUnavailable, match=r"JAVA_HOME is .*no executable bin/java"):
         find_java({"JAVA_HOME": str(tmp_path), "PATH": "/usr/bin"})
 
 
-def test_a_java_that_fails_is_quoted(tmp_path: Path) -> None:
+def test_the_output_of_a_failing_java_is_quoted(tmp_path: Path) -> None:
     with pytest.raises(SparkUnavailable, match="failed with status 3: broken install"):
-        find_java(java_that(tmp_path, "echo broken install >&2; exit 3"))
+        find_java(fake_java(tmp_path, "echo broken install >&2; exit 3"))

@@ -1,4 +1,4 @@
-"""Short words for the tests of partition logs: make batches, append them, read a log back as plain values."""
+"""Short helpers for the tests of partition logs: create batches, append them, read a log back as plain values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOW_MS = 1_700_000_000_000
 
 
 def config(**settings: object) -> TopicConfig:
-    """Topic settings by their Python names; ``segment_bytes`` may be below Kafka's minimum."""
+    """Return topic settings from Python names; ``segment_bytes`` may be below Kafka's minimum."""
     values = {name.replace("_", "."): value for name, value in settings.items()}
     if "segment.bytes" in values:
         values["internal.segment.bytes"] = values.pop("segment.bytes")
@@ -38,7 +38,7 @@ def batch(
     compression: Compression = Compression.NONE,
     **header: object,
 ) -> bytes:
-    """One batch with these values, as a producer would send it."""
+    """Return one batch with these values, as a producer would send it."""
     records = [
         Record(
             index,
@@ -52,7 +52,7 @@ def batch(
 
 
 def marker(producer_id: int, epoch: int, *, commit: bool, coordinator_epoch: int = 0, timestamp: int = NOW_MS) -> bytes:
-    """The end of a transaction, as its coordinator writes it."""
+    """Return the end marker of a transaction, as its coordinator writes it."""
     key = (0).to_bytes(2, "big") + (1 if commit else 0).to_bytes(2, "big")
     value = (0).to_bytes(2, "big") + coordinator_epoch.to_bytes(4, "big")
     return build_batch(
@@ -77,7 +77,7 @@ def new_log(path: Path, settings: TopicConfig | None = None, *, pool: FilePool |
 
 
 def append(log: PartitionLog, records: bytes, *, epoch: int = 0, now_ms: int = NOW_MS) -> AppendInfo:
-    """Append and, there being one replica, advance the high watermark."""
+    """Append, and advance the high watermark, as with one replica."""
     info = log.append_as_leader(records, leader_epoch=epoch, now_ms=now_ms)
     log.maybe_advance_high_watermark(log.log_end_offset)
     return info
@@ -117,13 +117,13 @@ def reload(
 
 
 def killed(log: PartitionLog, target: Path) -> Path:
-    """A copy of what is on disk now: what a kill would leave."""
+    """Copy the current files: the state after a kill."""
     shutil.copytree(log.directory, target)
     return target
 
 
 def all_records(log: PartitionLog, *, max_bytes: int = 1 << 20) -> list[Record]:
-    """Every record of the log, read fetch by fetch as a consumer would."""
+    """Return every record of the log, read fetch by fetch as a consumer would."""
     found: list[Record] = []
     offset = log.log_start_offset
     while offset < log.log_end_offset:

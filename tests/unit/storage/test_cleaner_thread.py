@@ -40,7 +40,7 @@ def test_appends_and_reads_go_on_while_the_log_is_compacted_again_and_again(tmp_
     try:
         while len(cleanings) < 3:
             if written and written % 4_000 == 0:
-                # A writer that never waits can keep a busy machine's only free core from the cleaner.
+                # A writer that never waits can keep the cleaner from the only free core of a busy machine.
                 assert cleaned.wait(PATIENCE_S), f"no cleaning ended after {written} records"
                 cleaned.clear()
             keys = [b"key %d" % ((written + index) % 50) for index in range(10)]
@@ -59,7 +59,7 @@ def test_appends_and_reads_go_on_while_the_log_is_compacted_again_and_again(tmp_
     assert sum(stats.records_read for stats in cleanings) > sum(stats.records_kept for stats in cleanings)
 
 
-def test_a_thread_that_is_stopped_gives_up_what_it_is_cleaning(tmp_path: Path) -> None:
+def test_a_stopped_thread_gives_up_its_current_cleaning(tmp_path: Path) -> None:
     log = new_log(tmp_path, config(cleanup_policy=["compact"]))
     for _ in range(200):
         append(log, batch(b"x"))

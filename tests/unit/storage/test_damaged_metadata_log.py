@@ -25,7 +25,7 @@ from tests.unit.storage.test_metadata_log import LOG, batch, control_batch, fill
 SIZE = len(batch(0, 2).data)
 SEGMENT_BYTES = 300
 EPOCH = range(12, 16)
-"""The bytes of a batch that no checksum covers."""
+"""The bytes of a batch that its checksum does not cover."""
 
 
 def files(directory: Path) -> dict[str, bytes]:
@@ -51,7 +51,7 @@ def forget_recovery_point(directory: Path) -> None:
 
 
 def damage_of(directory: Path, **options: Any) -> DamagedLogError:
-    """The refusal to open this log, which must leave every file as it is."""
+    """Return the refusal to open this log, which must leave every file unchanged."""
     before = files(directory)
     with pytest.raises(DamagedLogError) as raised:
         MetadataLog(str(directory), **options)
@@ -72,7 +72,7 @@ def damage_of_flipped_bit(directory: Path, position: int, bit: int) -> LogDamage
 # --- valid batches follow
 
 
-def test_a_flipped_bit_with_valid_batches_behind_it_is_damage(tmp_path: Path) -> None:
+def test_a_flipped_bit_with_valid_batches_after_it_is_damage(tmp_path: Path) -> None:
     filled(tmp_path, 8).close()
     forget_recovery_point(tmp_path)
     flip(tmp_path / METADATA_LOG_DIRECTORY / LOG, 3 * SIZE + 70)
@@ -86,7 +86,7 @@ def test_a_flipped_bit_with_valid_batches_behind_it_is_damage(tmp_path: Path) ->
     )
     assert str(error) == (
         f"{damage.path}: at position {3 * SIZE}: the checksum is wrong; offsets 6 to 15 cannot be read, "
-        "and 4 valid batches behind it go up to offset 15"
+        "and 4 valid batches after it extend to offset 15"
     )
 
 
@@ -94,7 +94,7 @@ def test_a_flipped_bit_with_valid_batches_behind_it_is_damage(tmp_path: Path) ->
 @given(
     place=st.integers(0, 6), position=st.integers(0, SIZE - 1).filter(lambda at: at not in EPOCH), bit=st.integers(0, 7)
 )
-def test_no_flipped_bit_before_the_last_batch_goes_unnoticed(
+def test_every_flipped_bit_before_the_last_batch_is_noticed(
     tmp_path_factory: pytest.TempPathFactory, place: int, position: int, bit: int
 ) -> None:
     damage = damage_of_flipped_bit(tmp_path_factory.mktemp("log"), place * SIZE + position, bit)
@@ -103,7 +103,7 @@ def test_no_flipped_bit_before_the_last_batch_goes_unnoticed(
 
 @pytest.mark.parametrize("place", range(7))
 @pytest.mark.parametrize("position", EPOCH)
-def test_no_flipped_bit_of_an_epoch_goes_unnoticed_though_no_checksum_covers_it(
+def test_every_flipped_bit_of_an_epoch_is_noticed_without_a_checksum(
     tmp_path_factory: pytest.TempPathFactory, place: int, position: int
 ) -> None:
     for bit in range(8):
@@ -112,19 +112,17 @@ def test_no_flipped_bit_of_an_epoch_goes_unnoticed_though_no_checksum_covers_it(
 
 
 @pytest.mark.parametrize("place", range(7))
-def test_a_flipped_bit_of_an_offset_does_not_move_the_end_that_a_voter_has_to_reach_again(
+def test_a_flipped_bit_of_an_offset_does_not_move_the_end_of_the_recovery(
     tmp_path_factory: pytest.TempPathFactory, place: int
 ) -> None:
-    """No checksum covers the base offset either."""
+    """The checksum does not cover the base offset either."""
     for position, bit in product(range(8), range(8)):
         damage = damage_of_flipped_bit(tmp_path_factory.mktemp("log"), place * SIZE + position, bit)
         assert (damage.offset, damage.known_end) == (2 * place, 16), (position, bit)
 
 
 @pytest.mark.parametrize("batches", [4, 6])
-def test_a_batch_with_a_wrong_offset_behind_a_snapshot_is_lost_and_not_passed_over(
-    tmp_path: Path, batches: int
-) -> None:
+def test_a_batch_with_a_wrong_offset_after_a_snapshot_is_lost_and_not_skipped(tmp_path: Path, batches: int) -> None:
     log = filled(tmp_path, batches)
     snapshot(log, 6)
     log.close()
@@ -136,7 +134,7 @@ def test_a_batch_with_a_wrong_offset_behind_a_snapshot_is_lost_and_not_passed_ov
     assert (damage.offset, damage.known_end) == (6, 2 * batches)
 
 
-def test_what_is_lost_behind_a_wrong_offset_is_listed_with_the_offsets_that_it_had(tmp_path: Path) -> None:
+def test_records_lost_after_a_wrong_offset_are_listed_with_their_true_offsets(tmp_path: Path) -> None:
     filled(tmp_path, 6).close()
     forget_recovery_point(tmp_path)
     flip(tmp_path / METADATA_LOG_DIRECTORY / LOG, 3 * SIZE + 4)
@@ -153,7 +151,7 @@ def test_an_epoch_that_no_leader_began_is_damage(tmp_path: Path) -> None:
     forget_recovery_point(tmp_path)
     path = tmp_path / METADATA_LOG_DIRECTORY / LOG
     content = bytearray(path.read_bytes())
-    content[8 * SIZE + 15] = 1  # The control batch seems to be of the epoch before.
+    content[8 * SIZE + 15] = 1  # The control batch seems to belong to the previous epoch.
     path.write_bytes(content)
     damage = damage_of(tmp_path).damage
     assert (damage.offset, damage.reason) == (17, "the leader epoch 5 follows 1")
@@ -167,7 +165,7 @@ def test_a_higher_epoch_of_one_batch_is_damage_of_that_batch(tmp_path: Path) -> 
     assert damage.reason == "the leader epoch 1048577 follows 1"
 
 
-def test_a_valid_batch_in_a_later_segment_makes_it_damage(tmp_path: Path) -> None:
+def test_a_valid_batch_in_a_later_segment_proves_damage(tmp_path: Path) -> None:
     filled(tmp_path, 20, segment_bytes=SEGMENT_BYTES).close()
     forget_recovery_point(tmp_path)
     first, *_, last = log_files(tmp_path)
@@ -191,9 +189,7 @@ MIDDLE_FAULTS: dict[str, Callable[[Path, Path], object]] = {
 
 @pytest.mark.parametrize("fault", MIDDLE_FAULTS)
 @pytest.mark.parametrize("knows_recovery_point", [True, False])
-def test_a_segment_in_the_middle_is_not_replaced_by_what_follows(
-    tmp_path: Path, fault: str, knows_recovery_point: bool
-) -> None:
+def test_a_missing_segment_in_the_middle_is_not_skipped(tmp_path: Path, fault: str, knows_recovery_point: bool) -> None:
     filled(tmp_path, 20, segment_bytes=SEGMENT_BYTES).close()
     if not knows_recovery_point:
         forget_recovery_point(tmp_path)
@@ -206,7 +202,7 @@ def test_a_segment_in_the_middle_is_not_replaced_by_what_follows(
 
 
 @pytest.mark.parametrize("fault", MIDDLE_FAULTS)
-def test_the_first_segment_is_not_replaced_by_what_follows(tmp_path: Path, fault: str) -> None:
+def test_a_missing_first_segment_is_not_skipped(tmp_path: Path, fault: str) -> None:
     filled(tmp_path, 20, segment_bytes=SEGMENT_BYTES).close()
     forget_recovery_point(tmp_path)
     paths = log_files(tmp_path)
@@ -217,7 +213,7 @@ def test_the_first_segment_is_not_replaced_by_what_follows(tmp_path: Path, fault
 # --- nothing valid follows
 
 
-def test_a_torn_tail_is_cut_with_a_line_that_names_file_offset_bytes_and_reason(
+def test_a_torn_tail_is_truncated_with_a_log_line_of_file_offset_bytes_and_reason(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     filled(tmp_path, 8).close()
@@ -235,7 +231,7 @@ def test_a_torn_tail_is_cut_with_a_line_that_names_file_offset_bytes_and_reason(
     assert MetadataLog(str(tmp_path)).recovered_from is None
 
 
-def test_a_tail_of_zeros_is_cut(tmp_path: Path) -> None:
+def test_a_tail_of_zeros_is_truncated(tmp_path: Path) -> None:
     filled(tmp_path, 8).close()
     path = tmp_path / METADATA_LOG_DIRECTORY / LOG
     path.write_bytes(path.read_bytes() + bytes(4096))
@@ -243,7 +239,7 @@ def test_a_tail_of_zeros_is_cut(tmp_path: Path) -> None:
 
 
 def test_without_recovery_information_a_damaged_last_batch_is_a_torn_tail(tmp_path: Path) -> None:
-    """A log that Kafka wrote, or that never was closed: nothing tells that the last write was complete."""
+    """A log that Kafka wrote, or that was never closed: no file records that the last write was complete."""
     filled(tmp_path, 8).close()
     forget_recovery_point(tmp_path)
     flip(tmp_path / METADATA_LOG_DIRECTORY / LOG, 7 * SIZE + 70)
@@ -256,11 +252,11 @@ def test_a_damaged_last_batch_is_damage_when_it_was_flushed(tmp_path: Path) -> N
     flip(tmp_path / METADATA_LOG_DIRECTORY / LOG, 7 * SIZE + 70)
     damage = damage_of(tmp_path).damage
     assert (damage.offset, damage.known_end) == (14, 16)
-    assert "recovery-point says that the log was flushed up to offset 16" in damage.evidence
+    assert "recovery-point the log was flushed up to offset 16" in damage.evidence
 
 
 @pytest.mark.parametrize("size", [0, 1, SIZE, 7 * SIZE, 8 * SIZE - 1])
-def test_a_log_that_is_shorter_than_what_was_flushed_is_damaged(tmp_path: Path, size: int) -> None:
+def test_a_log_shorter_than_its_recovery_point_is_damaged(tmp_path: Path, size: int) -> None:
     filled(tmp_path, 8).close()
     path = tmp_path / METADATA_LOG_DIRECTORY / LOG
     path.write_bytes(path.read_bytes()[:size])
@@ -268,7 +264,7 @@ def test_a_log_that_is_shorter_than_what_was_flushed_is_damaged(tmp_path: Path, 
     assert (damage.path, damage.offset, damage.known_end) == (str(path), size // SIZE * 2, 16)
 
 
-def test_a_log_without_segments_that_had_some_is_damaged(tmp_path: Path) -> None:
+def test_a_log_that_lost_all_segments_is_damaged(tmp_path: Path) -> None:
     filled(tmp_path, 8).close()
     path = tmp_path / METADATA_LOG_DIRECTORY / LOG
     path.unlink()
@@ -276,7 +272,7 @@ def test_a_log_without_segments_that_had_some_is_damaged(tmp_path: Path) -> None
     assert (damage.path, damage.reason, damage.known_end) == (str(path), "the log does not have a segment", 16)
 
 
-def test_the_end_that_a_clean_close_noted_counts_where_the_recovery_point_is_missing(tmp_path: Path) -> None:
+def test_the_end_recorded_by_a_clean_close_replaces_a_missing_recovery_point(tmp_path: Path) -> None:
     filled(tmp_path, 8).close()
     (tmp_path / METADATA_LOG_DIRECTORY / RECOVERY_POINT).unlink()
     flip(tmp_path / METADATA_LOG_DIRECTORY / LOG, 7 * SIZE + 70)
@@ -286,7 +282,7 @@ def test_the_end_that_a_clean_close_noted_counts_where_the_recovery_point_is_mis
 # --- power loss
 
 
-def test_after_a_restart_of_the_machine_what_was_never_flushed_may_be_torn_anywhere(
+def test_after_a_restart_of_the_machine_unflushed_records_may_be_torn_anywhere(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = MetadataLog(str(tmp_path), boot="one")
@@ -306,7 +302,7 @@ def test_after_a_restart_of_the_machine_what_was_never_flushed_may_be_torn_anywh
 
 
 @pytest.mark.parametrize("is_empty", [True, False])
-def test_after_a_restart_of_the_machine_a_segment_that_lost_its_tail_is_the_last_one(
+def test_after_a_restart_of_the_machine_the_log_ends_at_a_segment_that_lost_its_tail(
     tmp_path: Path, is_empty: bool
 ) -> None:
     log = MetadataLog(str(tmp_path), boot="one", segment_bytes=4 * SIZE)
@@ -328,7 +324,7 @@ def test_after_a_restart_of_the_machine_a_segment_that_lost_its_tail_is_the_last
     assert offsets(MetadataLog(str(tmp_path), boot="two")) == [0, 2, 4, 6, 8]
 
 
-def test_after_a_restart_of_the_machine_what_was_flushed_is_still_damage(tmp_path: Path) -> None:
+def test_after_a_restart_of_the_machine_torn_flushed_records_are_still_damage(tmp_path: Path) -> None:
     log = MetadataLog(str(tmp_path), boot="one")
     for index in range(8):
         log.append(batch(2 * index, 2))
@@ -352,7 +348,7 @@ def test_the_recovery_point_follows_flushes_and_truncations(tmp_path: Path) -> N
     assert MetadataLog(str(tmp_path)).end_offset == 10
 
 
-def test_a_flush_that_began_before_a_truncation_does_not_count_after_it(tmp_path: Path) -> None:
+def test_a_flush_started_before_a_truncation_does_not_count_after_it(tmp_path: Path) -> None:
     log = filled(tmp_path, 8)
     flush = log.start_flush()
     log.truncate_to(10)
@@ -361,7 +357,7 @@ def test_a_flush_that_began_before_a_truncation_does_not_count_after_it(tmp_path
 
 
 @pytest.mark.parametrize("content", [b"", bytes(67), b"garbage", b"0 x 00000000000000000999 00000000\n"])
-def test_an_unreadable_recovery_point_counts_for_nothing(
+def test_an_unreadable_recovery_point_is_ignored(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     filled(tmp_path, 8).close()
@@ -375,10 +371,8 @@ def test_an_unreadable_recovery_point_counts_for_nothing(
 # --- snapshots
 
 
-def test_damage_before_the_newest_snapshots_end_is_covered_by_it(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Without an index the check begins at the start of the segment and meets it."""
+def test_the_newest_snapshot_covers_damage_before_its_end(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Without an index the check begins at the start of the segment and finds the damage."""
     log = filled(tmp_path, 20)
     latest = snapshot(log, 20)
     log.close()
@@ -411,7 +405,7 @@ def test_a_segment_that_the_snapshot_covers_may_be_lost(tmp_path: Path, fault: s
     assert MetadataLog(str(tmp_path), segment_bytes=SEGMENT_BYTES).start_offset == 30
 
 
-def test_a_log_that_the_snapshot_covers_wholly_goes_on_after_it(tmp_path: Path) -> None:
+def test_a_log_fully_covered_by_a_snapshot_continues_after_it(tmp_path: Path) -> None:
     log = filled(tmp_path, 10)
     snapshot(log, 20)
     log.close()
@@ -428,7 +422,7 @@ def damage_snapshot(log: MetadataLog, offset: int) -> Path:
     return path
 
 
-def test_a_damaged_snapshot_is_moved_aside_when_the_log_holds_its_records(
+def test_a_damaged_snapshot_is_moved_aside_if_the_log_contains_its_records(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = filled(tmp_path, 20)
@@ -456,7 +450,7 @@ def test_a_damaged_snapshot_that_nothing_covers_is_damage(tmp_path: Path) -> Non
 
 
 def test_a_damaged_snapshot_ahead_of_the_log_is_damage(tmp_path: Path) -> None:
-    """It was fetched, and the process died before the log was dropped for it."""
+    """It was fetched, and the process died before the log was dropped in its favour."""
     log = filled(tmp_path, 5)
     snapshot(log, 100, 7)
     log.close()
@@ -489,11 +483,11 @@ def test_the_checkpoint_of_formatting_is_needed_while_the_log_names_no_voters(tm
     assert raised.value.path == str(path)
 
 
-# --- rot that is met later
+# --- damage found later
 
 
 @pytest.mark.parametrize("position", [9, 17, 70])
-def test_a_batch_that_rots_while_the_log_is_open_is_not_served(tmp_path: Path, position: int) -> None:
+def test_a_batch_damaged_while_the_log_is_open_is_not_served(tmp_path: Path, position: int) -> None:
     log = filled(tmp_path, 8)
     log.flush()
     path = tmp_path / METADATA_LOG_DIRECTORY / LOG
@@ -517,7 +511,7 @@ def test_a_segment_that_vanishes_while_the_log_is_open_is_damage(tmp_path: Path)
 
 
 @pytest.mark.parametrize("content", [b"", bytes(20), b"garbage", b"0\n1\nx y\n", b"9\n"])
-def test_a_damaged_epoch_checkpoint_is_made_again_from_the_log(
+def test_a_damaged_epoch_checkpoint_is_rebuilt_from_the_log(
     tmp_path: Path, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = filled(tmp_path)
@@ -550,7 +544,7 @@ def test_a_segment_that_may_not_be_read_is_named(tmp_path: Path) -> None:
         MetadataLog(str(tmp_path))
 
 
-def test_a_segment_that_can_not_be_opened_is_named(tmp_path: Path) -> None:
+def test_a_segment_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     filled(tmp_path).close()
     path = tmp_path / METADATA_LOG_DIRECTORY / LOG
     path.unlink()

@@ -1,4 +1,4 @@
-"""Calls of the system on files: whole writes, errors that name the file, and looks that do not take an error for no."""
+"""System calls on files: complete writes, errors that name the file, and checks that treat an error as an error."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from barnabas.storage.recovery_point import RecoveryPoint
 
 @pytest.fixture
 def takes_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A disk that takes three bytes of each write."""
+    """A disk that accepts three bytes of each write."""
     write, pwrite = os.write, os.pwrite
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, data[:3]))
     monkeypatch.setattr(os, "pwrite", lambda fd, data, position: pwrite(fd, data[:3], position))
 
 
 def becomes_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first write is a short one, the others fail."""
+    """The first write is short, the others fail."""
     write = os.write
     taken: list[int] = []
 
@@ -39,7 +39,7 @@ def becomes_full(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("takes_a_part")
-def test_every_small_file_is_written_whole_when_the_system_takes_only_parts(tmp_path: Path) -> None:
+def test_every_small_file_is_written_completely_despite_short_writes(tmp_path: Path) -> None:
     fd = os.open(tmp_path / "file", os.O_WRONLY | os.O_CREAT)
     write_all(fd, b"0123456789")
     pwrite_all(fd, b"abcdefgh", 4)
@@ -53,7 +53,7 @@ def test_every_small_file_is_written_whole_when_the_system_takes_only_parts(tmp_
     assert RecoveryPoint(str(tmp_path), boot="b").offset == 41
 
 
-def test_a_disk_that_becomes_full_leaves_the_old_checkpoint_and_says_which_file(
+def test_a_full_disk_keeps_the_old_checkpoint_and_names_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(tmp_path / "checkpoint")
@@ -76,7 +76,7 @@ def test_an_error_on_a_descriptor_names_the_file_and_one_with_a_path_keeps_it() 
         raise OSError(errno.EIO, "Input/output error", "that")
 
 
-def test_a_disk_that_does_not_say_whether_a_file_exists_is_not_taken_for_no(
+def test_an_error_of_an_existence_check_does_not_count_as_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert exists(str(tmp_path))

@@ -1,4 +1,4 @@
-"""A file that the cleaner's thread renames at the very moment when the loop's thread opens it."""
+"""The cleaner's thread renames a file at the moment when the loop's thread opens it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Entries(IndexFile):
 
 
 def swap(old: PooledFile | Entries, cleaned: Path) -> None:
-    """What a replacement does: the old one moves away and knows it, then another takes its name."""
+    """Replace a file: rename the old one, which records its new name, then give its name to another."""
     path = old.path
     os.rename(path, path + ".deleted")
     old.path = path + ".deleted"
@@ -36,7 +36,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def just_before(monkeypatch: pytest.MonkeyPatch, name: str, first: Callable[[], None]) -> None:
-    """Have ``first`` happen once, between the look at the path and the system's own open."""
+    """Call ``first`` once, between the look at the path and the system's own open."""
     module, function = ("os", os.open) if name == "os.open" else ("builtins", open)
     pending = [first]
 
@@ -48,7 +48,7 @@ def just_before(monkeypatch: pytest.MonkeyPatch, name: str, first: Callable[[], 
     monkeypatch.setattr(f"{module}.open", opened)
 
 
-def test_a_file_that_is_replaced_while_it_is_opened_stays_the_old_one(
+def test_a_file_replaced_while_it_is_opened_stays_the_old_one(
     files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = PooledFile(FilePool(), str(files[0]))
@@ -57,7 +57,7 @@ def test_a_file_that_is_replaced_while_it_is_opened_stays_the_old_one(
     old.close()
 
 
-def test_an_index_that_is_replaced_while_it_is_read_stays_the_old_one(
+def test_an_index_replaced_while_it_is_read_stays_the_old_one(
     files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     old = Entries(str(files[0]), 0)
@@ -65,6 +65,6 @@ def test_an_index_that_is_replaced_while_it_is_read_stays_the_old_one(
     assert bytes(old.entries) == b"before"
 
 
-def test_a_file_that_is_not_there_is_not_waited_for(tmp_path: Path) -> None:
+def test_opening_a_missing_file_does_not_retry(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         PooledFile(FilePool(), str(tmp_path / "none")).fd()

@@ -1,4 +1,4 @@
-"""A future log becomes what the current one is, whatever happens to that meanwhile."""
+"""A future log becomes equal to the current one, despite any changes of the current one."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def same(current: PartitionLog, future: PartitionLog) -> bool:
     )
 
 
-def test_it_follows_in_steps_of_the_size_that_is_asked_for(tmp_path: Path) -> None:
+def test_a_future_log_follows_in_steps_of_the_requested_size(tmp_path: Path) -> None:
     current, future = new_log(tmp_path / "one"), new_log(tmp_path / "two")
     for number in range(10):
         append(current, batch(b"%d" % number * 50))
@@ -49,7 +49,7 @@ def test_it_follows_in_steps_of_the_size_that_is_asked_for(tmp_path: Path) -> No
     assert future.epochs.entries == current.epochs.entries
 
 
-def test_it_starts_where_the_current_one_starts(tmp_path: Path) -> None:
+def test_a_future_log_starts_where_the_current_one_starts(tmp_path: Path) -> None:
     current, future = new_log(tmp_path / "one", SMALL), new_log(tmp_path / "two", SMALL)
     for number in range(10):
         append(current, batch(b"%d" % number * 50))
@@ -59,13 +59,13 @@ def test_it_starts_where_the_current_one_starts(tmp_path: Path) -> None:
     current.delete_records_before(8, now_ms=NOW_MS)
     copy_all(current, future)
     assert same(current, future)
-    assert future.segments[0].base_offset > 4, "what is below the start goes there too"
+    assert future.segments[0].base_offset > 4, "records below the start are removed there too"
     current.delete_records_before(10, now_ms=NOW_MS)
     copy_all(current, future)
     assert same(current, future)
 
 
-def test_what_the_current_one_loses_to_another_leader_goes_there_too(tmp_path: Path) -> None:
+def test_truncations_of_the_current_log_apply_to_the_future_log(tmp_path: Path) -> None:
     current, future = new_log(tmp_path / "one"), new_log(tmp_path / "two")
     for number in range(4):
         append(current, batch(b"%d" % number), epoch=1)
@@ -79,7 +79,7 @@ def test_what_the_current_one_loses_to_another_leader_goes_there_too(tmp_path: P
     assert future.epochs.entries == [(1, 0), (3, 2)]
 
 
-def test_a_current_log_that_begins_anew_is_followed(tmp_path: Path) -> None:
+def test_a_restarted_current_log_is_followed(tmp_path: Path) -> None:
     current, future = new_log(tmp_path / "one"), new_log(tmp_path / "two")
     append(current, batch(b"x"), epoch=5)
     copy_all(current, future)
@@ -89,8 +89,8 @@ def test_a_current_log_that_begins_anew_is_followed(tmp_path: Path) -> None:
     assert future.log_end_offset == 100
 
 
-def test_an_end_that_only_a_segments_name_knows_is_followed(tmp_path: Path) -> None:
-    """Compaction removed all records of the last segments but the empty one."""
+def test_an_end_that_only_a_segments_name_contains_is_followed(tmp_path: Path) -> None:
+    """Compaction removed all records of the last segments except the empty one."""
     current, future = new_log(tmp_path / "one"), new_log(tmp_path / "two")
     append(current, batch(b"x"))
     current.log_end_offset = 7
@@ -102,7 +102,7 @@ def test_an_end_that_only_a_segments_name_knows_is_followed(tmp_path: Path) -> N
     assert offsets_and_values(future) == [(0, b"x"), (7, b"y")]
 
 
-def test_the_disk_that_fails_is_the_one_that_is_blamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_is_reported_for_the_failing_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     current, future = new_log(tmp_path / "one"), new_log(tmp_path / "two")
     append(current, batch(b"x"))
 
@@ -123,17 +123,18 @@ def test_the_disk_that_fails_is_the_one_that_is_blamed(tmp_path: Path, monkeypat
 _STEPS = st.one_of(
     st.tuples(st.just("append"), st.integers(1, 3)),
     st.tuples(st.just("copy"), st.sampled_from([1, 100, 10_000])),
-    st.tuples(st.just("lead anew"), st.just(0)),
+    st.tuples(st.just("lead again"), st.just(0)),
     st.tuples(st.just("delete"), st.integers(0, 10)),
     st.tuples(st.just("truncate"), st.integers(0, 5)),
-    st.tuples(st.just("begin anew"), st.integers(0, 3)),
+    st.tuples(st.just("restart"), st.integers(0, 3)),
 )
 
 
 @given(st.lists(_STEPS, max_size=25))
-def test_whatever_happens_it_becomes_the_same(steps: list[tuple[str, int]]) -> None:
-    """Of two logs with equal epochs up to an offset Kafka's rules say that they are equal up to it: so a truncated log
-    goes on in a new epoch.
+def test_a_future_log_becomes_equal_after_any_changes(steps: list[tuple[str, int]]) -> None:
+    """By Kafka's rules, two logs with equal epochs up to an offset are equal up to it.
+
+    A truncated log therefore continues in a new epoch.
     """
     with TemporaryDirectory() as folder:
         current, future = new_log(Path(folder) / "one", SMALL), new_log(Path(folder) / "two", SMALL)
@@ -143,7 +144,7 @@ def test_whatever_happens_it_becomes_the_same(steps: list[tuple[str, int]]) -> N
                 append(current, batch(*[b"%d" % number] * size), epoch=epoch)
             elif step == "copy":
                 copy_to_future(current, future, max_bytes=size, now_ms=NOW_MS)
-            elif step == "lead anew":
+            elif step == "lead again":
                 epoch += 1
                 current.assign_epoch_start(epoch)
             elif step == "delete":

@@ -1,4 +1,4 @@
-"""Offset, time and transaction indexes: what they answer, and which files they refuse."""
+"""Offset, time and transaction indexes: their results, and the files that they refuse."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_entries_can_be_cut_off_and_the_file_follows(path: str) -> None:
     assert os.path.getsize(path) == 40
 
 
-def test_the_zeros_that_kafka_preallocates_are_no_entries(path: str) -> None:
+def test_the_zeros_that_kafka_preallocates_are_not_entries(path: str) -> None:
     index = OffsetIndex(path, BASE)
     index.append(BASE + 256, 4096)
     index.write()
@@ -94,7 +94,7 @@ def test_the_zeros_that_kafka_preallocates_are_no_entries(path: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\0\0\0\1\0\0\0", b"\0\0\0\5\0\0\0\5\0\0\0\5\0\0\0\6", b"\xff" * 8])
-def test_an_offset_index_that_cannot_be_right_is_refused(path: str, content: bytes) -> None:
+def test_an_impossible_offset_index_is_refused(path: str, content: bytes) -> None:
     Path(path).write_bytes(content)
     with pytest.raises(CorruptIndexError):
         OffsetIndex(path, BASE).sanity_check()
@@ -109,13 +109,13 @@ def test_an_offset_index_that_cannot_be_right_is_refused(path: str, content: byt
         b"\1" * 13,
     ],
 )
-def test_a_time_index_that_cannot_be_right_is_refused(path: str, content: bytes) -> None:
+def test_an_impossible_time_index_is_refused(path: str, content: bytes) -> None:
     Path(path).write_bytes(content)
     with pytest.raises(CorruptIndexError):
         TimeIndex(path, BASE).sanity_check()
 
 
-def test_entries_that_are_in_the_file_may_leave_memory(path: str) -> None:
+def test_entries_in_the_file_may_be_dropped_from_memory(path: str) -> None:
     index = OffsetIndex(path, BASE)
     index.append(BASE + 1, 10)
     index.release()
@@ -143,7 +143,7 @@ def test_aborted_transactions_that_overlap_a_range_are_collected(path: str) -> N
         assert opened.collect(12, 21) == ([transactions[1], transactions[2]], True)
 
 
-def test_aborted_transactions_are_cut_off_with_their_markers(path: str) -> None:
+def test_aborted_transactions_are_truncated_with_their_markers(path: str) -> None:
     index = TransactionIndex(path)
     for end in (10, 20, 30):
         index.append(AbortedTransaction(1, end - 5, end, end + 1))
@@ -156,14 +156,14 @@ def test_aborted_transactions_are_cut_off_with_their_markers(path: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"\0" * 33, b"\0\1" + b"\0" * 32])
-def test_a_transaction_index_of_another_shape_is_refused(path: str, content: bytes) -> None:
+def test_a_malformed_transaction_index_is_refused(path: str, content: bytes) -> None:
     Path(path).write_bytes(content)
     with pytest.raises(CorruptIndexError):
         _ = TransactionIndex(path).transactions
 
 
-def test_an_index_that_the_disk_refused_goes_on_growing(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is kept, as a task keeps one that nobody has asked for, and with it what its frames work on."""
+def test_an_index_keeps_growing_after_a_disk_error(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is kept, as a task keeps an unretrieved one, and with it the objects of its frames."""
     index = OffsetIndex(path, BASE)
     index.append(BASE, 0)
 

@@ -1,4 +1,4 @@
-"""Compaction: what stays, what goes, when, and what a crash in the middle leaves."""
+"""Compaction: which records stay, which are removed and when, and the state after a crash in the middle."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def batches(log: PartitionLog) -> list[tuple[int, int, int]]:
     return [(view.base_offset, view.last_offset, view.count) for view in iter_batches(fetched)]
 
 
-# What stays
+# Retained records
 
 
 def test_only_the_last_value_of_each_key_stays_at_its_offset(log: PartitionLog) -> None:
@@ -75,7 +75,7 @@ def test_only_the_last_value_of_each_key_stays_at_its_offset(log: PartitionLog) 
     assert log.log_end_offset == 6
 
 
-def test_the_active_segment_is_not_touched_nor_read(log: PartitionLog) -> None:
+def test_the_active_segment_is_neither_changed_nor_read(log: PartitionLog) -> None:
     put(log, (b"a", b"1"))
     log.roll(NOW_MS)
     put(log, (b"a", b"2"))
@@ -85,7 +85,7 @@ def test_the_active_segment_is_not_touched_nor_read(log: PartitionLog) -> None:
     assert contents(log) == [(0, b"a", b"1"), (1, b"a", b"2")]
 
 
-def test_batches_that_lose_nothing_are_copied_bit_by_bit(log: PartitionLog) -> None:
+def test_batches_without_removed_records_are_copied_unchanged(log: PartitionLog) -> None:
     put(log, (b"a", b"1"), (b"b", b"1"))
     before = bytes(log.read(0, 1000).records)
     clean(log)
@@ -103,7 +103,7 @@ def test_a_smaller_batch_keeps_its_compression_and_is_valid(log: PartitionLog, c
     assert [record.value for record in view.records()] == [b"1" * 500, b"1"]
 
 
-def test_the_greatest_timestamp_of_a_batch_is_that_of_what_is_left(log: PartitionLog) -> None:
+def test_the_greatest_timestamp_of_a_batch_is_that_of_its_remaining_records(log: PartitionLog) -> None:
     stamps = [NOW_MS + 1, NOW_MS + 9, NOW_MS + 5]
     append(log, batch(b"1", b"1", b"1", keys=[b"a", b"b", b"c"], timestamps=stamps))
     put(log, (b"b", b"2"))
@@ -136,8 +136,8 @@ def test_segments_are_merged_while_they_fit_into_one(tmp_path: Path) -> None:
     assert log.segments[0].base_offset == 0
 
 
-def test_segments_of_which_nothing_is_left_hold_no_empty_batches(tmp_path: Path) -> None:
-    """Fetches do not cross segments: librdkafka takes ten answers without a record for a message that is too large."""
+def test_segments_without_remaining_records_have_no_empty_batches(tmp_path: Path) -> None:
+    """Fetches do not cross segments: librdkafka takes ten responses without a record for a too large message."""
     log = new_log(tmp_path, config(cleanup_policy=["compact"], segment_bytes=300))
     for index in range(20):
         put(log, (b"a", b"%02d" % index * 50))
@@ -159,7 +159,7 @@ def test_the_last_batch_of_a_cleaning_stays_even_when_it_is_empty(tmp_path: Path
     assert batches(log) == [(0, 0, 1), (2, 2, 0)]
 
 
-def test_producer_snapshots_go_with_the_segments_they_belonged_to(tmp_path: Path) -> None:
+def test_producer_snapshots_are_removed_with_their_segments(tmp_path: Path) -> None:
     log = new_log(tmp_path, config(cleanup_policy=["compact"], segment_bytes=300))
     for _ in range(12):
         put(log, (b"a", b"x" * 100))
@@ -191,7 +191,7 @@ def test_a_tombstone_removes_its_key_and_stays_until_its_delete_horizon(log: Par
     assert [key for _, key, _ in contents(log)] == [b"b", b"c", b"d", b"e"]
 
 
-def test_a_horizon_once_set_is_not_moved(log: PartitionLog) -> None:
+def test_a_delete_horizon_is_set_once(log: PartitionLog) -> None:
     put(log, (b"a", None), (b"b", b"1"))
     stats = clean(log, now_ms=NOW_MS)
     put(log, (b"b", b"2"))
@@ -204,7 +204,7 @@ def test_a_horizon_once_set_is_not_moved(log: PartitionLog) -> None:
 # Producers and transactions
 
 
-def test_the_last_batch_of_a_known_producer_stays_as_an_empty_one(log: PartitionLog, tmp_path: Path) -> None:
+def test_the_last_batch_of_a_known_producer_stays_as_an_empty_batch(log: PartitionLog, tmp_path: Path) -> None:
     put(log, (b"a", b"1"), producer_id=7, producer_epoch=1, base_sequence=0)
     put(log, (b"a", b"2"), (b"b", b"2"), producer_id=7, producer_epoch=1, base_sequence=1)
     put(log, (b"a", b"3"), (b"b", b"3"))
@@ -218,7 +218,7 @@ def test_the_last_batch_of_a_known_producer_stays_as_an_empty_one(log: Partition
     assert append(recovered, again).first_offset == 5
 
 
-def test_records_of_aborted_transactions_go_and_their_marker_when_nothing_is_left(log: PartitionLog) -> None:
+def test_aborted_records_are_removed_and_then_their_marker(log: PartitionLog) -> None:
     put(log, (b"a", b"committed"))
     put(log, (b"a", b"aborted"), producer_id=7, producer_epoch=0, base_sequence=0, is_transactional=True)
     end_transaction(log, 7, 0, commit=False)
@@ -226,14 +226,14 @@ def test_records_of_aborted_transactions_go_and_their_marker_when_nothing_is_lef
     stats = clean(log, now_ms=NOW_MS)
     fetched = log.read(0, 1 << 20, committed_only=True)
     assert contents(log)[0] == (0, b"a", b"committed")
-    # The producer is still known: its last batch is there, empty, and so the marker is.
+    # The producer is still known: its last batch is kept empty, and so is the marker.
     assert batches(log)[1:3] == [(1, 1, 0), (2, 2, 1)]
     assert [transaction.first_offset for transaction in fetched.aborted_transactions or []] == [1]
 
     log.producers.remove_expired(NOW_MS + 10 * HOUR_MS, HOUR_MS)
     put(log, (b"y", b"1"))
     stats = clean(log, first_dirty=stats.end_offset, now_ms=NOW_MS + 1)
-    # The empty batch went in this round; the marker was still needed while it was there.
+    # The empty batch was removed in this round; the marker was still needed before.
     put(log, (b"x", b"1"))
     stats = clean(log, first_dirty=stats.end_offset, now_ms=NOW_MS + 2)
     assert [size for size in batches(log) if size[:2] == (2, 2)] == [(2, 2, 1)]
@@ -266,7 +266,7 @@ def test_nothing_above_the_last_stable_offset_is_cleaned(log: PartitionLog) -> N
 # Choosing
 
 
-def test_the_log_with_the_greatest_dirty_share_comes_first_and_clean_ones_never(tmp_path: Path) -> None:
+def test_the_log_with_the_greatest_dirty_ratio_is_first_and_clean_logs_never(tmp_path: Path) -> None:
     logs = [new_log(tmp_path / str(index), COMPACT) for index in range(3)]
     for index, log in enumerate(logs):
         log.topic_partition = TopicPartition("t", index)
@@ -287,7 +287,7 @@ def test_the_log_with_the_greatest_dirty_share_comes_first_and_clean_ones_never(
     assert cleaner.dirtiest(NOW_MS) is None
 
 
-def test_records_younger_than_the_minimum_lag_are_left_alone(tmp_path: Path) -> None:
+def test_records_younger_than_the_minimum_lag_are_kept(tmp_path: Path) -> None:
     log = new_log(tmp_path, config(cleanup_policy=["compact"], min_compaction_lag_ms=1000))
     put(log, (b"a", b"1"), timestamp=NOW_MS - 5000)
     log.roll(NOW_MS)
@@ -297,7 +297,7 @@ def test_records_younger_than_the_minimum_lag_are_left_alone(tmp_path: Path) -> 
     assert cleanable_range(log, None, NOW_MS + 1000).end == 2
 
 
-def test_a_log_is_due_when_its_maximum_lag_has_passed_however_clean_it_is(tmp_path: Path) -> None:
+def test_a_log_is_due_after_its_maximum_lag_however_clean_it_is(tmp_path: Path) -> None:
     settings_ = config(cleanup_policy=["compact"], min_cleanable_dirty_ratio=1.0, max_compaction_lag_ms=HOUR_MS)
     log = new_log(tmp_path, settings_)
     put(log, (b"a", b"1"))
@@ -308,7 +308,7 @@ def test_a_log_is_due_when_its_maximum_lag_has_passed_however_clean_it_is(tmp_pa
 
 
 @pytest.mark.parametrize("byte", [0, 7])
-def test_a_base_offset_that_cannot_be_right_is_not_compacted(log: PartitionLog, byte: int) -> None:
+def test_a_log_with_an_impossible_base_offset_is_not_compacted(log: PartitionLog, byte: int) -> None:
     for _ in range(3):
         put(log, (b"a", b"1"))
     log.roll(NOW_MS)
@@ -358,7 +358,7 @@ def test_more_keys_than_the_map_holds_are_cleaned_in_several_rounds(log: Partiti
     assert contents(log)[-40:] == [(80 + key, b"key %d" % key, b"2") for key in range(40)]
 
 
-def test_a_cleaning_that_is_told_to_stop_leaves_the_log_as_it_was(log: PartitionLog) -> None:
+def test_a_stopped_cleaning_leaves_the_log_unchanged(log: PartitionLog) -> None:
     for _ in range(5):
         put(log, (b"a", b"1"))
     log.roll(NOW_MS)
@@ -376,7 +376,7 @@ def test_a_cleaning_that_is_told_to_stop_leaves_the_log_as_it_was(log: Partition
 
 
 @pytest.mark.parametrize("interference", ["append", "roll", "retention", "truncation", "deletion"])
-def test_what_happens_to_the_log_meanwhile_wins(log: PartitionLog, tmp_path: Path, interference: str) -> None:
+def test_concurrent_changes_of_the_log_win(log: PartitionLog, tmp_path: Path, interference: str) -> None:
     for value in (b"1", b"2", b"3", b"4"):
         put(log, (b"a", value), (b"b", value))
     log.roll(NOW_MS)
@@ -422,7 +422,7 @@ class Crash(BaseException):
 def crash_at(
     step: int, monkeypatch: pytest.MonkeyPatch, work: Callable[[], object], dying: Callable[[], object]
 ) -> bool:
-    """Run ``work`` up to its n-th change of a file name, where ``dying`` looks at the disk; whether it came so far."""
+    """Run ``work`` up to its n-th rename, where ``dying`` inspects the disk; return whether it was reached."""
     real, remaining = os.rename, step
 
     def rename(source: str, target: str) -> None:
@@ -481,7 +481,7 @@ def test_a_crash_at_any_step_of_the_replacement_loses_nothing(tmp_path: Path, mo
         assert append(recovered, batch(b"on")).first_offset == 38
 
 
-# Against a dumb model
+# Against a simple model
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])

@@ -1,4 +1,4 @@
-"""Damage that is found while a log is read: named, stepped over, never cut, never handed out."""
+"""Damage found while a log is read: reported, skipped, never truncated, never returned."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def change(path: str, position: int, data: bytes) -> None:
 
 
 def offsets(log: PartitionLog, start: int = 0, max_bytes: int = 1 << 20) -> list[int]:
-    """What a reader gets that goes on behind each offset it is refused."""
+    """Return the offsets of a reader that continues after each offset with an error."""
     found: list[int] = []
     while start < log.log_end_offset:
         try:
@@ -63,16 +63,16 @@ def place_of(log: PartitionLog, offset: int) -> tuple[str, int, int]:
 
 
 @pytest.mark.parametrize("offset", [0, 150, 399])
-def test_a_flipped_bit_is_never_handed_out(closed: PartitionLog, offset: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_flipped_bit_is_never_returned(closed: PartitionLog, offset: int, caplog: pytest.LogCaptureFixture) -> None:
     path, position, size = place_of(closed, offset)
     change(path, position + size - 1, b"\xff")
     log = reopened(closed)
-    told: list[PartitionLog] = []
-    log.on_damaged = told.append
+    damaged: list[PartitionLog] = []
+    log.on_damaged = damaged.append
     with caplog.at_level(logging.ERROR):
         assert offsets(log) == [at for at in range(COUNT) if at != offset]
     assert [(damage.first_offset, damage.next_offset) for damage in log.damaged] == [(offset, offset + 1)]
-    assert told == [log]
+    assert damaged == [log]
     assert f"{path} is damaged at position {position}: " in caplog.text
     assert log.log_end_offset == COUNT
 
@@ -88,7 +88,7 @@ def test_a_stretch_of_zeros_hides_only_what_it_covers(closed: PartitionLog) -> N
     assert found == [at for at in range(COUNT) if not damage.first_offset <= at < damage.next_offset]
 
 
-def test_a_header_that_is_no_header_any_more_hides_one_batch(closed: PartitionLog) -> None:
+def test_a_destroyed_header_hides_one_batch(closed: PartitionLog) -> None:
     for offset, data in ((40, b"\x7f\xff\xff\xff"), (200, b"\0\0\0\1")):
         path, position, _ = place_of(closed, offset)
         change(path, position + 8, data)
@@ -96,7 +96,7 @@ def test_a_header_that_is_no_header_any_more_hides_one_batch(closed: PartitionLo
     assert offsets(log) == [at for at in range(COUNT) if at not in (40, 200)]
 
 
-def test_what_was_read_once_is_not_checked_again(closed: PartitionLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verified_batches_are_not_checked_again(closed: PartitionLog, monkeypatch: pytest.MonkeyPatch) -> None:
     log = reopened(closed)
     assert len(offsets(log)) == COUNT
 
@@ -122,7 +122,7 @@ def test_a_flipped_bit_in_an_offset_index_hides_nothing(closed: PartitionLog, fi
     assert log.damaged == []
 
 
-def test_the_cut_of_a_follower_ends_the_damage(closed: PartitionLog) -> None:
+def test_a_followers_truncation_ends_the_damage(closed: PartitionLog) -> None:
     path, position, size = place_of(closed, 150)
     change(path, position + size - 1, b"\xff")
     log = reopened(closed)
@@ -134,7 +134,7 @@ def test_the_cut_of_a_follower_ends_the_damage(closed: PartitionLog) -> None:
     assert offsets(log) == list(range(151))
 
 
-def test_a_changed_base_offset_or_epoch_is_found_by_the_batch_behind_it(closed: PartitionLog) -> None:
+def test_a_changed_base_offset_or_epoch_is_found_by_the_next_batch(closed: PartitionLog) -> None:
     path, position, _ = place_of(closed, 20)
     change(path, position, (22).to_bytes(8, "big"))
     path, position, _ = place_of(closed, 30)
@@ -146,7 +146,7 @@ def test_a_changed_base_offset_or_epoch_is_found_by_the_batch_behind_it(closed: 
 
 
 @pytest.mark.parametrize("base_offset", [1 << 60, 16, 7])
-def test_a_base_offset_that_cannot_be_right_is_never_handed_out(closed: PartitionLog, base_offset: int) -> None:
+def test_an_impossible_base_offset_is_never_returned(closed: PartitionLog, base_offset: int) -> None:
     path, position, _ = place_of(closed, 5)
     change(path, position, base_offset.to_bytes(8, "big"))
     log = reopened(closed)
@@ -154,7 +154,7 @@ def test_a_base_offset_that_cannot_be_right_is_never_handed_out(closed: Partitio
 
 
 @pytest.mark.parametrize(("is_clean", "recovery_point"), [(True, 0), (True, 3), (False, 3)])
-def test_the_offsets_of_an_only_segment_that_is_missing_are_refused_and_not_given_again(
+def test_offsets_of_a_missing_sole_segment_are_refused_and_not_reused(
     tmp_path: Path, is_clean: bool, recovery_point: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = new_log(tmp_path, SETTINGS)
@@ -171,9 +171,7 @@ def test_the_offsets_of_an_only_segment_that_is_missing_are_refused_and_not_give
     assert offsets(again) == [3]
 
 
-def test_indexes_that_were_made_before_their_log_are_not_a_lost_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_indexes_created_before_their_log_are_not_a_lost_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     directory = tmp_path / "orders-0"
     directory.mkdir()
     for extension in ("index", "timeindex"):
@@ -187,7 +185,7 @@ def test_indexes_that_were_made_before_their_log_are_not_a_lost_log(
 @pytest.mark.parametrize("bytes_of_batch", [0, 30, 70])
 @pytest.mark.parametrize("is_rolled", [True, False])
 @pytest.mark.parametrize("max_bytes", [1, 1 << 20])
-def test_a_file_that_loses_its_end_while_the_log_is_open_is_damaged_from_there_on(
+def test_a_file_truncated_while_the_log_is_open_is_damaged_from_there_on(
     closed: PartitionLog, bytes_of_batch: int, is_rolled: bool, max_bytes: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = reopened(closed)

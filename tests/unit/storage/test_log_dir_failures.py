@@ -1,4 +1,4 @@
-"""One log directory fails, the others go on; logs that move survive a crash at any step."""
+"""One log directory fails, the others continue; moving logs survive a crash at any step."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Start = Callable[..., LogManager]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """A manager of the directories one and two; another start is one after a kill."""
+    """Start a manager of the directories one and two; a second start simulates one after a kill."""
     opened: list[LogManager] = []
 
     def start(**options: Any) -> LogManager:
@@ -57,7 +57,7 @@ def open_log(manager: LogManager, partition: TopicPartition, directory_id: Uuid 
 
 
 def begin_move(manager: LogManager, partition: TopicPartition, name: str) -> PartitionLog:
-    directory = next(each for each in manager.directories.all if each.path.endswith(f"/{name}"))
+    directory = next(candidate for candidate in manager.directories.all if candidate.path.endswith(f"/{name}"))
     return manager.create_future(partition, directory, now_ms=NOW_MS)
 
 
@@ -76,11 +76,11 @@ def where(manager: LogManager, partition: TopicPartition) -> str:
 
 
 def fail(manager: LogManager, name: str) -> list[PartitionLog]:
-    path = next(each.path for each in manager.directories.all if each.path.endswith(f"/{name}"))
+    path = next(directory.path for directory in manager.directories.all if directory.path.endswith(f"/{name}"))
     return manager.take_offline(path, "it failed")
 
 
-# What fails
+# Failures
 
 
 @pytest.mark.parametrize(
@@ -94,14 +94,14 @@ def fail(manager: LogManager, name: str) -> list[PartitionLog]:
         (ValueError("else"), False),
     ],
 )
-def test_only_what_a_disk_does_is_a_disks_failure(error: Exception, expected: bool) -> None:
+def test_only_errors_of_a_disk_are_disk_failures(error: Exception, expected: bool) -> None:
     assert is_disk_failure(error) is expected
     wrapped = StorageError("wrapped")
     wrapped.__cause__ = error
     assert is_disk_failure(wrapped) is expected
 
 
-def test_a_failure_is_told_once() -> None:
+def test_a_failure_is_reported_once() -> None:
     channel, calls = LogDirFailureChannel(), list[int]()
     channel.on_failure = lambda: calls.append(1)
     for path in ("/a", "/a", "/b"):
@@ -110,7 +110,7 @@ def test_a_failure_is_told_once() -> None:
     assert [channel.take(), channel.take(), channel.take()] == [("/a", str(GONE)), ("/b", str(GONE)), None]
 
 
-def test_a_directory_that_fails_takes_its_logs_along_and_no_others(start: Start) -> None:
+def test_a_failing_directory_affects_only_its_own_logs(start: Start) -> None:
     manager = start()
     logs = [open_log(manager, A0, ONE), open_log(manager, A1, TWO)]
     for log in logs:
@@ -126,7 +126,7 @@ def test_a_directory_that_fails_takes_its_logs_along_and_no_others(start: Start)
     assert [replica.topic_partition for replica in used["one"].replicas] == [A0]
 
 
-def test_what_was_lost_is_not_made_anew(start: Start) -> None:
+def test_a_lost_log_is_not_created_again(start: Start) -> None:
     manager = start()
     open_log(manager, A1, TWO)
     fail(manager, "two")
@@ -139,17 +139,19 @@ def test_what_was_lost_is_not_made_anew(start: Start) -> None:
     assert where(manager, open_log(manager, A1, UNASSIGNED).topic_partition) == "one"
 
 
-def test_what_may_be_in_a_lost_directory_is_not_made_elsewhere(start: Start) -> None:
+def test_a_log_that_may_be_in_a_lost_directory_is_not_created_elsewhere(start: Start) -> None:
     manager = start()
     fail(manager, "two")
     with pytest.raises(LogDirectoryOffline, match="may be in a log directory that is offline"):
         open_log(manager, A0, Uuid.from_int(300))
     open_log(manager, A0, ONE)
     open_log(manager, A1, UNASSIGNED)
-    assert [where(manager, each) for each in (A0, A1)] == ["one", "one"]
+    assert [where(manager, partition) for partition in (A0, A1)] == ["one", "one"]
 
 
-def test_a_failure_in_upkeep_is_reported_and_the_rest_is_done(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_during_maintenance_is_reported_and_the_rest_continues(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
     manager = start()
     for partition, directory_id in ((A0, TWO), (A1, ONE)):
         append(open_log(manager, partition, directory_id), batch(b"x"))
@@ -168,7 +170,7 @@ def test_a_failure_in_upkeep_is_reported_and_the_rest_is_done(start: Start, monk
     assert (Path(manager.directories.all[0].path) / "recovery-point-offset-checkpoint").exists()
 
 
-def test_a_flush_that_fails_is_reported(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_flush_is_reported(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     manager = start()
     flushed = []
 
@@ -186,7 +188,7 @@ def test_a_flush_that_fails_is_reported(start: Start, monkeypatch: pytest.Monkey
     assert manager.directories.failures.take() is not None
 
 
-def test_a_directory_that_takes_no_new_log_is_left_out(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_refuses_a_new_log_is_excluded(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     manager = start()
     create = PartitionLog.create
 
@@ -205,7 +207,7 @@ def test_a_directory_that_takes_no_new_log_is_left_out(start: Start, monkeypatch
 # Starts
 
 
-def test_a_start_goes_on_without_a_directory_that_cannot_be_used(start: Start, tmp_path: Path) -> None:
+def test_a_start_continues_without_an_unusable_directory(start: Start, tmp_path: Path) -> None:
     manager = start()
     for partition, directory_id in ((A0, ONE), (A1, TWO)):
         append(open_log(manager, partition, directory_id), batch(b"x"))
@@ -214,7 +216,7 @@ def test_a_start_goes_on_without_a_directory_that_cannot_be_used(start: Start, t
     (tmp_path / "two").write_text("not a directory")
     again = start()
     assert [log.topic_partition for log in again.logs()] == [A0]
-    assert again.previous_broker_epoch == 7, "of those that are there"
+    assert again.previous_broker_epoch == 7, "of the available directories"
     with pytest.raises(LogDirectoryOffline):
         open_log(again, A1, TWO)
     again.shutdown(now_ms=NOW_MS, broker_epoch=8)
@@ -225,10 +227,10 @@ def test_a_start_goes_on_without_a_directory_that_cannot_be_used(start: Start, t
     assert repaired.previous_broker_epoch == -1, "they were not shut down together"
 
 
-def test_a_directory_that_is_known_to_be_bad_is_not_touched(start: Start, tmp_path: Path) -> None:
+def test_a_directory_known_to_be_bad_is_not_accessed(start: Start, tmp_path: Path) -> None:
     manager = start(offline={str(tmp_path / "two"): "no meta.properties"})
     assert not (tmp_path / "two").exists()
-    assert [each.path for each in manager.directories.online] == [str(tmp_path / "one")]
+    assert [directory.path for directory in manager.directories.online] == [str(tmp_path / "one")]
 
 
 def test_a_start_without_any_directory_fails(start: Start, tmp_path: Path) -> None:
@@ -238,7 +240,7 @@ def test_a_start_without_any_directory_fails(start: Start, tmp_path: Path) -> No
         start()
 
 
-def test_a_directory_that_fails_while_it_is_read_is_left_out(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_directory_that_fails_while_it_is_read_is_excluded(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     manager = start()
     for partition, directory_id in ((A0, ONE), (A1, TWO)):
         append(open_log(manager, partition, directory_id), batch(b"x"))
@@ -257,23 +259,23 @@ def test_a_directory_that_fails_while_it_is_read_is_left_out(start: Start, monke
 # Placement
 
 
-def test_a_log_is_made_in_the_directory_that_the_controller_names(start: Start) -> None:
+def test_a_log_is_created_in_the_directory_that_the_controller_names(start: Start) -> None:
     manager = start()
     for partition in (A0, A1, A2):
         open_log(manager, partition, TWO)
-    assert {where(manager, each) for each in (A0, A1, A2)} == {"two"}
+    assert {where(manager, topic_partition) for topic_partition in (A0, A1, A2)} == {"two"}
 
 
-def test_a_cordoned_directory_gets_no_new_log_unless_it_is_named(start: Start) -> None:
+def test_a_cordoned_directory_receives_no_new_log_unless_it_is_named(start: Start) -> None:
     manager = start()
     manager.directories.all[0].is_cordoned = True
     for partition in (A0, A1):
         open_log(manager, partition, UNASSIGNED)
     open_log(manager, A2, ONE)
-    assert [where(manager, each) for each in (A0, A1, A2)] == ["two", "two", "one"]
+    assert [where(manager, topic_partition) for topic_partition in (A0, A1, A2)] == ["two", "two", "one"]
 
 
-def test_a_log_is_made_where_somebody_asked_for_it(start: Start) -> None:
+def test_a_log_is_created_in_the_requested_directory(start: Start) -> None:
     manager = start()
     manager.directories.preferred[A0] = manager.directories.all[1]
     open_log(manager, A1, TWO)
@@ -285,7 +287,7 @@ def test_a_log_is_made_where_somebody_asked_for_it(start: Start) -> None:
 # Moves
 
 
-def test_a_moved_log_replaces_the_one_before(start: Start, tmp_path: Path) -> None:
+def test_a_moved_log_replaces_the_old_one(start: Start, tmp_path: Path) -> None:
     manager = start()
     append(open_log(manager, A0, ONE), batch(b"x"), epoch=3)
     manager.cleaner_offsets[A0] = 1
@@ -294,7 +296,7 @@ def test_a_moved_log_replaces_the_one_before(start: Start, tmp_path: Path) -> No
     assert manager.replace_current(A0, now_ms=NOW_MS) is future is manager.get(A0)
     assert manager.future(A0) is None
     assert where(manager, A0) == "two"
-    assert A0 not in manager.cleaner_offsets, "the copy may hold what was compacted away"
+    assert A0 not in manager.cleaner_offsets, "the copy may contain records that were compacted away"
     append(future, batch(b"y"), epoch=4)
     future.roll(NOW_MS)
     assert (tmp_path / "two" / "a-0" / "leader-epoch-checkpoint").exists()
@@ -304,7 +306,7 @@ def test_a_moved_log_replaces_the_one_before(start: Start, tmp_path: Path) -> No
     assert offsets_and_values(again.get(A0)) == [(0, b"x"), (1, b"y")]
 
 
-def test_settings_of_a_topic_reach_a_log_on_its_way(start: Start) -> None:
+def test_settings_of_a_topic_apply_to_a_moving_log(start: Start) -> None:
     manager = start()
     open_log(manager, A0, ONE)
     begin_move(manager, A0, "two")
@@ -312,7 +314,7 @@ def test_settings_of_a_topic_reach_a_log_on_its_way(start: Start) -> None:
     assert manager.future(A0).config.retention_ms == 5
 
 
-def test_a_log_on_its_way_survives_a_restart(start: Start) -> None:
+def test_a_moving_log_survives_a_restart(start: Start) -> None:
     manager = start()
     append(open_log(manager, A0, ONE), batch(b"x"))
     begin_move(manager, A0, "two")
@@ -324,7 +326,7 @@ def test_a_log_on_its_way_survives_a_restart(start: Start) -> None:
     assert start().future(A0) is not None
 
 
-def test_a_crash_between_the_last_two_steps_leaves_the_log_that_arrived(start: Start, tmp_path: Path) -> None:
+def test_a_crash_between_the_last_two_steps_keeps_the_moved_log(start: Start, tmp_path: Path) -> None:
     manager = start()
     append(open_log(manager, A0, ONE), batch(b"x"))
     begin_move(manager, A0, "two")
@@ -338,7 +340,7 @@ def test_a_crash_between_the_last_two_steps_leaves_the_log_that_arrived(start: S
     assert again.future(A0) is None
 
 
-def test_a_log_that_was_on_its_way_elsewhere_is_not_taken_for_a_new_one(start: Start, tmp_path: Path) -> None:
+def test_a_log_moving_elsewhere_is_not_taken_for_a_new_one(start: Start, tmp_path: Path) -> None:
     manager = start()
     append(open_log(manager, A0, ONE), batch(b"x"))
     begin_move(manager, A0, "two")
@@ -349,7 +351,7 @@ def test_a_log_that_was_on_its_way_elsewhere_is_not_taken_for_a_new_one(start: S
     assert again.future(A0) is not None
 
 
-def test_a_target_that_fails_in_the_last_step_leaves_the_log_where_it_was(
+def test_a_target_failure_in_the_last_step_leaves_the_log_in_place(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager = start()
@@ -372,7 +374,7 @@ def test_a_target_that_fails_in_the_last_step_leaves_the_log_where_it_was(
     assert offsets_and_values(start().get(A0)) == [(0, b"x"), (1, b"y")]
 
 
-def test_a_source_that_fails_in_the_last_step_does_not_hold_up_the_move(
+def test_a_source_failure_in_the_last_step_does_not_stop_the_move(
     start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager = start()
@@ -395,7 +397,7 @@ def test_a_source_that_fails_in_the_last_step_does_not_hold_up_the_move(
     assert failure[0].endswith("/one")
 
 
-def test_a_deleted_partition_takes_its_log_on_the_way_along(start: Start, tmp_path: Path) -> None:
+def test_deleting_a_partition_deletes_its_moving_log(start: Start, tmp_path: Path) -> None:
     manager = start()
     open_log(manager, A0, ONE)
     begin_move(manager, A0, "two")
@@ -404,7 +406,7 @@ def test_a_deleted_partition_takes_its_log_on_the_way_along(start: Start, tmp_pa
     assert [len(list((tmp_path / name).glob("*-delete"))) for name in ("one", "two")] == [1, 1]
 
 
-def test_lags_tell_how_far_a_move_is(start: Start) -> None:
+def test_the_lag_shows_the_progress_of_a_move(start: Start) -> None:
     manager = start()
     current = open_log(manager, A0, ONE)
     for _ in range(3):
@@ -412,10 +414,12 @@ def test_lags_tell_how_far_a_move_is(start: Start) -> None:
     future = begin_move(manager, A0, "two")
     copy_to_future(current, future, max_bytes=1, now_ms=NOW_MS)
     used = {Path(usage.path).name: usage.replicas for usage in log_dir_usage(manager)}
-    assert [(each.lag, each.is_future) for name in ("one", "two") for each in used[name]] == [(0, False), (2, True)]
+    assert [
+        (replica_usage.lag, replica_usage.is_future) for name in ("one", "two") for replica_usage in used[name]
+    ] == [(0, False), (2, True)]
 
 
-def test_a_log_that_moves_is_not_compacted(start: Start) -> None:
+def test_a_moving_log_is_not_compacted(start: Start) -> None:
     manager = start()
     log = manager.get_or_create(A0, TOPIC_ID, now_ms=NOW_MS, config=config(cleanup_policy=["compact"]))
     for value in (b"1", b"2"):
@@ -429,7 +433,7 @@ def test_a_log_that_moves_is_not_compacted(start: Start) -> None:
     assert cleaner.clean_dirtiest(NOW_MS) is not None
 
 
-def test_a_cleaning_is_given_up_when_its_log_begins_to_move(start: Start) -> None:
+def test_a_cleaning_is_cancelled_when_its_log_begins_to_move(start: Start) -> None:
     manager = start()
     log = manager.get_or_create(A0, TOPIC_ID, now_ms=NOW_MS, config=config(cleanup_policy=["compact"]))
     for value in (b"1", b"2", b"3"):
@@ -445,7 +449,7 @@ def test_a_cleaning_is_given_up_when_its_log_begins_to_move(start: Start) -> Non
     assert len(offsets_and_values(log)) == 3
 
 
-def test_a_cleaner_whose_disk_fails_reports_it(start: Start) -> None:
+def test_a_cleaner_reports_a_failing_disk(start: Start) -> None:
     manager = start()
     log = manager.get_or_create(A0, TOPIC_ID, now_ms=NOW_MS, config=config(cleanup_policy=["compact"]))
     append(log, batch(b"1"))

@@ -22,14 +22,14 @@ from barnabas.storage.offset_checkpoint import read_offsets
 from barnabas.storage.partition_log import PartitionLog
 from tests.unit.storage.log_driver import NOW_MS, TOPIC_ID, append, batch, config, offsets_and_values
 
-Start = Callable[..., Any]  # A LogManager that was started, and its report beside it.
+Start = Callable[..., Any]  # A started LogManager, and its report.
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b.c_d-e", 0)
 
 
 @pytest.fixture
 def managers() -> Iterator[list[LogManager]]:
-    """Managers to be unlocked at the end, whatever they went through."""
+    """Managers to be unlocked at the end, in any state."""
     opened: list[LogManager] = []
     yield opened
     for manager in opened:
@@ -55,14 +55,14 @@ def open_log(manager: LogManager, partition: TopicPartition, **settings: object)
     return manager.get_or_create(partition, TOPIC_ID, now_ms=NOW_MS, config=config(**settings) if settings else None)
 
 
-def test_a_first_start_makes_the_directories_and_finds_nothing(start: Start, tmp_path: Path) -> None:
+def test_a_first_start_creates_the_directories_and_finds_nothing(start: Start, tmp_path: Path) -> None:
     manager = start("one", "two")
     assert len(manager) == 0
     assert (tmp_path / "one" / ".lock").exists()
     assert manager.previous_broker_epoch == -1
 
 
-def test_a_log_is_made_once_and_found_again(start: Start, tmp_path: Path) -> None:
+def test_a_log_is_created_once_and_found_again(start: Start, tmp_path: Path) -> None:
     manager = start()
     log = open_log(manager, A0)
     assert open_log(manager, A0) is log is manager.get(A0)
@@ -70,14 +70,14 @@ def test_a_log_is_made_once_and_found_again(start: Start, tmp_path: Path) -> Non
     assert sorted(os.listdir(tmp_path / "data")) == [".lock", "a-0", "barnabas-boot-id"]
 
 
-def test_new_logs_go_where_the_fewest_are(start: Start, tmp_path: Path) -> None:
+def test_new_logs_are_created_in_the_directory_with_the_fewest(start: Start, tmp_path: Path) -> None:
     manager = start("one", "two")
     for partition in range(6):
         open_log(manager, TopicPartition("a", partition))
     assert len(list((tmp_path / "one").glob("a-*"))) == len(list((tmp_path / "two").glob("a-*"))) == 3
 
 
-def test_a_clean_restart_finds_every_log_as_it_was(start: Start, tmp_path: Path) -> None:
+def test_a_clean_restart_finds_every_log_unchanged(start: Start, tmp_path: Path) -> None:
     manager = start()
     for partition, values in ((A0, [b"1", b"2"]), (A1, []), (B0, [b"3"])):
         log = open_log(manager, partition)
@@ -101,7 +101,7 @@ def test_a_clean_restart_finds_every_log_as_it_was(start: Start, tmp_path: Path)
     assert offsets_and_values(again.get(A1)) == []
 
 
-def test_after_a_kill_everything_that_was_appended_is_found(start: Start, tmp_path: Path) -> None:
+def test_after_a_kill_every_appended_record_is_found(start: Start, tmp_path: Path) -> None:
     manager = start()
     for partition in (A0, A1, B0):
         append(open_log(manager, partition), batch(b"x", b"y"))
@@ -121,7 +121,7 @@ def test_a_torn_log_is_named_in_the_report(start: Start, tmp_path: Path) -> None
     assert [(item.path, item.removed_bytes) for item in again.report.truncations] == [(log.active_segment.path, 4)]
 
 
-def test_the_start_offset_survives_by_its_checkpoint(start: Start) -> None:
+def test_the_start_offset_is_restored_from_its_checkpoint(start: Start) -> None:
     manager = start()
     log = open_log(manager, A0)
     for _ in range(3):
@@ -132,7 +132,7 @@ def test_the_start_offset_survives_by_its_checkpoint(start: Start) -> None:
     assert again.get(A0).log_start_offset == 2
 
 
-def test_a_deleted_log_is_gone_at_once_and_its_files_later(start: Start, tmp_path: Path) -> None:
+def test_a_deleted_log_is_removed_immediately_and_its_files_later(start: Start, tmp_path: Path) -> None:
     manager = start(new_unique_id=lambda: "0123456789abcdef0123456789abcdef")
     log = open_log(manager, A0)
     append(log, batch(b"x"))
@@ -149,7 +149,7 @@ def test_a_deleted_log_is_gone_at_once_and_its_files_later(start: Start, tmp_pat
     assert not renamed.exists()
 
 
-def test_a_deletion_that_a_restart_interrupts_is_finished(start: Start, tmp_path: Path) -> None:
+def test_an_interrupted_deletion_is_completed_after_a_restart(start: Start, tmp_path: Path) -> None:
     manager = start()
     append(open_log(manager, A0), batch(b"x"))
     manager.delete(A0, now_ms=NOW_MS)
@@ -167,7 +167,7 @@ def test_a_log_of_an_earlier_topic_of_the_same_name_is_replaced(start: Start) ->
     assert new.topic_id == Uuid.from_int(999_999)
 
 
-def test_a_directory_is_used_by_one_at_a_time(start: Start, tmp_path: Path) -> None:
+def test_a_directory_is_used_by_one_process_at_a_time(start: Start, tmp_path: Path) -> None:
     manager = start()
     other = LogManager([str(tmp_path / "data")])
     with pytest.raises(StorageError, match=r"\.lock"):
@@ -186,7 +186,7 @@ def test_one_partition_in_two_directories_is_an_error(start: Start, tmp_path: Pa
 
 
 @pytest.mark.parametrize("empty", ["one", "two"])
-def test_a_directory_without_records_does_not_stand_in_the_way_of_the_log_on_another_disk(
+def test_a_log_without_records_does_not_block_the_one_on_another_disk(
     start: Start, tmp_path: Path, empty: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     full = "two" if empty == "one" else "one"
@@ -200,7 +200,7 @@ def test_a_directory_without_records_does_not_stand_in_the_way_of_the_log_on_ano
     assert [path.name for path in (tmp_path / empty).iterdir() if path.name.startswith("a-0")] == []
 
 
-def test_settings_of_a_topic_reach_its_logs_only(start: Start) -> None:
+def test_settings_of_a_topic_apply_only_to_its_logs(start: Start) -> None:
     manager = start()
     for partition in (A0, A1, B0):
         open_log(manager, partition)
@@ -208,7 +208,7 @@ def test_settings_of_a_topic_reach_its_logs_only(start: Start) -> None:
     assert [log.config.retention_ms for log in manager.logs()] == [5, 5, 604_800_000]
 
 
-def test_retention_and_upkeep_cover_all_logs(start: Start) -> None:
+def test_retention_and_maintenance_cover_all_logs(start: Start) -> None:
     manager = start()
     for partition in (A0, B0):
         log = open_log(manager, partition, retention_ms=1000, segment_bytes=130, flush_ms=500)
@@ -230,7 +230,7 @@ def test_expired_producers_are_forgotten(start: Start) -> None:
     assert not log.has_producers
 
 
-def test_the_cleaner_remembers_across_restarts_what_is_clean(start: Start) -> None:
+def test_the_cleaner_offset_survives_restarts(start: Start) -> None:
     manager = start()
     log = open_log(manager, A0, cleanup_policy=["compact"])
     for value in (b"1", b"2"):
@@ -244,7 +244,7 @@ def test_the_cleaner_remembers_across_restarts_what_is_clean(start: Start) -> No
     assert offsets_and_values(again.get(A0)) == [(1, b"2")]
 
 
-def test_what_is_cut_was_never_compacted(start: Start) -> None:
+def test_truncated_records_do_not_count_as_compacted(start: Start) -> None:
     manager = start()
     log = open_log(manager, A0, cleanup_policy=["compact"])
     for value in (b"1", b"2", b"3"):
@@ -257,7 +257,7 @@ def test_what_is_cut_was_never_compacted(start: Start) -> None:
     assert manager.cleaner_offsets == {A0: 1, B0: 7}
 
 
-def test_high_watermarks_are_written_down_by_themselves_and_found_after_a_crash(start: Start) -> None:
+def test_high_watermarks_are_checkpointed_periodically_and_found_after_a_crash(start: Start) -> None:
     manager = start()
     log = open_log(manager, A0)
     for value in (b"1", b"2"):
@@ -268,7 +268,7 @@ def test_high_watermarks_are_written_down_by_themselves_and_found_after_a_crash(
     assert (found.high_watermark, found.log_end_offset, found.recovery_point) == (2, 3, 0)
 
 
-def test_high_watermarks_that_have_not_moved_are_not_written_again(start: Start, tmp_path: Path) -> None:
+def test_unchanged_high_watermarks_are_not_written_again(start: Start, tmp_path: Path) -> None:
     manager, path = start(), tmp_path / "data" / "replication-offset-checkpoint"
     log = open_log(manager, A0)
     for moves in (True, False):
@@ -291,7 +291,7 @@ def test_the_usage_of_directories_counts_each_partition(start: Start) -> None:
     assert all(item.total_bytes >= item.usable_bytes > 0 for item in usage)
 
 
-def test_a_damaged_checkpoint_counts_as_none(start: Start, tmp_path: Path) -> None:
+def test_a_damaged_checkpoint_counts_as_missing(start: Start, tmp_path: Path) -> None:
     manager = start()
     append(open_log(manager, A0), batch(b"x"))
     manager.checkpoint()
@@ -299,7 +299,7 @@ def test_a_damaged_checkpoint_counts_as_none(start: Start, tmp_path: Path) -> No
     assert start().get(A0).log_end_offset == 1
 
 
-def test_foreign_entries_of_a_directory_are_left_alone(start: Start, tmp_path: Path) -> None:
+def test_foreign_entries_of_a_directory_stay_unchanged(start: Start, tmp_path: Path) -> None:
     for name in ("__cluster_metadata-0", "lost+found", "a-0-stray", "a-1.0123-future", "x"):
         (tmp_path / "data" / name).mkdir(parents=True)
     (tmp_path / "data" / "b-0").write_text("a file")
@@ -320,7 +320,7 @@ def test_foreign_entries_of_a_directory_are_left_alone(start: Start, tmp_path: P
         ("a-0.f00-stray", None),
     ],
 )
-def test_a_directorys_name_is_its_partitions(name: str, expected: TopicPartition | None) -> None:
+def test_a_directory_is_named_after_its_partition(name: str, expected: TopicPartition | None) -> None:
     assert parse_directory_name(name) == expected
 
 
@@ -331,7 +331,7 @@ def test_the_longest_topic_names_are_shortened_when_deleted() -> None:
 
 
 @pytest.mark.parametrize("is_same_boot", [True, False])
-def test_what_was_committed_before_a_kill_must_be_there_unless_the_machine_restarted(
+def test_committed_records_must_exist_after_a_kill_unless_the_machine_restarted(
     start: Start, tmp_path: Path, is_same_boot: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     manager = start()
@@ -349,7 +349,7 @@ def test_what_was_committed_before_a_kill_must_be_there_unless_the_machine_resta
     assert "are lost" in caplog.text or is_same_boot
 
 
-def test_a_damaged_note_of_the_machines_run_is_named(
+def test_a_damaged_record_of_the_boot_id_is_reported(
     start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     open_log(start(), A0)
@@ -363,7 +363,7 @@ def test_a_damaged_note_of_the_machines_run_is_named(
 def test_after_a_restart_of_the_machine_nothing_above_the_recovery_point_counts_as_committed(
     start: Start, tmp_path: Path, is_same_boot: bool, high_watermark: int
 ) -> None:
-    """It may have brought back what was cut, in the place of what was committed."""
+    """The restart may have restored truncated records, in the place of committed ones."""
     manager = start()
     log = open_log(manager, A0)
     for value in (b"one", b"two"):
@@ -378,7 +378,7 @@ def test_after_a_restart_of_the_machine_nothing_above_the_recovery_point_counts_
     assert (again.log_end_offset, again.high_watermark) == (3, high_watermark)
 
 
-def test_what_a_restart_of_the_machine_lost_is_not_damage_after_a_kill_that_follows(
+def test_records_lost_in_a_restart_of_the_machine_are_not_damage_after_a_later_kill(
     start: Start, tmp_path: Path
 ) -> None:
     manager = start()
@@ -395,7 +395,7 @@ def test_what_a_restart_of_the_machine_lost_is_not_damage_after_a_kill_that_foll
     assert (log.log_end_offset, log.damaged, killed_at_once.damaged) == (2, [], set())
 
 
-def test_a_start_that_fails_after_a_restart_of_the_machine_leaves_the_next_one_to_judge_as_it_did(
+def test_a_failed_start_after_a_restart_of_the_machine_does_not_affect_the_next(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     log = open_log(start(), A0)

@@ -1,4 +1,4 @@
-"""What a crash leaves, and what start-up makes of it."""
+"""The state of a log after a crash, and how start-up handles it."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_after_a_kill_every_appended_record_is_there(tmp_path: Path) -> None:
     assert recovered.topic_id == log.topic_id
 
 
-def test_after_a_kill_the_indexes_are_those_that_a_clean_end_would_have_left(tmp_path: Path) -> None:
+def test_after_a_kill_the_indexes_equal_those_of_a_clean_shutdown(tmp_path: Path) -> None:
     log = filled(tmp_path / "log")
     recovered, _ = reload(killed(log, tmp_path / "copy"), SMALL)
     recovered.close(NOW_MS)
@@ -62,7 +62,7 @@ def test_after_a_kill_the_indexes_are_those_that_a_clean_end_would_have_left(tmp
     }
 
 
-def test_a_clean_shutdown_leaves_what_kafka_leaves(tmp_path: Path) -> None:
+def test_a_clean_shutdown_leaves_the_files_that_kafka_leaves(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     append(log, batch(b"a", b"b"))
     log.close(NOW_MS)
@@ -82,7 +82,7 @@ def test_a_clean_shutdown_leaves_what_kafka_leaves(tmp_path: Path) -> None:
     assert Path(log.directory, "leader-epoch-checkpoint").read_text() == "0\n1\n0 0\n"
 
 
-def test_a_cleanly_closed_log_opens_as_it_was(tmp_path: Path) -> None:
+def test_a_cleanly_closed_log_is_opened_unchanged(tmp_path: Path) -> None:
     log = filled(tmp_path)
     expected = offsets_and_values(log)
     log.close(NOW_MS)
@@ -94,7 +94,7 @@ def test_a_cleanly_closed_log_opens_as_it_was(tmp_path: Path) -> None:
     assert offsets_and_values(reopened) == [*expected, (30, b"more")]
 
 
-def test_a_torn_tail_is_cut_at_the_last_whole_batch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_torn_tail_is_truncated_at_the_last_complete_batch(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = filled(tmp_path / "log")
     copy = killed(log, tmp_path / "copy")
     last = Path(segment_path(str(copy), log.active_segment.base_offset, ".log"))
@@ -112,7 +112,7 @@ def test_a_torn_tail_is_cut_at_the_last_whole_batch(tmp_path: Path, caplog: pyte
 
 @pytest.fixture(scope="module")
 def one_segment(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A killed log of one segment, with an aborted transaction's worth of different batches."""
+    """A killed log of one segment, with different kinds of batches, including an aborted transaction."""
     log = new_log(tmp_path_factory.mktemp("one"), config(index_interval_bytes=100))
     for index in range(12):
         append(log, batch(*[b"v%d" % index] * (index % 4 + 1)), epoch=index // 3)
@@ -121,7 +121,7 @@ def one_segment(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_cut_of_the_file_recovers_to_a_batch_boundary(
+def test_any_truncation_of_the_file_recovers_to_a_batch_boundary(
     one_segment: Path, tmp_path: Path, data: st.DataObject
 ) -> None:
     copy = tmp_path / "copy"
@@ -147,7 +147,7 @@ def kept_aside(directory: Path) -> list[Path]:
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_any_damaged_byte_costs_no_more_than_its_batch(one_segment: Path, tmp_path: Path, data: st.DataObject) -> None:
+def test_any_damaged_byte_affects_only_its_batch(one_segment: Path, tmp_path: Path, data: st.DataObject) -> None:
     copy = tmp_path / "copy"
     shutil.rmtree(copy, ignore_errors=True)
     shutil.copytree(one_segment, copy)
@@ -165,7 +165,7 @@ def test_any_damaged_byte_costs_no_more_than_its_batch(one_segment: Path, tmp_pa
     )
     recovered, truncation = reload(copy, is_same_boot=True)
     if 12 <= in_batch < 16 or (in_batch < 8 and start == batches[-1][0]):
-        return  # The base offset and the leader epoch are not under the checksum.
+        return  # The checksum does not cover the base offset and the leader epoch.
     if start == batches[-1][0]:
         assert truncation is not None
         assert (truncation.offset, recovered.log_end_offset) == (first, first)
@@ -179,7 +179,7 @@ def test_any_damaged_byte_costs_no_more_than_its_batch(one_segment: Path, tmp_pa
 
 
 def readable(log: PartitionLog, offset: int) -> list[Record]:
-    """The records from an offset on, up to the first that can't be read."""
+    """Return the records from an offset on, up to the first unreadable one."""
     found: list[Record] = []
     while offset < log.log_end_offset:
         try:
@@ -198,7 +198,9 @@ def flip(path: Path, position: int) -> None:
     path.write_bytes(content)
 
 
-def test_damage_in_the_middle_is_reported_and_nothing_is_cut(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_in_the_middle_is_reported_and_nothing_is_truncated(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     log = filled(tmp_path / "log")
     copy = killed(log, tmp_path / "copy")
     damaged, following = log.segments[1], log.segments[2]
@@ -220,7 +222,7 @@ def test_damage_in_the_middle_is_reported_and_nothing_is_cut(tmp_path: Path, cap
     )
 
 
-def test_after_a_restart_of_the_machine_the_unflushed_end_is_cut_where_it_is_torn(
+def test_after_a_restart_of_the_machine_the_unflushed_end_is_truncated_where_it_is_torn(
     one_segment: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     copy = tmp_path / "copy"
@@ -246,7 +248,7 @@ def test_after_a_restart_of_the_machine_the_unflushed_end_is_cut_where_it_is_tor
     assert append(recovered, batch(b"more"), epoch=9).first_offset == first
 
 
-def test_after_a_restart_of_the_machine_a_log_whose_first_batch_is_torn_begins_anew(
+def test_after_a_restart_of_the_machine_a_log_with_a_torn_first_batch_starts_empty(
     one_segment: Path, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy"
@@ -263,7 +265,7 @@ def test_after_a_restart_of_the_machine_a_log_whose_first_batch_is_torn_begins_a
 
 
 @pytest.mark.parametrize("is_empty", [False, True])
-def test_after_a_restart_of_the_machine_a_log_is_cut_in_the_first_torn_of_several_unflushed_segments(
+def test_after_a_restart_of_the_machine_a_log_is_truncated_in_its_first_torn_segment(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, is_empty: bool
 ) -> None:
     log = filled(tmp_path / "log", 50)
@@ -293,10 +295,10 @@ def test_after_a_restart_of_the_machine_a_log_is_cut_in_the_first_torn_of_severa
 
 
 @pytest.mark.parametrize("is_empty", [False, True])
-def test_after_a_restart_of_the_machine_a_log_is_cut_where_a_segment_lacks_its_last_batches(
+def test_after_a_restart_of_the_machine_a_log_is_truncated_at_missing_batches(
     tmp_path: Path, is_empty: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The machine wrote the pages of a later segment, and not those at the end of this one."""
+    """The machine wrote the pages of a later segment, but not those at the end of this one."""
     log = filled(tmp_path / "log", 50)
     copy = killed(log, tmp_path / "copy")
     short, *later = log.segments[1:]
@@ -315,7 +317,7 @@ def test_after_a_restart_of_the_machine_a_log_is_cut_where_a_segment_lacks_its_l
     assert f"the file ends before offset {later[0].base_offset}, where the next segment begins" in caplog.text
 
 
-def test_batches_that_lack_at_the_end_of_a_segment_are_damage_after_a_kill(tmp_path: Path) -> None:
+def test_missing_batches_at_the_end_of_a_segment_are_damage_after_a_kill(tmp_path: Path) -> None:
     log = filled(tmp_path / "log", 50)
     copy = killed(log, tmp_path / "copy")
     short, following = log.segments[1:3]
@@ -340,8 +342,8 @@ def test_a_compacted_log_may_lack_offsets_between_its_segments(tmp_path: Path) -
     assert (recovered.log_end_offset, recovered.damaged) == (50, [])
 
 
-def test_after_a_crash_the_epochs_of_what_was_not_flushed_are_those_of_the_batches(tmp_path: Path) -> None:
-    """A power loss may bring back batches that were cut, and the checkpoint already names the epoch that followed."""
+def test_after_a_crash_the_epochs_of_unflushed_records_come_from_the_batches(tmp_path: Path) -> None:
+    """A power failure may restore truncated batches, while the checkpoint already names the epoch that followed."""
     log = filled(tmp_path / "log")
     log.epochs.assign(7, 26)
     log.epochs.flush()
@@ -350,7 +352,7 @@ def test_after_a_crash_the_epochs_of_what_was_not_flushed_are_those_of_the_batch
     assert recovered.epochs.entries == [(0, 0), (1, 10), (2, 20)]
 
 
-def test_a_segment_that_was_emptied_by_a_truncation_was_not_lost(tmp_path: Path) -> None:
+def test_a_segment_emptied_by_a_truncation_does_not_count_as_lost(tmp_path: Path) -> None:
     log = filled(tmp_path / "log")
     first = log.active_segment.base_offset
     log.active_segment.complete_indexes()
@@ -359,7 +361,7 @@ def test_a_segment_that_was_emptied_by_a_truncation_was_not_lost(tmp_path: Path)
     assert (recovered.log_end_offset, recovered.damaged, truncation) == (first, [], None)
 
 
-def test_what_lies_below_the_start_of_the_log_is_no_reason_to_cut_it(one_segment: Path, tmp_path: Path) -> None:
+def test_damage_below_the_start_of_the_log_does_not_truncate_it(one_segment: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     shutil.copytree(one_segment, copy)
     whole, _ = reload(one_segment)
@@ -371,7 +373,7 @@ def test_what_lies_below_the_start_of_the_log_is_no_reason_to_cut_it(one_segment
 
 
 @pytest.mark.parametrize(("is_same_boot", "is_flushed"), [(True, False), (False, True)])
-def test_damage_before_a_valid_batch_is_not_cut_where_all_that_was_written_must_be_there(
+def test_damage_before_a_valid_batch_is_not_truncated_if_all_writes_must_exist(
     one_segment: Path, tmp_path: Path, is_same_boot: bool, is_flushed: bool
 ) -> None:
     copy = tmp_path / "copy"
@@ -389,7 +391,7 @@ def test_damage_before_a_valid_batch_is_not_cut_where_all_that_was_written_must_
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_a_log_that_ends_below_its_recovery_point_goes_on_there(tmp_path: Path, is_clean: bool) -> None:
+def test_a_log_that_ends_below_its_recovery_point_continues_there(tmp_path: Path, is_clean: bool) -> None:
     log = filled(tmp_path / "log")
     log.close(NOW_MS)
     path = Path(log.active_segment.path)
@@ -405,7 +407,7 @@ def test_a_log_that_ends_below_its_recovery_point_goes_on_there(tmp_path: Path, 
         recovered.read(29, 1 << 20)
 
 
-def test_a_clean_end_knows_its_offset_from_the_producer_snapshot_too(tmp_path: Path) -> None:
+def test_the_producer_snapshot_also_names_the_end_of_a_clean_shutdown(tmp_path: Path) -> None:
     log = filled(tmp_path / "log")
     log.close(NOW_MS)
     os.truncate(log.active_segment.path, 0)
@@ -413,9 +415,7 @@ def test_a_clean_end_knows_its_offset_from_the_producer_snapshot_too(tmp_path: P
     assert (recovered.log_end_offset, recovered.damaged[0].first_offset) == (30, log.active_segment.base_offset)
 
 
-def test_a_last_batch_with_a_wrong_checksum_is_kept_beside_the_log(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_last_batch_with_a_wrong_checksum_is_kept_aside(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     log = filled(tmp_path / "log")
     copy = killed(log, tmp_path / "copy")
     path = Path(segment_path(str(copy), log.active_segment.base_offset, ".log"))
@@ -455,9 +455,7 @@ def test_segments_below_the_recovery_point_are_not_read_again(tmp_path: Path) ->
 
 @pytest.mark.parametrize("damage", ["missing", "half an entry", "out of order", "preallocated"])
 @pytest.mark.parametrize("extension", [".index", ".timeindex"])
-def test_indexes_of_durable_segments_are_rebuilt_when_they_cannot_be_right(
-    tmp_path: Path, extension: str, damage: str
-) -> None:
+def test_impossible_indexes_of_durable_segments_are_rebuilt(tmp_path: Path, extension: str, damage: str) -> None:
     log = filled(tmp_path / "log")
     expected = index_contents(log)
     copy = killed(log, tmp_path / "copy")
@@ -478,7 +476,7 @@ def test_indexes_of_durable_segments_are_rebuilt_when_they_cannot_be_right(
     assert len(all_records(recovered)) == 30
 
 
-def test_a_missing_index_after_a_clean_shutdown_is_made_again(tmp_path: Path) -> None:
+def test_a_missing_index_after_a_clean_shutdown_is_rebuilt(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.close(NOW_MS)
     expected = index_contents(log)
@@ -506,14 +504,14 @@ def test_an_index_without_its_log_is_removed(tmp_path: Path) -> None:
     assert not stray.exists()
 
 
-def test_a_log_that_lost_what_its_start_offset_counts_on_begins_anew_there(tmp_path: Path) -> None:
+def test_a_log_that_lost_the_records_at_its_start_offset_restarts_there(tmp_path: Path) -> None:
     log = filled(tmp_path)
     recovered, _ = reload(log.directory, SMALL, log_start_offset=100)
     assert (recovered.log_start_offset, recovered.log_end_offset) == (100, 100)
     assert append(recovered, batch(b"a")).first_offset == 100
 
 
-def test_the_start_offset_of_the_checkpoint_holds_and_so_does_the_first_segments(tmp_path: Path) -> None:
+def test_the_start_offset_is_the_larger_of_checkpoint_and_first_segment(tmp_path: Path) -> None:
     log = filled(tmp_path)
     assert reload(log.directory, SMALL, log_start_offset=5)[0].log_start_offset == 5
     shutil.rmtree(tmp_path / "copy", ignore_errors=True)
@@ -540,7 +538,7 @@ def test_a_directory_that_was_never_written_to_opens_as_an_empty_log(tmp_path: P
         assert (recovered.log_start_offset, recovered.log_end_offset, truncation) == (0, 0, None)
 
 
-def test_damaged_small_files_cost_only_what_they_said(tmp_path: Path) -> None:
+def test_damaged_small_files_lose_only_their_content(tmp_path: Path) -> None:
     log = filled(tmp_path)
     directory = Path(log.directory)
     (directory / "leader-epoch-checkpoint").write_text("not a checkpoint")
@@ -552,7 +550,7 @@ def test_damaged_small_files_cost_only_what_they_said(tmp_path: Path) -> None:
     assert recovered.epochs.entries == [(0, 0), (1, 10), (2, 20)]
 
 
-def test_a_segment_that_is_written_to_has_both_indexes(tmp_path: Path) -> None:
+def test_an_active_segment_has_both_indexes(tmp_path: Path) -> None:
     log = new_log(tmp_path, SMALL)
     for index in range(20):
         append(log, batch(b"value %d" % index))
@@ -560,7 +558,7 @@ def test_a_segment_that_is_written_to_has_both_indexes(tmp_path: Path) -> None:
         assert {f"{stem}.log", f"{stem}.index", f"{stem}.timeindex"} <= set(os.listdir(log.directory))
 
 
-def test_a_time_index_that_lost_its_entries_is_made_again(tmp_path: Path) -> None:
+def test_a_time_index_that_lost_its_entries_is_rebuilt(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.close(NOW_MS)
     expected = index_contents(log)
@@ -572,7 +570,7 @@ def test_a_time_index_that_lost_its_entries_is_made_again(tmp_path: Path) -> Non
 @pytest.mark.parametrize("is_clean", [True, False])
 @pytest.mark.parametrize("is_missing", [True, False])
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_rolled_segment_that_was_lost_is_damage(
+def test_a_lost_rolled_segment_is_damage(
     tmp_path: Path, number: int, is_missing: bool, is_clean: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = filled(tmp_path)

@@ -1,4 +1,4 @@
-"""The index of aborted transactions is lost or damaged: what a committed reader may see is read from the batches."""
+"""The index of aborted transactions is lost or damaged: a committed reader's view is then read from the batches."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def log_with_transactions(path: Path) -> Path:
 
 
 def hidden(log: PartitionLog) -> set[tuple[int, int]]:
-    """Producer and first offset of what a reader of the whole log is told to skip."""
+    """Return producer and first offset of the transactions that a reader of the whole log receives as aborted."""
     log.maybe_advance_high_watermark(log.log_end_offset)
     found: set[tuple[int, int]] = set()
     offset = 0
@@ -65,7 +65,7 @@ def hidden(log: PartitionLog) -> set[tuple[int, int]]:
     ],
 )
 @pytest.mark.parametrize("is_clean", [True, False], ids=["cleanly", "by-a-kill"])
-def test_a_committed_reader_skips_what_was_aborted(
+def test_a_committed_reader_skips_aborted_records(
     tmp_path: Path, damage: Callable[[Path], object], is_clean: bool
 ) -> None:
     directory = log_with_transactions(tmp_path)
@@ -76,7 +76,7 @@ def test_a_committed_reader_skips_what_was_aborted(
     assert not {producer_id for producer_id, _ in hidden(log)} - {ABORTED}
 
 
-def test_the_marker_may_lie_beyond_the_last_stable_offset(tmp_path: Path) -> None:
+def test_the_marker_may_be_beyond_the_last_stable_offset(tmp_path: Path) -> None:
     log = new_log(tmp_path, config())
     append(log, transactional(ABORTED, 0))
     append(log, transactional(COMMITTED, 0))
@@ -92,7 +92,7 @@ def test_the_marker_may_lie_beyond_the_last_stable_offset(tmp_path: Path) -> Non
     assert {(aborted.producer_id, aborted.first_offset) for aborted in read.aborted_transactions} == {(ABORTED, 0)}
 
 
-def test_a_transaction_that_begins_after_the_start_of_the_process_is_found_too(tmp_path: Path) -> None:
+def test_a_transaction_started_after_the_process_is_found_too(tmp_path: Path) -> None:
     directory = log_with_transactions(tmp_path)
     for path in directory.glob("*.txnindex"):
         path.unlink()
@@ -102,7 +102,7 @@ def test_a_transaction_that_begins_after_the_start_of_the_process_is_found_too(t
     assert {(ABORTED, 1), (ABORTED, 7), (ABORTED, 12)} <= hidden(log)
 
 
-def test_a_marker_that_carries_no_transaction_hides_nothing(tmp_path: Path) -> None:
+def test_a_marker_without_a_transaction_hides_nothing(tmp_path: Path) -> None:
     log = new_log(tmp_path, config())
     append(log, batch(b"plain"))
     end_transaction(log, ABORTED, 0, commit=False)

@@ -24,7 +24,7 @@ def formatted(tmp_path: Path, name: str, content: MetaProperties) -> str:
     return str(tmp_path / name)
 
 
-def test_what_is_written_is_read(tmp_path: Path) -> None:
+def test_written_properties_are_read_back(tmp_path: Path) -> None:
     assert MetaProperties.read(formatted(tmp_path, "a", properties())) == properties()
 
 
@@ -42,7 +42,7 @@ def test_a_directory_without_the_file_is_not_formatted(tmp_path: Path) -> None:
         ("version=1\ncluster.id=x\nnode.id=1\ndirectory.id=short\n", "directory.id"),
     ],
 )
-def test_a_file_that_does_not_say_whose_it_is_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_a_file_without_valid_ids_is_refused(tmp_path: Path, text: str, message: str) -> None:
     (tmp_path / "meta.properties").write_text(text)
     with pytest.raises(CorruptFileError, match=message):
         MetaProperties.read(str(tmp_path))
@@ -62,7 +62,7 @@ def test_directories_that_agree_are_accepted(tmp_path: Path) -> None:
         (properties(1), "ids below 100 are reserved"),
     ],
 )
-def test_a_directory_of_somebody_else_is_refused(tmp_path: Path, other: MetaProperties, message: str) -> None:
+def test_a_directory_of_another_node_or_cluster_is_refused(tmp_path: Path, other: MetaProperties, message: str) -> None:
     dirs = [formatted(tmp_path, "a", properties(1000)), formatted(tmp_path, "b", other)]
     with pytest.raises(StorageError, match=message):
         MetaPropertiesEnsemble(dirs, dirs[0]).verify(node_id=1)
@@ -73,7 +73,7 @@ def test_a_node_without_any_formatted_directory_does_not_start(tmp_path: Path) -
         MetaPropertiesEnsemble([str(tmp_path)], str(tmp_path)).verify(node_id=1)
 
 
-def test_a_directory_whose_disk_refuses_is_not_one_that_was_never_formatted(
+def test_a_directory_with_a_disk_error_does_not_count_as_unformatted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     good, bad = formatted(tmp_path, "a", properties()), formatted(tmp_path, "b", properties())
@@ -90,7 +90,7 @@ def test_a_directory_whose_disk_refuses_is_not_one_that_was_never_formatted(
     assert bad in ensemble.error_log_dirs[bad]
 
 
-def test_an_unreadable_metadata_directory_is_an_error_of_its_own(tmp_path: Path) -> None:
+def test_an_unreadable_metadata_directory_is_a_separate_error(tmp_path: Path) -> None:
     good = formatted(tmp_path, "a", properties())
     bad = tmp_path / "b"
     bad.mkdir()
@@ -107,7 +107,7 @@ def test_a_new_directory_id_is_a_version_4_uuid_and_never_reserved(raw: bytes) -
     assert directory_id[6] >> 4 == 4
 
 
-def test_a_taken_directory_id_is_not_given_again() -> None:
+def test_a_used_directory_id_is_not_assigned_again() -> None:
     taken = new_directory_id(bytes(16))
     assert taken is not None
     assert new_directory_id(bytes(16), [taken]) is None

@@ -45,7 +45,7 @@ def control_batch(base_offset: int, epoch: int) -> AppendedBatch:
 
 
 def filled(directory: Path, batches: int = 5, **options: Any) -> MetadataLog:
-    """Batches of two records: offsets 0-1, 2-3 and so on."""
+    """Write batches of two records: offsets 0-1, 2-3 and so on."""
     log = MetadataLog(str(directory), **options)
     for index in range(batches):
         log.append(batch(2 * index, 2))
@@ -64,7 +64,7 @@ def snapshot(log: MetadataLog, offset: int, epoch: int = 1) -> OffsetAndEpoch:
     return snapshot_id
 
 
-def test_a_new_log_has_the_files_that_kafka_makes(tmp_path: Path) -> None:
+def test_a_new_log_has_the_files_that_kafka_creates(tmp_path: Path) -> None:
     filled(tmp_path).close()
     names = sorted(os.listdir(tmp_path / METADATA_LOG_DIRECTORY))
     assert names == [
@@ -74,13 +74,13 @@ def test_a_new_log_has_the_files_that_kafka_makes(tmp_path: Path) -> None:
         "00000000000000000010.snapshot",
         "leader-epoch-checkpoint",
         "partition.metadata",
-        "recovery-point",  # Ours: Kafka leaves it alone.
+        "recovery-point",  # This file is ours: Kafka ignores it.
     ]
     content = (tmp_path / METADATA_LOG_DIRECTORY / "partition.metadata").read_text()
     assert content == "version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ"
 
 
-def test_a_read_gives_whole_batches_and_at_least_one(tmp_path: Path) -> None:
+def test_a_read_returns_whole_batches_and_at_least_one(tmp_path: Path) -> None:
     log = filled(tmp_path)
     size = len(batch(0, 2).data)
     assert len(log.read(3, 1)) == size
@@ -99,7 +99,7 @@ def test_an_append_must_follow_the_end(tmp_path: Path) -> None:
         filled(tmp_path).append(batch(11))
 
 
-def test_reading_goes_on_across_segments(tmp_path: Path) -> None:
+def test_reading_continues_across_segments(tmp_path: Path) -> None:
     log = filled(tmp_path, 20, segment_bytes=300)
     assert len([name for name in os.listdir(log.directory) if name.endswith(".log")]) > 5
     assert offsets(log) == list(range(0, 40, 2))
@@ -108,7 +108,7 @@ def test_reading_goes_on_across_segments(tmp_path: Path) -> None:
     assert (offsets(again), again.end_offset) == (list(range(0, 40, 2)), 40)
 
 
-def test_a_segment_that_is_old_is_followed_by_a_new_one(tmp_path: Path) -> None:
+def test_an_old_segment_is_rolled(tmp_path: Path) -> None:
     log = MetadataLog(str(tmp_path), segment_ms=1000)
     log.append(batch(0, timestamp_ms=1000))
     log.append(batch(1, timestamp_ms=2000))
@@ -153,7 +153,7 @@ def test_a_crash_between_a_fetched_snapshot_and_the_restart_of_the_log_is_repair
     assert (again.start_offset, again.end_offset) == (100, 100)
 
 
-def test_a_log_that_restarts_after_a_snapshot_has_no_older_ones(tmp_path: Path) -> None:
+def test_a_log_that_restarts_after_a_snapshot_has_no_older_snapshots(tmp_path: Path) -> None:
     log = filled(tmp_path)
     snapshot(log, 4)
     fetched = snapshot(log, 100, 7)
@@ -170,8 +170,8 @@ def test_deleting_the_beginning_removes_whole_segments_only(tmp_path: Path) -> N
     assert log.read(16, 100) == b""
 
 
-def test_a_log_that_ends_with_its_snapshot_knows_the_epoch_of_its_last_record_when_it_is_opened(tmp_path: Path) -> None:
-    """Otherwise a voter would claim epoch 0, vote for anybody, and be told to cut off what is committed."""
+def test_a_log_that_ends_with_its_snapshot_knows_its_last_epoch_when_opened(tmp_path: Path) -> None:
+    """Otherwise a voter would claim epoch 0, grant any vote, and be directed to truncate committed records."""
     log = filled(tmp_path)
     snapshot_id = snapshot(log, 10)
     log.delete_before(10)
@@ -195,8 +195,8 @@ def test_without_the_epochs_before_its_snapshot_the_log_starts_after_it(tmp_path
     assert list(list_snapshots(again.directory)) == [snapshot_id]
 
 
-def test_snapshots_from_before_the_start_of_the_log_are_removed_when_it_is_opened(tmp_path: Path) -> None:
-    """Power was lost while they went. Judging by their epochs a leader sends followers to a snapshot that they have."""
+def test_snapshots_before_the_start_of_the_log_are_removed_when_it_is_opened(tmp_path: Path) -> None:
+    """Power failed during their removal. A leader would use their epochs, and send followers to snapshots they have."""
     log = filled(tmp_path, 10)
     log.roll(1000)
     for index in range(10, 20):
@@ -219,10 +219,10 @@ def test_the_bootstrap_snapshot_stays_while_the_log_begins_at_0(tmp_path: Path) 
     assert list(MetadataLog(str(tmp_path)).snapshots) == [bootstrap]
 
 
-def test_what_a_killed_process_wrote_is_made_durable_before_anybody_counts_on_it(
+def test_records_of_a_killed_process_are_flushed_before_they_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The power may fail after the second start: what a voter acknowledged must be there then."""
+    """The power may fail after the second start: the records that a voter acknowledged must then still exist."""
     filled(tmp_path)
     synced: list[int] = []
     real = os.fdatasync
@@ -237,7 +237,7 @@ def test_what_a_killed_process_wrote_is_made_durable_before_anybody_counts_on_it
     assert again.size_bytes in synced
 
 
-def test_control_batches_behind_the_newest_snapshot_are_found_when_opening(tmp_path: Path) -> None:
+def test_control_batches_after_the_newest_snapshot_are_found_when_opening(tmp_path: Path) -> None:
     log = MetadataLog(str(tmp_path))
     log.append(control_batch(0, 1))
     log.append(batch(1, 9))
@@ -247,7 +247,7 @@ def test_control_batches_behind_the_newest_snapshot_are_found_when_opening(tmp_p
     assert MetadataLog(str(tmp_path)).control_batch_offsets == [10]
 
 
-def test_a_flush_covers_what_was_appended_before_it(tmp_path: Path) -> None:
+def test_a_flush_covers_earlier_appends(tmp_path: Path) -> None:
     log = filled(tmp_path)
     flush = log.start_flush()
     log.append(batch(10))
@@ -258,20 +258,20 @@ def test_a_flush_covers_what_was_appended_before_it(tmp_path: Path) -> None:
     assert not log.has_unflushed
 
 
-def test_opening_reads_only_what_lies_behind_the_newest_snapshot(tmp_path: Path) -> None:
+def test_opening_reads_only_batches_after_the_newest_snapshot(tmp_path: Path) -> None:
     log = filled(tmp_path, 300)
     snapshot(log, 500)
     log.close()
     path = tmp_path / METADATA_LOG_DIRECTORY / LOG
     damaged = bytearray(path.read_bytes())
-    damaged[70] ^= 0xFF  # Inside the first batch: the snapshot holds it.
+    damaged[70] ^= 0xFF  # In the first batch, which the snapshot contains.
     path.write_bytes(damaged)
     again = MetadataLog(str(tmp_path))
     assert (again.end_offset, again.recovered_from) == (600, None)
 
 
 @pytest.mark.parametrize("name", ["00000000000000000000.index", "00000000000000000000.timeindex"])
-def test_an_index_that_is_missing_or_damaged_is_made_again(tmp_path: Path, name: str) -> None:
+def test_a_missing_or_damaged_index_is_rebuilt(tmp_path: Path, name: str) -> None:
     filled(tmp_path, 300).close()
     path = tmp_path / METADATA_LOG_DIRECTORY / name
     before = path.read_bytes()
@@ -283,8 +283,8 @@ def test_an_index_that_is_missing_or_damaged_is_made_again(tmp_path: Path, name:
         assert path.read_bytes() == before
 
 
-def test_an_index_of_a_log_that_was_cut_since_loses_nothing(tmp_path: Path) -> None:
-    """It was never synced: after a power loss it may be the one from before, and lead into the middle of a batch."""
+def test_an_index_from_before_a_truncation_loses_nothing(tmp_path: Path) -> None:
+    """It was never synced: after a power failure it may be outdated, and point into the middle of a batch."""
     log = filled(tmp_path, 300)
     log.close()
     index = tmp_path / METADATA_LOG_DIRECTORY / "00000000000000000000.index"
@@ -301,10 +301,10 @@ def test_an_index_of_a_log_that_was_cut_since_loses_nothing(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("chunk", [100, 1 << 20])
-def test_what_lies_behind_damage_that_a_snapshot_covers_is_read(
+def test_records_after_damage_that_a_snapshot_covers_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int
 ) -> None:
-    """Also after a follower asked for what cannot be read any more."""
+    """Also after a follower requested the unreadable records."""
     monkeypatch.setattr(segment_module, "_WALK_CHUNK", chunk)
     log = filled(tmp_path, 300)
     snapshot(log, 600)
@@ -321,7 +321,7 @@ def test_what_lies_behind_damage_that_a_snapshot_covers_is_read(
     assert [view.base_offset for view in again.batches(600)] == [600]
 
 
-def test_a_damaged_index_of_an_old_segment_is_made_again_too(tmp_path: Path) -> None:
+def test_a_damaged_index_of_an_old_segment_is_rebuilt_too(tmp_path: Path) -> None:
     log = filled(tmp_path, 600, segment_bytes=20_000)
     snapshot(log, 1000)
     log.close()

@@ -1,4 +1,4 @@
-"""Reading a node's metadata beside it: what may be missing at the end, and what must not."""
+"""Reading a node's metadata while it runs: which parts may be missing at the end, and which must not."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def names(path: Path | str, **moment: int) -> list[str]:
     return sorted(binding.name for binding in image.acls.by_id.values())
 
 
-def test_the_log_alone_and_what_was_removed_again(tmp_path: Path) -> None:
+def test_a_log_without_a_snapshot_is_read_with_its_removals(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.append(VERSION)
     log.append(acl(1), acl(2))
@@ -78,7 +78,7 @@ def test_the_log_alone_and_what_was_removed_again(tmp_path: Path) -> None:
         assert names(path) == ["t2"]
 
 
-def test_the_newest_snapshot_and_the_log_behind_it(tmp_path: Path) -> None:
+def test_the_newest_snapshot_and_the_log_after_it_are_read(tmp_path: Path) -> None:
     log = Log(tmp_path, segment_bytes=200)
     log.append(VERSION)
     log.append(acl(1))
@@ -92,21 +92,21 @@ def test_the_newest_snapshot_and_the_log_behind_it(tmp_path: Path) -> None:
     assert read_metadata(str(newest)).image.offset == 1
 
 
-def test_the_voters_checkpoint_is_no_snapshot_of_anything(tmp_path: Path) -> None:
+def test_the_voters_checkpoint_does_not_count_as_a_snapshot(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.snapshot([], offset=0)
     log.append(VERSION, acl(1))
     assert names(tmp_path) == ["t1"]
 
 
-def test_a_bootstrap_file(tmp_path: Path) -> None:
+def test_a_bootstrap_file_is_read(tmp_path: Path) -> None:
     records = [ApiMessageAndVersion(VERSION, 0)]
     write_bootstrap_file(str(tmp_path), records, serde=MetadataRecordSerde(), now_ms=1)
     image = read_metadata(str(tmp_path / "bootstrap.checkpoint")).image
     assert (image.features.level("metadata.version"), image.offset) == (30, -1)
 
 
-def test_a_torn_tail_is_left_out_wherever_it_is_torn(tmp_path: Path) -> None:
+def test_a_torn_tail_is_ignored_wherever_it_is_torn(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.append(VERSION, acl(1))
     whole = log.path.stat().st_size
@@ -121,11 +121,11 @@ def test_a_torn_tail_is_left_out_wherever_it_is_torn(tmp_path: Path) -> None:
     broken[-3] ^= 1
     log.path.write_bytes(broken)
     assert names(tmp_path) == ["t1"]
-    log.path.write_bytes(data + bytes(100))  # Room that was made for more.
+    log.path.write_bytes(data + bytes(100))  # Preallocated space.
     assert names(tmp_path) == ["t1", "t2"]
 
 
-def test_the_same_in_the_middle_of_the_log_is_an_error(tmp_path: Path) -> None:
+def test_damage_in_the_middle_of_the_log_is_an_error(tmp_path: Path) -> None:
     log = Log(tmp_path, segment_bytes=150)
     log.append(VERSION)
     log.append(acl(1))
@@ -135,7 +135,7 @@ def test_the_same_in_the_middle_of_the_log_is_an_error(tmp_path: Path) -> None:
         read_metadata(str(tmp_path))
 
 
-def test_a_log_whose_beginning_is_gone_needs_a_snapshot(tmp_path: Path) -> None:
+def test_a_log_without_its_beginning_needs_a_snapshot(tmp_path: Path) -> None:
     log = Log(tmp_path, segment_bytes=150)
     log.append(VERSION)
     log.append(acl(1))
@@ -156,14 +156,14 @@ def test_a_transaction_takes_effect_when_it_ends(tmp_path: Path) -> None:
     assert names(tmp_path) == ["t1", "t2"]
 
 
-def test_a_record_that_can_not_be_applied_is_named(tmp_path: Path) -> None:
+def test_a_record_that_cannot_be_applied_is_named(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.append(VERSION, RemoveAccessControlEntryRecord(id=acl(1).id))
     with pytest.raises(CorruptFileError, match="record at offset 1 is invalid: no ACL has the id"):
         read_metadata(str(tmp_path))
 
 
-def test_a_file_that_goes_away_meanwhile_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_deleted_meanwhile_is_not_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log(tmp_path)
     log.append(VERSION, acl(1))
     old = log.snapshot([VERSION, acl(1)])
@@ -207,7 +207,7 @@ def timed_log(folder: Path, **options: Any) -> Log:
 STATES = [[], ["t1"], ["t1", "t2"], ["t2"], ["t2", "t4"]]
 
 
-def test_the_state_after_every_offset(tmp_path: Path) -> None:
+def test_the_state_after_every_offset_can_be_read(tmp_path: Path) -> None:
     timed_log(tmp_path, segment_bytes=200)
     for offset, expected in enumerate(STATES):
         found = read_metadata(str(tmp_path), Moment(offset=offset))
@@ -216,14 +216,14 @@ def test_the_state_after_every_offset(tmp_path: Path) -> None:
         assert found.image.provenance.is_offset_batch_aligned == (offset != 1)
 
 
-def test_the_state_at_every_time(tmp_path: Path) -> None:
+def test_the_state_at_every_time_can_be_read(tmp_path: Path) -> None:
     timed_log(tmp_path, segment_bytes=200)
     for time_ms, offset in [(1000, 0), (1999, 0), (2000, 3), (3499, 3), (3500, 4)]:
         assert read_metadata(str(tmp_path), Moment(time_ms=time_ms)).image.offset == offset
         assert names(tmp_path, time_ms=time_ms) == STATES[offset]
 
 
-def test_what_is_not_known_is_said_with_what_is(tmp_path: Path) -> None:
+def test_an_unknown_offset_or_time_is_reported_with_the_known_range(tmp_path: Path) -> None:
     timed_log(tmp_path)
     known = r"it can show offsets 0 to 4 \(1970-01-01T00:00:01.000Z to 1970-01-01T00:00:03.500Z\)$"
     with pytest.raises(MomentNotKnown, match=f"__cluster_metadata-0 can't show offset 5: {known}"):
@@ -233,9 +233,9 @@ def test_what_is_not_known_is_said_with_what_is(tmp_path: Path) -> None:
             names(tmp_path, time_ms=time_ms)
 
 
-def test_it_starts_at_the_newest_snapshot_before(tmp_path: Path) -> None:
+def test_reading_starts_at_the_newest_earlier_snapshot(tmp_path: Path) -> None:
     log = timed_log(tmp_path, segment_bytes=200)
-    log.snapshot([VERSION, acl(7)], offset=3, time_ms=2000)  # With another state, to see where it came from.
+    log.snapshot([VERSION, acl(7)], offset=3, time_ms=2000)  # With a different state, to recognize its origin.
     log.snapshot([VERSION, acl(8)], offset=5, time_ms=3500)
     log.append(acl(5), time_ms=4000)
     assert [names(tmp_path, offset=offset) for offset in (1, 2, 4, 5)] == [["t1"], ["t7"], ["t8"], ["t5", "t8"]]
@@ -257,7 +257,7 @@ def test_without_its_beginning_the_log_is_known_from_a_snapshot_on(tmp_path: Pat
             read_metadata(str(tmp_path), moment)
 
 
-def test_a_snapshot_file_knows_its_own_moment(tmp_path: Path) -> None:
+def test_a_snapshot_file_shows_only_its_own_offset(tmp_path: Path) -> None:
     log = timed_log(tmp_path)
     path = log.snapshot([VERSION, acl(7)], time_ms=3500)
     assert names(path, offset=4) == names(path, time_ms=3500) == ["t7"]
@@ -270,7 +270,7 @@ def test_a_snapshot_file_knows_its_own_moment(tmp_path: Path) -> None:
         names(tmp_path / "bootstrap.checkpoint", offset=0)
 
 
-def test_a_transaction_that_was_open_then_had_no_effect_yet(tmp_path: Path) -> None:
+def test_a_transaction_open_at_that_offset_has_no_effect(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.append(VERSION, BeginTransactionRecord(name="x"), acl(1), EndTransactionRecord())
     assert names(tmp_path, offset=3) == ["t1"]
@@ -279,7 +279,7 @@ def test_a_transaction_that_was_open_then_had_no_effect_yet(tmp_path: Path) -> N
     assert found.incomplete == "the transaction that began at offset 1 has not ended"
 
 
-def test_an_empty_log_knows_no_moment(tmp_path: Path) -> None:
+def test_an_empty_log_cannot_show_any_offset(tmp_path: Path) -> None:
     log = Log(tmp_path)
     log.append(VERSION)
     log.path.write_bytes(b"")
@@ -287,7 +287,7 @@ def test_an_empty_log_knows_no_moment(tmp_path: Path) -> None:
         names(tmp_path, offset=0)
 
 
-def test_what_is_torn_does_not_matter_for_what_was_before(tmp_path: Path) -> None:
+def test_a_torn_tail_does_not_affect_earlier_offsets(tmp_path: Path) -> None:
     log = timed_log(tmp_path)
     os.truncate(log.path, log.path.stat().st_size - 1)
     found = read_metadata(str(tmp_path), Moment(offset=3))

@@ -44,7 +44,7 @@ def test_the_first_record_at_or_after_a_timestamp_is_found(
     assert (found.timestamp - NOW_MS, found.offset, found.leader_epoch) == expected
 
 
-def test_a_timestamp_after_the_last_record_finds_nothing(log: PartitionLog) -> None:
+def test_a_timestamp_after_the_last_record_has_no_offset(log: PartitionLog) -> None:
     assert fetch_offset_for_timestamp(log, NOW_MS + 41) is None
 
 
@@ -58,7 +58,7 @@ def test_the_latest_offset_is_the_limit_of_the_reader(log: PartitionLog) -> None
     assert fetch_offset_for_timestamp(log, LATEST_TIMESTAMP, last_fetchable_offset=2) == (-1, 2, 3)
 
 
-def test_the_earliest_offset_is_the_logs_start_with_the_epoch_that_holds_there(log: PartitionLog) -> None:
+def test_the_earliest_offset_is_the_logs_start_with_its_epoch(log: PartitionLog) -> None:
     for timestamp in (EARLIEST_TIMESTAMP, EARLIEST_LOCAL_TIMESTAMP):
         assert fetch_offset_for_timestamp(log, timestamp) == (-1, 0, 1)
     log.delete_records_before(3, now_ms=NOW_MS)
@@ -70,7 +70,7 @@ def test_records_below_the_logs_start_are_not_found(log: PartitionLog) -> None:
     assert fetch_offset_for_timestamp(log, NOW_MS + 10) == (NOW_MS + 20, 2, 3)
 
 
-def test_the_greatest_timestamp_gives_its_first_record(tmp_path: Path, log: PartitionLog) -> None:
+def test_the_greatest_timestamp_finds_its_first_record(tmp_path: Path, log: PartitionLog) -> None:
     assert fetch_offset_for_timestamp(log, MAX_TIMESTAMP) == (NOW_MS + 40, 4, 3)
     append(log, batch(b"f", b"g", timestamps=[NOW_MS + 5, NOW_MS + 40]), epoch=3)
     assert fetch_offset_for_timestamp(log, MAX_TIMESTAMP) == (NOW_MS + 40, 4, 3)
@@ -88,7 +88,7 @@ def test_nothing_is_tiered(log: PartitionLog) -> None:
     interval=st.sampled_from([1, 150, 100_000]),
     is_closed=st.booleans(),
 )
-def test_any_search_agrees_with_looking_at_every_record(
+def test_any_search_agrees_with_a_full_scan(
     tmp_path_factory: pytest.TempPathFactory, delays: list[list[int]], interval: int, is_closed: bool
 ) -> None:
     settings_ = config(segment_bytes=400, index_interval_bytes=interval)

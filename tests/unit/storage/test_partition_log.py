@@ -39,7 +39,7 @@ def test_a_new_log_is_a_directory_with_the_topics_id_and_nothing_else(log: Parti
     assert log.read(0, 1000).records == b""
 
 
-def test_appended_batches_get_the_next_offsets_and_the_leaders_epoch(log: PartitionLog) -> None:
+def test_appended_batches_receive_the_next_offsets_and_the_leaders_epoch(log: PartitionLog) -> None:
     assert append(log, batch(b"a", b"b"), epoch=3)[:2] == (0, 1)
     assert append(log, batch(b"c"), epoch=4)[:2] == (2, 2)
     views = list(iter_batches(log.read(0, 1000).records))
@@ -47,13 +47,13 @@ def test_appended_batches_get_the_next_offsets_and_the_leaders_epoch(log: Partit
     assert offsets_and_values(log) == [(0, b"a"), (1, b"b"), (2, b"c")]
 
 
-def test_the_producers_bytes_behind_the_stamp_are_stored_as_they_came(log: PartitionLog) -> None:
+def test_the_producers_bytes_after_the_stamp_are_stored_unchanged(log: PartitionLog) -> None:
     sent = batch(b"a", b"b")
     append(log, sent)
     assert bytes(log.read(0, 1000).records)[16:] == sent[16:]
 
 
-def test_a_record_can_be_read_as_soon_as_it_is_appended_from_the_file_itself(log: PartitionLog) -> None:
+def test_an_appended_record_can_be_read_from_the_file_immediately(log: PartitionLog) -> None:
     append(log, batch(b"a"))
     assert Path(log.active_segment.path).stat().st_size == log.size_bytes() == log.active_segment.size
 
@@ -65,7 +65,7 @@ def test_a_fetch_begins_with_the_whole_batch_that_holds_its_offset(log: Partitio
     assert BatchView(log.read(3, 1000).records).base_offset == 3
 
 
-def test_a_fetch_cuts_what_exceeds_its_size_but_never_the_first_batch(log: PartitionLog) -> None:
+def test_a_fetch_is_limited_to_its_size_but_returns_the_whole_first_batch(log: PartitionLog) -> None:
     sent = batch(b"a" * 100)
     append(log, sent)
     append(log, sent)
@@ -142,7 +142,7 @@ def test_a_compacted_log_rolls_early_enough_for_its_maximum_compaction_lag(tmp_p
     assert [segment.base_offset for segment in log.segments] == [0, 1]
 
 
-def test_an_index_entry_is_made_about_every_interval(tmp_path: Path) -> None:
+def test_an_index_entry_is_written_about_every_interval(tmp_path: Path) -> None:
     log = new_log(tmp_path, config(index_interval_bytes=500))
     sent = batch(b"x" * 140, timestamp=NOW_MS)
     for index in range(30):
@@ -203,7 +203,7 @@ def test_settings_may_change_between_two_appends(log: PartitionLog) -> None:
     assert log.log_end_offset == 2
 
 
-def test_a_failed_write_is_cut_off_and_the_log_goes_on(log: PartitionLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_write_is_truncated_and_the_log_continues(log: PartitionLog, monkeypatch: pytest.MonkeyPatch) -> None:
     append(log, batch(b"a"))
     size = log.size_bytes()
 
@@ -220,9 +220,7 @@ def test_a_failed_write_is_cut_off_and_the_log_goes_on(log: PartitionLog, monkey
     assert offsets_and_values(log) == [(0, b"a"), (1, b"c")]
 
 
-def test_a_write_that_the_kernel_takes_in_parts_is_completed(
-    log: PartitionLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_short_write_of_the_kernel_is_completed(log: PartitionLog, monkeypatch: pytest.MonkeyPatch) -> None:
     def only_a_part(fd: int, buffers: list[bytes], position: int) -> int:
         return os.pwrite(fd, b"".join(buffers)[:20], position)
 
@@ -242,8 +240,8 @@ def test_the_high_watermark_only_rises_and_never_above_the_logs_end(log: Partiti
     assert log.high_watermark == 2
 
 
-def test_a_leadership_of_the_past_takes_no_epoch_away(log: PartitionLog) -> None:
-    """A broker that starts reads in the metadata log what it led once. Its log knows what came afterwards."""
+def test_a_past_leadership_removes_no_epoch(log: PartitionLog) -> None:
+    """A starting broker reads in the metadata log its past leaderships. Its log knows the epochs that followed."""
     append(log, batch(b"a"), epoch=1)
     append(log, batch(b"b"), epoch=4)
     for epoch in (0, 1, 3):
@@ -294,7 +292,7 @@ def test_records_above_the_high_watermark_and_of_compacted_topics_are_not_delete
     assert caught.value.code == ErrorCode.POLICY_VIOLATION
 
 
-def test_truncation_removes_whole_batches_and_what_was_known_of_them(tmp_path: Path) -> None:
+def test_truncation_removes_whole_batches_and_their_state(tmp_path: Path) -> None:
     sent = batch(b"x" * 50, b"y" * 50)
     log = new_log(tmp_path, config(segment_bytes=2 * len(sent), index_interval_bytes=1))
     for epoch in range(6):
@@ -314,7 +312,7 @@ def test_truncation_removes_whole_batches_and_what_was_known_of_them(tmp_path: P
 def test_a_truncation_that_a_crash_interrupts_leaves_no_gap(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, offset: int, calls: int
 ) -> None:
-    """Records behind a gap are some that were to go."""
+    """Records after a gap are records that were to be removed."""
     sent = batch(b"x" * 50, b"y" * 50)
     log = new_log(tmp_path, config(segment_bytes=len(sent), index_interval_bytes=1))
     for _ in range(4):
@@ -339,8 +337,8 @@ def test_a_truncation_that_a_crash_interrupts_leaves_no_gap(
     assert opened.damaged == []
 
 
-def test_an_epoch_that_was_begun_and_not_written_in_is_forgotten_where_the_log_ends(tmp_path: Path) -> None:
-    """Its leader died before it wrote, and another one led from there on: nobody else knows of this epoch."""
+def test_an_epoch_without_records_at_the_log_end_is_forgotten(tmp_path: Path) -> None:
+    """Its leader died before it wrote, and another one led from there on: no other replica knows this epoch."""
     log = new_log(tmp_path)
     append(log, batch(b"a"), epoch=3)
     log.assign_epoch_start(4)
@@ -365,7 +363,7 @@ def test_an_epoch_without_records_is_forgotten_when_an_older_record_is_copied_at
 def test_a_truncation_is_durable_before_anything_is_appended(
     tmp_path: Path, offset: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise a power failure may bring an old segment back beside the new ones of a later epoch."""
+    """Otherwise a power failure may restore an old segment beside the new ones of a later epoch."""
     sent = batch(b"x" * 50)
     log = new_log(tmp_path, config(segment_bytes=2 * len(sent)))
     for _ in range(6):
@@ -392,7 +390,7 @@ def test_a_truncation_is_durable_before_anything_is_appended(
         assert calls.index(f"fsync {name}") < calls.index(f"rename {name}")
 
 
-def test_truncating_below_the_first_segment_starts_the_log_anew(tmp_path: Path) -> None:
+def test_truncating_below_the_first_segment_restarts_the_log(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     append(log, batch(b"a"))
     log.truncate_fully_and_start_at(40, now_ms=NOW_MS)
@@ -433,7 +431,7 @@ def test_flushing_makes_the_recovery_point_the_logs_end(tmp_path: Path) -> None:
     assert log.flush(NOW_MS) == log.recovery_point == 4
 
 
-def test_rolled_segments_can_be_flushed_apart_from_the_active_one(tmp_path: Path) -> None:
+def test_rolled_segments_can_be_flushed_without_the_active_one(tmp_path: Path) -> None:
     sent = batch(b"x" * 50)
     log = new_log(tmp_path, config(segment_bytes=2 * len(sent)))
     for _ in range(5):
@@ -443,7 +441,7 @@ def test_rolled_segments_can_be_flushed_apart_from_the_active_one(tmp_path: Path
     assert not log.flush_rolled()
 
 
-def test_a_log_that_is_cut_while_a_thread_flushes_it_is_durable_only_as_far_as_it_goes(
+def test_a_log_truncated_during_a_flush_is_durable_only_up_to_its_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = batch(b"x" * 50)
@@ -455,7 +453,7 @@ def test_a_log_that_is_cut_while_a_thread_flushes_it_is_durable_only_as_far_as_i
     assert (log.log_end_offset, log.recovery_point) == (3, 0)
 
 
-def test_a_follower_leaves_out_what_is_cut_and_what_comes_from_a_later_epoch(tmp_path: Path) -> None:
+def test_a_follower_skips_partial_batches_and_those_of_a_later_epoch(tmp_path: Path) -> None:
     leader = new_log(tmp_path / "leader")
     for epoch in (1, 1, 4):
         append(leader, batch(b"abcdef"), epoch=epoch)
@@ -480,7 +478,7 @@ def test_a_follower_writes_what_precedes_a_damaged_batch(tmp_path: Path) -> None
     assert offsets_and_values(follower) == offsets_and_values(leader)[:1]
 
 
-def test_an_empty_follower_that_starts_inside_of_a_batch_gets_all_of_it(tmp_path: Path) -> None:
+def test_an_empty_follower_that_starts_inside_a_batch_receives_all_of_it(tmp_path: Path) -> None:
     leader = new_log(tmp_path / "leader")
     append(leader, batch(b"a", b"b", b"c"))
     append(leader, batch(b"d"))
@@ -491,7 +489,7 @@ def test_an_empty_follower_that_starts_inside_of_a_batch_gets_all_of_it(tmp_path
     assert bytes(follower.read(2, 1000).records) == bytes(leader.read(0, 1000).records)
 
 
-def test_a_follower_flushes_as_often_as_its_topic_wants(tmp_path: Path) -> None:
+def test_a_follower_flushes_as_often_as_its_topic_requires(tmp_path: Path) -> None:
     leader = new_log(tmp_path / "leader")
     append(leader, batch(b"a", b"b", b"c"))
     follower = new_log(tmp_path / "follower", config(flush_messages=3))
@@ -499,7 +497,7 @@ def test_a_follower_flushes_as_often_as_its_topic_wants(tmp_path: Path) -> None:
     assert follower.recovery_point == 3
 
 
-def test_a_log_that_is_cut_below_its_start_starts_at_its_end(tmp_path: Path) -> None:
+def test_a_log_truncated_below_its_start_starts_at_its_end(tmp_path: Path) -> None:
     log = new_log(tmp_path)
     for value in (b"a", b"b", b"c", b"d"):
         append(log, batch(value))
@@ -510,8 +508,8 @@ def test_a_log_that_is_cut_below_its_start_starts_at_its_end(tmp_path: Path) -> 
     assert append(log, batch(b"e")).first_offset == 2
 
 
-def test_a_log_that_begins_anew_knows_nothing_of_what_it_was(log: PartitionLog) -> None:
-    """Epochs of records that are gone would tell a follower where to cut, and producers what was written."""
+def test_a_restarted_log_forgets_its_previous_state(log: PartitionLog) -> None:
+    """Epochs of deleted records would mislead a follower about truncation, and producers about duplicates."""
     append(log, batch(b"x", producer_id=7, producer_epoch=0, base_sequence=0), epoch=3)
     log.roll(NOW_MS)
     append(log, batch(b"y"), epoch=4)

@@ -57,7 +57,7 @@ def test_consecutive_sequences_are_appended(log: PartitionLog) -> None:
     assert produce(log, 2, b"c") == (2, 2, False)
 
 
-def test_a_batch_that_comes_again_gets_its_first_offsets_and_is_not_written_again(log: PartitionLog) -> None:
+def test_a_repeated_batch_receives_its_first_offsets_and_is_not_written_again(log: PartitionLog) -> None:
     for sequence in range(5):
         produce(log, sequence)
     for sequence in range(5):
@@ -72,7 +72,7 @@ def test_only_the_last_five_batches_are_recognized(log: PartitionLog) -> None:
     assert produce(log, 1) == (1, 1, True)
 
 
-def test_a_batch_of_other_bounds_is_no_duplicate(log: PartitionLog) -> None:
+def test_a_batch_with_other_bounds_is_not_a_duplicate(log: PartitionLog) -> None:
     produce(log, 0, b"a", b"b")
     assert refusal(log, 0) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
@@ -96,14 +96,14 @@ def test_an_older_epoch_is_fenced_and_a_newer_one_starts_at_zero(log: PartitionL
     assert refusal(log, 1, epoch=3) == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_sequences_go_on_with_zero_after_the_largest(log: PartitionLog) -> None:
+def test_sequences_wrap_to_zero_after_the_largest(log: PartitionLog) -> None:
     produce(log, SEQUENCE_MAX - 1, b"a", b"b", b"c")
     assert produce(log, 1) == (3, 3, False)
     produce(log, 2, producer_id=7)
     assert produce(log, SEQUENCE_MAX - 1, b"a", b"b", b"c") == (0, 2, True)
 
 
-def test_producers_do_not_disturb_each_other(log: PartitionLog) -> None:
+def test_producers_are_independent_of_each_other(log: PartitionLog) -> None:
     assert produce(log, 0, producer_id=1) == (0, 0, False)
     assert produce(log, 0, producer_id=2) == (1, 1, False)
     assert produce(log, 1, producer_id=1) == (2, 2, False)
@@ -127,7 +127,7 @@ def test_a_restart_remembers_the_last_batches_of_each_producer(
 
 @pytest.mark.parametrize("segment_bytes", [1 << 20, 1200])
 @pytest.mark.parametrize("again", [2, 3, 4, 5])
-def test_a_batch_that_comes_again_after_an_orderly_restart_is_found_in_the_log(
+def test_a_repeated_batch_after_an_orderly_restart_is_found_in_the_log(
     tmp_path: Path, again: int, segment_bytes: int
 ) -> None:
     log = new_log(tmp_path / "log", config(segment_bytes=segment_bytes))
@@ -148,7 +148,7 @@ def test_batches_before_a_new_epoch_or_a_gap_are_not_recalled(log: PartitionLog,
     produce(log, 0)
     produce(log, 0, epoch=1)
     produce(log, 1, epoch=1)
-    log.producers.producers.clear()  # As when it had been silent for long.
+    log.producers.producers.clear()  # As after a long silence.
     produce(log, 9, epoch=1)
     log.close(NOW_MS)
     restarted, _ = reload(killed(log, tmp_path / "copy"))
@@ -157,7 +157,7 @@ def test_batches_before_a_new_epoch_or_a_gap_are_not_recalled(log: PartitionLog,
     assert produce(restarted, 9, epoch=1) == (3, 3, True)
 
 
-def test_a_log_is_searched_once_for_what_a_producer_had_written(
+def test_a_log_is_searched_once_for_the_batches_of_a_producer(
     log: PartitionLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for sequence in range(7):
@@ -166,12 +166,14 @@ def test_a_log_is_searched_once_for_what_a_producer_had_written(
     restarted, _ = reload(killed(log, tmp_path / "copy"))
     assert produce(restarted, 7)[2] is False
     assert refusal(restarted, 100) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
-    monkeypatch.setattr("barnabas.storage.producer_checks.recall_batches", lambda *_: pytest.fail("it was asked again"))
+    monkeypatch.setattr(
+        "barnabas.storage.producer_checks.recall_batches", lambda *_: pytest.fail("recall_batches was called again")
+    )
     assert refusal(restarted, 100) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert produce(restarted, 4)[2] is True
 
 
-def test_recovery_replays_only_what_came_after_the_last_snapshot(tmp_path: Path) -> None:
+def test_recovery_replays_only_batches_after_the_last_snapshot(tmp_path: Path) -> None:
     log = new_log(tmp_path / "log", config(segment_bytes=400))
     for sequence in range(20):
         produce(log, sequence)
@@ -219,7 +221,7 @@ def test_the_oldest_open_transaction_decides(log: PartitionLog) -> None:
     assert log.last_stable_offset == 6
 
 
-def test_committed_readers_are_told_the_aborted_transactions_of_what_they_read(log: PartitionLog) -> None:
+def test_committed_readers_receive_the_aborted_transactions_of_their_fetch(log: PartitionLog) -> None:
     produce(log, 0, b"a", b"b", producer_id=1, transactional=True)
     produce(log, 0, producer_id=2, transactional=True)
     end_transaction(log, 1, 0, commit=False)
@@ -250,7 +252,7 @@ def test_aborted_transactions_are_found_across_segments_and_restarts(tmp_path: P
         assert found.last_stable_offset == 40
 
 
-def test_recovery_makes_the_transaction_index_of_the_last_segment_again(log: PartitionLog, tmp_path: Path) -> None:
+def test_recovery_rebuilds_the_transaction_index_of_the_last_segment(log: PartitionLog, tmp_path: Path) -> None:
     produce(log, 0, transactional=True)
     end_transaction(log, 7, 0, commit=False)
     copy = killed(log, tmp_path / "copy")
@@ -290,14 +292,14 @@ def test_markers_of_old_producers_and_old_coordinators_are_fenced(log: Partition
     assert caught.value.code == ErrorCode.TRANSACTION_COORDINATOR_FENCED
 
 
-def test_a_marker_with_a_new_epoch_makes_the_producer_start_at_zero(log: PartitionLog) -> None:
+def test_a_marker_with_a_new_epoch_restarts_the_producer_at_zero(log: PartitionLog) -> None:
     produce(log, 0, transactional=True)
     end_transaction(log, 7, 1, commit=True)
     assert refusal(log, 1, epoch=1, transactional=True) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert produce(log, 0, epoch=1, transactional=True) == (2, 2, False)
 
 
-def test_truncation_forgets_what_the_removed_batches_said(log: PartitionLog) -> None:
+def test_truncation_forgets_the_state_of_removed_batches(log: PartitionLog) -> None:
     produce(log, 0)
     produce(log, 0, producer_id=8, transactional=True)
     end_transaction(log, 8, 0, commit=False)
@@ -308,7 +310,7 @@ def test_truncation_forgets_what_the_removed_batches_said(log: PartitionLog) -> 
     assert produce(log, 1) == (1, 1, False)
 
 
-def test_a_snapshot_is_the_bytes_that_kafka_writes(tmp_path: Path) -> None:
+def test_a_snapshot_has_the_bytes_that_kafka_writes(tmp_path: Path) -> None:
     """Recorded from a real broker: the producer's only batch was followed by a marker of the next epoch."""
     log = new_log(tmp_path)
     produce(log, 0, b"v", producer_id=0, transactional=True)
@@ -327,7 +329,7 @@ def test_a_snapshot_is_the_bytes_that_kafka_writes(tmp_path: Path) -> None:
     assert read_snapshot(str(path))[0].epoch == 1
 
 
-def test_the_state_and_its_snapshot_say_the_same() -> None:
+def test_the_state_and_its_snapshot_agree() -> None:
     state = ProducerState()
     for producer_id, offset in ((5, 10), (6, 11), (4, 12)):
         state.append_data_batch(

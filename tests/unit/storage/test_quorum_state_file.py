@@ -13,7 +13,7 @@ from barnabas.storage.quorum_state_file import QuorumStateFile
 VOTED = ElectionState(4, None, ReplicaKey(2, Uuid.from_int(1002)))
 
 
-def test_no_file_is_no_election(tmp_path: Path) -> None:
+def test_a_missing_file_means_no_election(tmp_path: Path) -> None:
     assert QuorumStateFile(str(tmp_path)).read() is None
 
 
@@ -51,5 +51,5 @@ def test_anything_else_is_refused_with_the_path(tmp_path: Path, text: str) -> No
         QuorumStateFile(str(tmp_path)).read()
 
 
-def test_clearing_a_file_that_is_not_there_is_no_error(tmp_path: Path) -> None:
+def test_clearing_a_missing_file_is_not_an_error(tmp_path: Path) -> None:
     QuorumStateFile(str(tmp_path)).clear()

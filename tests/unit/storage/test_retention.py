@@ -1,4 +1,4 @@
-"""Which segments go, and when."""
+"""Which segments are deleted, and when."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIZE = len(SENT)
 
 
 def filled(path: Path, count: int = 6, **settings: object) -> PartitionLog:
-    """Two batches a segment, one a second."""
+    """Two batches for each segment, one for each second."""
     log = new_log(path, config(segment_bytes=2 * SIZE, **settings))
     for index in range(count):
         append(log, batch(b"x" * 100, timestamp=NOW_MS + 1000 * index))
@@ -27,7 +27,7 @@ def bases(log: PartitionLog) -> list[int]:
     return [segment.base_offset for segment in log.segments]
 
 
-def test_segments_whose_newest_record_is_too_old_go(tmp_path: Path) -> None:
+def test_segments_whose_newest_record_is_too_old_are_deleted(tmp_path: Path) -> None:
     log = filled(tmp_path, retention_ms=10_000)
     assert apply_retention(log, NOW_MS + 11_000) == 0
     assert apply_retention(log, NOW_MS + 11_001) == 1
@@ -35,7 +35,7 @@ def test_segments_whose_newest_record_is_too_old_go(tmp_path: Path) -> None:
     assert log.log_start_offset == 2
 
 
-def test_a_log_that_is_too_old_altogether_goes_on_empty(tmp_path: Path) -> None:
+def test_a_log_with_only_old_segments_becomes_empty(tmp_path: Path) -> None:
     log = filled(tmp_path, retention_ms=10_000)
     assert apply_retention(log, NOW_MS + 60_000) == 3
     assert bases(log) == [6]
@@ -44,7 +44,7 @@ def test_a_log_that_is_too_old_altogether_goes_on_empty(tmp_path: Path) -> None:
     assert append(log, SENT).first_offset == 6
 
 
-def test_a_newer_segment_protects_those_behind_it_but_not_those_before(tmp_path: Path) -> None:
+def test_a_newer_segment_protects_later_ones_but_not_earlier_ones(tmp_path: Path) -> None:
     log = new_log(tmp_path, config(segment_bytes=SIZE, retention_ms=1000))
     for age in (5000, 0, 5000):
         append(log, batch(b"x" * 100, timestamp=NOW_MS - age))
@@ -81,14 +81,14 @@ def test_a_compacted_log_is_not_shortened_by_age_or_size(tmp_path: Path) -> None
     assert apply_retention(log, NOW_MS + 60_000) == 3
 
 
-def test_what_lies_below_the_logs_start_goes_under_every_policy(tmp_path: Path) -> None:
+def test_segments_below_the_log_start_are_deleted_under_every_policy(tmp_path: Path) -> None:
     log = filled(tmp_path, cleanup_policy=["compact"])
     log.maybe_increment_log_start(3)
     assert apply_retention(log, NOW_MS) == 1
     assert bases(log) == [2, 4]
 
 
-def test_without_timestamps_the_age_of_the_file_counts(tmp_path: Path) -> None:
+def test_without_timestamps_the_age_of_the_file_is_used(tmp_path: Path) -> None:
     log = new_log(tmp_path, config(segment_bytes=SIZE, retention_ms=1000, message_timestamp_before_max_ms=2**62))
     for _ in range(2):
         append(log, batch(b"x" * 100, timestamp=-1))
@@ -98,7 +98,7 @@ def test_without_timestamps_the_age_of_the_file_counts(tmp_path: Path) -> None:
     assert apply_retention(log, NOW_MS) == 1
 
 
-def test_files_are_renamed_at_once_and_removed_after_their_delay(tmp_path: Path) -> None:
+def test_files_are_renamed_immediately_and_removed_after_their_delay(tmp_path: Path) -> None:
     log = filled(tmp_path, retention_ms=10_000, file_delete_delay_ms=5000)
     now_ms = NOW_MS + 11_001
     apply_retention(log, now_ms)
@@ -109,7 +109,7 @@ def test_files_are_renamed_at_once_and_removed_after_their_delay(tmp_path: Path)
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-def test_what_was_removed_does_not_come_back_after_a_restart(tmp_path: Path, is_clean: bool) -> None:
+def test_removed_segments_do_not_return_after_a_restart(tmp_path: Path, is_clean: bool) -> None:
     log = filled(tmp_path / "log", retention_ms=10_000)
     apply_retention(log, NOW_MS + 11_001)
     if is_clean:
@@ -119,14 +119,14 @@ def test_what_was_removed_does_not_come_back_after_a_restart(tmp_path: Path, is_
     assert [record.offset for record in all_records(restarted)] == [2, 3, 4, 5]
 
 
-def test_producer_snapshots_of_removed_segments_go_with_them(tmp_path: Path) -> None:
+def test_producer_snapshots_are_removed_with_their_segments(tmp_path: Path) -> None:
     log = filled(tmp_path, retention_ms=10_000)
     apply_retention(log, NOW_MS + 14_000)
     snapshots = [int(name[:20]) for name in os.listdir(log.directory) if name.endswith(".snapshot")]
     assert snapshots == [4]
 
 
-def test_a_flipped_bit_in_the_time_index_does_not_end_the_life_of_young_records(tmp_path: Path) -> None:
+def test_a_flipped_bit_in_the_time_index_does_not_delete_young_records(tmp_path: Path) -> None:
     log = new_log(tmp_path, config(segment_bytes=1000, retention_ms=1000))
     for index in range(20):
         append(log, batch(b"value %d" % index, timestamp=NOW_MS + index))

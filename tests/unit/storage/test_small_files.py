@@ -21,7 +21,7 @@ from barnabas.storage.partition_metadata import read_partition_metadata, write_p
 from barnabas.storage.producer_snapshot import ProducerSnapshotEntry, read_snapshot, write_snapshot
 
 
-def test_an_offset_checkpoint_is_kafkas_text(tmp_path: Path) -> None:
+def test_an_offset_checkpoint_has_kafkas_text_format(tmp_path: Path) -> None:
     path = tmp_path / "recovery-point-offset-checkpoint"
     offsets = {TopicPartition("a", 0): 5, TopicPartition("b-c", 12): 2**40}
     write_offsets(str(path), offsets)
@@ -30,14 +30,14 @@ def test_an_offset_checkpoint_is_kafkas_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["1\n0\n", "0\n2\na 0 5\n", "0\n1\na 0\n", "0\n1\na 0 x\n", "0\n", "0\nx\n"])
-def test_a_checkpoint_of_another_shape_is_refused(tmp_path: Path, text: str) -> None:
+def test_a_malformed_checkpoint_is_refused(tmp_path: Path, text: str) -> None:
     path = tmp_path / "checkpoint"
     path.write_text(text)
     with pytest.raises(CorruptFileError):
         read_offsets(str(path))
 
 
-def test_a_missing_or_empty_checkpoint_says_nothing(tmp_path: Path) -> None:
+def test_a_missing_or_empty_checkpoint_has_no_entries(tmp_path: Path) -> None:
     path = tmp_path / "checkpoint"
     assert read_offsets(str(path)) == {}
     path.touch()
@@ -49,7 +49,7 @@ def epochs(tmp_path: Path) -> LeaderEpochCheckpoint:
     return LeaderEpochCheckpoint(str(tmp_path / "leader-epoch-checkpoint"))
 
 
-def test_an_epoch_is_assigned_once_and_removes_what_contradicts_it(epochs: LeaderEpochCheckpoint) -> None:
+def test_an_epoch_is_assigned_once_and_removes_contradicting_entries(epochs: LeaderEpochCheckpoint) -> None:
     assert epochs.assign(1, 0)
     assert epochs.assign(3, 10)
     assert not epochs.assign(3, 12)
@@ -61,7 +61,7 @@ def test_an_epoch_is_assigned_once_and_removes_what_contradicts_it(epochs: Leade
     assert epochs.entries == [(1, 0), (7, 10)]
 
 
-def test_epochs_are_read_back_and_cut_at_both_ends(epochs: LeaderEpochCheckpoint) -> None:
+def test_epochs_are_read_back_and_truncated_at_both_ends(epochs: LeaderEpochCheckpoint) -> None:
     for epoch, start in ((1, 0), (3, 10), (5, 20)):
         epochs.assign(epoch, start)
     epochs.flush()
@@ -107,7 +107,7 @@ def test_a_damaged_epoch_checkpoint_is_refused(tmp_path: Path) -> None:
             LeaderEpochCheckpoint(str(path))
 
 
-def test_the_topics_id_is_kept_as_kafka_writes_it(tmp_path: Path) -> None:
+def test_the_topic_id_is_stored_as_kafka_writes_it(tmp_path: Path) -> None:
     topic_id = Uuid.from_string("1xEqrELiS12rnsLekATG6Q")
     write_partition_metadata(str(tmp_path), topic_id)
     assert (tmp_path / "partition.metadata").read_text() == "version: 0\ntopic_id: 1xEqrELiS12rnsLekATG6Q"
@@ -135,7 +135,7 @@ def test_any_damaged_byte_of_a_producer_snapshot_is_noticed(tmp_path: Path) -> N
             read_snapshot(str(path))
 
 
-def test_the_pool_closes_the_file_that_was_not_used_lately(tmp_path: Path) -> None:
+def test_the_pool_closes_the_least_recently_used_file(tmp_path: Path) -> None:
     pool = FilePool(files_max=3)
     files = [PooledFile(pool, str(tmp_path / str(index))) for index in range(5)]
     for file in files:
@@ -156,7 +156,7 @@ def test_the_pool_closes_the_file_that_was_not_used_lately(tmp_path: Path) -> No
     assert not any(file.is_open for file in files)
 
 
-def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_file_is_not_created(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         PooledFile(FilePool(), str(tmp_path / "missing")).fd()
 
@@ -182,7 +182,7 @@ def test_the_cleaners_map_is_full_before_its_memory_is() -> None:
     assert offset_map.keys_max == 90
 
 
-def test_the_throttle_sleeps_off_what_was_read_too_fast() -> None:
+def test_the_throttle_sleeps_after_fast_reads() -> None:
     now, slept = 0.0, []
 
     def sleep(seconds: float) -> None:

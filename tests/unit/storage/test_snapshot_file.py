@@ -50,7 +50,7 @@ def written(directory: Path, records: list[str]) -> SnapshotReader:
     return SnapshotReader(str(directory), ID)
 
 
-def test_records_voters_and_header_come_back(tmp_path: Path) -> None:
+def test_records_voters_and_header_are_read_back(tmp_path: Path) -> None:
     reader = written(tmp_path, ["a", "b"])
     assert list(reader.records(TextSerde())) == ["a", "b"]
     assert (reader.voters, reader.kraft_version, reader.last_contained_log_timestamp) == (VOTERS, 1, 77)
@@ -70,7 +70,7 @@ def test_a_static_quorum_writes_neither_version_nor_voters(tmp_path: Path) -> No
     assert (reader.voters, reader.kraft_version) == (None, None)
 
 
-def test_a_snapshot_is_invisible_until_it_is_frozen_and_read_only_then(tmp_path: Path) -> None:
+def test_a_snapshot_is_invisible_until_frozen_and_then_read_only(tmp_path: Path) -> None:
     snapshot = writer(tmp_path)
     assert list_snapshots(str(tmp_path)) == {}
     snapshot.freeze()
@@ -84,7 +84,7 @@ def test_an_abandoned_snapshot_leaves_nothing(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == []
 
 
-def test_what_a_dead_process_left_is_removed(tmp_path: Path) -> None:
+def test_files_left_by_a_dead_process_are_removed(tmp_path: Path) -> None:
     written(tmp_path, ["a"])
     (tmp_path / "00000000000000002000-0000000003-1234.checkpoint.part").touch()
     (tmp_path / "00000000000000000500-0000000003.checkpoint.deleted").touch()
@@ -116,7 +116,7 @@ def test_a_chunk_is_a_slice_of_the_file(tmp_path: Path) -> None:
         (lambda data: data[:70] + bytes([data[70] ^ 0xFF]) + data[71:], "."),
     ],
 )
-def test_a_snapshot_that_is_not_whole_is_refused(tmp_path: Path, damage: object, message: str) -> None:
+def test_an_incomplete_snapshot_is_refused(tmp_path: Path, damage: object, message: str) -> None:
     written(tmp_path, ["a"])
     path = tmp_path / NAME
     data = path.read_bytes()
@@ -126,7 +126,7 @@ def test_a_snapshot_that_is_not_whole_is_refused(tmp_path: Path, damage: object,
         list(SnapshotReader(str(tmp_path), ID).records(TextSerde()))
 
 
-def test_many_records_are_cut_into_batches_of_eight_mebibytes(tmp_path: Path) -> None:
+def test_many_records_are_split_into_batches_of_eight_mebibytes(tmp_path: Path) -> None:
     snapshot = writer(tmp_path)
     for _ in range(20):
         snapshot.append(["x" * 1_000_000])

@@ -1,4 +1,4 @@
-"""Directories that belong to no replica: kept under another name, listed, and taken back when they fit."""
+"""Directories that belong to no replica: renamed and kept, listed, and taken back when they match."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_a_stray_is_found_again_by_the_next_start_and_never_deleted(start: Start
         assert manager.get(A0) is None
 
 
-def test_a_stray_is_taken_back_when_name_id_and_epoch_fit(start: Start, tmp_path: Path) -> None:
+def test_a_stray_is_taken_back_when_name_id_and_epoch_match(start: Start, tmp_path: Path) -> None:
     written(start(), epoch=3)
     manager = start()
     manager.set_aside(manager.logs()[0], "a reason", now_ms=NOW_MS)
@@ -89,7 +89,7 @@ def test_a_stray_is_taken_back_when_name_id_and_epoch_fit(start: Start, tmp_path
     assert not list((tmp_path / "a-0").glob("barnabas*"))
 
 
-def test_a_damaged_stray_is_taken_back_uncut(start: Start, tmp_path: Path) -> None:
+def test_a_damaged_stray_is_taken_back_without_truncation(start: Start, tmp_path: Path) -> None:
     manager = start()
     written(manager)
     log = manager.logs()[0]
@@ -106,7 +106,9 @@ def test_a_damaged_stray_is_taken_back_uncut(start: Start, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(("topic_id", "leader_epoch"), [(OTHER_ID, 3), (TOPIC_ID, 2)])
-def test_a_stray_that_does_not_fit_stays_one(start: Start, tmp_path: Path, topic_id: Uuid, leader_epoch: int) -> None:
+def test_a_stray_that_does_not_match_stays_a_stray(
+    start: Start, tmp_path: Path, topic_id: Uuid, leader_epoch: int
+) -> None:
     written(start(), epoch=3)
     manager = start()
     manager.set_aside(manager.logs()[0], "a reason", now_ms=NOW_MS)
@@ -118,7 +120,7 @@ def test_a_stray_that_does_not_fit_stays_one(start: Start, tmp_path: Path, topic
 @pytest.mark.parametrize(
     "content", [None, b"", b"garbage", b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAADCQ", b"\xff\xfe"]
 )
-def test_a_lost_or_changed_topic_id_comes_back_from_its_copy(
+def test_a_lost_or_changed_topic_id_is_restored_from_its_copy(
     start: Start, tmp_path: Path, content: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     manager = start()
@@ -132,7 +134,7 @@ def test_a_lost_or_changed_topic_id_comes_back_from_its_copy(
     assert str(path) in caplog.text
 
 
-def test_an_older_copy_of_the_id_changes_nothing(start: Start, tmp_path: Path) -> None:
+def test_an_outdated_copy_of_the_id_changes_nothing(start: Start, tmp_path: Path) -> None:
     manager = start()
     written(manager)
     manager.topic_id_notes.write()
@@ -140,9 +142,7 @@ def test_an_older_copy_of_the_id_changes_nothing(start: Start, tmp_path: Path) -
     assert start().get_or_create(A0, OTHER_ID, now_ms=NOW_MS).log_end_offset == 2
 
 
-def test_records_whose_topic_cannot_be_known_are_kept_and_no_empty_log_takes_their_place(
-    start: Start, tmp_path: Path
-) -> None:
+def test_records_of_an_unknown_topic_are_kept_and_not_replaced_by_an_empty_log(start: Start, tmp_path: Path) -> None:
     written(start())
     (tmp_path / "a-0" / "partition.metadata").unlink()
     for _ in range(2):
@@ -154,7 +154,7 @@ def test_records_whose_topic_cannot_be_known_are_kept_and_no_empty_log_takes_the
     assert start().get_or_create(A0, TOPIC_ID, now_ms=NOW_MS).log_end_offset == 2
 
 
-def test_a_follower_copies_them_anew_and_keeps_the_old_ones(start: Start, tmp_path: Path) -> None:
+def test_a_follower_copies_such_records_again_and_keeps_the_old_ones(start: Start, tmp_path: Path) -> None:
     written(start())
     (tmp_path / "a-0" / "partition.metadata").unlink()
     manager = start()
@@ -164,7 +164,7 @@ def test_a_follower_copies_them_anew_and_keeps_the_old_ones(start: Start, tmp_pa
     assert len(strays_in(tmp_path)) == 1
 
 
-def test_an_empty_log_without_an_id_is_given_it(start: Start, tmp_path: Path) -> None:
+def test_an_empty_log_without_an_id_receives_it(start: Start, tmp_path: Path) -> None:
     manager = start()
     manager.get_or_create(A0, TOPIC_ID, now_ms=NOW_MS)
     (tmp_path / "a-0" / "partition.metadata").write_bytes(b"")
@@ -194,7 +194,7 @@ def test_kafkas_strays_are_found_by_their_names(tmp_path: Path) -> None:
     assert (stray.topic_partition, stray.topic_id) == (TopicPartition("a.b-c", 12), None)
 
 
-def test_the_longest_topic_name_is_shortened_in_the_directory_and_kept_in_the_note(tmp_path: Path) -> None:
+def test_the_longest_topic_name_is_shortened_in_the_directory_and_kept_in_its_file(tmp_path: Path) -> None:
     topic_partition = TopicPartition("t" * 249, 3)
     path = tmp_path / stray_directory_name(topic_partition, "0" * 32)
     path.mkdir()

@@ -92,7 +92,7 @@ def _key_error(broker: Broker, key_type: int, key: str, access: Access) -> ApiEx
         broker.missing_features.requested("transactions", _WITHOUT_TRANSACTIONS, access.context)
         is_old = access.context.api_version < _BATCH_SINCE
         return ApiException(
-            # The code has to end the client's search. librdkafka (versions below 4) retries on every other code.
+            # The code must end the client's search. librdkafka (versions below 4) retries on every other code.
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if is_old else ErrorCode.UNSUPPORTED_VERSION,
             f"This broker does not support transactions: {_WITHOUT_TRANSACTIONS}.",
         )

@@ -1,4 +1,4 @@
-"""The log directories of this broker's replicas that have to be reported to the controller (AssignReplicasToDirs).
+"""The log directories of this broker's replicas that must be reported to the controller (AssignReplicasToDirs).
 
 The controller chooses the directory of a replica on a broker with one directory, and learns it from a broker with
 several. The last assignment of a replica counts: if an older one is in flight, the new one is sent after it. One

@@ -46,7 +46,7 @@ class DirectoryMove:
         return self.stage in (MoveStage.ASSIGNING, MoveStage.COMPLETING)
 
     def caught_up(self) -> bool:
-        """The future log has caught up with the current one. True if it is to be made durable now."""
+        """The future log has caught up with the current one. Return True if it must be made durable now."""
         if self.stage is not MoveStage.COPYING:
             return False
         self.stage = MoveStage.FLUSHING

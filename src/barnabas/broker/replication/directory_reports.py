@@ -26,7 +26,7 @@ class DirectoryReports:
     def failed(self, directory_id: Uuid) -> None:
         self._offline.setdefault(directory_id, False)
 
-    def told(self, offline: Iterable[Uuid]) -> None:
+    def note_reported(self, offline: Iterable[Uuid]) -> None:
         """The controller has answered a heartbeat that named these."""
         for directory_id in offline:
             self._offline[directory_id] = True

@@ -1,6 +1,6 @@
 """ISR changes proposed to the controller: one request at a time, with all waiting proposals.
 
-A proposal is dropped when its partition does not wait for it any more. A proposal that the controller does not answer
+A proposal is dropped when its partition no longer waits for it. A proposal that the controller does not answer
 is sent again, and so are all proposals when the request fails as a whole.
 """
 

@@ -255,7 +255,7 @@ class LeaderReplica:
     # Followers
 
     def follower(self, replica_id: int, current_leader_epoch: int) -> ReplicaState:
-        """Raises ApiException if the broker does not have a replica."""
+        """Raise ApiException if the broker does not have a replica."""
         return self.leadership.follower(replica_id, current_leader_epoch)
 
     def follower_fetched(

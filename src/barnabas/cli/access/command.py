@@ -1,6 +1,6 @@
 """``barnabas access explain|who|of``: who may do what, decided as a node decides, with the ACL that decides it.
 
-``mine`` asks the cluster what the caller itself may do.
+``mine`` queries what the caller itself may do.
 
 Exit status, for scripts: 0 answered (for ``explain``: allowed), 3 ``explain`` says denied, 1 no answer (cluster
 unreachable, missing rights, missing file), 2 invalid command line.

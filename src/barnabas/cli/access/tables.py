@@ -41,7 +41,7 @@ def print_holders(holders: PrincipalsWithAccess) -> None:
         rest = "all other principals may" if holders.default_allows else "no other principal may"
         sheet.caption = f"no ACL names {holders.resource}: {rest} (allow.everyone.if.no.acl.found)"
     elif holders.grants:
-        sheet.caption = "* stands for every principal or host not listed above it"
+        sheet.caption = "* means every principal or host not listed above it"
     else:
         sheet.caption = f"no principal has this access: ACLs exist for {holders.resource}, and none of them allows it"
     show(sheet)

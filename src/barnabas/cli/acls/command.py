@@ -211,7 +211,7 @@ def remove(
     deny_host
         Deny ACLs with this IP address. Default: those for any address. May be repeated.
     wait
-        Return when no live broker applies the ACLs any more.
+        Return when no live broker still applies the ACLs.
     """
     resources = resources or AclResources()
     pattern = resources.pattern(PatternType.LITERAL)

@@ -1,4 +1,4 @@
-"""``-`` stands for the standard input wherever a command takes a file."""
+"""``-`` means the standard input wherever a command accepts a file."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def up(
     _check("--controllers", controllers)
     _check("--brokers", brokers)
     from barnabas.cli.cluster.local_folder import FolderProblem
-    from barnabas.server.settings.problem import InvalidSettings
+    from barnabas.common.settings.problem import InvalidSettings
     from barnabas.server.storage_tool.formatter import FormatError
 
     try:

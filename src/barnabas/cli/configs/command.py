@@ -265,8 +265,8 @@ def check(path: str, *, override: list[str] | None = None) -> int:
     override
         A setting that overrides the file, as key=value. May be repeated.
     """
+    from barnabas.common.settings.problem import InvalidSettings
     from barnabas.server.settings.node_config import load_node_config
-    from barnabas.server.settings.problem import InvalidSettings
 
     try:
         config = load_node_config(path, override or ())

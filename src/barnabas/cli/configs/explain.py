@@ -96,7 +96,7 @@ def _explained(config: Config, entry: Described, nodes: dict[int, BrokerLevels])
         explanation = explain(entry.name, overrides, nodes)
         if explanation is not None:
             return explanation
-    told = ConfigEntry(
+    resolved = ConfigEntry(
         entry.name,
         entry.value,
         ConfigSource(int(entry.source)),
@@ -105,7 +105,7 @@ def _explained(config: Config, entry: Described, nodes: dict[int, BrokerLevels])
         entry.is_read_only,
         _synonyms(entry),
     )
-    return explain_broker_setting(int(config.resource.name) if config.resource.name.isdecimal() else -1, told)
+    return explain_broker_setting(int(config.resource.name) if config.resource.name.isdecimal() else -1, resolved)
 
 
 def _synonyms(entry: Described) -> list[ConfigSynonym]:

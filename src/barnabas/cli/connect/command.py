@@ -1,6 +1,6 @@
 """``barnabas connect list|status|create|...``: the connectors of a group of workers, barnabas' or Kafka's.
 
-What changes connectors is in connect_changes, what runs and stops them in connect_states, positions in connect_offsets,
+Changes of connectors are in connect_changes, their states in connect_states, positions in connect_offsets,
 plugins, loggers and health in connect_worker.
 """
 

@@ -311,9 +311,11 @@ def _errors(found: Document, settings: Mapping[str, str]) -> list[Problem]:
         value = setting["value"]
         errors = list(dict.fromkeys(value["errors"]))
         # A value that is not a number is also reported as null, which adds nothing.
-        told = [text for text in errors if not text.startswith(f"Invalid value null for configuration {value['name']}")]
+        relevant = [
+            text for text in errors if not text.startswith(f"Invalid value null for configuration {value['name']}")
+        ]
         if errors:
-            problems.append(Problem("; ".join(told or errors), value["name"]))
+            problems.append(Problem("; ".join(relevant or errors), value["name"]))
     if problems:
         problems[-1] = Problem(problems[-1].text, problems[-1].item, advice=advice)
     return problems

@@ -38,7 +38,7 @@ _ADDS, _CHANGES, _REMOVES = "+", "~", "-"
 _STYLES = {_ADDS: "bold green", _CHANGES: "bold yellow", _REMOVES: "bold red"}
 _CAUSES = {
     CauseKind.RULE_ADDED: "new:",
-    CauseKind.RULE_REMOVED: "gone:",
+    CauseKind.RULE_REMOVED: "removed:",
     CauseKind.FIRST_RULE: "the first ACL:",
     CauseKind.LAST_RULE: "the last ACL was removed:",
     CauseKind.SUPER_USER_ADDED: "became a super user",
@@ -144,7 +144,7 @@ def _proof_sheets(proof: Proof) -> list[Sheet]:
         for right in rights:
             sheet.add(sign, *_right_cells(right), style=_STYLES[sign])
         if "*" in {*(change.principal for change in changes), *(right.principal for right in rights)}:
-            sheet.caption = "* stands for all principals without their own ACLs on these names"
+            sheet.caption = "* means all principals without their own ACLs on these names"
         sheets.append(sheet)
     if not sheets:
         sheet = Sheet()

@@ -47,7 +47,7 @@ class MoveResult:
 async def execute(
     admin: AdminClient, plan: MovePlan, *, rate: int | None, at_once: int, until: float | None
 ) -> MoveResult:
-    """Throttle, move, elect. The caller removes the throttle when no partition moves any more.
+    """Throttle, move, elect. The caller removes the throttle when all moves have ended.
 
     ``at_once`` is how many partitions a broker may move at once, ``until`` a deadline of ``time.monotonic``.
     """
@@ -56,10 +56,10 @@ async def execute(
     if outcome.problems:
         return outcome
     moving = _Moving(admin, plan, at_once, outcome)
-    with showing_moves({broker: count for broker, count in plan.received.items() if count}) as told:
+    with showing_moves({broker: count for broker, count in plan.received.items() if count}) as show_progress:
         pause_s = _POLL_S[0]
         while await moving.step():
-            told(await moving.received(), moving.said())
+            show_progress(await moving.received(), moving.said())
             if until is not None and time.monotonic() > until:
                 outcome.is_late = True
                 return outcome

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 __all__ = ["is_watched", "showing_moves"]
 
-Told = Callable[[Mapping[int, int], str], None]
+ShowProgress = Callable[[Mapping[int, int], str], None]
 
 
 def is_watched() -> bool:
@@ -19,7 +19,7 @@ def is_watched() -> bool:
 
 
 @contextmanager
-def showing_moves(expected: Mapping[int, int]) -> Iterator[Told]:
+def showing_moves(expected: Mapping[int, int]) -> Iterator[ShowProgress]:
     """``expected`` are the bytes that each broker will receive. Update the bars with the bytes it has, and the first
     bar's text.
 
@@ -38,9 +38,9 @@ def showing_moves(expected: Mapping[int, int]) -> Iterator[Told]:
             broker: bars.add_task(f"to broker {broker}", total=total) for broker, total in sorted(expected.items())
         }
 
-        def told(have: Mapping[int, int], said: str) -> None:
+        def show_progress(have: Mapping[int, int], said: str) -> None:
             bars.update(every, completed=sum(have.get(broker, 0) for broker in tasks), description=said)
             for broker, task in tasks.items():
                 bars.update(task, completed=have.get(broker, 0))
 
-        yield told
+        yield show_progress

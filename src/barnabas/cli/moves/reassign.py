@@ -203,7 +203,7 @@ def verify(
     preserve_throttles: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Check whether each move is complete, and remove the throttles when no partition moves any more.
+    """Check whether each move is complete, and remove the throttles when all moves have ended.
 
     The exit status is 3 while a move is in progress.
 

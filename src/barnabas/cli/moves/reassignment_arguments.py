@@ -71,8 +71,8 @@ class RequestedMoves:
             known = ", ".join(map(str, sorted(stage.brokers)))
             raise ValueError(f"--broker-list: broker {unknown[0]} is not alive; the live brokers are {known}")
         racks = {broker: None if self.ignores_racks else stage.brokers[broker] for broker in chosen}
-        told = [broker for broker, rack in racks.items() if rack is not None]
-        if told and len(told) < len(racks):
+        with_rack = [broker for broker, rack in racks.items() if rack is not None]
+        if with_rack and len(with_rack) < len(racks):
             silent = ", ".join(str(broker) for broker, rack in racks.items() if rack is None)
             raise ValueError(
                 f"brokers {silent} have no rack, but others do: give --disable-rack-aware, or set broker.rack"

@@ -23,7 +23,7 @@ __all__ = ["CurrentThrottle", "end_throttle", "find_throttle"]
 
 @dataclass(frozen=True, slots=True)
 class CurrentThrottle:
-    """``settings`` are to be deleted when no partition moves any more; ``lasting`` topics have a permanent throttle.
+    """``settings`` are deleted when all moves have ended; ``lasting`` topics have a permanent throttle.
 
     ``rate`` is the rate of the moves in bytes per second; None without one, or if brokers have different ones.
     """

@@ -18,10 +18,10 @@ from typing import NoReturn
 
 from barnabas.cli.storage.repair import add_repair_command, run_repair
 from barnabas.cli.storage.strays import add_strays_command, run_strays
+from barnabas.common.settings.problem import InvalidSettings
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MINIMUM
 from barnabas.server.settings.node_config import NodeConfig, load_node_config
-from barnabas.server.settings.problem import InvalidSettings
 from barnabas.server.storage_tool.formatter import FormatError, describe_storage, format_storage
 from barnabas.server.storage_tool.scram_argument import InvalidScramArgument, parse_scram_argument
 

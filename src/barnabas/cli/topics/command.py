@@ -302,7 +302,7 @@ def delete(
     if_exists
         Skip topics that do not exist.
     wait
-        Return when no live broker has the topics any more.
+        Return when no live broker still has the topics.
     """
     names: list[Any] = [_parse_id(text) for text in topic_id or ()]
     if topic or not names:

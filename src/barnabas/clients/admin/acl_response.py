@@ -1,4 +1,4 @@
-"""Reads the rules of a DescribeAcls answer lazily, however many it has.
+"""Read the rules of a DescribeAcls answer lazily, however many it has.
 
 Decoding 250,000 rules at once would block the event loop for a second, and every other request with it. So the frame
 is kept, and the caller can serve others while it iterates.
@@ -29,7 +29,7 @@ class _Rule(Message, versions="1-3", flexible="2+"):
 
 
 class AclAnswer:
-    """The fields before the rules are read at once; ``rules`` can be iterated once."""
+    """The fields before the rules are decoded immediately; ``rules`` can be iterated once."""
 
     def __init__(self, frame: bytearray, version: int, position: int) -> None:
         self._frame = frame
@@ -41,7 +41,7 @@ class AclAnswer:
         self.error_message = self._string()
 
     def rules(self) -> Iterator[AclBinding]:
-        """Raises DecodeError where the frame is not what it should be."""
+        """Iterate the rules. Raise DecodeError for a malformed frame."""
         read_rule, frame, version = _Rule.read, self._frame, self._version
         for _ in range(self._count()):
             resource_type = self._number(_INT8)

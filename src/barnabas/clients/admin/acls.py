@@ -29,16 +29,16 @@ __all__ = ["AclOperations"]
 
 _ACLS_PER_REQUEST = 2000
 _ASKED_ONE_BY_ONE = 50
-"""More rules than this are looked for in one listing of all."""
+"""For more rules than this, one listing of all rules replaces single requests."""
 _ACLS_PER_SLICE = 500
-"""Read without letting others have a turn: a millisecond or two."""
+"""The number of rules decoded without yielding to other tasks: a millisecond or two."""
 
 
 class AclOperations(Operations):
     async def describe_acls(
         self, acl_filter: AclBindingFilter | None = None, *, timeout_s: float | None = None
     ) -> AsyncGenerator[AclBinding]:
-        """The rules that a filter finds; without one, all. Listings of any length leave the event loop its turns."""
+        """Return the rules that match a filter; without one, all. Listings of any length yield to the event loop."""
         async for rule in self._rules(acl_filter or AclBindingFilter(), self._deadline(timeout_s), ANY):
             yield rule
 
@@ -68,7 +68,7 @@ class AclOperations(Operations):
     async def delete_acls(
         self, filters: Iterable[AclBindingFilter], *, wait: bool = False, timeout_s: float | None = None
     ) -> Results[AclBindingFilter, tuple[AclBinding, ...]]:
-        """Remove the rules that filters find. The value of each filter is what it removed."""
+        """Remove the rules that match filters. The value of each filter is the list of removed rules."""
         wanted = list(dict.fromkeys(filters))
         deadline = self._deadline(timeout_s)
 
@@ -127,7 +127,7 @@ class AclOperations(Operations):
 
 
 def _refuse_bad_binding(binding: AclBinding) -> None:
-    """Refuse what can't be a rule; whether it makes sense is for the cluster to say."""
+    """Reject invalid rules; the cluster decides whether a rule makes sense."""
     refuse_unless(binding.name, f"{binding}: a rule needs the name of a resource")
     refuse_unless(binding.host, f"{binding}: a rule needs a host; * is any")
     refuse_unless(":" in binding.principal, f"{binding}: a principal is written Type:name, as in User:alice")
@@ -171,7 +171,7 @@ def _done(result: AclCreationResult, binding: AclBinding) -> AdminError | None:
 
 
 def _deleted(result: DeleteAclsFilterResult, acl_filter: AclBindingFilter) -> tuple[AclBinding, ...] | AdminError:
-    """One rule that could not be removed fails its filter."""
+    """A rule that could not be removed fails its filter."""
     parts: tuple[DeleteAclsFilterResult | DeleteAclsMatchingAcl, ...] = (result, *result.matching_acls)
     for part in parts:
         if part.error_code:

@@ -1,6 +1,6 @@
 """The admin client for asyncio: every operation on a cluster in Kafka's protocol.
 
-Use ``AdminClient``, which is this class and can make the client for code without asyncio too.
+Use ``AdminClient``, which is this class and can also create the client for code without asyncio.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class AsyncAdminClient(
         config: ClientConfig | None = None,
         network: Network | None = None,
     ) -> None:
-        """``config`` is instead of the first two. Raises InvalidClientConfig with everything that is wrong."""
+        """``config`` replaces the first two arguments. Raise InvalidClientConfig with all problems."""
         if config is None:
             servers = bootstrap_servers
             joined = servers if servers is None or isinstance(servers, str) else ",".join(servers)

@@ -12,7 +12,7 @@ __all__ = ["AdminClient"]
 
 
 class AdminClient(AsyncAdminClient):
-    """Use it as ``async with AdminClient("host:9092") as admin``, or close it; it connects when it is first asked.
+    """Use it as ``async with AdminClient("host:9092") as admin``, or close it; it connects on the first request.
 
     Settings are Kafka's client properties; ``bootstrap.controllers`` instead of servers talks to the controllers. An
     operation ends after ``timeout_s``, else after ``default.api.timeout.ms``.

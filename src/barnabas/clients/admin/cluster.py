@@ -43,7 +43,7 @@ class Node:
 class ClusterDescription:
     """``nodes`` are the brokers, or with ``bootstrap.controllers`` the controllers.
 
-    A broker names some live broker as ``controller``, only controllers the real one.
+    A broker reports any live broker as ``controller``; only controllers report the real one.
     """
 
     cluster_id: str | None
@@ -91,7 +91,7 @@ class ClusterOperations(Operations):
         return _description(response, include_authorized_operations)
 
     async def require_api(self, api: ApiKey, *, timeout_s: float | None = None) -> None:
-        """Raises UnsupportedVersion, with the API's name, if the node that is asked does not serve it."""
+        """Raise UnsupportedVersion, with the API's name, if the node does not serve it."""
         deadline = self._deadline(timeout_s)
         try:
             async with asyncio.timeout_at(deadline.at):
@@ -101,9 +101,9 @@ class ClusterOperations(Operations):
         connection.version_of(api)
 
     async def unregister_broker(self, broker_id: int, *, wait: bool = False, timeout_s: float | None = None) -> None:
-        """Forget a broker that will not come back. Raises AdminError.
+        """Unregister a broker that will not return. Raise AdminError.
 
-        With ``wait`` (from Kafka 4.0 on) no live broker names it any more, not even as fenced.
+        With ``wait`` (from Kafka 4.0 on) this returns when no live broker lists it, not even as fenced.
         """
         refuse_unless(broker_id >= 0, f"{broker_id} is not a broker id")
         deadline = self._deadline(timeout_s)

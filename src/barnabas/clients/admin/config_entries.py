@@ -1,4 +1,4 @@
-"""Settings as values: what has them, what they are, and a change of one."""
+"""Settings as values: their resources, their values, and changes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ConfigResource:
 
     @classmethod
     def broker(cls, broker_id: int | None = None) -> ConfigResource:
-        """One broker; without an id the default of all."""
+        """Return one broker; without an id the default of all brokers."""
         return cls(ConfigResourceType.BROKER, "" if broker_id is None else str(broker_id))
 
     @classmethod
@@ -58,7 +58,7 @@ class ConfigResource:
 
     @property
     def answers_itself(self) -> bool:
-        """Whether only the broker of this name can be asked."""
+        """Whether only the broker of this name can answer requests about it."""
         return self.type in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER) and self.name != ""
 
     def __str__(self) -> str:
@@ -101,14 +101,14 @@ class Config:
         return self.entries[name]
 
     def get(self, name: str) -> str | None:
-        """The value, None without one."""
+        """Return the value, None without one."""
         entry = self.entries.get(name)
         return None if entry is None else entry.value
 
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigOp:
-    """One change. APPEND and SUBTRACT are for lists, with commas between values. The value never gets into a text."""
+    """One change. APPEND and SUBTRACT are for lists, separated by commas. No message contains the value."""
 
     name: str
     value: str | None = None
@@ -143,7 +143,7 @@ _OWN_SOURCE = {
 
 
 def is_shown(op: AlterConfigOp, config: Config) -> bool:
-    """Whether the described settings are those after the change. A secret shows by its source only."""
+    """Return whether the described settings are those after the change. A secret shows only its source."""
     entry = config.entries.get(op.name)
     own = _OWN_SOURCE.get(config.resource.type)
     if own is None:
@@ -162,7 +162,7 @@ def is_shown(op: AlterConfigOp, config: Config) -> bool:
 
 
 def _same(returned: str | None, given: str | None) -> bool:
-    """Whether values are equal; nodes may return 0100 as 100, TRUE as true, lists without blanks."""
+    """Return whether values are equal; nodes may return 0100 as 100, TRUE as true, lists without blanks."""
     if returned is None or given is None or returned == given:
         return returned == given
     try:

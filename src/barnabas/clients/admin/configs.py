@@ -53,7 +53,7 @@ class ConfigOperations(Operations):
         include_documentation: bool = False,
         timeout_s: float | None = None,
     ) -> Results[ConfigResource, Config]:
-        """The settings of resources, or those of the ``keys`` only. A broker is asked for its own."""
+        """Describe the settings of resources, or only ``keys``. A broker answers for its own settings."""
         batches = self.stream_configs(
             resources,
             keys=keys,
@@ -76,7 +76,7 @@ class ConfigOperations(Operations):
         include_documentation: bool = False,
         timeout_s: float | None = None,
     ) -> AsyncGenerator[Results[ConfigResource, Config]]:
-        """The same in batches of some hundred resources, for listings too large to hold."""
+        """Describe settings in batches of some hundred resources, for listings too large to hold."""
         wanted = list(dict.fromkeys(resources))
         names = None if keys is None else list(keys)
         deadline = self._deadline(timeout_s)
@@ -95,7 +95,7 @@ class ConfigOperations(Operations):
         wait: bool = False,
         timeout_s: float | None = None,
     ) -> Results[ConfigResource, None]:
-        """Change some settings of resources and leave the others. With ``wait`` every live broker answers by it."""
+        """Change some settings, keep the others. With ``wait`` every live broker returns the new values."""
         wanted = {resource: tuple(ops) for resource, ops in changes.items()}
         for resource, ops in wanted.items():
             _refuse_bad_ops(resource, ops)
@@ -167,8 +167,8 @@ class ConfigOperations(Operations):
     ) -> list[ConfigResource]:
         """List the resources that have or may have settings, of these types or of all that the node knows.
 
-        Before Kafka 4.1 topics and brokers come from the metadata, and groups can't be listed: a request for all types
-        omits them, a request for groups raises UnsupportedVersion.
+        Before Kafka 4.1 topics and brokers are taken from the metadata, and groups can't be listed: a request for all
+        types omits them, a request for groups raises UnsupportedVersion.
         """
         asked = list(dict.fromkeys(types))
         deadline = self._deadline(timeout_s)
@@ -204,7 +204,7 @@ class ConfigOperations(Operations):
             found += [ConfigResource.broker(node.node_id) for node in response.brokers]
             found += [ConfigResource.broker_logger(node.node_id) for node in response.brokers]
         if is_asked(ConfigResourceType.CLIENT_METRICS):
-            with suppress(*(() if asked else (UnsupportedVersion,))):  # Kafka 3.7 was the first to have any.
+            with suppress(*(() if asked else (UnsupportedVersion,))):  # Kafka 3.7 was the first to support them.
                 listed = await self._call(ListConfigResourcesRequest(), deadline, api=ApiKey.LIST_CONFIG_RESOURCES)
                 found += [ConfigResource.client_metrics(resource.resource_name) for resource in listed.config_resources]
         return [resource for resource in found if is_asked(resource.type)]
@@ -286,7 +286,7 @@ class ConfigOperations(Operations):
 
 
 def _by_target(resources: list[ConfigResource], size: int) -> Iterable[tuple[Target, Sequence[ConfigResource]]]:
-    """Non-numeric broker ids go to any node, which refuses them with its own message."""
+    """Group resources by node. Any node receives a non-numeric broker id, and refuses it with its own message."""
     by_target: dict[Target, list[ConfigResource]] = {}
     for resource in resources:
         target = broker(int(resource.name)) if resource.answers_itself and resource.name.isdecimal() else ANY

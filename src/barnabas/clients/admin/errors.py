@@ -1,11 +1,11 @@
-"""Errors of admin operations. Two families, because they mean different things:
+"""Errors of admin operations, in two families with different meanings:
 
 * ``AdminError``: the cluster answered, and refused. ``code`` is Kafka's, ``item`` is the topic, resource, rule ... that
   was refused, ``message`` is the cluster's own text. Codes that callers often distinguish have a class of their own.
-* ``ClientError`` (barnabas.clients.errors): no answer came: no node can be reached or answers in time, the login was
+* ``ClientError`` (barnabas.clients.errors): no answer arrived: no node is reachable or answers in time, the login was
   refused, or the node has no such API (``UnsupportedVersion``).
 
-Arguments that can't be right are a ValueError, before anything is sent.
+Invalid arguments raise a ValueError before anything is sent.
 """
 
 from __future__ import annotations
@@ -63,15 +63,15 @@ class AdminError(ApiException):
 
 
 class ClusterAuthorizationFailed(AdminError, code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
-    """We lack a right on the cluster."""
+    """This client lacks a right on the cluster."""
 
 
 class TopicAuthorizationFailed(AdminError, code=ErrorCode.TOPIC_AUTHORIZATION_FAILED):
-    """We lack a right on the topic."""
+    """This client lacks a right on the topic."""
 
 
 class GroupAuthorizationFailed(AdminError, code=ErrorCode.GROUP_AUTHORIZATION_FAILED):
-    """We lack a right on the group."""
+    """This client lacks a right on the group."""
 
 
 class UnknownTopicOrPartition(AdminError, code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
@@ -87,23 +87,23 @@ class InvalidTopic(AdminError, code=ErrorCode.INVALID_TOPIC_EXCEPTION):
 
 
 class InvalidPartitions(AdminError, code=ErrorCode.INVALID_PARTITIONS):
-    """The number of partitions can't be had."""
+    """The number of partitions is not possible."""
 
 
 class InvalidReplicationFactor(AdminError, code=ErrorCode.INVALID_REPLICATION_FACTOR):
-    """There are not so many brokers."""
+    """The cluster has fewer brokers than replicas."""
 
 
 class InvalidConfig(AdminError, code=ErrorCode.INVALID_CONFIG):
-    """A setting can't have this value, or does not exist."""
+    """A setting does not exist or can't have this value."""
 
 
 class InvalidRequest(AdminError, code=ErrorCode.INVALID_REQUEST):
-    """The cluster says that the request makes no sense."""
+    """The cluster rejected the request as invalid."""
 
 
 class InvalidUpdateVersion(AdminError, code=ErrorCode.INVALID_UPDATE_VERSION):
-    """A feature can't go to this level."""
+    """A feature can't change to this level."""
 
 
 class PolicyViolation(AdminError, code=ErrorCode.POLICY_VIOLATION):
@@ -135,11 +135,11 @@ class DelegationTokenNotFound(AdminError, code=ErrorCode.DELEGATION_TOKEN_NOT_FO
 
 
 class OperationTimedOut(ClientError, Transient):
-    """No success before the deadline; the message says what was in the way last. The change may have been made."""
+    """No success before the deadline; the message has the last error. The change may have been made."""
 
 
 class NotVisible(OperationTimedOut):
-    """A change was made, and ``brokers`` did not answer by it before the deadline."""
+    """A change was made, but ``brokers`` did not show it before the deadline."""
 
     def __init__(self, what: str, brokers: Sequence[int], why: str = "") -> None:
         named = ", ".join(map(str, brokers))
@@ -148,7 +148,7 @@ class NotVisible(OperationTimedOut):
 
 
 def admin_error(code: int, message: str | None = None, item: object = None) -> AdminError:
-    """The error of a number in an answer. A number of a newer Kafka is kept in the text."""
+    """Return the error of a code in an answer. The text keeps an unknown code of a newer Kafka."""
     try:
         known = ErrorCode(code)
     except ValueError:

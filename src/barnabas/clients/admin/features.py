@@ -28,7 +28,7 @@ class UpgradeType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeatureUpdate:
-    """A feature's new level; 0 switches it off, which is a downgrade."""
+    """A feature's new level; 0 disables it, which is a downgrade."""
 
     max_version_level: int
     upgrade_type: UpgradeType = UpgradeType.UPGRADE
@@ -54,7 +54,7 @@ class FeatureOperations(Operations):
         return await self._features(self._deadline(timeout_s), ANY)
 
     async def describe_features_of_brokers(self, *, timeout_s: float | None = None) -> dict[int, FeatureMetadata]:
-        """The answer of every live broker: they differ where a broker does not serve a feature."""
+        """Return the answer of every live broker: they differ where a broker does not support a feature."""
         deadline = self._deadline(timeout_s)
         return {node: await self._features(deadline, broker(node)) for node in await self._live_brokers(deadline)}
 
@@ -87,7 +87,7 @@ class FeatureOperations(Operations):
         wait: bool = False,
         timeout_s: float | None = None,
     ) -> Results[str, None]:
-        """Change levels: all of them, or none. The error of the whole is the error of each.
+        """Change levels: all of them, or none. An error of the request is the error of each feature.
 
         ``wait`` waits until every live broker returns the new levels.
         """
@@ -121,7 +121,7 @@ class FeatureOperations(Operations):
         async def shows(target: Target) -> bool:
             found = await self._features(deadline, target)
             levels = {name: level.max for name, level in found.finalized.items()}
-            # A broker that does not serve a feature never shows its level.
+            # A broker that does not support a feature never shows its level.
             served = [name for name in updates if name in found.supported or name in levels]
             return all(levels.get(name, 0) == updates[name].max_version_level for name in served)
 

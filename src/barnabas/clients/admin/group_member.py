@@ -22,7 +22,7 @@ _CONSUMER = "consumer"
 class MemberDescription:
     """``assignment`` is None where the group's protocol is not that of consumers and can't be parsed.
 
-    The last three are set for groups of the new protocol only.
+    The last three are set only for groups of the new protocol.
     """
 
     member_id: str
@@ -60,9 +60,9 @@ def consumer_member(member: Member) -> MemberDescription:
 
 def _assignment(data: bytes) -> tuple[TopicPartition, ...] | None:
     if not data:
-        return ()  # Before the leader has assigned anything.
+        return ()  # The leader has not assigned anything yet.
     try:
-        # After the version; what later ones have is at the end and may be left unread.
+        # Fields of later versions follow at the end and are ignored.
         read = ConsumerProtocolAssignment.decode(data, 0, 2)
     except DecodeError:
         return None

@@ -30,7 +30,7 @@ from barnabas.protocol.messages.offset_fetch import (
 __all__ = ["GroupOffsetOperations", "OffsetAndMetadata"]
 
 _BY_NAME = 9
-"""The last version of OffsetFetch and OffsetCommit that names topics; later ones have their ids."""
+"""The last version of OffsetFetch and OffsetCommit with topic names; later ones use ids."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class GroupOffsetOperations(GroupOperations):
         require_stable: bool = False,
         timeout_s: float | None = None,
     ) -> Results[str, Results[TopicPartition, OffsetAndMetadata]]:
-        """The offsets of groups, or those of some partitions of each. A partition without one is left out.
+        """Return the offsets of groups, or those of some partitions of each. Partitions without an offset are omitted.
 
         ``require_stable`` waits for transactions that commit offsets.
         """
@@ -108,7 +108,7 @@ class GroupOffsetOperations(GroupOperations):
     async def delete_group_offsets(
         self, group: str, partitions: Iterable[TopicPartition], *, timeout_s: float | None = None
     ) -> Results[TopicPartition, None]:
-        """Forget offsets of topics that no member of the group reads."""
+        """Delete offsets of topics that no member of the group reads."""
         deadline = self._deadline(timeout_s)
 
         def build(left: Sequence[TopicPartition]) -> OffsetDeleteRequest:

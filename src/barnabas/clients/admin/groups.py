@@ -1,4 +1,4 @@
-"""Groups of consumers, of the classic protocol and of the one of KIP-848: listed, described, deleted, left."""
+"""Groups of consumers, of the classic protocol and of KIP-848: list, describe and delete them, and remove members."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class GroupOperations(Operations):
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = (), timeout_s: float | None = None
     ) -> GroupListings:
-        """The groups of every broker, or those in these states or of these types."""
+        """List the groups of every broker, or those in these states or of these types."""
         deadline = self._deadline(timeout_s)
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))
 
@@ -216,7 +216,7 @@ class GroupOperations(Operations):
         at_least: int = 0,
         at_most: int = 32767,
     ) -> Results[K, V]:
-        """A request to a coordinator. That it has moved is for the caller to see to."""
+        """Send a request to a coordinator. The caller handles a coordinator that has moved."""
         return await self._items(
             part, build, read, deadline, api=api, target=target, at_least=at_least, at_most=at_most,
             retried=RETRIED - COORDINATOR_MOVED,
@@ -228,7 +228,7 @@ class GroupOperations(Operations):
         ask: Callable[[Sequence[str], Target], Awaitable[Results[str, V]]],
         deadline: Deadline,
     ) -> Results[str, V]:
-        """Each group at its coordinator."""
+        """Send each group's request to its coordinator."""
         wanted = list(dict.fromkeys(groups))
         refuse_unless(all(wanted), "a group's id must not be empty")
         return await self._placed(
@@ -247,7 +247,7 @@ class GroupOperations(Operations):
         ask: Callable[[Sequence[K], Target], Awaitable[Results[K, V]]],
         deadline: Deadline,
     ) -> Results[K, V]:
-        """Items of one group at its coordinator."""
+        """Send items of one group to its coordinator."""
         refuse_unless(group, "a group's id must not be empty")
 
         async def place(left: list[K]) -> tuple[dict[K, int], dict[K, AdminError]]:
@@ -308,7 +308,7 @@ def _classic_group(group: DescribedGroup, with_operations: bool) -> GroupDescrip
 
 
 def _identity(member: MemberToRemove, reason: str | None) -> MemberIdentity:
-    """A static member is put out by its instance, whatever id it has by now."""
+    """Identify a static member by its instance, whatever its present id is."""
     by_instance = member.group_instance_id is not None
     return MemberIdentity(
         member_id="" if by_instance else member.member_id or "",

@@ -31,7 +31,7 @@ __all__ = ["LogDirDescription", "LogDirOperations", "ReplicaInfo", "TopicPartiti
 
 @dataclass(frozen=True, slots=True)
 class ReplicaInfo:
-    """A future replica is one that is on its way to this directory."""
+    """A future replica is one that is being moved to this directory."""
 
     size: int
     offset_lag: int
@@ -40,7 +40,7 @@ class ReplicaInfo:
 
 @dataclass(frozen=True, slots=True)
 class LogDirDescription:
-    """``error`` says why a directory is out of use. Bytes are None if not returned (before Kafka 3.3)."""
+    """``error`` says why a directory is offline. Bytes are None if not returned (before Kafka 3.3)."""
 
     replicas: Mapping[TopicPartition, ReplicaInfo]
     total_bytes: int | None = None

@@ -1,8 +1,8 @@
 """The base of all admin operations: a request with retries, and requests about many items.
 
-A request goes out again when the node could not be reached or hung up, or says that it is not its turn (another
-coordinator, leader or controller), or that we are too fast; with pauses, until the deadline. A request that must not
-reach the cluster twice says so (``repeatable=False``).
+A request is repeated when the node is unreachable or has disconnected, or reports that it is not responsible (another
+coordinator, leader or controller), or that the client is too fast; with pauses, until the deadline. A request that must
+not reach the cluster twice has ``repeatable=False``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ V = TypeVar("V")
 R = TypeVar("R", bound=Message)
 T = TypeVar("T")
 RequestFor: TypeAlias = "Request[R] | Callable[[int], Request[R]]"
-"""A request that is answered by an ``R``, or what makes it for a version."""
+"""A request with the answer ``R``, or a function that creates it for a version."""
 Found = Iterable[tuple[K, V | AdminError]]
 Placed = tuple[dict[K, int], dict[K, AdminError]]
 
@@ -53,7 +53,7 @@ class Operations:
         return Deadline(self._config.values["default.api.timeout.ms"] / 1000 if timeout_s is None else timeout_s)
 
     def _timeout_ms(self, deadline: Deadline) -> int:
-        """How long a node may take before it answers."""
+        """The time that a node may take to answer."""
         return max(1, int(min(deadline.remaining_s, self._config.request_timeout_s) * 1000))
 
     @overload
@@ -96,9 +96,9 @@ class Operations:
         settle: Callable[[Any], AdminError | None] | None = None,
         retried: Collection[ErrorCode] = RETRIED,
     ) -> object:
-        """The response, or what ``read`` makes of it. Raises its error if it has one, or a ClientError.
+        """Return the response, or the result of ``read``. Raise its error if it has one, or a ClientError.
 
-        ``settle`` looks into the response and gives the error because of which to ask again.
+        ``settle`` examines the response and returns an error that requires a repetition.
         """
         backoff = self._backoff()
         problem: Exception
@@ -145,7 +145,7 @@ class Operations:
         repeatable: bool = True,
         retried: Collection[ErrorCode] = RETRIED,
     ) -> Results[K, V]:
-        """One request about many items; those that fail for the moment are asked about again, alone."""
+        """Send one request about many items. Those with transient errors are requested again alone."""
         pending: dict[K, None] = dict.fromkeys(keys)
         values: dict[K, V] = {}
         errors: dict[K, AdminError] = {}
@@ -181,7 +181,7 @@ class Operations:
             if not values and not errors:
                 raise
         for key in pending:
-            errors.setdefault(key, AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer does not mention it", key))
+            errors.setdefault(key, AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer omits it", key))
         return Results(values, errors)
 
     async def _items_in_order(
@@ -193,7 +193,7 @@ class Operations:
         *,
         api: ApiKey,
     ) -> Results[K, V]:
-        """As ``_items``, for answers that identify items only by their place in the request."""
+        """Like ``_items``, for answers that identify items only by their place in the request."""
         asked = keys
 
         def request(left: Sequence[K]) -> Request[R]:
@@ -209,7 +209,7 @@ class Operations:
     async def _in_chunks(
         self, items: Sequence[K], size: int, ask: Callable[[Sequence[K]], Awaitable[Results[K, V]]]
     ) -> Results[K, V]:
-        """One request after the other, none too large for a node."""
+        """Send requests one after another, none too large for a node."""
         values: dict[K, V] = {}
         errors: dict[K, AdminError] = {}
         for chunk in chunks(items, size):
@@ -228,9 +228,9 @@ class Operations:
         moved: Collection[ErrorCode],
         forget: Callable[[list[K]], None] = lambda keys: None,
     ) -> Results[K, V]:
-        """Items that live on different nodes: each node is asked about its own, all at once.
+        """Send items to the nodes that own them, to all nodes concurrently.
 
-        ``place`` finds the nodes; what has ``moved`` meanwhile is looked up and asked about again.
+        ``place`` finds the nodes; items that have ``moved`` meanwhile are looked up and requested again.
         """
         pending = list(dict.fromkeys(keys))
         values: dict[K, V] = {}
@@ -269,7 +269,7 @@ class Operations:
     async def _ask_node(
         self, ask: Callable[[Sequence[K], Target], Awaitable[Results[K, V]]], keys: Sequence[K], target: Target
     ) -> Results[K, V]:
-        """A certain node that does not answer fails its own items only."""
+        """Send items to a certain node. If it does not answer, only its own items fail."""
         if target == ANY:
             return await ask(keys, target)
         try:
@@ -282,7 +282,7 @@ class Operations:
     async def _from_each(
         self, nodes: Iterable[int], ask: Callable[[Sequence[int], Target], Awaitable[Results[int, V]]]
     ) -> Results[int, V]:
-        """The same question for several nodes at once."""
+        """Send the same request to several nodes concurrently."""
         answers = await asyncio.gather(*(self._ask_node(ask, [node], broker(node)) for node in nodes))
         return Results(
             {node: value for part in answers for node, value in part.values.items()},
@@ -292,7 +292,7 @@ class Operations:
     async def _until_each_broker(
         self, shows: Callable[[Target], Awaitable[bool]], deadline: Deadline, what: str
     ) -> None:
-        """Wait until every live broker shows a change. Raises NotVisible with the brokers that lag."""
+        """Wait until every live broker shows a change. Raise NotVisible with the brokers that lag."""
         lagging = set(await self._live_brokers(deadline))
         backoff = Backoff(*_LAG_PAUSE_MS)
         why = ""
@@ -345,7 +345,7 @@ class Operations:
             ) from error
 
     def _refusal(self, response: object) -> AdminError | None:
-        """The error of the whole request."""
+        """Return the error of the whole request."""
         code = getattr(response, "error_code", 0)
         return admin_error(code, getattr(response, "error_message", None)) if code else None
 
@@ -365,13 +365,13 @@ class Operations:
 
 
 def version_for(connection: Connection, api: ApiKey, at_least: int, at_most: int) -> int:
-    """The version to speak. Raises UnsupportedVersion when the node's are too old for what is asked."""
+    """Return the version to use. Raise UnsupportedVersion when the node's are too old for the request."""
     version = min(connection.version_of(api), at_most)
     if version < at_least:
         offered = connection.versions[api]
         raise UnsupportedVersion(
             f"the node at {connection.address} speaks {API_TABLE[api].name} in versions {offered.min} to "
-            f"{offered.max}, and version {at_least} is needed"
+            f"{offered.max}, but version {at_least} is needed"
         )
     return version
 
@@ -382,6 +382,6 @@ def chunks(items: Sequence[V], size: int) -> Iterator[Sequence[V]]:
 
 
 def refuse_unless(condition: object, problem: str) -> None:
-    """A bad argument, said before anything is sent."""
+    """Raise ValueError for a bad argument, before anything is sent."""
     if not condition:
         raise ValueError(problem)

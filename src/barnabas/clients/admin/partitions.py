@@ -48,7 +48,7 @@ class IsolationLevel(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class OffsetSpec:
-    """Which offset is asked for; a timestamp of 0 or more is a moment in milliseconds since 1970."""
+    """The kind of offset requested; a timestamp of 0 or more is in milliseconds since 1970."""
 
     timestamp: int
 
@@ -62,7 +62,7 @@ class OffsetSpec:
 
     @classmethod
     def max_timestamp(cls) -> OffsetSpec:
-        """That of the record with the largest timestamp."""
+        """The offset of the record with the largest timestamp."""
         return cls(-3)
 
     @classmethod
@@ -75,7 +75,7 @@ class OffsetSpec:
 
     @classmethod
     def for_timestamp(cls, timestamp_ms: int) -> OffsetSpec:
-        """The first record that is not older."""
+        """The offset of the first record that is not older."""
         refuse_unless(timestamp_ms >= 0, f"a timestamp can't be negative: {timestamp_ms}")
         return cls(timestamp_ms)
 
@@ -85,7 +85,7 @@ _OLDEST_VERSION = {-3: 7, -4: 8, -5: 9}
 
 @dataclass(frozen=True, slots=True)
 class ListedOffset:
-    """``offset`` is -1 where no record is young enough."""
+    """``offset`` is -1 if no record is recent enough."""
 
     offset: int
     timestamp: int
@@ -138,7 +138,7 @@ class PartitionOperations(Operations):
     async def delete_records(
         self, before: Mapping[TopicPartition, int], *, timeout_s: float | None = None
     ) -> Results[TopicPartition, int]:
-        """Delete the records before an offset; -1 is the high watermark. The value is where the log starts then."""
+        """Delete the records before an offset; -1 is the high watermark. The value is the new start of the log."""
         for partition, offset in before.items():
             refuse_unless(offset >= -1, f"{partition}: {offset} is not an offset")
         deadline = self._deadline(timeout_s)
@@ -198,7 +198,7 @@ class PartitionOperations(Operations):
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> Iterator[tuple[str, list[TopicPartition]]]:
-    """Partitions as requests carry them."""
+    """Group partitions as in requests."""
     groups: dict[str, list[TopicPartition]] = {}
     for partition in partitions:
         groups.setdefault(partition.topic, []).append(partition)

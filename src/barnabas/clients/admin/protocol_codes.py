@@ -1,4 +1,4 @@
-"""Numbers of the protocol as words."""
+"""Convert codes of the protocol to words."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ E = TypeVar("E", bound=IntEnum)
 
 
 def authorized_operations(mask: int) -> frozenset[AclOperation] | None:
-    """The operations in a bit field; None when the node did not say. Operations of a newer Kafka are left out."""
+    """Return the operations in a bit field; None when the node did not return any. Unknown operations are omitted."""
     if mask == _NOT_TOLD:
         return None
     return frozenset(operation for operation in AclOperation if operation > AclOperation.ALL and mask >> operation & 1)
 
 
 def known(kind: type[E], code: int, otherwise: E) -> E:
-    """The word of a number, ``otherwise`` for one of a newer Kafka."""
+    """Return the word of a code, ``otherwise`` for an unknown one."""
     try:
         return kind(code)
     except ValueError:

@@ -35,7 +35,7 @@ class RaftVoterEndpoint:
 
 @dataclass(frozen=True, slots=True)
 class ReplicaState:
-    """A voter or observer. Times are milliseconds since 1970, None where they are not known."""
+    """A voter or observer. Times are milliseconds since 1970, None if unknown."""
 
     replica_id: int
     directory_id: Uuid
@@ -98,7 +98,7 @@ class QuorumOperations(Operations):
         cluster_id: str | None = None,
         timeout_s: float | None = None,
     ) -> None:
-        """Make an observer a voter. Raises AdminError."""
+        """Make an observer a voter. Raise AdminError."""
         listeners = [Listener(name=endpoint.listener, host=endpoint.host, port=endpoint.port) for endpoint in endpoints]
         refuse_unless(voter_id >= 0, f"{voter_id} is not a voter id")
         refuse_unless(listeners, "a voter needs an endpoint")
@@ -118,7 +118,7 @@ class QuorumOperations(Operations):
     async def remove_raft_voter(
         self, voter_id: int, directory_id: Uuid, *, cluster_id: str | None = None, timeout_s: float | None = None
     ) -> None:
-        """Raises AdminError."""
+        """Remove a voter. Raise AdminError."""
         refuse_unless(voter_id >= 0, f"{voter_id} is not a voter id")
         await self._call(
             RemoveRaftVoterRequest(cluster_id=cluster_id, voter_id=voter_id, voter_directory_id=directory_id),
@@ -139,7 +139,7 @@ def _partition_error(response: DescribeQuorumResponse) -> AdminError | None:
 
 
 def _unmentioned() -> AdminError:
-    return AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer does not mention the metadata log")
+    return AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer omits the metadata log")
 
 
 def _replica(replica: VoterOrObserver) -> ReplicaState:

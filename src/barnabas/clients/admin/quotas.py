@@ -23,7 +23,7 @@ _EXACT, _DEFAULT, _ANY = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotaEntity:
-    """Whose quota: a user, a client id, both together, or an address. The name None is the default of all.
+    """The entity of a quota: a user, a client id, both together, or an address. The name None is the default of all.
 
     ``parts`` are pairs of type (``user``, ``client-id``, ``ip``) and name, by type.
     """
@@ -50,7 +50,7 @@ class QuotaMatch:
 
 @dataclass(frozen=True, slots=True)
 class ClientQuotaFilter:
-    """Which entities are meant. ``strict``: those that have no other parts."""
+    """Selects entities. ``strict``: only those without other parts."""
 
     matches: tuple[QuotaMatch, ...] = ()
     strict: bool = False
@@ -60,7 +60,7 @@ class QuotaOperations(Operations):
     async def describe_client_quotas(
         self, quota_filter: ClientQuotaFilter | None = None, *, timeout_s: float | None = None
     ) -> dict[ClientQuotaEntity, dict[str, float]]:
-        """The quotas of the entities that a filter finds; without one, all."""
+        """Return the quotas of the entities that match a filter; without one, all."""
         return await self._quotas(quota_filter or ClientQuotaFilter(), self._deadline(timeout_s), ANY)
 
     async def alter_client_quotas(

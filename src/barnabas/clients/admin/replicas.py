@@ -1,4 +1,4 @@
-"""Leaders that are elected, and replicas that move."""
+"""Elect leaders, and move replicas."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ElectionType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionReassignment:
-    """A move that is under way."""
+    """A move in progress."""
 
     replicas: tuple[int, ...]
     adding_replicas: tuple[int, ...]
@@ -54,7 +54,7 @@ class ReplicaOperations(Operations):
     ) -> Results[TopicPartition, bool]:
         """Elect leaders; without a list, of all partitions that could have a better one.
 
-        The value is False where the wanted leader was leading already. ``wait`` waits until every live broker reports
+        The value is False if the wanted leader already led. ``wait`` waits until every live broker reports
         the elected leaders.
         """
         wanted = None if partitions is None else list(dict.fromkeys(partitions))
@@ -101,7 +101,7 @@ class ReplicaOperations(Operations):
         wait: bool = False,
         timeout_s: float | None = None,
     ) -> Results[TopicPartition, None]:
-        """Move partitions to brokers, the preferred leader first; None cancels a move that is under way.
+        """Move partitions to brokers, the preferred leader first; None cancels a move in progress.
 
         ``wait`` waits until the moves have ended, which can take as long as the copying, and every live broker reports
         the new replicas.
@@ -151,7 +151,7 @@ class ReplicaOperations(Operations):
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout_s: float | None = None
     ) -> dict[TopicPartition, PartitionReassignment]:
-        """The moves that are under way; without partitions, all."""
+        """List the moves in progress; without partitions, all."""
         deadline = self._deadline(timeout_s)
         topics = (
             None

@@ -32,7 +32,7 @@ class Results(Generic[K, V]):
         return not self.errors
 
     def raise_for_errors(self) -> dict[K, V]:
-        """All values. Raises a single error as it is, several as an ExceptionGroup."""
+        """Return all values. Raise a single error directly, several as an ExceptionGroup."""
         if len(self.errors) == 1:
             raise next(iter(self.errors.values()))
         if self.errors:

@@ -1,4 +1,4 @@
-"""When to try again, and until when."""
+"""Retries: for which errors, how often, and until when."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ RETRIED = (
     | COORDINATOR_MOVED
     | LEADER_MOVED
 )
-"""Tried again until the deadline. Other errors that Kafka calls retriable (an unknown topic) are answers."""
+"""Errors that are retried until the deadline. Others that Kafka calls retriable (an unknown topic) are answers."""
 
 
 class Deadline:
@@ -66,7 +66,7 @@ class Backoff:
         self._most_s = max(first_ms, most_ms) / 1000
 
     async def pause(self, deadline: Deadline, at_least_s: float = 0) -> bool:
-        """Wait before another try; return False at once when no time is left."""
+        """Wait before another attempt. Return False immediately when no time is left."""
         pause = max(at_least_s, self._next_s * random.uniform(0.8, 1.2))
         self._next_s = min(self._most_s, self._next_s * 2)
         if pause >= deadline.remaining_s:

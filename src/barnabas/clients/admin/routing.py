@@ -1,7 +1,7 @@
 """Chooses the node for a request: the least busy one, a certain broker, the controller, a coordinator.
 
-Any broker accepts any request to the cluster and forwards it, so the controller is looked up only when a node says that
-it is not the controller. Nodes are learnt from the first one that answers. When none of them can be reached any more,
+Any broker accepts any request to the cluster and forwards it, so the controller is looked up only when a node reports
+that it is not the controller. The first node that answers returns the other nodes. When none of them is reachable,
 the bootstrap servers are contacted again.
 """
 
@@ -32,7 +32,7 @@ R = TypeVar("R", bound="Message")
 T = TypeVar("T")
 
 _BUSY = 5
-"""With this many requests under way on each open connection, a connection to another node is opened."""
+"""With this many requests in flight on each open connection, a connection to another node is opened."""
 
 _CONTROLLERS = 2
 _KEYS_PER_LOOKUP = 500
@@ -98,7 +98,7 @@ class Router:
         self._coordinators: dict[tuple[int, str], int] = {}
 
     async def connection(self, target: Target) -> Connection:
-        """Raises a ClientError, of which a Transient one may go away; AdminError for a broker that is not alive."""
+        """Return a connection. Raise a ClientError, of which a Transient one may be retried, or AdminError."""
         if target.node is None:
             return await self._least_busy()
         if target == CONTROLLER:
@@ -112,20 +112,20 @@ class Router:
             await self.refresh()
         if target.node not in self._nodes:
             known = ", ".join(map(str, sorted(self._nodes))) or "none"
-            raise AdminError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {target.node} is not there; live nodes: {known}")
+            raise AdminError(ErrorCode.BROKER_NOT_AVAILABLE, f"node {target.node} is not alive; live nodes: {known}")
         return await self._connect(self._nodes[target.node])
 
     async def node_ids(self) -> list[int]:
-        """The live nodes, asked for anew."""
+        """Return the live nodes, freshly requested."""
         await self.refresh()
         return sorted(self._nodes)
 
     def is_stale(self) -> None:
-        """Forget the nodes: addresses and the controller are looked up before the next use."""
+        """Mark the nodes as outdated: addresses and the controller are looked up before the next use."""
         self._is_current = False
 
     async def refresh(self) -> None:
-        """Learn the nodes from one that answers."""
+        """Request the nodes from one that answers."""
         connection = await self._least_busy(learning=True)
         if self._to_controllers:
             await self._learn_controllers(connection)
@@ -134,7 +134,7 @@ class Router:
         self._is_current = True
 
     async def coordinators(self, kind: int, keys: Iterable[str]) -> tuple[dict[str, int], dict[str, AdminError]]:
-        """The coordinator of each key (kind 0: groups, 1: transactional ids), and errors for the others."""
+        """Return the coordinator of each key (kind 0: groups, 1: transactional ids), and errors for the others."""
         found: dict[str, int] = {}
         missing: list[str] = []
         for key in keys:
@@ -168,7 +168,7 @@ class Router:
     async def leaders(
         self, partitions: Iterable[tuple[str, int]]
     ) -> tuple[dict[tuple[str, int], int], dict[tuple[str, int], AdminError]]:
-        """The leader of each partition, freshly requested, and errors for the others."""
+        """Return the leader of each partition, freshly requested, and errors for the others."""
         wanted = list(partitions)
         connection = await self._least_busy()
         topics = [MetadataRequestTopic(name=name) for name in dict.fromkeys(topic for topic, _ in wanted)]
@@ -216,7 +216,7 @@ class Router:
         return await self._reconnect(learning=learning)
 
     async def _reconnect(self, *, learning: bool) -> Connection:
-        """A node that we know, else a bootstrap server, from which the nodes are then learnt."""
+        """Connect to a known node, otherwise to a bootstrap server, which returns the nodes."""
         known = list(self._nodes.values())
         random.shuffle(known)
         for address in sorted(known, key=lambda address: address in self._unreachable):
@@ -234,7 +234,7 @@ class Router:
             try:
                 await self.refresh()
             except UnsupportedVersion:
-                del self._connections[connection.address]  # A node of the wrong kind serves no other request either.
+                del self._connections[connection.address]  # A node of the wrong kind can't serve other requests either.
                 raise
         return connection
 
@@ -252,7 +252,7 @@ class Router:
             response = await self._ask(connection, MetadataRequest(topics=[]), at_least=1)
         except UnsupportedVersion as error:
             raise UnsupportedVersion(
-                f"{connection.address} is a controller and no broker: set bootstrap.controllers to it"
+                f"{connection.address} is a controller, not a broker: set bootstrap.controllers to it"
             ) from error
         self._take_brokers(response)
 

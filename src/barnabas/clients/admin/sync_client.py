@@ -18,7 +18,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _BATCH = 1000
-"""Items of a stream that are handed from one thread to the other at a time."""
+"""Items of a stream that are passed from one thread to the other at a time."""
 
 
 def _blocking(
@@ -152,7 +152,7 @@ class SyncAdminClient:
         return self._admin.config
 
     def close(self) -> None:
-        """Ends the thread. A second call does nothing."""
+        """End the thread. A second call does nothing."""
         if self._loop.is_closed():
             return
         self._run(self._end())
@@ -171,7 +171,7 @@ class SyncAdminClient:
         await self._loop.shutdown_default_executor()
 
     def _run(self, operation: Coroutine[object, object, R]) -> R:
-        """Run on the loop; a call that is interrupted (Ctrl-C) is cancelled there too."""
+        """Run on the loop. An interrupted call (Ctrl-C) is cancelled there too."""
         if self._loop.is_closed():
             operation.close()
             raise RuntimeError("this admin client is closed")

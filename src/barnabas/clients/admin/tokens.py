@@ -1,4 +1,4 @@
-"""Delegation tokens. The HMAC of a token is its password: it is in no text that is printed."""
+"""Delegation tokens. The HMAC of a token is its password: no printed text contains it."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TokenOperations(Operations):
     async def renew_delegation_token(
         self, hmac: bytes, *, renew_period_ms: int = -1, wait: bool = False, timeout_s: float | None = None
     ) -> int:
-        """The new time of expiry; without a period the cluster's own."""
+        """Renew a token. Return the new time of expiry; without a period the cluster's own period applies."""
         deadline = self._deadline(timeout_s)
         response = await self._call(
             RenewDelegationTokenRequest(hmac=hmac, renew_period_ms=renew_period_ms),
@@ -105,7 +105,7 @@ class TokenOperations(Operations):
     async def expire_delegation_token(
         self, hmac: bytes, *, expiry_time_period_ms: int = -1, wait: bool = False, timeout_s: float | None = None
     ) -> int:
-        """The new time of expiry; a negative period is now."""
+        """Expire a token. Return the new time of expiry; a negative period means now."""
         deadline = self._deadline(timeout_s)
         response = await self._call(
             ExpireDelegationTokenRequest(hmac=hmac, expiry_time_period_ms=expiry_time_period_ms),
@@ -119,7 +119,7 @@ class TokenOperations(Operations):
     async def describe_delegation_tokens(
         self, owners: Iterable[str] | None = None, *, timeout_s: float | None = None
     ) -> list[DelegationToken]:
-        """The tokens of owners; without owners, all that we may see."""
+        """Return the tokens of owners; without owners, all visible ones."""
         wanted = None if owners is None else [_parts(owner) for owner in owners]
         return await self._tokens(wanted, self._deadline(timeout_s), ANY)
 
@@ -139,7 +139,7 @@ class TokenOperations(Operations):
         return [_token(token) for token in response.tokens]
 
     async def _until_token_shows(self, hmac: bytes, expiry_ms: int, deadline: Deadline, what: str) -> None:
-        """An expired token may be listed with its time of expiry, or not at all."""
+        """Wait for an expired token, which may be listed with its time of expiry, or not at all."""
 
         async def shows(target: Target) -> bool:
             listed = {token.hmac: token.expiry_timestamp_ms for token in await self._tokens(None, deadline, target)}

@@ -1,4 +1,4 @@
-"""Topics: created, grown, deleted, listed and described."""
+"""Topics: create, extend, delete, list and describe them."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class NewTopic:
 
 @dataclass(frozen=True, slots=True)
 class NewPartitions:
-    """A topic's new number of partitions, and the brokers of those that are added if they shall be chosen by hand."""
+    """A topic's new number of partitions, and optionally the brokers of the added ones."""
 
     total: int
     assignments: Sequence[Sequence[int]] | None = None
@@ -101,7 +101,7 @@ class TopicOperations(Operations):
         wait: bool = False,
         timeout_s: float | None = None,
     ) -> Results[str, CreatedTopic]:
-        """Make topics. With ``wait`` every live broker knows them and their leaders when this returns."""
+        """Create topics. With ``wait`` this returns when every live broker knows them and their leaders."""
         wanted = list(topics)
         by_name = {topic.name: topic for topic in wanted}
         refuse_unless(len(by_name) == len(wanted), "a topic is named twice")
@@ -130,7 +130,7 @@ class TopicOperations(Operations):
     async def delete_topics(
         self, topics: Iterable[str | Uuid], *, wait: bool = False, timeout_s: float | None = None
     ) -> Results[str | Uuid, None]:
-        """Delete topics by name or id. With ``wait`` no live broker knows them any more when this returns."""
+        """Delete topics by name or id. With ``wait`` this returns when no live broker knows them."""
         wanted = list(dict.fromkeys(topics))
         refuse_unless(all(wanted), "a topic's name must not be empty")
         deadline = self._deadline(timeout_s)
@@ -161,7 +161,7 @@ class TopicOperations(Operations):
         wait: bool = False,
         timeout_s: float | None = None,
     ) -> Results[str, None]:
-        """Let topics grow to a number of partitions."""
+        """Increase the number of partitions of topics."""
         wanted = {name: NewPartitions(new) if isinstance(new, int) else new for name, new in topics.items()}
         for name, new in wanted.items():
             refuse_unless(new.total > 0, f"{name}: a topic can't have {new.total} partitions")
@@ -189,7 +189,7 @@ class TopicOperations(Operations):
     async def list_topics(
         self, *, include_internal: bool = False, timeout_s: float | None = None
     ) -> AsyncGenerator[TopicListing]:
-        """All topics that we may see, by name; in pages, where the node can."""
+        """List all visible topics, by name; in pages, where the node supports that."""
         last = ""
         async for topics in self._all_topics(self._deadline(timeout_s)):
             for topic in topics:
@@ -205,7 +205,7 @@ class TopicOperations(Operations):
         include_authorized_operations: bool = False,
         timeout_s: float | None = None,
     ) -> Results[str | Uuid, TopicDescription]:
-        """Topics by name or id. Large ones come in pages, where the node can."""
+        """Describe topics by name or id. Large ones are read in pages, where the node supports that."""
         wanted = list(dict.fromkeys(topics))
         refuse_unless(all(wanted), "a topic's name must not be empty")
         deadline = self._deadline(timeout_s)
@@ -253,7 +253,7 @@ class TopicOperations(Operations):
     async def _pages(
         self, names: list[str], deadline: Deadline
     ) -> AsyncGenerator[list[DescribeTopicPartitionsResponseTopic]]:
-        """The topics of each answer; without names, of all topics. One may begin on a page and go on on the next."""
+        """Yield the topics of each answer; without names, of all topics. A topic may span several pages."""
         cursor: Cursor | None = None
         while True:
             response = await self._call(
@@ -352,7 +352,7 @@ def _refuse_bad_topic(topic: NewTopic) -> None:
     if topic.assignments is not None:
         refuse_unless(
             topic.partitions is None and topic.replication_factor is None,
-            f"{topic.name}: with assignments, numbers of partitions and replicas can't be given too",
+            f"{topic.name}: with assignments, numbers of partitions and replicas are not allowed",
         )
         refuse_unless(all(topic.assignments) and topic.assignments, f"{topic.name}: each partition needs a broker")
     refuse_unless(topic.partitions is None or topic.partitions > 0, f"{topic.name}: partitions must be 1 or more")
@@ -399,7 +399,7 @@ def _deletion(topics: Sequence[str | Uuid], version: int, timeout_ms: int) -> De
 
 
 def _key_of(result: DeletableTopicResult, asked: Sequence[str | Uuid]) -> str | Uuid:
-    """A node adds the name to an id, and the id to a name."""
+    """Return the requested key. A node adds the name to an id, and the id to a name."""
     return result.topic_id if result.topic_id in asked else result.name or ""
 
 

@@ -87,7 +87,7 @@ class TransactionDescription:
 
 @dataclass(frozen=True, slots=True)
 class FencedProducer:
-    """The id and epoch by which older producers are refused from now on."""
+    """The id and epoch that fence older producers from now on."""
 
     producer_id: int
     producer_epoch: int
@@ -97,7 +97,7 @@ class TransactionOperations(PartitionOperations):
     async def describe_producers(
         self, partitions: Iterable[TopicPartition], *, broker_id: int | None = None, timeout_s: float | None = None
     ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
-        """The producers that the leader of each partition knows, or the replica of a broker."""
+        """Return the producers that the leader of each partition knows, or the replica of a broker."""
         deadline = self._deadline(timeout_s)
 
         def build(left: Sequence[TopicPartition]) -> DescribeProducersRequest:
@@ -134,7 +134,7 @@ class TransactionOperations(PartitionOperations):
         transactional_id_pattern: str | None = None,
         timeout_s: float | None = None,
     ) -> TransactionListings:
-        """The transactions of every broker, or those in these states, of these producers or older than so long.
+        """List the transactions of every broker, or those in these states, of these producers or older than a duration.
 
         The pattern is a regular expression of RE2 for whole ids, from Kafka 4.1 on.
         """
@@ -196,14 +196,14 @@ class TransactionOperations(PartitionOperations):
     async def fence_producers(
         self, transactional_ids: Iterable[str], *, timeout_s: float | None = None
     ) -> Results[str, FencedProducer]:
-        """Refuse all producers that use these ids from now on, and abort what they have begun."""
+        """Fence all producers that use these ids, and abort their transactions."""
         deadline = self._deadline(timeout_s)
 
         async def ask(part: Sequence[str], target: Target) -> Results[str, FencedProducer]:
             values: dict[str, FencedProducer] = {}
             errors: dict[str, AdminError] = {}
             for transactional_id in part:
-                # The time-out is of transactions that a producer of this id and epoch begins, and there will be none.
+                # The time-out applies to transactions that a producer of this id and epoch begins, and it begins none.
                 request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=1)
                 try:
                     response = await self._call(

@@ -36,7 +36,7 @@ class ScramCredentialInfo:
 
 @dataclass(frozen=True, slots=True)
 class ScramUpsertion:
-    """A user's new or changed password. The salt is drawn unless it is given."""
+    """A user's new or changed password. The salt is random unless given."""
 
     user: str
     mechanism: ScramMechanism
@@ -55,7 +55,7 @@ class UserOperations(Operations):
     async def describe_user_scram_credentials(
         self, users: Iterable[str] | None = None, *, timeout_s: float | None = None
     ) -> Results[str, tuple[ScramCredentialInfo, ...]]:
-        """The mechanisms and iterations of users; without names, of all. Nodes never return a salt or a key."""
+        """Return the mechanisms and iterations of users; without names, of all. Nodes never return a salt or a key."""
         names = None if users is None else list(dict.fromkeys(users))
         return await self._credentials(names, self._deadline(timeout_s), ANY)
 
@@ -66,10 +66,10 @@ class UserOperations(Operations):
         wait: bool = False,
         timeout_s: float | None = None,
     ) -> Results[str, None]:
-        """Set and remove passwords; the outcome is one per user.
+        """Set and remove passwords, with one result per user.
 
-        ``wait`` waits until each live broker returns the mechanisms and iterations. A new password with as many
-        iterations as before can't be seen from outside.
+        ``wait`` waits until each live broker returns the mechanisms and iterations. A new password with the same number
+        of iterations can't be observed.
         """
         wanted = list(alterations)
         by_user: dict[str, list[ScramUpsertion | ScramDeletion]] = {}
@@ -82,7 +82,7 @@ class UserOperations(Operations):
             )
         deadline = self._deadline(timeout_s)
         upsertions = [change for change in wanted if isinstance(change, ScramUpsertion)]
-        # Salting takes milliseconds each, on purpose.
+        # Each salting takes milliseconds, on purpose.
         salted = await asyncio.to_thread(lambda: {id(upsertion): _salted(upsertion) for upsertion in upsertions})
         results: Results[str, None] = await self._items(
             by_user,

@@ -26,10 +26,10 @@ class Fetched:
     batches: Sequence[BatchView]
     aborted: Sequence[tuple[int, int]] | None = None
     is_checked: bool = True
-    """Whether checksums are to be looked at."""
+    """Whether to verify checksums."""
 
     def records(self) -> Iterator[Record]:
-        """Raises a DecodeError for what can't be read."""
+        """Iterate the records. Raise a DecodeError for malformed data."""
         for batch in given_batches(self):
             for record in batch.records():
                 if record.offset >= self.from_offset:
@@ -37,7 +37,7 @@ class Fetched:
 
 
 def given_batches(fetched: Fetched) -> Iterator[BatchView]:
-    """The batches whose records count. Raises CorruptRecordError for a wrong checksum."""
+    """Iterate the batches whose records count. Raise CorruptRecordError for a wrong checksum."""
     to_come = sorted(fetched.aborted or (), key=lambda transaction: transaction[1], reverse=True)
     aborted: set[int] = set()
     for batch in fetched.batches:
@@ -53,7 +53,7 @@ def given_batches(fetched: Fetched) -> Iterator[BatchView]:
 
 
 def count_records(fetched: Fetched) -> tuple[int, int]:
-    """How many records there are, and the bytes of their keys and values. Raises a DecodeError as ``records`` does."""
+    """Return the number of records, and the bytes of their keys and values. Raise a DecodeError as ``records`` does."""
     count = size = 0
     for batch in given_batches(fetched):
         if batch.base_offset >= fetched.from_offset:
@@ -62,7 +62,7 @@ def count_records(fetched: Fetched) -> tuple[int, int]:
                 count += batch.count
                 size += whole
                 continue
-        for record in batch.records():  # This says what is wrong, if anything is.
+        for record in batch.records():  # This raises a specific error if a record is malformed.
             if record.offset >= fetched.from_offset:
                 count += 1
                 size += len(record.key or b"") + len(record.value or b"")
@@ -79,7 +79,8 @@ def _payload_bytes(batch: BatchView) -> int | None:
     try:
         for _ in range(batch.count):
             length, position = _read_length(section, position)
-            at = position + 1  # Behind the attributes come the two deltas, of which only the last byte has no high bit.
+            # After the attributes follow the two deltas. Only the last byte of each has no high bit.
+            at = position + 1
             while section[at] >= 0x80:
                 at += 1
             at += 1
@@ -115,7 +116,7 @@ def _read_length(section: bytes, position: int) -> tuple[int, int]:
 
 
 def aborted_of(response: Any) -> list[tuple[int, int]]:
-    """The aborted transactions in a partition's answer."""
+    """Return the aborted transactions in a partition's answer."""
     return [(transaction.producer_id, transaction.first_offset) for transaction in response.aborted_transactions or ()]
 
 

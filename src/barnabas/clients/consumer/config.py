@@ -4,57 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 from barnabas.clients.errors import InvalidClientConfig
 from barnabas.common.config_def import ConfigDef
-from barnabas.common.settings.setting import BOOLEAN, INT, LONG, STRING, Setting
+from barnabas.common.settings.client_settings import ConsumerSettings, working_rows
 
 __all__ = ["CONSUMER_PROPERTIES", "ConsumerConfig", "consumer_config"]
 
+_DEFINITION = ConfigDef(working_rows(ConsumerSettings))
+_DEFAULTS: dict[str, Any] = {name: _DEFINITION[name].default for name in _DEFINITION}
 
-_ROWS: tuple[Setting, ...] = (
-    Setting("fetch.min.bytes", INT, "1", "0.."),
-    Setting("fetch.max.bytes", INT, "52428800", "0.."),
-    Setting("fetch.max.wait.ms", INT, "500", "0.."),
-    Setting("max.partition.fetch.bytes", INT, "1048576", "0.."),
-    Setting("isolation.level", STRING, "read_uncommitted", "i:read_uncommitted|read_committed"),
-    Setting("check.crcs", BOOLEAN, "true"),
-    Setting("retry.backoff.ms", LONG, "100", "0.."),
-    Setting("retry.backoff.max.ms", LONG, "1000", "0.."),
-)
-
-CONSUMER_PROPERTIES = frozenset(row.name for row in _ROWS)
-
-
-@cache
-def _definition() -> ConfigDef:
-    return ConfigDef(_ROWS)
+CONSUMER_PROPERTIES = frozenset(_DEFINITION)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsumerConfig:
-    min_bytes: int = 1
-    max_bytes: int = 50 * 1024 * 1024
-    max_wait_ms: int = 500
-    partition_max_bytes: int = 1024 * 1024
+    min_bytes: int = _DEFAULTS["fetch.min.bytes"]
+    max_bytes: int = _DEFAULTS["fetch.max.bytes"]
+    max_wait_ms: int = _DEFAULTS["fetch.max.wait.ms"]
+    partition_max_bytes: int = _DEFAULTS["max.partition.fetch.bytes"]
     read_committed: bool = False
-    check_crcs: bool = True
-    retry_backoff_s: float = 0.1
-    retry_backoff_max_s: float = 1.0
+    check_crcs: bool = _DEFAULTS["check.crcs"]
+    retry_backoff_s: float = _DEFAULTS["retry.backoff.ms"] / 1000
+    retry_backoff_max_s: float = _DEFAULTS["retry.backoff.max.ms"] / 1000
 
 
 def consumer_config(properties: Mapping[str, str], *, source: str = "consumer settings") -> ConsumerConfig:
     """Names that are not a consumer's are left alone. Raises InvalidClientConfig with everything that is wrong."""
-    definition = _definition()
-    values, wrong = definition.parse_given(properties)
+    values, wrong = _DEFINITION.parse_given(properties)
     problems = [f"{source}: {error}" for error in wrong]
     if properties.get("client.rack", "").strip():
         problems.append(f"{source}: client.rack can't be used: everything is fetched from leaders")
     if problems:
         raise InvalidClientConfig(problems)
-    given: dict[str, Any] = {name: values.get(name, definition[name].default) for name in definition}
+    given = _DEFAULTS | values
     return ConsumerConfig(
         min_bytes=given["fetch.min.bytes"],
         max_bytes=given["fetch.max.bytes"],

@@ -1,7 +1,7 @@
-"""Fetches partitions from their leaders. One request is under way at each; what came is looked at meanwhile.
+"""Fetch partitions from their leaders, with one request in flight at each. Received data is processed meanwhile.
 
-Where a batch ends says its header, so the next request goes out before the records of the last answer are read. The
-partitions that gave something come last in the next request, so that none is left out for good.
+The header of a batch has its last offset, so the next request is sent before the records of the last answer are read.
+Partitions that returned data are last in the next request, so that none is starved.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ class FetcherStatistics(ThrottleStatistics):
     requests: int = 0
     empty_responses: int = 0
     received_bytes: int = 0
-    """Of batches, as they are stored."""
+    """The size of batches, as stored."""
     skipped: int = 0
     """Offsets that were deleted before they were fetched."""
 
 
 class Fetcher:
-    """``received`` gets what came, in the order of each partition. ``until`` are offsets at which partitions end.
+    """``received`` receives the data, in the order of each partition. ``until`` are end offsets of partitions.
 
-    ``finished`` is set when all have ended, and when ``failure`` says why nothing more comes.
+    ``finished`` is set when all have ended, and when ``failure`` says why the fetcher has stopped.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Fetcher:
         until: Mapping[int, int] | None = None,
         answered: Callable[[float], None] = lambda duration_s: None,
     ) -> None:
-        """``answered`` is told how long each fetch took that brought something."""
+        """``answered`` receives the duration of each fetch that returned data."""
         self.statistics = FetcherStatistics()
         self.failure: Exception | None = None
         self.finished = asyncio.Event()
@@ -112,7 +112,7 @@ class Fetcher:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # --- who leads what
+    # --- leaders of partitions
 
     def _take(self, metadata: TopicMetadata) -> None:
         self._topic_id = metadata.topic_id
@@ -132,7 +132,7 @@ class Fetcher:
     # --- one leader
 
     async def _fetch_from(self, address: Address) -> None:
-        """Ends when the node leads nothing any more that is wanted."""
+        """Fetch until the node leads no wanted partition."""
         came: list[Fetched] = []
         while (partitions := self._led.get(address)) and self.failure is None:
             try:
@@ -181,7 +181,7 @@ class Fetcher:
         )
 
     def _read(self, response: FetchResponse, address: Address) -> list[Fetched]:
-        """What came, and where the next fetch begins."""
+        """Return the received data, and the offset of the next fetch."""
         if response.error_code:
             self._fail(admin_error(response.error_code, None, self._source.topic))
             return []
@@ -214,10 +214,10 @@ class Fetcher:
                 f"partition {response.partition_index}: a batch that can't be read: {error}"
             ) from error
         if not batches:
-            raise RemoteProtocolError(f"partition {response.partition_index}: a part of a batch and no whole one")
+            raise RemoteProtocolError(f"partition {response.partition_index}: a part of a batch without a complete one")
         position = self.positions[response.partition_index]
         if batches[-1].next_offset <= position:
-            return None  # Of a node that led before: another one has given it meanwhile.
+            return None  # From a former leader: another node has returned it meanwhile.
         self.positions[response.partition_index] = batches[-1].next_offset
         self.statistics.received_bytes += len(data)
         aborted = aborted_of(response) if self._config.read_committed else None

@@ -1,8 +1,8 @@
-"""Reads a topic from given offsets and goes on reading: each record comes once, in the order of its partition.
+"""Read a topic from given offsets, and continue: each record is delivered once, in the order of its partition.
 
-What ends a ``Fetcher`` does not end this consumer: after a pause it goes on behind the last record that came. A topic
-whose end lies before that (it was created anew, or its last leader had less) is read from its beginning again, which is
-harmless for a reader that replays it. An end is counted as Kafka counts it, markers of transactions included.
+The end of a ``Fetcher`` does not end this consumer: after a pause it continues after the last delivered record. A topic
+whose end is before that (it was created again, or its last leader had less) is read from its beginning again, which is
+harmless for a reader that replays it. End offsets are Kafka's: they include transaction markers.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class ConsumerRecord(NamedTuple):
 
 
 class TopicConsumer:
-    """``received`` is called inside the event loop for each record, and must not raise."""
+    """``received`` is called on the event loop for each record, and must not raise."""
 
     def __init__(
         self,
@@ -50,9 +50,9 @@ class TopicConsumer:
         read_committed: bool = False,
     ) -> None:
         self.positions: dict[int, int] = {}
-        """The offset behind the last one that was read, of each partition."""
+        """The next offset of each partition, after the last record that was read."""
         self.failure: Exception | None = None
-        """Why nothing is read at the moment."""
+        """Why reading has paused."""
         self._network = network
         self._source = source
         self._received = received
@@ -70,7 +70,7 @@ class TopicConsumer:
             await asyncio.gather(self._task, return_exceptions=True)
 
     async def reach(self, ends: Mapping[int, int]) -> None:
-        """Wait until everything before these offsets was told."""
+        """Wait until all records before these offsets were delivered."""
         while any(self.positions[partition] < end for partition, end in ends.items()):
             self._moved.clear()
             await self._moved.wait()
@@ -92,7 +92,7 @@ class TopicConsumer:
             metadata = None
 
     async def _follow(self, metadata: TopicMetadata) -> None:
-        """Ends with a failure only."""
+        """Follow the topic. Returns only by a failure."""
         fetcher = Fetcher(self._network, self._source, self._config, self.positions, self._take)
         try:
             fetcher.start(metadata)
@@ -104,7 +104,7 @@ class TopicConsumer:
     def _begin_anew_if_gone(self) -> None:
         error = self.failure
         if isinstance(error, AdminError) and error.code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            log.warning("topic %s ends before what was read of it: it is read from its beginning", self._source.topic)
+            log.warning("topic %s ends before the last offset read: reading it from its beginning", self._source.topic)
             self.positions = dict.fromkeys(self.positions, 0)
 
     def _take(self, fetched: Fetched) -> None:

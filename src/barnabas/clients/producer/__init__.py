@@ -1,1 +1,1 @@
-"""A producer: records go into batches, batches to the leaders of their partitions, several requests at a time."""
+"""A producer: it collects records in batches, and sends these to their leaders, with several requests in flight."""

@@ -1,8 +1,8 @@
-"""Records that wait to be sent and have no keys: which partition they go to, and in which batch.
+"""Waiting records without keys: it chooses their partition and batch.
 
-Records stay with a partition for ``batch.size`` bytes and then go on to the one with the least to send among the next
-few, as Kafka's producer does (KIP-480, KIP-794). ``batch.size`` is what a batch has after compression, by what earlier
-ones were compressed to.
+Records stay with a partition for ``batch.size`` bytes and then move to the one with the least data among the next
+few, as in Kafka's producer (KIP-480, KIP-794). ``batch.size`` is the size after compression, estimated from the
+compression of earlier batches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOOKED_AT = 8
 
 
 class RecordAccumulator(BatchQueues[ProducerBatch]):
-    """Times are seconds on a clock of the caller's."""
+    """Times are seconds on the caller's clock."""
 
     def __init__(
         self, partitions: Iterable[int], config: ProducerConfig, *, producer: ProducerId = NO_PRODUCER
@@ -36,14 +36,14 @@ class RecordAccumulator(BatchQueues[ProducerBatch]):
         self._sticky_bytes = 0
 
     def set_available(self, partitions: Collection[int]) -> None:
-        """New records go to the partitions that have a leader, as long as any has."""
+        """Send new records to partitions with a leader, as long as one exists."""
         led = [queue for partition, queue in self._queues.items() if partition in partitions]
         self._available = led or list(self._queues.values())
         if self._sticky not in self._available:
             self._move_on()
 
     def capacity(self, value_size: int) -> int:
-        """How many values of this size can be appended now to one batch; 0 while the memory is used up."""
+        """Return how many values of this size fit now into one batch; 0 while the memory is used up."""
         room = self._config.buffer_memory - self.buffered_bytes
         size = record_size_max(value_size)
         if room < size and self.buffered_bytes:
@@ -54,7 +54,7 @@ class RecordAccumulator(BatchQueues[ProducerBatch]):
         return max(1, (self._batch_limit - used) // size)
 
     def append(self, values: Sequence[bytes], run: Run, now: float, timestamp_ms: int) -> int:
-        """Add values of one size, not more than ``capacity`` said; the partition that they went to."""
+        """Add values of one size, at most ``capacity``. Return their partition."""
         queue = self._sticky
         size = record_size_max(len(values[0])) * len(values)
         batch = queue.batches[-1] if queue.batches else None

@@ -1,7 +1,7 @@
-"""A batch on its way to a partition, and one of records that came in runs: when they came, and the bytes that go out.
+"""A batch for a partition, and a batch of records that were added in runs: their times, and the encoded bytes.
 
 A run is records that follow one another at a fixed interval and have one timestamp. Records without key and headers
-differ only in the bytes before their value, so these are made once for each size and place in a batch, and kept.
+differ only in the bytes before their value, so these are computed once for each size and place in a batch, and cached.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NO_PRODUCER = ProducerId(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
 
 
 class Run(NamedTuple):
-    """Records of which the first was due at ``first_s``, and each following one ``interval_s`` later."""
+    """Records of which the first was due at ``first_s``, and each next one ``interval_s`` later."""
 
     first_s: float
     interval_s: float
@@ -42,7 +42,7 @@ class Run(NamedTuple):
 
 
 class Batch:
-    """Records of one partition. ``attempts`` counts how often it was sent."""
+    """Records of one partition. ``attempts`` counts how often the batch was sent."""
 
     __slots__ = (
         "_base_timestamp",
@@ -71,17 +71,17 @@ class Batch:
         """Bytes so far, before compression."""
         self.is_full = False
         self.base_offset = -1
-        """Where the cluster put it; -1 before that, and for one that it took without an answer or had already."""
+        """The batch's offset in the cluster; -1 before that, without an answer, or if it had the batch already."""
         self._base_timestamp = self._max_timestamp = timestamp_ms
         self._section: bytes | None = None
         self._encoded: bytes | None = None
 
     def is_wanted(self) -> bool:
-        """Whether it is still to be delivered."""
+        """Whether it must still be delivered."""
         return True
 
     def encode(self, compression: Compression, level: int | None, producer: ProducerId) -> bytes:
-        """The bytes to be sent, made once: a batch that goes again is the same batch."""
+        """Return the encoded bytes, computed once: a batch that is sent again is unchanged."""
         if self._encoded is None:
             section, self._section = self._section, None
             if section is None:
@@ -104,19 +104,19 @@ class Batch:
         return self._encoded
 
     def restart(self) -> None:
-        """It goes again as a batch of another producer, with another sequence."""
+        """Send it again as a batch of another producer, with another sequence."""
         if self._encoded is not None:
             self._section = self._encoded[BATCH_HEADER_SIZE:]
             self._encoded = None
         self.sequence = NO_SEQUENCE
 
     def _take_records(self) -> bytes:
-        """The records one behind the other; called once."""
+        """Return the concatenated records; called once."""
         raise NotImplementedError
 
 
 class ProducerBatch(Batch):
-    """Records without keys, and the runs that they came in."""
+    """Records without keys, and their runs."""
 
     __slots__ = ("_pieces", "runs", "value_bytes")
 
@@ -147,12 +147,12 @@ class ProducerBatch(Batch):
 
 
 def record_size_max(value_size: int) -> int:
-    """The bytes that a record of this value takes at most in a batch of less than a million."""
+    """Return the maximum bytes of a record with this value in a batch of less than a million records."""
     return value_size + size_of_varint(value_size) + size_of_varint(value_size + 16) + 9
 
 
 def _prefixes(size: int, delta: int, start: int, stop: int) -> Sequence[bytes]:
-    """The bytes before the values of records ``start`` to ``stop``, with the end of the record before."""
+    """Return the bytes before the values of records ``start`` to ``stop``, each with the end of the previous record."""
     if stop > _KEPT_PER_SIZE:
         return [_prefix(size, delta, index) for index in range(start, stop)]
     kept = _kept(size, delta)

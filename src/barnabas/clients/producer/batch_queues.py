@@ -1,11 +1,11 @@
-"""Batches that wait to be sent, a queue for each partition. Decides what goes when, and in which order; sends nothing.
+"""Waiting batches in a queue for each partition. Decides which are sent, when and in which order; sends nothing.
 
-A batch goes when it is full, when its first record has waited ``linger.ms``, when memory is used up, or when
-everything is to go. A batch that goes again goes alone, so that no later one of its partition overtakes it. So does the
-first batch of a partition: a broker that does not know the producer yet takes any sequence number for its first.
+A batch is ready when it is full, when its first record has waited ``linger.ms``, when memory is used up, or on a
+flush. A batch that is sent again is sent alone, so that no later one of its partition overtakes it. So is the
+first batch of a partition: a broker that does not know the producer yet accepts any sequence number for its first.
 
-Each partition has a producer id. One that has lost it, because a batch was given up or the cluster has forgotten the
-producer, is ``unassigned`` until it has another one: then its sequence begins anew.
+Each partition has a producer id. A partition that has lost it, because a batch was given up or the cluster has
+forgotten the producer, is ``unassigned`` until it has another one: then its sequence starts again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _SEQUENCES = 1 << 31
 
 
 class BatchQueue(Generic[B]):
-    """What waits for one partition, and what was sent to it and is not settled."""
+    """The waiting batches of one partition, and those that were sent and have no result yet."""
 
     __slots__ = ("batches", "in_flight", "is_known", "next_sequence", "partition", "producer", "queued_bytes")
 
@@ -42,11 +42,11 @@ class BatchQueue(Generic[B]):
         self.producer = producer
         self.next_sequence = 0
         self.is_known = False
-        """Whether the leader has taken a batch of this producer."""
+        """Whether the leader has accepted a batch of this producer."""
 
 
 class BatchQueues(Generic[B]):
-    """Times are seconds on a clock of the caller's. ``producer`` is the one that all partitions begin with."""
+    """Times are seconds on the caller's clock. ``producer`` is the initial one of all partitions."""
 
     def __init__(
         self, partitions: Iterable[int], config: ProducerConfig, *, producer: ProducerId | None = NO_PRODUCER
@@ -59,15 +59,15 @@ class BatchQueues(Generic[B]):
         """Partitions without a producer id."""
         self.buffered_bytes = 0
         self.waiting = 0
-        """Records that are not yet delivered or given up."""
+        """The number of records that are not yet delivered or given up."""
         self.is_flushing = False
         self.add_partitions(partitions)
 
     def set_available(self, partitions: Collection[int]) -> None:
-        """The partitions that have a leader."""
+        """Set the partitions that have a leader."""
 
     def add_partitions(self, partitions: Iterable[int]) -> None:
-        """The topic has grown."""
+        """Add partitions after the topic has grown."""
         for partition in partitions:
             if partition not in self._queues:
                 self._queues[partition] = BatchQueue(partition, self._first_producer)
@@ -75,7 +75,7 @@ class BatchQueues(Generic[B]):
                     self.unassigned.add(partition)
 
     def drain(self, partitions: Iterable[int], now: float) -> list[B]:
-        """What goes in one request to the leader of these partitions: a batch of each, first come first."""
+        """Return the batches for one request to the leader of these partitions: one batch each, in their order."""
         drained: list[B] = []
         size = 0
         for partition in partitions:
@@ -101,7 +101,7 @@ class BatchQueues(Generic[B]):
         return any(self._is_ready(self._queues[partition], now) for partition in partitions)
 
     def ready_in_s(self, partitions: Iterable[int], now: float) -> float | None:
-        """How long until a batch of these partitions becomes ready by itself; None if there is none."""
+        """Return how long until a batch of these partitions is ready without other events; None without one."""
         waits = [
             max(batch.retry_at_s, 0 if batch.attempts else batch.created_s + self._config.linger_s) - now
             for partition in partitions
@@ -111,27 +111,27 @@ class BatchQueues(Generic[B]):
         return max(0.0, min(waits)) if waits else None
 
     def requeue(self, batch: B, retry_at_s: float) -> None:
-        """It goes again, before everything that was to come after it."""
+        """Queue it again, before all later batches."""
         queue = self._queues[batch.partition]
         queue.in_flight.remove(batch)
         batch.retry_at_s = retry_at_s
         self._insert(queue, batch)
 
     def finish(self, batch: B) -> None:
-        """It is delivered or given up: its memory is free."""
+        """Note that it is delivered or given up: its memory is free."""
         queue = self._queues[batch.partition]
         queue.in_flight.remove(batch)
         queue.is_known = True
         self._forget(batch)
 
     def is_first_in_flight(self, batch: B) -> bool:
-        """Whether everything that was sent to its partition before it is settled."""
+        """Return whether all earlier batches of its partition have a result."""
         queue = self._queues[batch.partition]
         sent = [*queue.in_flight, *(waiting for waiting in queue.batches if _has_sequence(waiting))]
         return all(other is batch or _is_before(batch, other) for other in sent)
 
     def observe_ratio(self, batch: B, sent_bytes: int) -> None:
-        """What compression made of a batch tells how much fits into the next ones."""
+        """Note the compression ratio of a batch, to estimate how much fits into the next ones."""
         self._ratio += (sent_bytes / batch.size - self._ratio) * _RATIO_STEP
 
     # --- producers
@@ -140,14 +140,14 @@ class BatchQueues(Generic[B]):
         return self._queues[partition].producer or NO_PRODUCER
 
     def forget_producer(self, partition: int) -> None:
-        """What the cluster knows of the producer is not known: what waits goes as that of another one."""
+        """Forget the producer, whose state in the cluster is unknown. Waiting batches are sent by another one."""
         queue = self._queues[partition]
         queue.producer = None
         queue.is_known = False
         self.unassigned.add(partition)
 
     def assignable(self) -> list[int]:
-        """Unassigned partitions that nothing is under way to."""
+        """The unassigned partitions without batches in flight."""
         return [partition for partition in self.unassigned if not self._queues[partition].in_flight]
 
     def assign_producer(self, partitions: Iterable[int], producer: ProducerId) -> None:
@@ -159,10 +159,10 @@ class BatchQueues(Generic[B]):
                 batch.restart()
             self.unassigned.discard(partition)
 
-    # --- taking out
+    # --- removal
 
     def take_queued(self, partition: int) -> list[B]:
-        """Everything that waits for the partition is taken out."""
+        """Remove and return all waiting batches of the partition."""
         queue = self._queues[partition]
         taken = list(queue.batches)
         for batch in taken:
@@ -170,7 +170,7 @@ class BatchQueues(Generic[B]):
         return taken
 
     def take_expired(self, created_before_s: float) -> list[B]:
-        """Batches that wait since before this time are taken out."""
+        """Remove and return batches that have waited since before this time."""
         expired = [batch for batch in self._queued() if batch.created_s < created_before_s]
         for batch in expired:
             self._remove(self._queues[batch.partition], batch)
@@ -185,7 +185,7 @@ class BatchQueues(Generic[B]):
             yield from queue.batches
 
     def _add(self, queue: BatchQueue[B], size: int, count: int) -> None:
-        """So much was appended to the last batch of the queue."""
+        """Account for bytes appended to the last batch of the queue."""
         queue.queued_bytes += size
         self.buffered_bytes += size
         self.waiting += count
@@ -228,7 +228,7 @@ class BatchQueues(Generic[B]):
 
 
 def _has_sequence(batch: Batch) -> bool:
-    """Whether it was sent, by the producer that the partition has now."""
+    """Return whether it was sent by the present producer of the partition."""
     return batch.attempts > 0 and batch.sequence != NO_SEQUENCE
 
 

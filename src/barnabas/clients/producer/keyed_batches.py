@@ -1,7 +1,7 @@
-"""Records with keys that wait to be sent, each for a call that waits for its offset.
+"""Waiting records with keys, each for a call that waits for its offset.
 
-Records of one call that go to one partition are in one batch if they fit. What goes at the same time goes together:
-while a batch is under way, the next one gathers.
+Records of one call for one partition are in one batch if they fit. Records that wait together are sent together:
+while a batch is in flight, the next one fills.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ProduceCall:
 
 
 class KeyedRecord(NamedTuple):
-    """``place`` is that of the record in its call."""
+    """``place`` is the record's place in its call."""
 
     call: ProduceCall
     place: int
@@ -77,7 +77,7 @@ class KeyedBatch(Batch):
         return any(not record.call.done.done() for record in self.records)
 
     def leave_out_ended(self) -> None:
-        """Without the records of calls that wait no more."""
+        """Remove the records of calls that no longer wait."""
         self.records = [record for record in self.records if not record.call.done.done()]
         self.count = len(self.records)
         self.size = BATCH_HEADER_SIZE + sum(record.size_max for record in self.records)
@@ -91,7 +91,7 @@ class KeyedBatch(Batch):
             record.call.fail(error)
 
     def halves(self) -> tuple[KeyedBatch, KeyedBatch]:
-        """Two batches of more than one record, with sequences that take the place of this one's."""
+        """Split a batch of several records into two, whose sequences replace that of this one."""
         middle = self.count // 2
         first, second = (
             KeyedBatch(self.partition, self.created_s, records)
@@ -113,14 +113,14 @@ class KeyedBatch(Batch):
 
 
 class KeyedAccumulator(BatchQueues[KeyedBatch]):
-    """Nothing is held back: who calls waits for the outcome, and so limits what gathers."""
+    """Never delays batches: callers wait for the result, which limits the number of waiting records."""
 
     def __init__(self, partitions: Iterable[int], config: ProducerConfig) -> None:
         super().__init__(partitions, config, producer=None)
         self._ended: set[int] = set()
         """Partitions with records of calls that have ended."""
         self._limits: dict[int, int] = {}
-        """The bytes of a batch, for partitions that refused larger ones."""
+        """The maximum bytes of a batch, for partitions that refused larger ones."""
 
     def append(self, partition: int, records: Sequence[KeyedRecord], now: float) -> None:
         """Add the records of one call for the partition."""
@@ -138,7 +138,7 @@ class KeyedAccumulator(BatchQueues[KeyedBatch]):
             self._add(queue, size, len(group))
 
     def divide(self, batch: KeyedBatch) -> None:
-        """The cluster found it too large: it goes again as two, and later ones of its partition are no larger."""
+        """Split a batch that the cluster refused as too large. Later ones of its partition are no larger."""
         queue = self._queues[batch.partition]
         queue.in_flight.remove(batch)
         self._limits[batch.partition] = min(self._limits.get(batch.partition, batch.size), max(1, batch.size // 2))
@@ -153,14 +153,14 @@ class KeyedAccumulator(BatchQueues[KeyedBatch]):
         return super().drain(partitions, now)
 
     def withdraw(self, partitions: Iterable[int]) -> None:
-        """A call with records for these partitions waits no more.
+        """Note that a call with records for these partitions no longer waits.
 
-        What was not sent is left out. A batch that was, and that no other call waits for, is given up.
+        Unsent records are removed. A sent batch that no other call waits for is given up.
         """
         self._ended.update(partitions)
 
     def _leave_out_ended(self, partitions: Iterable[int]) -> None:
-        """Once for all calls that have ended since: thousands may end at the same time."""
+        """Remove the records of all calls that have ended since: thousands may end at the same time."""
         if not self._ended:
             return
         for partition in self._ended.intersection(partitions):
@@ -181,7 +181,7 @@ class KeyedAccumulator(BatchQueues[KeyedBatch]):
 
 
 def _groups(records: Sequence[KeyedRecord], limit: int) -> list[tuple[list[KeyedRecord], int]]:
-    """Pieces that fit a batch of so many bytes each, with the bytes of each; a larger record is alone."""
+    """Return pieces that fit a batch of so many bytes, each with its size; a larger record is alone."""
     groups: list[tuple[list[KeyedRecord], int]] = []
     group: list[KeyedRecord] = []
     size = 0

@@ -1,7 +1,7 @@
-"""A producer of records without keys for one topic, for asyncio: what measures a cluster, and feeds it for a test.
+"""A producer of records without keys for one topic, for asyncio: it measures a cluster, or generates load for a test.
 
-``append`` takes as many records as fit now and tells how many that was; ``room`` waits until some fit. The caller makes
-the records, and decides when; what happens to them he is told by ``delivered``.
+``append`` adds as many records as fit now and returns their number; ``room`` waits until some fit. The caller creates
+the records and decides when. It receives their results by ``delivered``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["TopicProducer"]
 
 
 class TopicProducer:
-    """Use it as ``async with``; it is ready to take records inside."""
+    """Use it as ``async with``; it accepts records inside the block."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class TopicProducer:
         self._sender: Sender[ProducerBatch]
 
     async def open(self) -> None:
-        """Raises AdminError when the topic can't be used, ClientError when nobody answers."""
+        """Connect. Raise AdminError for an unusable topic, ClientError without an answer."""
         metadata = await self._source.load()
         producer = NO_PRODUCER if self._config.idempotence is False else await self._producer_id()
         self.is_idempotent = producer is not NO_PRODUCER
@@ -58,7 +58,7 @@ class TopicProducer:
 
     @property
     def failure(self) -> Exception | None:
-        """Why records could not be delivered: an AdminError or a ClientError. Nothing more is sent then."""
+        """Why records could not be delivered: an AdminError or a ClientError. Then nothing more is sent."""
         return self._sender.failure
 
     @property
@@ -67,41 +67,41 @@ class TopicProducer:
 
     @property
     def waiting(self) -> int:
-        """Records that are neither delivered nor given up."""
+        """The number of records that are neither delivered nor given up."""
         return self._accumulator.waiting
 
     def capacity(self, value_size: int) -> int:
-        """How many records of this size ``append`` takes now."""
+        """Return how many records of this size ``append`` accepts now."""
         return self._accumulator.capacity(value_size)
 
     def append(self, values: Sequence[bytes], first_s: float, interval_s: float, now: float) -> None:
-        """Records with values of one size, at most ``capacity`` of them, due at an interval since ``first_s``.
+        """Add records with values of one size, at most ``capacity`` of them, due at an interval since ``first_s``.
 
-        Times are the event loop's; ``now`` is it.
+        Times are the event loop's; ``now`` is the present time.
         """
         run = Run(first_s, interval_s, len(values))
         self._sender.wake(self._accumulator.append(values, run, now, int(self._epoch_time() * 1000)))
 
     async def room(self) -> None:
-        """Wait until memory was freed, or something failed."""
+        """Wait until memory is free, or an error occurs."""
         self._sender.progressed.clear()
         self._sender.wake_all()
         if self._sender.failure is None:
             await self._sender.progressed.wait()
 
     async def flush(self) -> None:
-        """Wait until everything is delivered, or something failed."""
+        """Wait until everything is delivered, or an error occurs."""
         self._accumulator.is_flushing = True
         while self._accumulator.waiting and self._sender.failure is None:
             await self.room()
         self._accumulator.is_flushing = False
 
     async def close(self) -> None:
-        """What is not delivered is dropped: ``flush`` first."""
+        """Close, and drop undelivered records: call ``flush`` first."""
         await self._sender.close()
 
     async def _producer_id(self) -> ProducerId:
-        """``NO_PRODUCER`` from a cluster that has none, unless idempotence is required."""
+        """Return a producer id; ``NO_PRODUCER`` if the cluster has none and idempotence is not required."""
         try:
             return await request_producer_id(self._network, backoff_s=self._config.retry_backoff_s)
         except UnsupportedVersion:

@@ -1,4 +1,4 @@
-"""A producer id from the cluster, by which a broker knows a batch that it has already."""
+"""A producer id from the cluster, by which a broker recognizes a batch that it already has."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TRIES = 50
 
 
 async def request_producer_id(network: NetworkClient, *, backoff_s: float) -> ProducerId:
-    """A new id. Raises UnsupportedVersion for a cluster that has none, AdminError, ClientError."""
+    """Request a new id. Raise UnsupportedVersion for a cluster without ids, AdminError, ClientError."""
     for remaining in reversed(range(_TRIES)):
         connection = await network.connect()
         version = min(connection.version_of(InitProducerIdRequest.API_KEY), _STABLE_VERSION)

@@ -1,12 +1,12 @@
 """A producer of records with keys for one topic: each call waits until the cluster has its records.
 
-Records are acknowledged by all replicas in sync, and are in each partition in the order of the calls. One request is
-under way to each leader, and takes along what has gathered meanwhile. A batch goes again until the cluster has it, or
-its calls wait no more: never past a later one. So that the cluster has it once, however often it was sent, and that no
-copy of it that was stuck somewhere turns up behind later records, the producer is idempotent, wherever the cluster
-gives it a producer id.
+All replicas in sync acknowledge records, which are in each partition in the order of the calls. One request is
+in flight to each leader, and the next one includes all records that wait by then. A batch is retried until the cluster
+has it, or its calls no longer wait, and never after a later one was sent. The producer is idempotent if the cluster
+returns a producer id. So the cluster has a batch once, however often it was sent, and a delayed copy of it never
+appears after later records.
 
-What fails is told to the calls that it concerns. Later calls are tried as if nothing had happened.
+The calls concerned receive errors. Later calls are attempted independently.
 """
 
 from __future__ import annotations
@@ -43,14 +43,14 @@ _MAY_NOT_BE_IDEMPOTENT = frozenset(
 
 
 class NotDelivered(Exception):
-    """Not all records were acknowledged. What was under way may be in the topic all the same.
+    """Not all records were acknowledged. The others may be in the topic nevertheless.
 
     ``__cause__`` is the AdminError, ClientError or TimeoutError that says why.
     """
 
 
 class RecordProducer:
-    """``produce`` may be called from several tasks at a time, after ``start``."""
+    """``produce`` may be called concurrently, after ``start``."""
 
     def __init__(self, network: NetworkClient, topic: str, *, epoch_time: Callable[[], float] = time.time) -> None:
         self.topic = topic
@@ -62,12 +62,13 @@ class RecordProducer:
         self._closing: set[asyncio.Task[None]] = set()
 
     def start(self, metadata: TopicMetadata) -> None:
-        """Keys are spread over the partitions that there are now."""
+        """Start. Keys are spread over the partitions that exist now."""
         self._metadata = metadata
 
     async def produce(self, records: Sequence[tuple[bytes | None, bytes | None]], *, timeout_s: float) -> list[int]:
-        """The offsets of the records; -1 for one that the cluster had already. A key always goes to the partition that
-        Kafka's producer takes for it, a record without one to the first.
+        """Write records and return their offsets; -1 for a record that the cluster already had.
+
+        A key always maps to the partition that Kafka's producer chooses for it, a record without a key to the first.
 
         Raises NotDelivered when they were not acknowledged in time, or never will be.
         """
@@ -93,7 +94,7 @@ class RecordProducer:
         return call.offsets
 
     async def close(self) -> None:
-        """Calls that still wait fail with NotDelivered."""
+        """Close. Calls that still wait fail with NotDelivered."""
         if self._running is not None:
             self._stop(self._running, NotDelivered(f"the producer of topic {self.topic} was closed"))
         await asyncio.gather(*self._closing)
@@ -118,9 +119,9 @@ class RecordProducer:
         return self._running
 
     def _ended(self, running: _Running, error: Exception) -> None:
-        """Nothing more comes of it; the next call begins anew."""
+        """Note that the sender has ended; the next call starts another one."""
         if not isinstance(error, (AdminError, ClientError)):
-            log.error("writing to topic %s failed by a fault", self.topic, exc_info=error)
+            log.error("writing to topic %s failed unexpectedly", self.topic, exc_info=error)
         self._stop(running, error)
 
     def _stop(self, running: _Running, error: Exception) -> None:
@@ -133,7 +134,7 @@ class RecordProducer:
 
 
 class _Running:
-    """A sender and what it sends. It outlives batches that fail; ``ended`` is told when the sender itself does."""
+    """A sender and its records. It survives failed batches; ``ended`` is called when the sender itself fails."""
 
     def __init__(
         self,
@@ -162,7 +163,7 @@ class _Running:
 
     def end(self, call: ProduceCall, by_partition: dict[int, list[KeyedRecord]]) -> None:
         self._calls.discard(call)
-        call.done.cancel()  # Nothing happens to one that has ended.
+        call.done.cancel()  # Cancelling an ended one has no effect.
         if call.done.cancelled() or call.done.exception() is not None:
             self._accumulator.withdraw(by_partition)
 
@@ -170,7 +171,7 @@ class _Running:
         for call in list(self._calls):
             call.fail(error)
 
-    # --- what a sender that goes on asks for (Recovery)
+    # --- calls of a sender that continues (Recovery)
 
     async def new_producer(self) -> ProducerId:
         try:
@@ -182,7 +183,7 @@ class _Running:
                 raise
             log.info(
                 "topic %s is written without a producer id, which this client may not have (IDEMPOTENT_WRITE on the "
-                "cluster): a record that is sent again may be there twice",
+                "cluster): a record that is sent again may be written twice",
                 self._topic,
             )
             return NO_PRODUCER
@@ -198,7 +199,7 @@ class _Running:
 
 
 def _config(network: NetworkClient) -> ProducerConfig:
-    """A call ends when its own time is over, so nothing here does."""
+    """Return the settings. A call has its own time limit, so none applies here."""
     values = network.config.values
     return ProducerConfig(
         batch_size=_BATCH_BYTES_MAX,

@@ -1,9 +1,9 @@
-"""Sends what the accumulator holds: one task for each leader, several requests under way on each connection.
+"""Send the accumulator's batches: one task for each leader, several requests in flight on each connection.
 
-What a broker says decides: delivered, to be sent again (after the leader was looked up anew, where it moved), or given
-up. The first batch that is given up ends everything: ``failure`` says why. With a ``Recovery`` it concerns that batch
-alone: a batch that is too large is divided, and a producer that the cluster has forgotten is replaced. A broker that
-throttles gets nothing more before its time is over, whether or not it would have held back the answers itself
+The broker's answer decides: a batch is delivered, sent again (after looking up the leader, if it moved), or given
+up. The first batch that is given up ends everything: ``failure`` says why. With a ``Recovery`` only that batch is
+affected: a batch that is too large is divided, and a producer that the cluster has forgotten is replaced. A broker that
+throttles receives nothing more until its time is over, whether or not it would have delayed the answers itself
 (KIP-219).
 """
 
@@ -77,25 +77,25 @@ class SenderStatistics(ThrottleStatistics):
     requests: int = 0
     retries: int = 0
     sent_bytes: int = 0
-    """Of batches, after compression."""
+    """The bytes of batches, after compression."""
     retried: dict[str, int] = field(default_factory=dict)
     """Batches sent again, by the reason's name."""
 
 
 class Recovery(Protocol[B_contra]):
-    """What a sender needs to go on after a failure."""
+    """The calls by which a sender continues after a failure."""
 
     async def new_producer(self) -> ProducerId:
-        """For partitions without one, or whose producer must not be used any more. Raises AdminError, ClientError."""
+        """Assign one to partitions without one, or with an unusable one. Raise AdminError, ClientError."""
 
     def divide(self, batch: B_contra) -> None:
-        """It was refused as too large, and has more than one record."""
+        """Divide a batch of several records that was refused as too large."""
 
     def gave_up(self, batch: B_contra, error: Exception) -> None:
-        """It will not be delivered, or is not known to be."""
+        """Note that it will not be delivered, or that this is unknown."""
 
     def sender_ended(self, error: Exception) -> None:
-        """The sender delivers nothing any more. Batches that wait or are under way are not given up one by one."""
+        """Note that the sender has ended. It does not give up waiting batches or those in flight one by one."""
 
 
 class _Leader:
@@ -109,14 +109,14 @@ class _Leader:
         self.in_flight = 0
         self.throttled_until = 0.0
         self.error = ""
-        """Why it can't be reached."""
+        """Why it is unreachable."""
         self.wake = asyncio.Event()
         self.timer: asyncio.TimerHandle | None = None
         self.task: asyncio.Task[None] | None = None
 
 
 class Sender(Generic[B]):
-    """``delivered(batch, now)`` is called for each batch that the cluster has taken (or, with acks=0, was sent)."""
+    """``delivered(batch, now)`` is called for each batch that the cluster has (or, with acks=0, that was sent)."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Sender(Generic[B]):
         self.statistics = SenderStatistics()
         self.failure: Exception | None = None
         self.progressed = asyncio.Event()
-        """Set whenever memory became free, and at the end."""
+        """Set whenever memory was freed, and at the end."""
         self._network = network
         self._source = source
         self._config = config
@@ -139,7 +139,7 @@ class Sender(Generic[B]):
         self._delivered = delivered
         self._recovery = recovery
         self._errors: dict[int, str] = {}
-        """Why nothing has come through to a partition since the last success."""
+        """The last error of each partition since its last success."""
         self._assigning = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._leaders: dict[Address, _Leader] = {}
@@ -163,7 +163,7 @@ class Sender(Generic[B]):
             self._tasks.append(start_guarded(self._keep_deadlines(), self._fail))
 
     async def close(self) -> None:
-        """What is still under way is forgotten."""
+        """Close, and drop batches in flight."""
         tasks = [*self._tasks, *(leader.task for leader in self._leaders.values() if leader.task is not None)]
         for leader in self._leaders.values():
             if leader.timer is not None:
@@ -173,7 +173,7 @@ class Sender(Generic[B]):
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def wake(self, partition: int) -> None:
-        """Something was appended for it."""
+        """Wake the sender after records were appended."""
         leader = self._leader_of.get(partition)
         if leader is not None:
             leader.wake.set()
@@ -183,16 +183,18 @@ class Sender(Generic[B]):
             leader.wake.set()
 
     def why_waiting(self, partition: int) -> str:
-        """What is in the way of the partition's batches; empty if nothing is known."""
+        """Return why the partition's batches wait; empty if unknown."""
         if error := self._errors.get(partition):
             return error
         leader = self._leader_of.get(partition)
         return leader.error if leader is not None else str(self._no_leader(partition))
 
     def _no_leader(self, partition: int) -> AdminError:
-        return AdminError(ErrorCode.LEADER_NOT_AVAILABLE, "there is no leader", f"{self._source.topic}-{partition}")
+        return AdminError(
+            ErrorCode.LEADER_NOT_AVAILABLE, "the partition has no leader", f"{self._source.topic}-{partition}"
+        )
 
-    # --- who leads what
+    # --- leaders of partitions
 
     def _take(self, metadata: TopicMetadata) -> None:
         self._topic_id = metadata.topic_id
@@ -226,7 +228,7 @@ class Sender(Generic[B]):
                 self._fail(self._expiry(sum(batch.count for batch in expired)))
 
     def _expiry(self, count: int) -> Exception:
-        """Says why it took so long, if a broker told."""
+        """Return the time-out error, with the broker's reason if any."""
         within = f"in {self._config.delivery_timeout_s:g} s (delivery.timeout.ms)"
         text = f"{count:,} records were not delivered {within}"
         retried = self.statistics.retried
@@ -262,7 +264,7 @@ class Sender(Generic[B]):
                     self._send(leader, connection, batches)
 
     async def _assign_producers(self) -> bool:
-        """A producer id for all partitions that need one now. False if the cluster has none to give at the moment."""
+        """Assign a producer id to all partitions that need one. Return False if the cluster has none at the moment."""
         assert self._recovery is not None
         async with self._assigning:
             if not self._accumulator.assignable():
@@ -283,7 +285,7 @@ class Sender(Generic[B]):
             return True
 
     def _may_send(self, leader: _Leader) -> bool:
-        """Whether there is something to be sent now. Else whatever changes that wakes us."""
+        """Return whether a batch can be sent now. Otherwise every event that changes this wakes the task."""
         if self.failure is not None or leader.in_flight >= self._config.max_in_flight:
             return False
         now = self._loop.time()
@@ -298,7 +300,7 @@ class Sender(Generic[B]):
         return False
 
     def _in_turn(self, leader: _Leader) -> list[int]:
-        """The partitions, another one first each time, so that a full request leaves none out for good."""
+        """Return the partitions, starting with another one each time, so that a full request starves none."""
         if len(leader.partitions) > 1:
             leader.partitions.append(leader.partitions.pop(0))
         return leader.partitions
@@ -351,7 +353,7 @@ class Sender(Generic[B]):
             topic_data=[TopicProduceData(name=self._source.topic, topic_id=self._topic_id, partition_data=parts)],
         )
 
-    # --- what came of it
+    # --- results
 
     def _answered(
         self, leader: _Leader, batches: dict[int, B], version: int, done: asyncio.Future[ProduceResponse]
@@ -382,7 +384,7 @@ class Sender(Generic[B]):
                         batch, admin_error(partition_response.error_code, _told(partition_response), partition), now
                     )
         for batch in batches.values():
-            missing = AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer leaves it out", self._source.topic)
+            missing = AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer omits it", self._source.topic)
             self._refused(batch, missing, now)
 
     def _settle(self, batch: B, now: float) -> None:
@@ -415,7 +417,7 @@ class Sender(Generic[B]):
         return self._recovery is not None and self._accumulator.producer_of(batch.partition) != NO_PRODUCER
 
     def _lost(self, batches: list[B], error: BaseException) -> None:
-        """Whether the node has them is not known."""
+        """Handle a lost request: it is unknown whether the node has the batches."""
         now = self._loop.time()
         self._follower.is_stale.set()
         for batch in batches:
@@ -443,7 +445,7 @@ class Sender(Generic[B]):
         if self._recovery is None:
             self._fail(error)
             return
-        # Whether the cluster has the batch is not known, nor what its next sequence is.
+        # It is unknown whether the cluster has the batch, and what its next sequence is.
         self._accumulator.forget_producer(batch.partition)
         self._recovery.gave_up(batch, error)
         self.wake(batch.partition)
@@ -462,7 +464,7 @@ class Sender(Generic[B]):
 
 
 def _told(response: PartitionProduceResponse) -> str | None:
-    """The broker's own words; those about single records say more."""
+    """Return the broker's own message; that about single records is more specific."""
     for record_error in response.record_errors:
         if record_error.batch_index_error_message:
             return record_error.batch_index_error_message

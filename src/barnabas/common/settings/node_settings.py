@@ -1,4 +1,4 @@
-"""All settings of a node: ``NodeSettings`` has an attribute for each that is used as it is given."""
+"""All settings of a node: ``NodeSettings`` has an attribute for each whose value is used unchanged."""
 
 from __future__ import annotations
 

@@ -8,21 +8,24 @@ A table is a class; a row is an attribute of it, whose name has underscores for 
         num_io_threads = no_effect("One event loop does this work.", INT, "8", "1..", HIGH, CLUSTER_WIDE,
             "How many threads handle requests.")
 
-The first word of a row says what becomes of the value: ``setting`` (it is the attribute of that name, with the type
-that is annotated), ``derived`` (such an attribute follows from several settings), ``by_name`` (it works, and is read by
-its name alone), ``no_effect`` (any allowed value is taken, because what it would tune does not exist here) or
-``refused`` (only the default is taken, because anything else asks for something that would silently not happen).
+The first word of a row determines the use of the value:
+
+- ``setting``: it is the attribute of that name, with the annotated type.
+- ``derived``: such an attribute follows from several settings.
+- ``by_name``: it has an effect, and is read by its name only.
+- ``no_effect``: any allowed value is accepted, because the thing that it would tune does not exist here.
+- ``refused``: only the default is accepted, because any other value would silently have no effect.
 
 Typed settings objects are instances of tables. Validation, describe calls, the reference pages and the nearest names
-read the rows by way of a ``ConfigDef``. A node has hundreds of rows and looks at some dozens, so a row parses its
-default and makes its validator when they are first used.
+read the rows through a ``ConfigDef``. A node has hundreds of rows and reads some dozens, so a row parses its
+default and creates its validator on first use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from barnabas.common.config_validators import Validator, ValidList, validator_of
 from barnabas.common.config_value import ConfigType, ConfigValue, Importance, parse_value, value_to_string
@@ -46,6 +49,7 @@ __all__ = [
     "STRING",
     "WORKS",
     "Setting",
+    "SettingRow",
     "SettingTable",
     "Support",
     "SupportState",
@@ -78,7 +82,7 @@ READ_ONLY = "read-only"
 PER_BROKER = "per-broker"
 CLUSTER_WIDE = "cluster-wide"
 
-# The default text of a setting that has to be given.
+# The default text of a required setting.
 NO_DEFAULT = "<required>"
 
 
@@ -89,18 +93,66 @@ class SupportState(Enum):
 
 
 class Support(NamedTuple):
-    """How far a setting is supported, and why not further."""
+    """To what extent a setting is supported, and why not fully."""
 
     state: SupportState
     reason: str = ""
     also_allowed: tuple[str, ...] = ()
-    """Texts that a refused setting may have beside its default."""
+    """Texts that a refused setting accepts besides its default."""
 
 
 WORKS = Support(SupportState.WORKS)
 
 
-class Setting:
+class SettingRow:
+    """The path from a text to a checked value: shared by rows of tables and settings of plugins (``ConfigKey``)."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        name: str
+        type: ConfigType
+
+        @property
+        def required(self) -> bool: ...
+
+        @property
+        def default(self) -> ConfigValue: ...
+
+        @property
+        def validator(self) -> Validator | None: ...
+
+    @property
+    def sensitive(self) -> bool:
+        return self.type is PASSWORD
+
+    def parse(self, value: object) -> ConfigValue:
+        """Return the checked value of a text. Raises ConfigException."""
+        parsed = self.parse_type(value)
+        self.check(parsed)
+        return parsed
+
+    def parse_type(self, value: object) -> ConfigValue:
+        """Return the typed value without checking it. Raises ConfigException.
+
+        Repeated items of a checked list are dropped instead of refused, as Kafka does until 5.0.
+        """
+        parsed = parse_value(self.type, value, self.name)
+        if isinstance(self.validator, ValidList) and isinstance(parsed, list):
+            return list(dict.fromkeys(parsed))
+        return parsed
+
+    def check(self, value: ConfigValue) -> None:
+        """Raise ConfigException for a value that is not allowed."""
+        if self.validator is not None:
+            self.validator.ensure_valid(self.name, value)
+
+    def text_of(self, value: ConfigValue) -> str | None:
+        """Return the text to show; that of a password is ``[hidden]``."""
+        return value_to_string(self.type, value)
+
+
+class Setting(SettingRow):
     """One row. ``default`` is the typed value; a setting without default has ``required``."""
 
     __slots__ = (
@@ -139,25 +191,25 @@ class Setting:
         fallbacks: tuple[tuple[str, int], ...] = (),
     ) -> None:
         self.name = name
-        """Empty in a table until the class is made: it follows from the attribute's name."""
+        """Empty in a table until the class is created: it follows from the attribute's name."""
         self.type = type_
         self.default_text = default
         self.expression = expression
-        """The validator, in the words of ``config_validators``."""
+        """The validator, as an expression of ``config_validators``."""
         self.importance = importance
         self.update_mode = update_mode
         self.doc = doc
-        """Empty where the setting is explained by another one: that of a topic or group whose default it is."""
+        """Empty if another setting's text explains it: that of a topic or group whose default it is."""
         self.support = support
         self.is_attribute = is_attribute
         self.internal = internal
-        """Kafka has such a setting, and leaves it out of describe answers; so are barnabas's own."""
+        """Kafka has such a setting and omits it from describe responses; barnabas's own are internal too."""
         self.needs_restart = needs_restart
-        """It works, Kafka changes it in a running broker, and this one takes the new value when it starts again."""
+        """Kafka applies a change of this setting while it runs; this node applies it after a restart."""
         self.for_listeners_only = for_listeners_only
-        """In a running node only a value that is given for a listener is followed."""
+        """A running node applies a change only if it is set for a listener."""
         self.fallbacks = fallbacks
-        """Of a topic: the node settings behind it, the strongest first, each with the factor to the topic's unit."""
+        """For a topic setting: the node settings it falls back to, the strongest first, each with the unit factor."""
 
     @property
     def required(self) -> bool:
@@ -180,26 +232,6 @@ class Setting:
             self._validator: Validator | None = validator_of(self.expression)
             return self._validator
 
-    @property
-    def sensitive(self) -> bool:
-        return self.type is PASSWORD
-
-    def parse(self, value: object) -> ConfigValue:
-        """The checked value of a text; raises ConfigException.
-
-        Repeated items of a checked list are dropped instead of refused, as Kafka does until 5.0.
-        """
-        parsed = parse_value(self.type, value, self.name)
-        validator = self.validator
-        if isinstance(validator, ValidList) and isinstance(parsed, list):
-            parsed = list(dict.fromkeys(parsed))
-        if validator is not None:
-            validator.ensure_valid(self.name, parsed)
-        return parsed
-
-    def text_of(self, value: ConfigValue) -> str | None:
-        return value_to_string(self.type, value)
-
     def __set_name__(self, owner: type, attribute: str) -> None:
         self.name = attribute.replace("_", ".")
         if attribute.startswith("barnabas_"):
@@ -212,7 +244,7 @@ class Setting:
     def __get__(self, instance: SettingTable, owner: type) -> object: ...
 
     def __get__(self, instance: SettingTable | None, owner: type) -> object:
-        """Of a class the row, of an instance the value: found when it is first read, and kept in the instance."""
+        """Return the row for a class, the value for an instance: resolved on first access and kept in the instance."""
         if instance is None:
             return self
         attribute = self.name.replace(".", "_")
@@ -226,17 +258,17 @@ class Setting:
 
 
 class SettingTable:
-    """The base of tables, and of the typed settings objects that are made of them."""
+    """The base of tables, and of the typed settings objects created from them."""
 
     __slots__ = ()
 
     def value(self, name: str) -> ConfigValue:
-        """The typed value of any setting of the table: the one given, else its default."""
+        """Return the typed value of any setting of the table: the configured one, else its default."""
         raise NotImplementedError
 
 
 def rows_of(table: type[SettingTable]) -> Iterator[Setting]:
-    """The rows of a table and of those that it is made of, in the order in which they are written."""
+    """Yield the rows of a table and of its base tables, in the order of their definition."""
     for part in reversed(table.__mro__):
         for row in vars(part).values():
             if type(row) is Setting:
@@ -244,7 +276,7 @@ def rows_of(table: type[SettingTable]) -> Iterator[Setting]:
 
 
 def attributes_of(table: type[SettingTable]) -> dict[str, str]:
-    """The annotated type of each attribute that is the value of a setting, by the setting's name."""
+    """Return the annotated type of each attribute that is a setting's value, by the setting's name."""
     annotations: dict[str, str] = {}
     for part in reversed(table.__mro__):
         annotations.update(getattr(part, "__annotations__", {}))
@@ -264,7 +296,7 @@ def setting(
     needs_restart: bool = False,
     fallbacks: tuple[tuple[str, int], ...] = (),
 ) -> Any:
-    """A row that becomes the attribute of its name, of the type that its annotation says."""
+    """A row that becomes the attribute of its name, with the annotated type."""
     return Setting(
         "", type_, default, validator, importance, update_mode, doc,
         support=support, is_attribute=True, internal=internal, needs_restart=needs_restart, fallbacks=fallbacks,
@@ -274,7 +306,7 @@ def setting(
 def derived(
     type_: ConfigType, default: str | None, validator: str, importance: Importance, update_mode: str, doc: str = ""
 ) -> Any:
-    """A row that works, and whose attribute follows from several settings: what makes the object fills it in."""
+    """A row with an effect whose attribute follows from several settings: the object's creator sets it."""
     return Setting("", type_, default, validator, importance, update_mode, doc)
 
 
@@ -290,7 +322,7 @@ def by_name(
     needs_restart: bool = False,
     for_listeners_only: bool = False,
 ) -> Setting:
-    """A row that works and is read by its name: for a listener, for a topic, or together with others."""
+    """A row with an effect that is read by its name: for a listener, for a topic, or together with others."""
     return Setting(
         "", type_, default, validator, importance, update_mode, doc,
         internal=internal, needs_restart=needs_restart, for_listeners_only=for_listeners_only,
@@ -298,7 +330,7 @@ def by_name(
 
 
 def no_effect_because(reason: str) -> Support:
-    """The support of a row that becomes an attribute all the same."""
+    """The support of a row without effect that still becomes an attribute."""
     return Support(SupportState.NO_EFFECT, reason)
 
 
@@ -313,7 +345,7 @@ def no_effect(
     *,
     internal: bool = False,
 ) -> Setting:
-    """A row whose allowed values are all taken, and on which nothing depends."""
+    """A row that accepts every allowed value and has no effect."""
     return Setting(
         "", type_, default, validator, importance, update_mode, doc,
         support=no_effect_because(reason), internal=internal,
@@ -332,6 +364,6 @@ def refused(
     also_allowed: tuple[str, ...] = (),
     internal: bool = False,
 ) -> Setting:
-    """A row that takes its default alone, or a text that is also allowed."""
+    """A row that accepts only its default and the other allowed texts."""
     support = Support(SupportState.REFUSED, reason, also_allowed)
     return Setting("", type_, default, validator, importance, update_mode, doc, support=support, internal=internal)

@@ -35,19 +35,19 @@ class TopicSettings(SettingTable):
     __slots__ = ()
 
     cleanup_policy: list[str] = setting(LIST, "delete", "list:compact|delete", MEDIUM, CLUSTER_WIDE,
-        "What happens to old records: 'delete' drops whole segments by age and size, 'compact' keeps the last record of each key; both may be given, and with neither records stay for ever.",
+        "What happens to old records: 'delete' drops whole segments by age and size, 'compact' keeps the last record of each key; both may be set, and with neither records are kept forever.",
         fallbacks=(("log.cleanup.policy", 1),))
     compression_gzip_level: int = setting(INT, "-1", "gzip-level", MEDIUM, CLUSTER_WIDE,
-        "How hard gzip tries, from 1 (fast) to 9 (small); -1 leaves it to the library. Used when compression.type is gzip.",
+        "The compression level of gzip, from 1 (fast) to 9 (small); -1 is the library's default. Used when compression.type is gzip.",
         fallbacks=(("compression.gzip.level", 1),))
     compression_lz4_level: int = setting(INT, "9", "1..17", MEDIUM, CLUSTER_WIDE,
-        "How hard lz4 tries, from 1 (fast) to 17 (small). Used when compression.type is lz4.",
+        "The compression level of lz4, from 1 (fast) to 17 (small). Used when compression.type is lz4.",
         fallbacks=(("compression.lz4.level", 1),))
     compression_type: str = setting(STRING, "producer", "uncompressed|zstd|lz4|snappy|gzip|producer", MEDIUM, CLUSTER_WIDE,
-        "How batches are stored: 'producer' keeps what the producer chose, 'uncompressed' undoes it, a codec's name recompresses with that codec.",
+        "How batches are stored: 'producer' keeps the producer's compression, 'uncompressed' decompresses them, a codec's name recompresses them with that codec.",
         fallbacks=(("compression.type", 1),))
     compression_zstd_level: int = setting(INT, "3", "-131072..22", MEDIUM, CLUSTER_WIDE,
-        "How hard zstd tries, from -131072 (fast) to 22 (small). Used when compression.type is zstd.",
+        "The compression level of zstd, from -131072 (fast) to 22 (small). Used when compression.type is zstd.",
         fallbacks=(("compression.zstd.level", 1),))
     delete_retention_ms: int = setting(LONG, "86400000", "0..", MEDIUM, CLUSTER_WIDE,
         "How long compaction keeps a tombstone (a record without value), so that readers can still learn of the deletion.",
@@ -81,7 +81,7 @@ class TopicSettings(SettingTable):
         "The longest time that a record may stay uncompacted, however little there is to gain.",
         fallbacks=(("log.cleaner.max.compaction.lag.ms", 1),))
     max_message_bytes: int = setting(INT, "1048588", "0..", MEDIUM, CLUSTER_WIDE,
-        "The largest record batch (after compression) that the topic takes.",
+        "The largest record batch (after compression) that the topic accepts.",
         fallbacks=(("message.max.bytes", 1),))
     message_timestamp_after_max_ms: int = setting(LONG, "3600000", "0..", MEDIUM, CLUSTER_WIDE,
         "How far a record's timestamp may lie after the broker's clock before the record is refused. Not checked for LogAppendTime.",
@@ -99,16 +99,16 @@ class TopicSettings(SettingTable):
         "The shortest time that a record stays uncompacted, so that a reader can see it.",
         fallbacks=(("log.cleaner.min.compaction.lag.ms", 1),))
     min_insync_replicas: int = setting(INT, "1", "1..", MEDIUM, CLUSTER_WIDE,
-        "How many replicas, the leader among them, must have a record before a producer with acks=all is told that it is safe.",
+        "How many replicas, the leader among them, must have a record before it is acknowledged to a producer with acks=all.",
         fallbacks=(("min.insync.replicas", 1),))
     preallocate: bool = setting(BOOLEAN, "false", "", MEDIUM, CLUSTER_WIDE,
-        "Whether a new segment's file gets its full size at once.",
+        "Whether a new segment's file is allocated with its full size immediately.",
         support=no_effect_because(FILES_GROW), fallbacks=(("log.preallocate", 1),))
     remote_log_copy_disable: bool = setting(BOOLEAN, "false", "", MEDIUM, CLUSTER_WIDE,
-        "Whether the topic stops copying segments to remote storage and only reads what is there.",
+        "Whether the topic stops copying segments to remote storage and only reads the existing ones.",
         support=no_effect_because(TIERED_ONLY))
     remote_log_delete_on_disable: bool = setting(BOOLEAN, "false", "", MEDIUM, CLUSTER_WIDE,
-        "Whether switching remote storage off deletes what is there.",
+        "Whether disabling remote storage deletes the topic's segments there.",
         support=no_effect_because(TIERED_ONLY))
     remote_storage_enable: bool = setting(BOOLEAN, "false", "", MEDIUM, CLUSTER_WIDE,
         "Whether old segments move to remote storage.")
@@ -116,7 +116,7 @@ class TopicSettings(SettingTable):
         "How large a partition may grow before its oldest segments are deleted; -1 is without limit. Used when cleanup.policy has 'delete'.",
         fallbacks=(("log.retention.bytes", 1),))
     retention_ms: int = setting(LONG, "604800000", "-1..", MEDIUM, CLUSTER_WIDE,
-        "How long records are kept before their segment is deleted; -1 is for ever. Used when cleanup.policy has 'delete'.",
+        "How long records are kept before their segment is deleted; -1 is forever. Used when cleanup.policy has 'delete'.",
         fallbacks=(("log.retention.ms", 1), ("log.retention.minutes", _MS_PER_MINUTE), ("log.retention.hours", _MS_PER_HOUR)))
     segment_bytes: int = setting(INT, "1073741824", "1048576..", MEDIUM, CLUSTER_WIDE,
         "The size at which a segment is closed and a new one begun. Retention and compaction work on whole segments.",
@@ -125,13 +125,13 @@ class TopicSettings(SettingTable):
         "The largest size of a segment's offset index. A full index closes the segment.",
         fallbacks=(("log.index.size.max.bytes", 1),))
     segment_jitter_ms: int = setting(LONG, "0", "0..", MEDIUM, CLUSTER_WIDE,
-        "At most how much earlier than segment.ms a segment is closed, drawn at random, so that many topics don't do it at once.",
+        "The maximum random time by which a segment is closed before segment.ms, so that many topics don't close segments at the same time.",
         fallbacks=(("log.roll.jitter.ms", 1), ("log.roll.jitter.hours", _MS_PER_HOUR)))
     segment_ms: int = setting(LONG, "604800000", "1..", MEDIUM, CLUSTER_WIDE,
-        "The age at which a segment is closed even if it is not full, so that retention and compaction can get at it.",
+        "The age at which a segment is closed even if it is not full, so that retention and compaction can process it.",
         fallbacks=(("log.roll.ms", 1), ("log.roll.hours", _MS_PER_HOUR)))
     unclean_leader_election_enable: bool = setting(BOOLEAN, "false", "", MEDIUM, CLUSTER_WIDE,
-        "Whether a replica that lags behind may become leader when no other is left: available again, at the price of lost records.",
+        "Whether a replica that lags behind may become leader when no in-sync replica is left: the partition becomes available again, but records may be lost.",
         fallbacks=(("unclean.leader.election.enable", 1),))
 
 

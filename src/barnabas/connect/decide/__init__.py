@@ -1,1 +1,1 @@
-"""What a worker decides: pure, without I/O, clocks and randomness."""
+"""The decisions of a worker: pure, without I/O, clocks and randomness."""

@@ -7,8 +7,8 @@ Every worker, including the leader, takes its key only from the config topic, so
   sign with a key that the leader does not have.
 * Only the leader creates keys, only if the group has agreed to sign (protocol version 2), and one at a time: no second
   key is created before the first is read back.
-* The old key stays in use until the new one was read back, also when it is overdue because writes fail. Pauses grow
-  after failures; Kafka retries at once, without a limit.
+* The old key stays in use until the new one was read back, even if it is overdue because writes fail. Pauses grow
+  after failures; Kafka retries immediately, without a limit.
 * With a time to live of 0 a key never expires. (Kafka's leader creates another after each of its own restarts.)
 """
 
@@ -37,7 +37,7 @@ class SessionKey:
 
 @dataclass(frozen=True, slots=True)
 class SessionView:
-    """What it takes to sign and to judge an internal request at a moment (KIP-507)."""
+    """The data to sign and to verify an internal request at one moment (KIP-507)."""
 
     is_verification_in_force: bool
     """Whether the group has agreed on ``sessioned``."""
@@ -74,7 +74,7 @@ class KeyRotation:
         backoff_max_ms: int = 60_000,
     ) -> None:
         self.key: SessionKey | None = None
-        """The one key that signs and verifies now."""
+        """The single key that signs and verifies now."""
         self._algorithm = algorithm
         self._size = size
         self._ttl_ms = ttl_ms
@@ -85,29 +85,29 @@ class KeyRotation:
         self._written: SessionKey | None = None
         self._failures = 0
         self._retry_ms = 0.0
-        """On the monotonic clock."""
+        """The time of the next attempt on the monotonic clock."""
 
     @property
     def is_writing(self) -> bool:
-        """Whether a key was handed out of which is not known yet what became of it."""
+        """Return whether a key was returned by ``poll`` whose result is not known yet."""
         return self._written is not None
 
     def adopt(self, key: SessionKey | None, now_ms: int) -> None:
-        """The snapshot's key, of use only while there is none."""
+        """Adopt the snapshot's key if this worker has none."""
         if self.key is None and key is not None:
             self.read(key, now_ms)
 
     def read(self, key: SessionKey, now_ms: int) -> None:
-        """A key came out of the topic, be it of this worker or of another: it is in force from now on."""
+        """Note a key that was read from the topic, from this worker or another: it applies from now on."""
         self.key = key
-        # A key from the future, of a clock that is ahead, does not live longer for that.
+        # A key with a future time, from a clock that is ahead, does not live longer.
         self._expires_ms = min(key.created_ms, now_ms) + self._ttl_ms if self._ttl_ms else None
         self._written = None
         self._failures = 0
         self._retry_ms = 0.0
 
     def poll(self, now_ms: int, monotonic_ms: float, *, is_leader: bool, protocol_version: int) -> SessionKey | None:
-        """A new key, if one has to be written now."""
+        """Return a new key, if one must be written now."""
         if not self._may_generate(is_leader, protocol_version):
             return None
         if monotonic_ms < self._retry_ms or not self._is_due(now_ms):
@@ -116,16 +116,16 @@ class KeyRotation:
         return self._written
 
     def failed(self, monotonic_ms: float) -> None:
-        """The key could not be written, or not be read back in time."""
+        """Note that the key could not be written, or not be read back in time."""
         if self._written is None:
-            return  # It came back after all, with what was read since.
+            return  # It was read back after all.
         self._written = None
         pause = min(self._backoff_ms << min(self._failures, 32), self._backoff_max_ms)
         self._failures += 1
         self._retry_ms = monotonic_ms + pause
 
     def pause_ms(self, now_ms: int, monotonic_ms: float, *, is_leader: bool, protocol_version: int) -> float | None:
-        """After how long ``poll`` may have something to give without anything else happening; None is never."""
+        """Return how long until ``poll`` may return a key without other events; None: never."""
         if not self._may_generate(is_leader, protocol_version):
             return None
         due = now_ms if self._is_due(now_ms) else self._expires_ms

@@ -1,8 +1,8 @@
-"""Counts the work of one task since its start, and derives its metrics (KIP-196, KIP-298).
+"""Count the work of one task since its start, and derive its metrics (KIP-196, KIP-298).
 
 Names are Kafka's. Averages, maxima and shares are over the task's life on this worker, where Kafka's are over the last
-minute; rates are the reader's to make of the totals. A batch is one micro-batch of Spark's. The task's thread writes,
-anybody reads.
+minute; the reader derives rates from the totals. A batch is one micro-batch of Spark's. The task's thread writes,
+any thread reads.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SOURCE = "kafka_connect_source_task_metrics"
 _ERRORS = "kafka_connect_task_error_metrics"
 
 Metric = tuple[str, str, float]
-"""Name, what it is, value."""
+"""Name, description, value."""
 
 
 class TaskKind(Enum):
@@ -58,7 +58,7 @@ class BatchTotals:
     last_records: int
     last_ms: int
     ended_at_ms: int
-    """Since 1970."""
+    """Milliseconds since 1970."""
 
 
 class TaskFigures:
@@ -85,7 +85,7 @@ class TaskFigures:
             self._kind, self._partitions = kind, partitions
 
     def is_in_state(self, state: str) -> None:
-        """``running``, ``paused``, or anything else."""
+        """Note the state: ``running``, ``paused``, or any other."""
         now_ms = self._monotonic_ms()
         with self._lock:
             if self._state in self._in_state_ms:
@@ -93,14 +93,14 @@ class TaskFigures:
             self._state, self._since_ms = state, now_ms
 
     def has_read(self, records: int) -> None:
-        """A batch has begun whose records are under way until ``has_written``."""
+        """Note that a batch has begun whose records are in progress until ``has_written``."""
         with self._lock:
             self._read += records
             self._active = records
             self._max_active = max(self._max_active, records)
 
     def has_written(self, *, read: int, written: int, took_ms: int) -> None:
-        """A batch has ended: what was read for it, and what of that has reached the target."""
+        """Note that a batch has ended: the records read for it, and those that have reached the target."""
         with self._lock:
             self._written += written
             self._active = 0
@@ -111,12 +111,12 @@ class TaskFigures:
             )
 
     def has_done(self, records: int, took_ms: int) -> None:
-        """A whole batch at once, all of which reached its target."""
+        """Note a complete batch, all of which reached its target."""
         self.has_read(records)
         self.has_written(read=records, written=records, took_ms=took_ms)
 
     def has_committed(self, took_ms: int, *, succeeded: bool = True) -> None:
-        """Positions: of a sink in its group, of a source in the offset topic."""
+        """Note committed positions: of a sink in its group, of a source in the offset topic."""
         with self._lock:
             if succeeded:
                 self._commits.add(took_ms)
@@ -129,7 +129,7 @@ class TaskFigures:
             self._last_error_ms = self._epoch_ms()
 
     def has_failed(self, records: int, *, skipped: bool, logged: int = 0) -> None:
-        """Records that were bad. Without tolerance the task fails with the first."""
+        """Note bad records. Without tolerance the task fails with the first."""
         if records:
             with self._lock:
                 self._failures += records

@@ -43,15 +43,15 @@ _COUNTED = {
 
 
 class WorkerMetrics:
-    """``collect`` makes it a collector of prometheus-client."""
+    """A collector of prometheus-client, by its method ``collect``."""
 
     def __init__(self, herder: Herder, tasks: MeasuredTasks | None = None) -> None:
-        """``tasks`` is what runs them, if it measures them."""
+        """``tasks`` is the task runtime, if it measures the tasks."""
         self._herder = herder
         self._tasks = tasks
 
     def exposition(self) -> tuple[bytes, str]:
-        """The page and its content type."""
+        """Return the page and its content type."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(self)
         return generate_latest(registry), CONTENT_TYPE_LATEST
@@ -130,7 +130,7 @@ class WorkerMetrics:
         tasks = GaugeMetricFamily(f"{_TASK}_status", "Tasks of this worker.", labels=["connector", "task", "status"])
         restarts = GaugeMetricFamily(
             "barnabas_connect_task_restarts",
-            "How often a task was restarted by itself since its budget was last whole.",
+            "How often a task was restarted automatically since its budget was last full.",
             labels=["connector", "task"],
         )
         for unit in herder.work.running():
@@ -143,7 +143,7 @@ class WorkerMetrics:
         yield restarts
 
     def _measured_tasks(self) -> Iterator[Metric]:
-        """A family has the figures of all tasks."""
+        """Yield the families. A family has the figures of all tasks."""
         families: dict[str, CounterMetricFamily | GaugeMetricFamily] = {}
         for unit in self._herder.work.running():
             figures = self._tasks.figures(unit) if self._tasks and isinstance(unit, ConnectorTaskId) else None
@@ -156,7 +156,7 @@ class WorkerMetrics:
 
 
 def _family(name: str, text: str, labels: Sequence[str] = ()) -> CounterMetricFamily | GaugeMetricFamily:
-    """A counter, if its name says so."""
+    """Return a counter or a gauge, by the name."""
     if name.endswith("_total"):
         return CounterMetricFamily(name.removesuffix("_total"), text, labels=labels)
     return GaugeMetricFamily(name, text, labels=labels)
@@ -164,7 +164,7 @@ def _family(name: str, text: str, labels: Sequence[str] = ()) -> CounterMetricFa
 
 def _start_rows(starts: StartUps, what: str) -> Iterator[tuple[str, str, float]]:
     attempts = starts.succeeded + starts.failed
-    yield f"{_WORKER}_{what}_startup_attempts_total", f"Starts of {what}s that were tried.", attempts
+    yield f"{_WORKER}_{what}_startup_attempts_total", f"Starts of {what}s that were attempted.", attempts
     yield f"{_WORKER}_{what}_startup_success_total", f"Starts of {what}s that succeeded.", starts.succeeded
     yield f"{_WORKER}_{what}_startup_failure_total", f"Starts of {what}s that failed.", starts.failed
     yield (

@@ -1,1 +1,1 @@
-"""Plugins: what their authors write, how they are found, and what their settings may be."""
+"""Plugins: the interface for their authors, their discovery, and their settings."""

@@ -3,8 +3,8 @@ and those that ``barnabas.connect.plugins`` lists.
 
 The group of the entry points is ``barnabas.connectors``. All plugins are imported here, when a worker starts: a request
 that names a class never causes an import, because an import runs code. A plugin that can't be imported, or is not a
-connector, is reported and left out: the worker starts without it. Transforms, predicates and converters of other
-packages have no way into a task's query. Those that are announced are refused by name: in the log at the start, and in
+connector, is reported and skipped: the worker starts without it. Transforms, predicates and converters of other
+packages can't run in a task's query. Those that are announced are refused by name: in the log at the start, and in
 the answer to a request that configures one.
 """
 
@@ -48,8 +48,8 @@ REFUSED_GROUPS = {
     "barnabas.converters": "converters",
 }
 
-# The connectors that come with barnabas. They are listed here and not among the entry points, so that a checkout that
-# was not installed again has them all.
+# Barnabas's own connectors. They are listed here and not among the entry points, so that a checkout without a new
+# installation has them all.
 OWN_CONNECTORS = (
     "barnabas.connect.plugins.mock_connectors:MockSinkConnector",
     "barnabas.connect.plugins.mock_connectors:MockSourceConnector",
@@ -74,7 +74,7 @@ _FORMER_MODULES = {
     "barnabas.connect_spark.connectors.files.topic_to_files": "barnabas.connect.spark.connectors.topic_to_files",
     "barnabas.connect_spark.connectors.topic_to_topic": "barnabas.connect.spark.connectors.topic_to_topic",
 }
-"""Where the connectors lay before. Config topics hold these names in ``connector.class``, and they stay valid."""
+"""Earlier modules of connectors. Config topics hold these names in ``connector.class``, and they stay valid."""
 
 ALLOWED_SETTING = "barnabas.connect.plugins"
 
@@ -86,8 +86,10 @@ class UnusablePlugin(Exception):
 
 
 def discover(entries: Iterable[EntryPoint] | None = None, *, allowed: Iterable[str] = ()) -> PluginRegistry:
-    """Imports every connector. ``entries`` are those of all installed packages unless given; ``allowed`` are connectors
-    without an entry point, as ``module:Class``."""
+    """Import every connector. ``entries`` are those of all installed packages unless given.
+
+    ``allowed`` are connectors without an entry point, as ``module:Class``.
+    """
     found = (
         list(entries)
         if entries is not None
@@ -120,12 +122,12 @@ def _refusal(entry: EntryPoint) -> str:
     todo = "change the data in a connector of your own" if kind == "converters" else "do its work in a connector"
     return (
         f"{entry.value} belongs to {_distribution(entry)}, and {kind} of other packages than barnabas can't run here: "
-        f"use those that come along, or {todo}"
+        f"use the built-in ones, or {todo}"
     )
 
 
 def _names_of(entry: EntryPoint) -> list[str]:
-    """Nothing is imported for it."""
+    """Return the names without importing anything."""
     return [entry.name, *_names(entry.value.partition("[")[0].strip())]
 
 
@@ -135,7 +137,7 @@ def _names(module_and_class: str) -> list[str]:
 
 
 def _collect(where: str, make: Callable[[], list[Plugin]], plugins: list[Plugin], problems: list[str]) -> str | None:
-    """Add what is made and not there yet, or the reason why nothing is, which is given back, too."""
+    """Add a new plugin, or record and return why it can't be used."""
     try:
         made = make()
     except Exception as error:  # A plugin's module may raise anything, and must not stop the worker.
@@ -147,7 +149,7 @@ def _collect(where: str, make: Callable[[], list[Plugin]], plugins: list[Plugin]
 
 
 def built_in_plugins() -> list[Plugin]:
-    """Kafka's transforms, predicates and converters, by Kafka's names."""
+    """Return Kafka's transforms, predicates and converters, by Kafka's names."""
     rows: list[tuple[PluginType, str, ConfigDef]] = [
         *(
             (PluginType.TRANSFORMATION, f"{TRANSFORMS_PACKAGE}.{name}", plugin_class)
@@ -164,9 +166,9 @@ def built_in_plugins() -> list[Plugin]:
 
 
 def connector_plugin(connector: Any, location: str, *names: str) -> Plugin:
-    """It can be named by its class, ``module:Class``, its aliases and ``names``.
+    """Return the plugin. Its names are its class, ``module:Class``, its aliases and ``names``.
 
-    Raises UnusablePlugin for an object that is not a whole connector. The text names the type of a foreign object and
+    Raise UnusablePlugin for an object that is not a complete connector. The text names the type of a foreign object and
     never shows the object, which may be full of secrets (``os.environ``)."""
     if not isinstance(connector, type):
         raise UnusablePlugin(
@@ -202,7 +204,7 @@ def _own_connector(name: str) -> list[Plugin]:
 
 
 def _former_names(name: str) -> tuple[str, ...]:
-    """The full names that a connector of barnabas had before its module moved, in both spellings."""
+    """Return the full names that a connector of barnabas had before its module moved, in both spellings."""
     module, _, class_name = name.partition(":")
     former = _FORMER_MODULES.get(module)
     return () if former is None else (f"{former}.{class_name}", f"{former}:{class_name}")

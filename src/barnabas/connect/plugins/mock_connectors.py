@@ -1,4 +1,4 @@
-"""Connectors that do nothing but what their settings say, as Kafka has them for its own tests.
+"""Connectors that do only what their settings say, like those of Kafka's own tests.
 
 ``mock_mode`` says what fails, and ``delay_ms`` when: ``connector-failure`` the connector, ``task-failure`` the tasks.
 Without it both run and do nothing. They show how a worker, its clients and its alerts treat a failure.
@@ -35,7 +35,7 @@ __all__ = ["MockSinkConnector", "MockSourceConnector"]
 _PACKAGE = "org.apache.kafka.connect.tools"
 _CONNECTOR_FAILURE, _TASK_FAILURE = "connector-failure", "task-failure"
 
-# Kafka's mock connectors define no settings, so that validation shows none; these are read all the same.
+# Kafka's mock connectors define no settings, so validation shows none; these are read nevertheless.
 _SETTINGS = ConfigDef(
     [
         ConfigKey("mock_mode", default="", validator=ValidString(["", _CONNECTOR_FAILURE, _TASK_FAILURE])),
@@ -51,7 +51,7 @@ class _MockConnector(Connector):
         settings = _SETTINGS.parse(self.config)
         if settings["mock_mode"] == _CONNECTOR_FAILURE:
             delay_s = float(str(settings["delay_ms"])) / 1000
-            self._timer = threading.Timer(delay_s, self.context.raise_error, [RuntimeError("mock_mode asks for it")])
+            self._timer = threading.Timer(delay_s, self.context.raise_error, [RuntimeError("mock_mode requests it")])
             self._timer.daemon = True
             self._timer.start()
 
@@ -87,12 +87,12 @@ class MockSourceTask(SourceTask):
         if delay_s is None:
             ticks = ticks.where("value < 0")
         else:
-            ticks = ticks.where(f"if(value >= {int(delay_s)}, raise_error('mock_mode asks for it'), false)")
+            ticks = ticks.where(f"if(value >= {int(delay_s)}, raise_error('mock_mode requests it'), false)")
         return ticks.selectExpr("'mock' AS topic", "CAST(value AS STRING) AS value")
 
 
 class MockSinkTask(SinkTask):
-    """Takes records and forgets them, or fails with the first batch after the delay."""
+    """Accepts and discards records, or fails with the first batch after the delay."""
 
     _failing_at: float | None = None
 
@@ -102,7 +102,7 @@ class MockSinkTask(SinkTask):
 
     def write(self, df: DataFrame, batch: SinkBatch) -> None:
         if self._failing_at is not None and time.monotonic() >= self._failing_at:
-            raise RuntimeError("mock_mode asks for it")
+            raise RuntimeError("mock_mode requests it")
 
 
 class MockSourceConnector(_MockConnector, SourceConnector):
@@ -114,7 +114,7 @@ class MockSourceConnector(_MockConnector, SourceConnector):
 
 
 class MockSinkConnector(_MockConnector, SinkConnector):
-    """A sink that forgets what it is given."""
+    """A sink that discards its records."""
 
     version = __version__
     task_class = MockSinkTask

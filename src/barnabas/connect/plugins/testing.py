@@ -1,7 +1,7 @@
-"""A test kit for authors of connectors: what a worker does with one, without a worker.
+"""A test kit for authors of connectors: it runs one like a worker, without a worker.
 
-``errors`` and ``task_configs`` need no Spark. ``read`` and ``write`` run one task on a session that the test brings,
-the way a task runs: from settings as a user writes them. Converters, transforms and Kafka are not part of it.
+``errors`` and ``task_configs`` need no Spark. ``read`` and ``write`` run one task on the test's session, as a worker
+does: with settings as a user writes them. Converters, transforms and Kafka are not part of it.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ _SINK_SCHEMA = (
 
 
 class NoRecords(AssertionError):
-    """The source did not give as many records as were waited for."""
+    """The source did not return as many records as were expected."""
 
 
 @dataclass(frozen=True, slots=True)
 class SinkRecord:
-    """A record as a sink gets it. ``value`` fits ``value_type`` of ``ConnectorKit.write``."""
+    """A record as a sink receives it. ``value`` fits ``value_type`` of ``ConnectorKit.write``."""
 
     value: Any
     key: Any = None
@@ -103,7 +103,7 @@ class _TaskContext:
 
     @property
     def scratch(self) -> Path:
-        """Made when it is asked for, and removed when the process ends."""
+        """A folder that is created on first use, and removed when the process ends."""
         if self.folder is None:
             self.folder = Path(mkdtemp(prefix="barnabas-connector-kit-"))
             atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
@@ -115,7 +115,7 @@ class _TaskContext:
 
 
 class ConnectorKit:
-    """One connector with its settings. ``name`` and ``connector.class`` are filled in; a sink's ``topics``, too."""
+    """One connector with its settings. It sets ``name`` and ``connector.class``, and a sink's ``topics``."""
 
     def __init__(
         self, connector: type[Connector], config: Mapping[str, str], *, topics: Mapping[str, int] | None = None
@@ -130,7 +130,7 @@ class ConnectorKit:
 
     @property
     def errors(self) -> dict[str, list[str]]:
-        """Validation errors by setting; empty for a valid configuration."""
+        """Return validation errors by setting; empty for a valid configuration."""
         registry = PluginRegistry([*built_in_plugins(), self._plugin])
         converters = {"key": "StringConverter", "value": "StringConverter", "header": "SimpleHeaderConverter"}
         infos = ConnectorValidation(registry, ValidationDefaults("test-workers", converters)).validate(self.config)
@@ -141,7 +141,7 @@ class ConnectorKit:
         return self._class.config_def.parse(self.config)
 
     def task_configs(self, max_tasks: int = 1) -> list[Config]:
-        """Starts the connector, asks it how it splits its work, and stops it."""
+        """Start the connector, request its task configs, and stop it."""
         context: ConnectorContext = _ConnectorContext("test", self.config, self.settings, self._topics)
         connector = self._class(context)
         connector.start()
@@ -150,7 +150,7 @@ class ConnectorKit:
         finally:
             connector.stop()
         if len(configs) > max_tasks:
-            raise AssertionError(f"the connector made {len(configs)} tasks, where {max_tasks} are allowed")
+            raise AssertionError(f"the connector created {len(configs)} tasks, but {max_tasks} are allowed")
         wrong = [
             (name, value) for config in configs for name, value in config.items() if not (
                 isinstance(name, str) and isinstance(value, str)
@@ -161,7 +161,7 @@ class ConnectorKit:
         return configs
 
     def task(self, number: int = 0, *, max_tasks: int = 1, offsets: Sequence[SourceOffset] = ()) -> Task:
-        """One of its tasks, not started."""
+        """Return one of its tasks, not started."""
         config = self.task_configs(max_tasks)[number]
         context: TaskContext = _TaskContext("test", number, config, self._class.config_def.parse(config), offsets)
         return self._class.task_class(context)
@@ -174,9 +174,10 @@ class ConnectorKit:
         offsets: Sequence[SourceOffset] = (),
         timeout_s: float = 60,
     ) -> SourceRun:
-        """Run a source's first task from ``offsets`` until it has given so many records (None: all available ones).
+        """Run a source's first task from ``offsets`` until it has returned this many records (None: all available
+        ones).
 
-        Raises NoRecords when the time is over before, and what the query failed with.
+        Raise NoRecords on a time-out, or the error of the query.
         """
         task = self.task(offsets=offsets)
         if not isinstance(task, SourceTask):
@@ -265,7 +266,7 @@ def _ranges(records: Sequence[SinkRecord]) -> dict[TopicPartition, OffsetRange]:
 
 
 def _parsed(offset: Any) -> Any:
-    """Spark's progress has an offset as JSON in JSON, or as text that is none."""
+    """Parse an offset of Spark's progress: JSON in JSON, or text that is not JSON."""
     if not isinstance(offset, str):
         return offset
     try:

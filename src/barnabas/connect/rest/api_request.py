@@ -1,4 +1,4 @@
-"""A request as a route's handler sees it, what the handler works with, and what it gives back."""
+"""A request as a route's handler sees it, the handler's services, and its reply."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiRequest:
-    """``path`` is as it came, still encoded; ``parameters`` are its variable parts, decoded.
+    """``path`` is as received, still encoded; ``parameters`` are its variable parts, decoded.
 
-    ``headers`` find their names in any case. ``base_url`` is where the user thinks this worker is.
+    Names in ``headers`` are case-insensitive. ``base_url`` is the worker's URL as the user sees it.
     """
 
     method: str
@@ -40,7 +40,7 @@ class ApiRequest:
     is_authenticated: bool = False
 
     async def parsed(self, read: Callable[[bytes], T]) -> T:
-        """What ``read`` makes of the body; a large one is read on a thread. Raises what it raises."""
+        """Parse the body with ``read``; a large one on a thread. Raises what ``read`` raises."""
         return await off_loop(len(self.body), lambda: read(self.body))
 
     @property
@@ -74,13 +74,13 @@ class ApiRequest:
 
 
 def is_true(text: str | None) -> bool:
-    """Everything that is not ``true`` is false."""
+    """Every value except ``true`` is false."""
     return text is not None and text.lower() == "true"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """``value`` is encoded as JSON unless it is bytes, which are JSON already; None is no body."""
+    """``value`` is encoded as JSON unless it is bytes, which are already JSON; None means no body."""
 
     status: int = 200
     value: object = None
@@ -88,13 +88,13 @@ class Reply:
 
     @classmethod
     def of(cls, outcome: T | Answer, make: Callable[[T], Reply]) -> Reply:
-        """Of what the operation gave here, or of another worker's answer, which is handed on."""
+        """Create a reply from the local result, or from another worker's answer."""
         if isinstance(outcome, Answer):
             return cls(outcome.status, outcome.body or None)
         return make(outcome)
 
     def located(self, location: str) -> Reply:
-        """The same, and where to find what was made, if something was."""
+        """Add the location of the created object, if any."""
         return replace(self, headers={**self.headers, "Location": location}) if self.status == 201 else self
 
 
@@ -103,7 +103,7 @@ Handler = Callable[["Services", ApiRequest], Awaitable[Reply]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What handlers work with."""
+    """The services of handlers."""
 
     herder: Herder
     plugins: PluginRegistry
@@ -113,7 +113,7 @@ class Services:
     version: str
     commit: str
     kafka_cluster_id: str
-    """Of the backing cluster."""
+    """The id of the backing cluster."""
     is_topic_tracking_enabled: bool = True
     may_topic_tracking_be_reset: bool = True
     health_timeout_s: float = 10.0

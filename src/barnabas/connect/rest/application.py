@@ -100,15 +100,15 @@ class RestApplication:
         self._log = RequestLog(monotonic)
 
     def open(self, services: Services) -> None:
-        """Serve from now on."""
+        """Serve requests from now on."""
         self._services = services
 
     def mount(self, mount: Mount) -> None:
-        """Send requests whose path begins with the prefix there, with the User in ``scope["user"]``."""
+        """Route paths with this prefix there, with the User in ``scope["user"]``."""
         self._mounts.append(mount)
 
     def on_listener(self, kind: ListenerKind) -> ASGIApp:
-        """The application as one listener serves it."""
+        """Return the application for one listener."""
 
         async def serve(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http":
@@ -117,7 +117,7 @@ class RestApplication:
         return serve
 
     def _with_headers(self, scope: Scope, send: Send) -> Send:
-        """Headers of every response."""
+        """Add the headers of every response."""
         rules = self._rules
 
         async def sending(message: Message) -> None:
@@ -248,7 +248,7 @@ class _Exchange:
         return mount.app
 
     async def _user(self) -> User:
-        """Raises NotAuthenticated, TooManyFailures, or InvalidSignature for a user with an invalid worker signature."""
+        """Return the user. Raise NotAuthenticated, TooManyFailures, or InvalidSignature (invalid worker signature)."""
         authenticator = self._rules.authenticator
         if authenticator is None:
             return ANONYMOUS
@@ -311,7 +311,7 @@ class _Exchange:
             raise ConnectError(f"Request timed out. {stage}" if stage else "Request timed out") from None
 
     async def _body_for(self, route: Route) -> bytes:
-        """The body, up to the limit of this sender."""
+        """Return the body, up to the limit of this sender."""
         limits = self._rules.body_limits
         may_be_large = self._is_known
         if route.access is Access.INTERNAL:

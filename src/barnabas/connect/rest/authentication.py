@@ -33,7 +33,7 @@ __all__ = [
 _REMEMBERED_S = 300.0
 _REMEMBERED_MAX = 1000
 _PASSWORD_LENGTH_MAX = 1024
-# For all names together: many users may come through one address.
+# For all names together, because many users may share one address.
 _ADDRESS_AT_ONCE, _ADDRESS_EVERY_S = 50, 1.0
 
 
@@ -66,16 +66,16 @@ class Credentials:
 
 class TokenCheck(Protocol):
     def __call__(self, token: str) -> User:
-        """Raises NotAuthenticated."""
+        """Check it. Raise NotAuthenticated."""
 
 
 class CertificateMapper(Protocol):
     def __call__(self, certificate: bytes) -> User:
-        """Raises NotAuthenticated."""
+        """Check it. Raise NotAuthenticated."""
 
 
 class PasswordCheck:
-    """``now_s`` only goes forward. ``process_key`` is random bytes of this process."""
+    """``now_s`` is monotonic. ``process_key`` is random bytes of this process."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class PasswordCheck:
         self._decoy = next(iter(users.values())).password
 
     async def __call__(self, name: str, password: str, address: str) -> User:
-        """Raises NotAuthenticated or TooManyFailures."""
+        """Check the password. Raise NotAuthenticated or TooManyFailures."""
         mark = hmac.digest(self._key, f"{len(name)}:{name}{password}".encode(), "sha256")
         user = self._users.get(name)
         if user is None or not self._is_remembered(mark):
@@ -153,7 +153,7 @@ class Authenticator:
         )
 
     async def user(self, shown: Credentials) -> User:
-        """Raises NotAuthenticated or TooManyFailures."""
+        """Return the user. Raise NotAuthenticated or TooManyFailures."""
         try:
             return await self._user(shown)
         except NotAuthenticated as error:

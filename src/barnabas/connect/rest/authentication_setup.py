@@ -44,7 +44,7 @@ class Authentication:
 def set_up_authentication(
     settings: AuthenticationSettings, *, clock: Clock, random_bytes: Callable[[int], bytes]
 ) -> Authentication:
-    """Raises UnusableRestSetting."""
+    """Create the methods. Raise UnusableRestSetting."""
     if not settings.ways:
         return Authentication(None)
     keys = _keys(settings) if "jwt" in settings.ways else None

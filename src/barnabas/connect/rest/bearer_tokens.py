@@ -43,7 +43,7 @@ class BearerTokens:
         self._roles = roles
 
     def __call__(self, token: str) -> User:
-        """Raises NotAuthenticated."""
+        """Check the token. Raise NotAuthenticated."""
         try:
             self._check_algorithm(token)
             bearer = self._validator.validate(token)
@@ -64,7 +64,7 @@ class BearerTokens:
 
 
 def open_keys(place: str) -> JsonWebKeys:
-    """The keys at a path or a URL, not yet fetched (``start``). Raises UnusableJwks for a file that holds none."""
+    """Return the keys at a path or a URL, not yet fetched (``start``). Raise UnusableJwks for a file without keys."""
     url = place if "://" in place else Path(place).absolute().as_uri()
     if url.lower().startswith("file:"):
         read_key_set(_fetch_keys(url))
@@ -72,7 +72,7 @@ def open_keys(place: str) -> JsonWebKeys:
 
 
 def _fetch_keys(url: str) -> bytes:
-    """A JSON Web Key Set, made of PEM where the document is that. Raises UnusableJwks."""
+    """Return a JSON Web Key Set, converted from PEM if necessary. Raise UnusableJwks."""
     document = fetch(url)
     if not document.lstrip().startswith(b"-----BEGIN"):
         return document

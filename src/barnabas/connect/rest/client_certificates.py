@@ -1,6 +1,6 @@
 """Users with a certificate: its subject, through ``barnabas.connect.mtls.principal.mapping.rules``, is the name.
 
-TLS has checked the certificate against the trust store before anything gets here.
+TLS has already checked the certificate against the trust store.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A client of the REST API of Connect workers, barnabas' or Kafka's.
 
 During a rebalance a worker may answer 409: the client repeats the request until ``timeout_s``. It raises every other
-error at once.
+error immediately.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Credentials:
 
 
 def tls_context(*, ca: str | None = None, certificate: str | None = None, key: str | None = None) -> ssl.SSLContext:
-    """Create a TLS context from PEM files; without ``ca`` the system's authorities are trusted. Raises OSError."""
+    """Create a TLS context from PEM files; without ``ca`` the system's authorities are trusted. Raise OSError."""
     context = ssl.create_default_context(cafile=ca)
     if certificate is not None:
         context.load_cert_chain(certificate, key)
@@ -84,7 +84,7 @@ class ConnectClient:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Raises InvalidWorkerUrl. ``transport``, ``clock`` and ``sleep`` are for tests."""
+        """``transport``, ``clock`` and ``sleep`` are for tests. Raise InvalidWorkerUrl."""
         self.url = _base(url)
         self.timeout_s = timeout_s
         self.clock = clock
@@ -121,7 +121,7 @@ class ConnectClient:
         return dict(self._ask("GET", "/"))
 
     def health(self) -> Document:
-        """The health, also of an unhealthy worker. Workers before 3.9 lack this path: RequestRefused with 404."""
+        """Return the health, even of an unhealthy worker. Raise RequestRefused (404) for workers before 3.9."""
         try:
             return dict(self._ask("GET", "/health", patience_s=0))
         except RequestRefused as error:
@@ -148,20 +148,20 @@ class ConnectClient:
         return dict(self._ask("GET", f"/admin/loggers/{_part(name)}"))
 
     def logs(self, *, lines: int, level: str | None = None, connector: str | None = None) -> list[Document]:
-        """The last lines of the worker's log. Kafka's workers lack this path: RequestRefused with 404."""
+        """Return the last lines of the worker's log. Kafka's workers lack this path: RequestRefused with 404."""
         given = {"lines": str(lines), "level": level, "connector": connector}
         query = {name: text for name, text in given.items() if text is not None}
         return list(self._ask("GET", "/admin/logs", query=query))
 
     def set_logger(self, name: str, level: str, scope: str) -> list[str]:
-        """The changed loggers; unknown with scope=cluster."""
+        """Return the changed loggers; unknown with scope=cluster."""
         path = f"/admin/loggers/{_part(name)}"
         return list(self._ask("PUT", path, query={"scope": scope}, body={"level": level}) or ())
 
     # ---- connectors
 
     def connectors(self) -> dict[str, Document]:
-        """``info`` and ``status`` of the connectors by name. One being created or deleted may lack the status."""
+        """Return ``info`` and ``status`` of the connectors by name. A status may be missing during a change."""
         return dict(self._ask("GET", "/connectors", query=[("expand", "status"), ("expand", "info")]))
 
     def connector(self, name: str) -> Document:
@@ -213,7 +213,7 @@ class ConnectClient:
         return list(self._ask("GET", _path(name, "offsets"))["offsets"])
 
     def alter_offsets(self, name: str, offsets: Sequence[Mapping[str, object]]) -> str:
-        """The worker's answer."""
+        """Return the worker's answer."""
         return str(self._ask("PATCH", _path(name, "offsets"), body={"offsets": list(offsets)})["message"])
 
     def reset_offsets(self, name: str) -> str:
@@ -274,7 +274,7 @@ def _base(url: str) -> str:
 
 
 def _refused(answer: httpx.Response) -> RequestRefused:
-    """The error with the message of the body; proxies send bodies of other forms."""
+    """Return the error with the message of the body; proxies send bodies of other forms."""
     try:
         document = answer.json()
     except ValueError:

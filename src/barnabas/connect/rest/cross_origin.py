@@ -1,8 +1,8 @@
-"""Which pages of other origins may use the API: ``access.control.allow.origin`` and ``access.control.allow.methods``.
+"""Decide which pages of other origins may use the API (``access.control.allow.origin``, ``.methods``).
 
-Browsers ask before they send what is not simple (a preflight); here is the answer. They do not ask before a simple
-request, so a page could still restart a connector with the password that the browser knows. ``is_forgery`` tells such
-a request, which is refused: the browser says itself where it comes from.
+Before a request that is not simple, browsers send a preflight, which is answered here. They send a simple request
+directly, so a page could still restart a connector with the password that the browser stores. ``is_forgery`` detects
+such a request by the origin that the browser reports, and it is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PREFLIGHT_AGE_S = 1800
 
 @dataclass(frozen=True, slots=True)
 class CrossOriginRules:
-    """``origins`` is empty where no other origin may, and has ``*`` where all may."""
+    """``origins`` is empty if no other origin is allowed, and has ``*`` if all are."""
 
     origins: frozenset[str] = frozenset()
     methods: tuple[str, ...] = _DEFAULT_METHODS
@@ -37,7 +37,7 @@ class CrossOriginRules:
         return "*" in self.origins or origin.rstrip("/").lower() in self.origins
 
     def headers(self, method: str, request: Mapping[str, str]) -> dict[str, str]:
-        """The headers of the answer to this request."""
+        """Return the headers of the answer to this request."""
         origin = request.get("origin")
         if not self.origins:
             return {}
@@ -45,7 +45,7 @@ class CrossOriginRules:
             return {"Vary": "Origin"}
         answer = {"Access-Control-Allow-Origin": origin, "Vary": "Origin"}
         if "*" not in self.origins:
-            # A page anywhere must not act with what the browser knows of this user.
+            # A page of another origin must not act with the credentials that the browser stores for this user.
             answer["Access-Control-Allow-Credentials"] = "true"
         if method == "OPTIONS" and "access-control-request-method" in request:
             answer["Access-Control-Allow-Methods"] = ",".join(self.methods)
@@ -54,7 +54,7 @@ class CrossOriginRules:
         return answer
 
     def is_forgery(self, method: str, request: Mapping[str, str]) -> bool:
-        """Whether a page of an origin that may not has made a browser send this."""
+        """Return whether a page of a forbidden origin has made a browser send this request."""
         if method in _SAFE_METHODS:
             return False
         origin = request.get("origin")

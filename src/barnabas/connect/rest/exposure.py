@@ -14,7 +14,7 @@ __all__ = ["check_exposure", "exposure_warnings"]
 
 
 def check_exposure(settings: RestSettings) -> None:
-    """Raises UnusableRestSetting for listeners that are open to any client, or that no client can use."""
+    """Raise UnusableRestSetting for listeners that are open to any client, or that no client can use."""
     ways = settings.authentication.ways
     open_to_all = [str(listener) for listener in settings.all_listeners if not listener.is_loopback]
     if not ways and open_to_all and not settings.is_insecure_allowed:
@@ -49,7 +49,7 @@ def _check_needed(settings: RestSettings, ways: frozenset[str]) -> None:
 
 
 def exposure_warnings(settings: RestSettings) -> Sequence[str]:
-    """Warnings about allowed settings."""
+    """Return warnings about allowed settings."""
     found = []
     plain = [str(listener) for listener in settings.all_listeners if not listener.is_loopback and not listener.is_https]
     ways = settings.authentication.ways

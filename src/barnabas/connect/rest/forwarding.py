@@ -1,14 +1,14 @@
-"""Requests that another worker answers: the leader, or the one that runs the connector or task.
+"""Forward requests to the worker that answers them: the leader, or the one that runs the connector or task.
 
-The herder says who it is. How far a request may still go is in its ``forward`` parameter: without it, it is sent on
-with ``forward=true``; with that, once more with ``forward=false``; and then not any more: who asks for the third time
-has met a rebalance, and gets 409. The status and the message of the answer are handed on as they came.
+The herder names that worker. The ``forward`` parameter limits the hops: a request without it is sent on with
+``forward=true``, and that one with ``forward=false``, which is not forwarded again. A third hop means a rebalance, and
+gets 409. The status and the message of the answer are returned unchanged.
 
-Only ``Authorization`` is passed on. A user known by a certificate has none, so the worker vouches for him: with the
-freshness header, which names him and his role under the session key (``request_freshness``).
+Only ``Authorization`` is passed on. A user with a certificate has none, so the worker vouches for the user
+in the freshness header, which contains name and role, signed with the session key (``request_freshness``).
 
-During a rebalance no worker is responsible. Where Kafka then says 409 (500 to a plain GET), a request here waits until
-the rebalance is over, but not longer than ``barnabas.connect.request.wait.ms``.
+During a rebalance no worker is responsible. Where Kafka then returns 409 (500 to a plain GET), a request here waits
+until the rebalance is over, but not longer than ``barnabas.connect.request.wait.ms``.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def conflict() -> ConnectError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forwardable:
-    """A request as it is sent on. ``path`` is encoded; ``forward`` is what the request says, None for nothing.
+    """A request to forward. ``path`` is encoded; ``forward`` is its parameter, or None.
 
-    ``user`` and ``role`` are those to vouch for, empty where ``authorization`` says who asks.
+    ``user`` and ``role`` are vouched for; they are empty where ``authorization`` identifies the user.
     """
 
     method: str
@@ -55,7 +55,7 @@ class Forwardable:
 
 
 class Forwarder:
-    """``now_s`` only goes forward."""
+    """``now_s`` is monotonic."""
 
     def __init__(self, herder: Herder, client: InternalClient, *, wait_s: float, now_s: Callable[[], float]) -> None:
         self._herder = herder
@@ -64,7 +64,7 @@ class Forwarder:
         self._now_s = now_s
 
     async def settled(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """The operation's result, once the group is stable enough for it. Raises its ConnectErrors."""
+        """Return the operation's result, once the group is stable enough for it. Raises its ConnectErrors."""
         deadline_s = self._now_s() + self._wait_s
         while True:
             try:
@@ -74,7 +74,7 @@ class Forwarder:
                     raise conflict() from None
 
     async def complete(self, request: Forwardable, operation: Callable[[], Awaitable[T]]) -> T | Answer:
-        """The operation's result here, or the answer of the responsible worker. Raises ConnectErrors."""
+        """Return the local result, or the answer of the responsible worker. Raises ConnectErrors."""
         deadline_s = self._now_s() + self._wait_s
         while True:
             try:
@@ -100,7 +100,7 @@ class Forwarder:
         return await self._client.send(request.method, url, target, request.body, headers)
 
     async def _rebalance_over(self, deadline_s: float) -> bool:
-        """Whether time is left for another try."""
+        """Wait for the end of a rebalance. Return whether time is left for another attempt."""
         left_s = deadline_s - self._now_s()
         if left_s <= 0:
             return False
@@ -108,6 +108,6 @@ class Forwarder:
             await asyncio.wait_for(self._herder.rebalance_over(), left_s)
         except TimeoutError:
             return False
-        # The herder may see the end of a rebalance before what comes of it; it is not asked again at once.
+        # The herder may see the end of a rebalance before its results, so don't retry immediately.
         await asyncio.sleep(min(_PAUSE_S, left_s))
         return True

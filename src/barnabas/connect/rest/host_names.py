@@ -1,7 +1,7 @@
-"""Checks the host name of a request, on a loopback listener without authentication.
+"""Check the host name of a request, on a loopback listener without authentication.
 
-A page from anywhere can give its own name this machine's address (DNS rebinding); to the browser the worker is then
-part of that page. An address in the Host header can't be made so, and neither can a name that only this machine has.
+Any page can map its own name to this machine's address (DNS rebinding); to the browser the worker is then
+part of that page. An IP address in the Host header can't be forged this way, nor can a name that only this machine has.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["HostNames"]
 
 @dataclass(frozen=True, slots=True)
 class HostNames:
-    """``names`` in lower case: those the worker is known by, besides ``localhost`` and every address."""
+    """``names`` in lower case: the worker's names, besides ``localhost`` and every address."""
 
     names: frozenset[str] = frozenset()
 

@@ -1,9 +1,9 @@
-"""uvicorn's HTTP/1.1 on one connection, with bounds of ours.
+"""uvicorn's HTTP/1.1 on one connection, with additional limits.
 
-HTTP is read in Python, line by line: a body in chunks of one byte takes a tenth of a millisecond for each byte, and a
-client that sends requests without waiting for answers has thousands of them here with one read of the socket. So what
-has come is read in pieces, a connection that takes much of the loop's time waits for its turn (``loop_sharing``), and
-what can't be read yet stays with the sender.
+HTTP is parsed in Python, line by line: a body in chunks of one byte takes a tenth of a millisecond for each byte, and a
+client that pipelines requests may deliver thousands of them in one read of the socket. So received data is parsed in
+pieces, and a connection that uses much of the loop's time waits for its turn (``loop_sharing``). Data that can't be
+parsed yet stays with the sender.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["IDLE_S", "HttpConnection"]
 
 IDLE_S = 30
 _LINES_AT_ONCE = 100
-"""Lines that are read without a break: some milliseconds. A request of a usual client has a tenth of that."""
+"""Lines that are parsed without a break: some milliseconds. A typical request has a tenth of that."""
 _BYTES_AT_ONCE = 64 * 1024
 
 
 class HttpConnection(H11Protocol):
-    """A connection that knows its client's certificate, and does not wait for ever for the head of a request.
+    """A connection that knows its client's certificate, and limits the time for the head of a request.
 
-    What uvicorn closes is a connection on which nothing comes; here it is also one on which a head never ends.
+    uvicorn closes a connection without data; this class also closes one whose head never ends.
     """
 
     def __init__(
@@ -42,9 +42,9 @@ class HttpConnection(H11Protocol):
         self._loop_sharing = loop_sharing
         self._head_timer: asyncio.TimerHandle | None = None
         self._unread = b""
-        """The received bytes that uvicorn has not read yet."""
+        """The received bytes that uvicorn has not parsed yet."""
         self._is_parsed_further = False
-        """uvicorn has a request more in its buffer, and the answer to the one before it is complete."""
+        """Whether uvicorn has another request in its buffer, and the previous answer is complete."""
         self._is_reading = False
         self._is_waiting = False
         """Whether the connection waits for its turn."""
@@ -65,7 +65,7 @@ class HttpConnection(H11Protocol):
         self._go_on()
 
     def handle_events(self) -> None:
-        """uvicorn calls it for what it was given, and when an answer is complete and the next request may be there."""
+        """uvicorn calls it for received data, and when an answer is complete and the next request may be ready."""
         if self._is_reading:
             super().handle_events()
         else:
@@ -73,7 +73,7 @@ class HttpConnection(H11Protocol):
             self.loop.call_soon(self._go_on)
 
     def take_turn(self) -> bool:
-        """Part of ``loop_sharing.Waiting``."""
+        """Take a turn, for ``loop_sharing.Waiting``."""
         self._is_waiting = False
         if self.transport.is_closing():
             self._forget_unread()
@@ -106,7 +106,7 @@ class HttpConnection(H11Protocol):
         self._unread, self._is_parsed_further = b"", False
 
     def _go_on(self) -> None:
-        """Read what has come, or wait for the turn to do it."""
+        """Parse the received data, or wait for a turn."""
         while self._has_more and not self._is_waiting and not self._is_reading:
             if self._loop_sharing.must_wait(self.account):
                 self._is_waiting = True
@@ -118,7 +118,7 @@ class HttpConnection(H11Protocol):
         self._let_come()
 
     def _let_come(self) -> None:
-        """From the socket: nothing while there is something that was not read yet."""
+        """Resume reading the socket, unless unparsed data remains."""
         if self._unread or self._is_waiting or self.flow.read_paused:
             self.transport.pause_reading()
         elif not self.transport.is_closing():
@@ -169,7 +169,7 @@ class HttpConnection(H11Protocol):
 
 
 class _Flow(FlowControl):
-    """uvicorn's view of whether a connection is read; the connection goes by it and by its turns."""
+    """uvicorn's view of whether a connection is read; the connection combines it with its turns."""
 
     def __init__(self, transport: asyncio.Transport, go_on: Callable[[], None]) -> None:
         super().__init__(transport)

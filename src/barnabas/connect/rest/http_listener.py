@@ -1,7 +1,7 @@
 """One listener: its socket, its TLS, and the connections on it.
 
 Key and certificate may change while the listener runs: new connections use the new ones, old ones stay. A
-connection on which no request comes is closed after a while, so that idle clients do not hold a worker's descriptors.
+connection without a request is closed after a while, so that idle clients do not occupy a worker's descriptors.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class HttpListener:
         self._server = await self._serve(self._socket.dup(), context)
 
     async def reload_tls_if_changed(self) -> bool:
-        """Whether new connections see another certificate or trust from now on."""
+        """Return whether new connections see another certificate or trust from now on."""
         if self.tls is None or self._server is None or not self.tls.has_changed():
             return False
         if not await asyncio.to_thread(self.tls.reload_if_changed):
@@ -77,7 +77,7 @@ class HttpListener:
         return True
 
     async def close(self) -> None:
-        """Let answers under way go out, for a short while."""
+        """Close, after giving pending answers a short time."""
         if self._server is not None:
             self._server.close()
         self._socket.close()
@@ -99,7 +99,7 @@ class HttpListener:
 
 
 class _ServerLines(logging.Filter):
-    """What uvicorn says of connections, such as of bytes that are not HTTP, comes from strangers: a few lines of it."""
+    """Limits uvicorn's lines about connections, such as about bytes that are not HTTP: unknown clients cause them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,7 +117,7 @@ logging.getLogger("uvicorn.error").addFilter(_ServerLines())
 
 
 def bind(listener: Listener) -> socket.socket:
-    """A socket that listens. Raises UnusableRestSetting."""
+    """Return a socket that listens. Raise UnusableRestSetting."""
     try:
         return _without_delay(_opened(listener))
     except OSError as error:
@@ -128,14 +128,15 @@ def _opened(listener: Listener) -> socket.socket:
     if not listener.host:
         return _everywhere(listener.port)
     found = socket.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
-    # As Java does: the first address, IPv4 if possible.
+    # Like Java: the first address, IPv4 if possible.
     family, _, _, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
     return socket.create_server(address, family=family, backlog=_BACKLOG)
 
 
 def _without_delay(listening: socket.socket) -> socket.socket:
-    """Connections take it over. An answer is written in two pieces, and the second one would wait some 40 ms for the
-    peer's word about the first; asyncio sees to it only where a socket says by number that it is TCP's."""
+    """Set TCP_NODELAY; connections inherit it. An answer is written in two pieces, and the second one would otherwise
+    wait some 40 ms for the acknowledgement of the first. asyncio sets it only if the socket's protocol number is
+    TCP's."""
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listening
 

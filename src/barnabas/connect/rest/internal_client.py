@@ -1,8 +1,8 @@
-"""Requests to other workers: one pooled client, for what is forwarded and for what workers ask each other (KIP-507).
+"""Requests to other workers: one pooled client, for forwarded and for internal requests (KIP-507).
 
-An answer of 400 and more becomes a RequestFailed with its status and message; a redirect, a connection that fails, a
-time-out or an answer that can't be read is a RequestFailed with 500. Redirects are not followed, and proxies of the
-environment are not used: a session's signatures and users' passwords go to the worker that is named, or nowhere.
+An answer of 400 and more becomes a RequestFailed with its status and message. A redirect, a connection error, a
+time-out or an unreadable answer is a RequestFailed with 500. Redirects are not followed, and proxies of the
+environment are not used: signatures and users' passwords are sent only to the named worker.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _USER_AGENT = "kafka-connect"
 
 
 class _Answered(RequestFailed):
-    """The other worker has answered that it refuses; the text is its own."""
+    """The other worker has refused; the text is its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +45,17 @@ class Answer:
 
 
 def encoded_segment(name: str) -> str:
-    """A connector's name as a part of a path. Java leaves a slash as it is, so such a connector's tasks never start."""
+    """Encode a connector's name as a part of a path. Java does not encode a slash, so such a connector never starts."""
     return quote(name, safe="")
 
 
 def request_body(configs: Sequence[Mapping[str, str | None]]) -> bytes:
-    """The bytes that are signed and sent: compact JSON in UTF-8, nothing escaped that need not be."""
+    """Return the bytes that are signed and sent: compact JSON in UTF-8, without unnecessary escapes."""
     return json.dumps([dict(config) for config in configs], ensure_ascii=False, separators=(",", ":")).encode("utf-8")
 
 
 class InternalClient:
-    """``session`` gives the current key. ``now_ms`` is the wall clock, ``random_bytes`` a source of randomness."""
+    """``session`` returns the current key. ``now_ms`` is the wall clock, ``random_bytes`` a source of randomness."""
 
     def __init__(
         self,
@@ -73,15 +73,15 @@ class InternalClient:
         self._random_bytes = random_bytes
 
     async def post_task_configs(self, url: str, name: str, configs: Sequence[Mapping[str, str | None]]) -> None:
-        """Have the leader write the tasks of a connector. ``url`` is its advertised one. Raises RequestFailed."""
+        """Have the leader write a connector's tasks. ``url`` is the leader's advertised URL. Raise RequestFailed."""
         await self._signed("POST", url, f"/connectors/{encoded_segment(name)}/tasks", request_body(configs))
 
     async def put_fence(self, url: str, name: str) -> None:
-        """Have the leader fence out older tasks of a connector (KIP-618). Raises RequestFailed."""
+        """Have the leader fence older tasks of a connector (KIP-618). Raise RequestFailed."""
         await self._signed("PUT", url, f"/connectors/{encoded_segment(name)}/fence", b"")
 
     async def send(self, method: str, url: str, target: str, body: bytes | None, headers: Mapping[str, str]) -> Answer:
-        """``target`` is the path with its query. Raises RequestFailed."""
+        """Send a request. ``target`` is the path with its query. Raise RequestFailed."""
         sent = {"Accept": "application/json", "User-Agent": _USER_AGENT, **headers}
         if body:
             sent["Content-Type"] = "application/json"
@@ -98,7 +98,7 @@ class InternalClient:
             ) from error
 
     def freshness_header(self, request: SentRequest, *, user: str = "", role: str = "") -> dict[str, str]:
-        """The signature; empty without a key."""
+        """Return the header; empty without a key."""
         key = self._session().key
         if key is None:
             return {}
@@ -106,7 +106,7 @@ class InternalClient:
         return {FRESHNESS_HEADER: freshness.header(key, request)}
 
     def replace(self, client: httpx.AsyncClient) -> httpx.AsyncClient:
-        """Ask with another client from now on. Returns the one before, which may still be waiting for answers."""
+        """Use another client from now on. Return the former one, which may still wait for answers."""
         before, self._client = self._client, client
         return before
 
@@ -148,6 +148,6 @@ def _judged(response: httpx.Response, body: bytes) -> Answer:
     try:
         error = msgspec.json.decode(body, type=ErrorMessage)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # A server between the workers, such as a proxy, has answered in its own form.
+        # A server between the workers, such as a proxy, has returned its own form.
         raise _Answered(status, f"The worker at {response.request.url.host} answered with {status}") from None
     raise _Answered(status, error.message)

@@ -1,4 +1,4 @@
-"""Checks internal requests: the rules of KIP-507, and between Barnabas workers also freshness.
+"""Check internal requests: the rules of KIP-507, and between Barnabas workers also freshness.
 
 Only the session key counts here; users' passwords and roles don't.
 """
@@ -50,8 +50,10 @@ class InternalRequestCheck:
         self._now_ms = now_ms
 
     def check_claim(self, headers: Mapping[str, str]) -> bool:
-        """Before the body is read: whether the request has a signature that may be right. False where the group does
-        not sign. Raises BadRequest or KeyNotReady."""
+        """Return whether the request claims a signature, before the body is read. False if the group does not sign.
+
+        Raise BadRequest or KeyNotReady.
+        """
         signature, session = RequestSignature.from_headers(headers), self._session()
         if not session.is_verification_in_force:
             return False
@@ -59,8 +61,10 @@ class InternalRequestCheck:
         return True
 
     async def admit(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> None:
-        """Return if the request may go on; raises BadRequest, KeyNotReady or InvalidSignature. Nothing of the body has
-        been looked at before: it is bytes here."""
+        """Return if the request is accepted. Raise BadRequest, KeyNotReady or InvalidSignature.
+
+        Nothing has parsed the body before: here it is bytes.
+        """
         session = self._session()
         await off_loop(len(body), lambda: self._admit(session, method, target, headers, body))
 
@@ -77,9 +81,9 @@ class InternalRequestCheck:
             self._check_freshness(session, method, target, headers, body)
 
     async def vouched_for(self, method: str, target: str, headers: Mapping[str, str], body: bytes) -> Freshness | None:
-        """The user that another Barnabas worker vouches for, or None.
+        """Return the user that another Barnabas worker vouches for, or None.
 
-        Raises InvalidSignature. Only where the group signs: else the key may be an old one that others know.
+        Raise InvalidSignature. Only where the group signs: otherwise the key may be an old one that others know.
         """
         session = self._session()
         header = headers.get(FRESHNESS_HEADER)

@@ -1,10 +1,10 @@
-"""Bodies of requests, read as Kafka reads them: maps of texts in which a number or a truth value counts as its text.
+"""Request bodies, parsed as Kafka does: maps of texts in which a number or a boolean counts as its text.
 
-``100`` becomes ``"100"`` and ``1.50`` stays ``"1.50"``: it is the text of the JSON that counts, not its value. Null
-stays null, and validation then complains about it.
+``100`` becomes ``"100"`` and ``1.50`` stays ``"1.50"``: the text of the JSON counts, not its value. Null
+stays null, and validation then reports it.
 
-An unreadable body is answered with 500, as by Kafka, whose clients may know it; 400 would be the better word. The text
-says where the mistake is and what was expected.
+An unreadable body returns 500, as in Kafka, because clients may expect that; 400 would be correct. The text
+contains the place of the error and the expected form.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _CREATE_FIELDS = ("name", "config", "initial_state")
 
 
 class MalformedBody(ConnectError):
-    """500, as Kafka answers."""
+    """The body is invalid: 500, as in Kafka."""
 
 
 class CreateConnector(msgspec.Struct, frozen=True):
-    """``name`` is trimmed, and empty where there was none."""
+    """``name`` is trimmed, and empty if missing."""
 
     name: str
     config: ConfigMap
@@ -65,7 +65,7 @@ def read_create(body: bytes) -> CreateConnector:
 
 
 def read_task_configs(body: bytes) -> list[ConfigMap]:
-    """After the signature was found to be right."""
+    """Parse the body, after its signature was verified."""
     if not body.strip():
         raise MalformedBody("The request has no body; expected a list of task configurations")
     found = _decode(body, list[dict[str, msgspec.Raw]] | None, "a list of task configurations")
@@ -91,7 +91,7 @@ def read_offsets(body: bytes) -> list[ConnectorOffset]:
 
 
 def read_level(body: bytes) -> str | None:
-    """The level of ``{"level": "DEBUG"}``; None if it is not named."""
+    """Return the level of ``{"level": "DEBUG"}``; None if it is missing."""
     fields = _object(body, 'an object with "level"')
     return _text("level", fields["level"]) if "level" in fields else None
 
@@ -132,7 +132,7 @@ def _text(name: str, raw: msgspec.Raw) -> str | None:
     if data[:1] in (b"{", b"["):
         kind = "an object" if data[:1] == b"{" else "a list"
         raise MalformedBody(f'"{name}" is {kind}; expected a string, a number, true, false or null')
-    # Also looks for literals that only begin right: the decoder has passed over what it was to leave as it is.
+    # Also checks the rest of literals, because the decoder skips values that it leaves raw.
     _decode(data, Any, f'a text for "{name}"')
     return None if data == b"null" else data.decode("ascii")
 

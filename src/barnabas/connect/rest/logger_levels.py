@@ -1,7 +1,8 @@
-"""Levels of this process's loggers, read and changed over REST (KIP-495, KIP-976).
+"""Levels of this process's loggers, listed and changed over REST (KIP-495, KIP-976).
 
-Levels have Kafka's names; Python has no TRACE, ALL and OFF, which are 5, 1 and 100 here. A change goes to every logger
-whose name *begins* with the given one, also without a dot after it, as in Kafka; and to ``root`` goes what goes to all.
+Levels have Kafka's names; Python lacks TRACE, ALL and OFF, which are 5, 1 and 100 here. As in Kafka, a change applies
+to every logger whose name *begins* with the given one, also without a dot after it. A change of ``root`` applies to
+all.
 """
 
 from __future__ import annotations
@@ -30,19 +31,19 @@ _LEVELS = {
 
 
 def level_named(name: str) -> str:
-    """The level's name as it is shown. Raises NotFound, Kafka's answer to an unknown level."""
+    """Return the level's name as shown. Raise NotFound, Kafka's answer to an unknown level."""
     if name.upper() not in _LEVELS:
         raise NotFound(f"invalid log level '{name}'.")
     return name.upper()
 
 
 def level_number(name: str) -> int:
-    """Python's. Raises NotFound."""
+    """Return Python's number. Raise NotFound."""
     return _LEVELS[level_named(name)]
 
 
 class LoggerLevels:
-    """``root`` is the root of the loggers that are managed. ``now_ms`` is the wall clock."""
+    """``root`` is the root of the managed loggers. ``now_ms`` is the wall clock."""
 
     def __init__(self, now_ms: Callable[[], int], root: logging.Logger | None = None) -> None:
         self._now_ms = now_ms
@@ -50,18 +51,18 @@ class LoggerLevels:
         self._last_modified: dict[str, int] = {}
 
     def all(self) -> dict[str, LoggerLevel]:
-        """Sorted by name, the root last, as in Kafka."""
+        """Return all loggers sorted by name, the root last, as in Kafka."""
         return {name: self._shown(logger) for name, logger in self._loggers().items()}
 
     def level(self, name: str) -> LoggerLevel:
-        """Raises NotFound for a logger that does not exist yet."""
+        """Return the level. Raise NotFound for a logger that does not exist yet."""
         logger = self._loggers().get(name)
         if logger is None:
             raise NotFound(f"Logger {name} not found.")
         return self._shown(logger)
 
     def set_level(self, namespace: str, level: str) -> list[str]:
-        """The names of the loggers that are on another level now, sorted. Raises NotFound for an unknown level."""
+        """Return the names of the loggers whose level has changed, sorted. Raise NotFound for an unknown level."""
         wanted = level_number(level)
         log.info("the level of loggers that begin with %r is %s from now on", namespace, level.upper())
         loggers = self._loggers()
@@ -70,7 +71,7 @@ class LoggerLevels:
         )
         if namespace != ROOT and namespace not in chosen and namespace:
             chosen[namespace] = self._root.manager.getLogger(namespace)
-        # What a logger is on is looked at before any of them changes: children follow their parents.
+        # Read the levels of all loggers before any of them changes: children inherit from their parents.
         changed = {name: logger for name, logger in chosen.items() if logger.getEffectiveLevel() != wanted}
         for name, logger in changed.items():
             logger.setLevel(wanted)
@@ -88,5 +89,5 @@ class LoggerLevels:
 
 
 def _level_name(level: int) -> str:
-    """The name of the highest level that is not above it."""
+    """Return the name of the highest level that is not above it."""
     return max((number, name) for name, number in _LEVELS.items() if number <= max(level, 1))[1]

@@ -1,7 +1,7 @@
-"""How often a password may be wrong: a handful at once, then one every few seconds.
+"""Limits failed passwords: a few in a burst, then one every few seconds.
 
-A client over it is answered 429 without a look at the password, so that guessing is slow and costs the worker nothing.
-What is remembered is bounded: the ones that were quiet longest are forgotten first, which is what time does anyway.
+A client over the limit gets 429 without a check of the password, so that guessing is slow and costs the worker nothing.
+The memory is bounded: the keys that were inactive longest are forgotten first, as they would be with time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _REMEMBERED_MAX = 10_000
 
 
 class FailureBudget:
-    """A bucket of failures for each key, which leaks. Times are seconds of a clock that only goes forward."""
+    """A leaky bucket of failures for each key. Times are seconds of a monotonic clock."""
 
     def __init__(self, *, at_once: int = _AT_ONCE, every_s: float = _EVERY_S) -> None:
         self._at_once = at_once
@@ -22,7 +22,7 @@ class FailureBudget:
         self._levels: dict[str, tuple[float, float]] = {}
 
     def wait_s(self, key: str, now_s: float) -> float:
-        """0 where another attempt is allowed, else how long to wait for it."""
+        """Return 0 if another attempt is allowed, otherwise how long to wait for it."""
         excess = self._level(key, now_s) - self._at_once + 1
         return max(0.0, excess * self._every_s)
 

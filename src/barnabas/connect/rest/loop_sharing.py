@@ -1,10 +1,10 @@
 """How the worker's loop is shared between the connections of the REST API.
 
-A connection that takes little of the loop's time is served at once. Connections that take more than their share are
-served one at a time. After each turn comes a pause in proportion to what it took, so that requests of other connections
-find the loop free. While no other connection is active there is no pause: one busy client has the whole loop.
+A connection that uses little of the loop's time is served immediately. Connections that use more than their share are
+served one at a time. After each turn follows a pause in proportion to its time, so that requests of other connections
+find the loop free. While no other connection is active no pause is needed: one busy client has the whole loop.
 
-A new connection costs its client nothing, so all connections on which nothing has been answered yet count as one.
+A new connection costs its client nothing, so all connections without an answer yet count as one.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ __all__ = ["Account", "LoopSharing", "Waiting"]
 
 _WINDOW_S = 0.1
 _SHARED_S = _WINDOW_S / 2
-"""All accounts together may use this much of a window before one of them has to wait."""
+"""All accounts together may use this much of a window before one of them must wait."""
 _SHARES_MIN = 5
 
 
 class Waiting(Protocol):
-    """A connection on which something waits to be read."""
+    """A connection with data that waits to be parsed."""
 
     account: Account
 
     def take_turn(self) -> bool:
-        """Read some of it. True while more is waiting that can be read."""
+        """Process some data. Return True while more data is ready."""
         ...
 
 
@@ -47,8 +47,8 @@ class Account:
 
 
 class LoopSharing:
-    """Of one loop. ``now_s`` is a clock that only goes forward; ``spent_s`` is what the thread has spent of a
-    processor, so that no connection pays for other threads and processes."""
+    """Shares one loop. ``now_s`` is a monotonic clock; ``spent_s`` is the CPU time of the thread, so that no
+    connection pays for other threads and processes."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class LoopSharing:
         spent_s: Callable[[], float] = thread_time,
         call_later: Callable[[float, Callable[[], None]], object] | None = None,
     ) -> None:
-        """``call_later`` is that of the running loop unless another is given."""
+        """``call_later`` is that of the running loop by default."""
         self.newcomers = Account()
         """The account of all connections without an answer yet."""
         self._now_s = now_s
@@ -70,14 +70,14 @@ class LoopSharing:
         self._active_before = 0
 
     def must_wait(self, account: Account) -> bool:
-        """Whether what has come for this account is to ``wait``."""
+        """Return whether the data of this account must ``wait``."""
         now_s = self._now_s()
         if not self._is_overdrawn(account, now_s):
             return False
         return bool(self._waiting) or now_s < self._free_at_s
 
     def wait(self, connection: Waiting) -> None:
-        """Its turn comes when those before it are over."""
+        """Queue for a turn, after those already waiting."""
         self._waiting.put(connection.account, connection)
         self._schedule()
 
@@ -90,7 +90,7 @@ class LoopSharing:
             self._free_at_s = max(self._free_at_s, now_s) + pause_after(seconds)
 
     def charged(self, account: Account, work: Callable[[], object]) -> None:
-        """``work`` is done at the cost of the account."""
+        """Run ``work`` and charge its time to the account."""
         began_s = self._spent_s()
         try:
             work()
@@ -99,7 +99,7 @@ class LoopSharing:
 
     @coroutine
     def steps_charged(self, account: Callable[[], Account], work: Awaitable[object]) -> Generator[Any, Any, Any]:
-        """Return or raise the outcome of ``work``; the account pays for its steps on the loop."""
+        """Return or raise the result of ``work``; the account pays for its steps on the loop."""
         steps = work.__await__()
         send: Callable[[Any], Any] = steps.send
         argument: Any = None
@@ -114,12 +114,12 @@ class LoopSharing:
             try:
                 argument = yield waits_for
                 send = steps.send
-            except BaseException as error:  # A cancellation, above all: it goes to where the work waits.
+            except BaseException as error:  # Mainly a cancellation: it is thrown into the work.
                 argument, send = error, steps.throw
 
     @property
     def _accounts(self) -> int:
-        """That were used lately."""
+        """Return the accounts that were used recently."""
         return max(len(self._active), self._active_before)
 
     def _is_overdrawn(self, account: Account, now_s: float) -> bool:
@@ -143,7 +143,7 @@ class LoopSharing:
 
     def _next(self) -> None:
         self._is_scheduled = False
-        if self._now_s() >= self._free_at_s:  # What the last turn began may have cost more meanwhile.
+        if self._now_s() >= self._free_at_s:  # Work begun in the last turn may have cost more meanwhile.
             connection = self._waiting.pop()
             try:
                 if connection.take_turn():

@@ -1,4 +1,4 @@
-"""The API speaks JSON: what a request may be (``Content-Type``), and whether it takes the answer (``Accept``)."""
+"""JSON media types: whether a request has one (``Content-Type``), and whether it accepts the answer (``Accept``)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ __all__ = ["accepts_json", "is_json"]
 
 
 def is_json(content_type: str) -> bool:
-    """``application/json`` with any parameters, or a wildcard that has it in it."""
+    """Return whether it is ``application/json`` with any parameters, or a wildcard that includes it."""
     return _fits(content_type.partition(";")[0])
 
 
 def accepts_json(accept: str | None) -> bool:
-    """Nothing said is anything accepted; a range with the weight 0 is none."""
+    """Return whether JSON is accepted. A missing header accepts anything; a range with weight 0 accepts nothing."""
     if accept is None or not accept.strip():
         return True
     return any(_fits(media_range.partition(";")[0]) and _weight(media_range) > 0 for media_range in accept.split(","))

@@ -1,7 +1,7 @@
-"""Work on large bodies, away from the loop on which the worker answers heartbeats.
+"""Process large bodies on a thread, because the worker answers heartbeats on the loop.
 
-One thread does it, one body after the other, and pauses after each in proportion: a decoder in C holds the
-interpreter until it is done, so that the loop stands still for as long.
+One thread processes one body after another, and pauses after each in proportion: a decoder in C holds the
+interpreter until it is done, which blocks the loop for as long.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["LARGE_BYTES", "off_loop"]
 T = TypeVar("T")
 
 LARGE_BYTES = 64 * 1024
-"""Reading this much takes well under 5 ms; going to a thread costs more than it saves for less."""
+"""Parsing this much takes well under 5 ms; for less, using a thread costs more than it saves."""
 
 
 class _Thread:
@@ -43,7 +43,7 @@ _thread = _Thread()
 
 
 async def off_loop(size: int, work: Callable[[], T]) -> T:
-    """Return or raise the outcome of ``work``, which runs on the thread if ``size`` is large."""
+    """Return or raise the result of ``work``, which runs on the thread if ``size`` is large."""
     if size <= LARGE_BYTES:
         return work()
     return await _thread.run(work)

@@ -1,6 +1,6 @@
-"""The OpenAPI document of the REST API, made from the table of routes and the types of its bodies.
+"""The OpenAPI document of the REST API, generated from the table of routes and the types of its bodies.
 
-Internal routes are not in it: they are for workers, and signed (KIP-507).
+It omits internal routes: they are for workers, and signed (KIP-507).
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ _FORM = "scrypt$<cost>$<block size>$<parallelism>$<salt in base64>$<hash in base
 
 
 class UnusableHash(ValueError):
-    """The text says why."""
+    """An invalid hash. The text says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class PasswordHash:
 
     @classmethod
     def parse(cls, text: str) -> PasswordHash:
-        """Raises UnusableHash."""
+        """Parse a hash. Raise UnusableHash."""
         parts = text.split("$")
         try:
             if parts[0] != "scrypt" or len(parts) != 6:
@@ -57,7 +57,7 @@ class PasswordHash:
         return cls(cost, block, parallel, salt, digest)
 
     def matches(self, password: str) -> bool:
-        """Takes some tenths of a second and 128 MiB, on purpose: check one password at a time."""
+        """Check a password. Takes some tenths of a second and 128 MiB on purpose: check one password at a time."""
         return hmac.compare_digest(self._derive(password), self.digest)
 
     def _derive(self, password: str) -> bytes:

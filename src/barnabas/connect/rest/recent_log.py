@@ -14,12 +14,12 @@ __all__ = ["LINES_MAX", "RecentLog", "number_of_lines"]
 
 LINES_MAX = 1000
 _LENGTH_MAX = 8000
-"""Characters of one, trace included: a thousand of them stay below 8 MB."""
+"""The maximum characters of a line, trace included: a thousand lines stay below 8 MB."""
 _NAMES = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}
 
 
 class RecentLog(logging.Handler):
-    """``setFormatter`` says what a line looks like; by default it is its message, and the trace if there is one."""
+    """``setFormatter`` sets the form of a line; by default it is its message, and the trace if any."""
 
     def __init__(self, lines_max: int = LINES_MAX) -> None:
         super().__init__()
@@ -36,9 +36,9 @@ class RecentLog(logging.Handler):
         self._lines.append((record.levelno, LogLine(int(record.created * 1000), level, record.name, text)))
 
     def lines(self, count: int, *, level: str | None = None, connector: str | None = None) -> list[LogLine]:
-        """The last ones, the oldest first: at least of this level, and that speak of this connector or its tasks.
+        """Return the last lines, the oldest first: at least of this level, and about this connector or its tasks.
 
-        Raises BadRequest for an unknown level.
+        Raise BadRequest for an unknown level.
         """
         try:
             least = 0 if level is None else level_number(level)
@@ -51,7 +51,7 @@ class RecentLog(logging.Handler):
 
 
 def number_of_lines(text: str | None) -> int:
-    """Raises BadRequest."""
+    """Parse the number of lines. Raise BadRequest."""
     if text is None:
         return 100
     if not (text.isascii() and text.isdigit() and 0 < int(text[:9]) <= LINES_MAX):

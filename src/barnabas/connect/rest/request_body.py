@@ -1,9 +1,9 @@
-"""The body of a request: read once, within bounds of size, time and memory, and there again for a mounted application.
+"""The body of a request: read once, within limits of size, time and memory, and available to a mounted application.
 
-An unauthenticated sender may send little. A signed request is as large as a member of the group needs it,
-but the signature is only known to be right once all of it is here: until then it counts as unproven. All bodies that
-are in memory at a time share one bound; the unproven ones may have half of it, and one address no more than one body of
-the largest size, so that a stranger can't keep members and users out. Bodies up to ``SMALL_BYTES`` always have room.
+An unauthenticated sender may send little. A signed request may be as large as a member of the group needs it,
+but the signature can be verified only with the whole body: until then it counts as unproven. All bodies in memory share
+one limit. The unproven ones may use half of it, and one address at most one body of the largest size, so that unknown
+clients can't block members and users. Bodies up to ``SMALL_BYTES`` are always accepted.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class _NoRoom(ConnectError):
 
 @dataclass(frozen=True, slots=True)
 class BodyLimits:
-    """``bytes_max``: of a request of a user who is known, or that is signed. ``anonymous_bytes_max``: of any other.
-    ``memory_bytes_max``: of all bodies that are in memory at a time."""
+    """``bytes_max``: for a request of a known user, or a signed one. ``anonymous_bytes_max``: for any other.
+    ``memory_bytes_max``: for all bodies that are in memory at a time."""
 
     bytes_max: int = 16 * _MIB
     anonymous_bytes_max: int = _MIB
@@ -49,7 +49,7 @@ class Sender:
 
 
 class BodyMemory:
-    """How much of the memory for bodies is taken, by all requests of a worker."""
+    """The memory used for bodies, by all requests of a worker."""
 
     def __init__(self, limits: BodyLimits) -> None:
         self._limits = limits
@@ -58,7 +58,7 @@ class BodyMemory:
         self._by_address: dict[str, int] = {}
 
     def take(self, count: int, sender: Sender) -> bool:
-        """Reserve ``count`` more bytes; False without room for them."""
+        """Reserve ``count`` more bytes. Return False without room for them."""
         limits, of_address = self._limits, self._by_address.get(sender.address, 0)
         if self._taken + count > limits.memory_bytes_max:
             return False
@@ -85,7 +85,7 @@ class BodyMemory:
 
 
 class RequestBody:
-    """``content_length`` is what the header says, so that too much is not read at all."""
+    """``content_length`` is the header's value, so that a body that is too long is not read at all."""
 
     def __init__(self, receive: Receive, memory: BodyMemory, content_length: str | None = None) -> None:
         self._receive = receive
@@ -97,7 +97,7 @@ class RequestBody:
         self._taken: tuple[int, Sender] | None = None
 
     async def read(self, bytes_max: int, sender: Sender) -> bytes:
-        """Raises Refused for one that is too long, and a ConnectError for one that does not come, or has no room."""
+        """Read the body. Raise Refused if it is too long, and a ConnectError if it does not arrive, or has no room."""
         if self._body is None:
             if self._length > bytes_max:
                 raise Refused(413)
@@ -108,7 +108,7 @@ class RequestBody:
         return self._body
 
     def release(self) -> None:
-        """The request is answered: its memory is free."""
+        """Free the memory after the request is answered."""
         if self._taken is not None:
             self._memory.give_back(*self._taken)
             self._taken = None
@@ -135,7 +135,7 @@ class RequestBody:
         before = 0 if self._taken is None else self._taken[0]
         if not self._memory.take(length - before, sender):
             raise _NoRoom(
-                "The worker reads as many bodies of requests as it has room for "
+                "The worker's memory for request bodies is full "
                 "(barnabas.connect.request.memory.max.bytes). Send the request again later."
             )
         self._taken = (length, sender)

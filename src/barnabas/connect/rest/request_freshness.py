@@ -1,21 +1,21 @@
-"""Prevents replays of internal requests between Barnabas workers, which KIP-507's signature allows.
+"""Prevent replays of internal requests between Barnabas workers, which KIP-507's signature does not prevent.
 
-A signature covers the body alone, so a reader of a signed request can repeat it, and use it for another connector,
-until the session key changes. Workers of ours therefore add one header, which others ignore:
+A signature covers only the body, so a reader of a signed request can repeat it, or use it for another connector,
+until the session key changes. Barnabas workers therefore add one header, which other workers ignore:
 
     X-Barnabas-Request-Freshness: v1 t=1795260583353 n=Zk1v... u=operator r=operate mac=...
 
 ``t`` is the sender's time in milliseconds, ``n`` a number used once. The MAC, made with the session key, covers these,
-the method, the path with its query, the URL of the worker that it is meant for, and the bytes of the body. ``u`` and
-``r`` are there only where a request of a user's is forwarded whose identity is not in its headers (a client
-certificate): who that was, and with which role.
+the method, the path with its query, the URL of the target worker, and the bytes of the body. ``u`` and
+``r`` exist only in a forwarded request whose user is not identified by its headers (a client
+certificate): they are the user's name and role.
 
-The receiver refuses (403) a wrong MAC, a time further away than the allowed age, a time before its own start (what it
-saw then is forgotten), and a number seen before. Seen numbers are kept as long as their time would let them in, so
-their count is bounded by the requests that members of the group have made within that time.
+The receiver refuses (403) a wrong MAC, a time that differs by more than the allowed age, a time before its own start
+(it has no memory of earlier requests), and a number seen before. Numbers are remembered as long as their time is valid,
+so their count is limited by the requests that members of the group have sent within that time.
 
-Where the header is missing only KIP-507 counts, because a Java worker never sends it. So one who removes the header has
-a request of Java's in his hands: he is kept out only where it is known that every member sends it
+Without the header only KIP-507 applies, because a Java worker never sends it. So removing the header turns a request
+into one of Java's. This is refused only if every member is known to send the header
 (``barnabas.connect.require.fresh.signatures``).
 """
 
@@ -54,7 +54,7 @@ class SentRequest:
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """``user`` and ``role`` are empty but in forwarded requests of a user who showed a certificate."""
+    """``user`` and ``role`` are empty except in forwarded requests of a user with a certificate."""
 
     time_ms: int
     nonce: bytes
@@ -68,7 +68,7 @@ class Freshness:
         return " ".join([*parts, f"mac={_text(self._mac(key, request))}"])
 
     def _mac(self, key: bytes, request: SentRequest) -> bytes:
-        # Every part has a fixed length or its length before it: no two requests have the same bytes.
+        # Every part has a fixed length or a length prefix: no two requests have the same bytes.
         parts = (
             _CONTEXT,
             str(self.time_ms).encode(),
@@ -85,7 +85,7 @@ class Freshness:
 
     @classmethod
     def verified(cls, header: str, key: bytes, request: SentRequest) -> Freshness:
-        """The header's content, if its MAC is right. Raises InvalidSignature."""
+        """Return the header's content, if its MAC is right. Raise InvalidSignature."""
         fields = _fields(header)
         try:
             found = cls(
@@ -101,14 +101,14 @@ class Freshness:
             raise _malformed()
         if not hmac.compare_digest(found._mac(key, request), claimed):
             raise InvalidSignature(
-                f"Internal request contained an invalid {FRESHNESS_HEADER}: it was made for another request, for "
+                f"Internal request contained an invalid {FRESHNESS_HEADER}: it was created for another request, for "
                 "another worker or with another session key."
             )
         return found
 
 
 class FreshnessGuard:
-    """Lets every request in once. ``started_ms`` is when this worker began to remember."""
+    """Accepts every request once. ``started_ms`` is when this worker began to remember requests."""
 
     def __init__(self, *, age_ms_max: int, started_ms: int) -> None:
         self._age_ms_max = age_ms_max
@@ -118,23 +118,23 @@ class FreshnessGuard:
         self._lock = threading.Lock()
 
     def admit(self, freshness: Freshness, now_ms: int) -> None:
-        """Raises InvalidSignature for one that is too old, from the future, or here before. On any thread."""
+        """Raise InvalidSignature for a request that is too old, from the future, or repeated. Thread-safe."""
         with self._lock:
             self._admit(freshness, now_ms)
 
     def _admit(self, freshness: Freshness, now_ms: int) -> None:
         if abs(now_ms - freshness.time_ms) > self._age_ms_max:
             raise InvalidSignature(
-                f"Internal request is not fresh: it was made at {freshness.time_ms} ms, here it is {now_ms} ms, and "
+                f"Internal request is not fresh: it was created at {freshness.time_ms} ms, it is now {now_ms} ms, and "
                 f"barnabas.connect.fresh.signature.max.age.ms is {self._age_ms_max}. Check the workers' clocks."
             )
         if freshness.time_ms < self._started_ms:
-            raise InvalidSignature("Internal request was made before this worker started; send it again.")
+            raise InvalidSignature("Internal request was created before this worker started; send it again.")
         self._sweep(now_ms)
         if freshness.nonce in self._seen:
             raise InvalidSignature("Internal request was received before; a repeated request is ignored.")
         if len(self._seen) >= _SEEN_MAX:
-            # Only members of the group get here, whose MAC was right; forgetting would let replays in.
+            # Only members of the group, whose MAC was right, reach this point; forgetting numbers would allow replays.
             raise InvalidSignature("Too many internal requests at once; send it again later.")
         self._seen[freshness.nonce] = freshness.time_ms
 

@@ -1,6 +1,6 @@
-"""A line for each request in the log, where its sender is known; for all others so many that the log can't be filled.
+"""Log a line for each request of a known sender; for others a limited number, so that they can't fill the log.
 
-Text from unknown clients, such as the path, is shown cut and on one line. Refused requests are logged as on a
+Text from unknown clients, such as the path, is truncated and shown on one line. Refused requests are logged as on a
 node: once a minute for each host and reason, and a few lines in ten seconds for all (``network.refusal_log``).
 """
 
@@ -42,7 +42,7 @@ class AnsweredRequest:
 
 
 class LineBudget:
-    """So many lines in ten seconds. ``now_s`` only goes forward."""
+    """Allows this many lines in ten seconds. ``now_s`` is monotonic."""
 
     def __init__(self, lines: int, now_s: Callable[[], float], window_s: float = _WINDOW_S) -> None:
         self._lines = lines
@@ -51,10 +51,10 @@ class LineBudget:
         self._ends_s = float("-inf")
         self._left = 0
         self.suppressed = 0
-        """Since the last line."""
+        """The number of lines not written since the last line."""
 
     def take(self) -> bool:
-        """Whether a line may be written now."""
+        """Return whether a line may be written now."""
         now_s = self._now_s()
         if now_s >= self._ends_s:
             self._ends_s, self._left = now_s + self._window_s, self._lines
@@ -65,7 +65,7 @@ class LineBudget:
         return True
 
     def since_last(self) -> str:
-        """The text about lines that were not written."""
+        """Return the text about lines that were not written."""
         count, self.suppressed = self.suppressed, 0
         return f" (and {count} more that are not logged)" if count else ""
 
@@ -89,6 +89,6 @@ class RequestLog:
             log.log(level, "%s: %d after %d ms%s", request, status, spent_ms, self._lines.since_last())
 
     def failed(self, request: AnsweredRequest) -> None:
-        """In the handler of an exception that nothing else explains."""
+        """Log an exception without another explanation; call it in its handler."""
         if request.is_known or self._failures.take():
             log.exception("%s failed%s", request, "" if request.is_known else self._failures.since_last())

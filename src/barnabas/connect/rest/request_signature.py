@@ -1,15 +1,15 @@
-"""The signature of an internal request between workers: made, read from headers, judged (KIP-507).
+"""The signature of an internal request between workers: create, parse and verify it (KIP-507).
 
-A signature is a MAC of the exact bytes of the body, made with the group's session key. Nothing else is covered, so a
-signature says "a member of the group once sent these bytes" and no more; ``request_freshness`` says the rest between
-workers of ours.
+A signature is a MAC of the exact bytes of the body, created with the group's session key. It covers nothing else, so it
+only proves that a member of the group once sent these bytes; ``request_freshness`` proves the rest between
+Barnabas workers.
 
-What the receiver checks, in this order, and the answer to what does not pass:
+The receiver checks in this order, with these answers to failures:
 
-1. Where both headers are there: a MAC that exists (400), base64 that can be decoded (400). Also where verification is
-   not in force. With one header alone a request counts as not signed.
-2. Where the group has agreed on ``sessioned``: a signature is there (400), its MAC is one of
-   ``inter.worker.verification.algorithms``, compared letter by letter (400), this worker has a session key (503), the
+1. If both headers exist: the MAC algorithm exists (400), and the base64 can be decoded (400). This applies also without
+   verification. A request with only one of the headers counts as unsigned.
+2. If the group has agreed on ``sessioned``: a signature exists (400), its MAC is one of
+   ``inter.worker.verification.algorithms``, case-sensitive (400), this worker has a session key (503), the
    signature is right (403). Only the current key counts.
 """
 
@@ -48,7 +48,7 @@ class KeyNotReady(ConnectError):
 
 @dataclass(frozen=True, slots=True)
 class RequestSignature:
-    """``algorithm`` is the name as it was sent, ``mac`` what it means."""
+    """``algorithm`` is the name as sent, ``mac`` the algorithm that it names."""
 
     algorithm: str
     mac: Mac = field(repr=False)
@@ -56,7 +56,7 @@ class RequestSignature:
 
     @classmethod
     def from_headers(cls, headers: Mapping[str, str]) -> RequestSignature | None:
-        """``headers`` find their names in any case. None without both headers; raises BadRequest."""
+        """Parse ``headers``, whose names are case-insensitive. None unless both exist. Raise BadRequest."""
         signature, algorithm = headers.get(SIGNATURE_HEADER), headers.get(ALGORITHM_HEADER)
         if signature is None or algorithm is None:
             return None
@@ -68,12 +68,12 @@ class RequestSignature:
 
     @classmethod
     def sign(cls, algorithm: str, key: bytes, body: bytes) -> RequestSignature:
-        """Raises BadRequest for an algorithm that does not exist, before anything is sent."""
+        """Sign a body. Raise BadRequest for an algorithm that does not exist."""
         known = _known_mac(algorithm)
         return cls(algorithm, known, known.sign(key, body))
 
     def is_valid(self, key: bytes, body: bytes) -> bool:
-        """Takes the same time wherever the signature differs."""
+        """Check the signature in constant time."""
         return self.mac.is_valid(key, body, self.signature)
 
     def headers(self) -> dict[str, str]:
@@ -91,7 +91,7 @@ def check_signature(
     key: bytes | None,
     permitted_algorithms: Sequence[str],
 ) -> None:
-    """Return if the request may go on; raises BadRequest, KeyNotReady or InvalidSignature."""
+    """Return if the request is accepted; raise BadRequest, KeyNotReady or InvalidSignature."""
     if not is_verification_in_force:
         return
     found, known_key = check_claim(signature, key=key, permitted_algorithms=permitted_algorithms)
@@ -102,7 +102,7 @@ def check_signature(
 def check_claim(
     signature: RequestSignature | None, *, key: bytes | None, permitted_algorithms: Sequence[str]
 ) -> tuple[RequestSignature, bytes]:
-    """Check the headers before the body has arrived. Raises BadRequest or KeyNotReady."""
+    """Check the headers before the body has arrived. Raise BadRequest or KeyNotReady."""
     if signature is None:
         raise BadRequest("Internal request missing required signature")
     if signature.algorithm not in permitted_algorithms:
@@ -120,7 +120,7 @@ def check_claim(
 
 
 def signed_headers(algorithm: str | None, key: bytes | None, body: bytes) -> dict[str, str]:
-    """The two headers for a request with this body; none without a key: the request is then unsigned."""
+    """Return the two headers for a request with this body; none without a key: the request is then unsigned."""
     if algorithm is None or key is None:
         return {}
     return RequestSignature.sign(algorithm, key, body).headers()

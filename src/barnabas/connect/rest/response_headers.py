@@ -1,7 +1,7 @@
-"""``response.http.headers.config``: headers that every answer gets, ``[action] [name]:[value]`` separated by commas.
+"""``response.http.headers.config``: headers added to every answer, ``[action] [name]:[value]`` separated by commas.
 
 Actions: ``set`` and ``add``, and ``setDate`` and ``addDate``, whose value is a number of milliseconds from now. A rule
-with a comma in it stands in double quotes.
+that contains a comma must be in double quotes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _TOKEN = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 
 
 class UnusableHeaderRule(ValueError):
-    """The text says which rule and why."""
+    """An invalid rule. The text says which rule and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class HeaderRule:
 
 
 def parse_header_rules(text: str) -> tuple[HeaderRule, ...]:
-    """Raises UnusableHeaderRule."""
+    """Parse the rules. Raise UnusableHeaderRule."""
     if not text.strip():
         return ()
     try:

@@ -1,4 +1,4 @@
-"""Answers in Kafka's forms, as what starlette sends."""
+"""Answers in Kafka's forms, as starlette responses."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PHRASES = {413: "Request Entity Too Large"}
 
 
 def encoded(reply: Reply) -> Response:
-    """A reply without a body has no Content-Type either."""
+    """Encode a reply. A reply without a body has no Content-Type either."""
     headers = dict(reply.headers)
     if reply.value is None:
         return Response(status_code=reply.status, headers=headers)
@@ -54,10 +54,10 @@ def refusal(refused: Refused) -> Response:
 
 
 def allowed_methods(methods: Sequence[str]) -> str:
-    """The methods for ``Allow``: those of the routes, HEAD with GET, and OPTIONS."""
+    """Return the methods for ``Allow``: those of the routes, HEAD with GET, and OPTIONS."""
     return ",".join([*(["HEAD"] if "GET" in methods else []), *methods, "OPTIONS"])
 
 
 def not_started() -> Response:
-    """The answer of every path before the worker has read its topics."""
-    return Response("The worker is starting; there is nothing here yet.\n", 404, media_type="text/plain")
+    """Return the answer of every path before the worker has read its topics."""
+    return Response("The worker is starting; no path is available yet.\n", 404, media_type="text/plain")

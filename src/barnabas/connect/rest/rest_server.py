@@ -1,12 +1,12 @@
 """The REST server of a worker: listeners that answer 404 from the start, and the API once the herder exists.
 
     server = RestServer(settings, clock=clock, random_bytes=secrets.token_bytes)
-    await server.start()                       # refuses what would let strangers in; binds; everything is 404
-    client = server.client(herder.session)     # to ask other workers
+    await server.start()                       # refuses insecure settings; binds; every path is 404
+    client = server.client(herder.session)     # for requests to other workers
     server.open(herder, client, registry, kafka_cluster_id="...", version="...", commit="...")
     await server.stop()
 
-``advertised_url`` is known after ``start``: what other workers and the group get to know.
+``advertised_url`` is known after ``start``: the URL for other workers and the group.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _EVERYWHERE = ("", "0.0.0.0", "::")
 
 class RestServer:
     def __init__(self, settings: RestSettings, *, clock: Clock, random_bytes: Callable[[int], bytes]) -> None:
-        """Raises UnusableRestSetting."""
+        """Raise UnusableRestSetting for invalid settings."""
         check_exposure(settings)
         self._settings = settings
         self._clock = clock
@@ -69,7 +69,7 @@ class RestServer:
         )
         self._application = RestApplication(rules, clock.now_ms)
         self.loggers = LoggerLevels(clock.now_ms)
-        """To be told as well what the config topic says about levels."""
+        """Levels of loggers. It also receives the levels from the config topic."""
         self.recent_log = RecentLog()
         """The handler for loggers whose lines can be requested."""
         self._http_listeners: list[HttpListener] = []
@@ -99,7 +99,7 @@ class RestServer:
         self._application.mount(mount)
 
     async def start(self) -> None:
-        """Raises UnusableRestSetting."""
+        """Start to listen. Raise UnusableRestSetting."""
         for warning in exposure_warnings(self._settings):
             log.warning("%s", warning)
         try:
@@ -118,7 +118,7 @@ class RestServer:
             self._watch = asyncio.create_task(self._follow_tls(), name="rest-tls")
 
     def client(self, session: Callable[[], SessionView]) -> InternalClient:
-        """Raises UnusableRestSetting."""
+        """Return a client. Raise UnusableRestSetting."""
         client = InternalClient(
             self._http_client(),
             session=session,
@@ -139,7 +139,7 @@ class RestServer:
         version: str,
         commit: str,
     ) -> None:
-        """After ``start``."""
+        """Serve the API. Call it after ``start``."""
         settings = self._settings
         self._application.open(
             Services(
@@ -224,7 +224,7 @@ _closing: set[asyncio.Task[None]] = set()
 
 
 def _close_later(client: httpx.AsyncClient) -> None:
-    """By then everything that it had begun is over."""
+    """Close it later, when all its requests are over."""
     task = asyncio.ensure_future(client.aclose())
     _closing.add(task)
     task.add_done_callback(_closing.discard)

@@ -1,8 +1,8 @@
-"""The settings of the REST API, read from a worker's properties into values that can be used.
+"""The settings of the REST API, read from a worker's properties into typed values.
 
-All errors are reported before a socket is opened, each with its name, its value and what to write instead.
-``listeners.https.*`` stand in for all of ``ssl.*`` as soon as one of them is there, as in Kafka; the same settings make
-the client that asks other workers.
+All errors are reported before a socket is opened, each with its name, its value and the allowed values.
+As in Kafka, ``listeners.https.*`` replace all of ``ssl.*`` as soon as one of them is set; the same settings apply to
+the client for other workers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HTTPS_PREFIX, _ADMIN_HTTPS_PREFIX = "listeners.https.", "admin.listeners.https.
 
 
 class UnusableRestSetting(ValueError):
-    """The text names the setting, its value and what it can be."""
+    """An invalid setting. The text names the setting, its value and the allowed values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class AuthenticationSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestSettings:
-    """``admin_listeners`` is None where /admin is served with the rest, and empty where it is not served."""
+    """``admin_listeners`` is None if /admin is served with the rest, and empty if it is not served."""
 
     listeners: tuple[Listener, ...]
     admin_listeners: tuple[Listener, ...] | None
@@ -72,7 +72,7 @@ class RestSettings:
 
     @classmethod
     def read(cls, properties: Mapping[str, str]) -> RestSettings:
-        """Raises UnusableRestSetting."""
+        """Parse the settings. Raise UnusableRestSetting."""
         reader = _Reader(properties)
         try:
             listeners = parse_listeners("listeners", reader.texts("listeners"))
@@ -156,7 +156,7 @@ def _authentication(reader: _Reader) -> AuthenticationSettings:
 
 
 class _Reader:
-    """Properties with the defaults of a worker's settings behind them."""
+    """Properties, with the defaults of a worker's settings."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._properties = properties
@@ -177,7 +177,7 @@ class _Reader:
         return word
 
     def number(self, name: str, *, least: int = 0, most: int = 2**31 - 1) -> int:
-        """0 where nothing is given and there is no default."""
+        """Return the number; 0 without a value and a default."""
         text = self.text(name)
         if text is None:
             return 0

@@ -1,7 +1,7 @@
 """The rights of REST users: three roles, each with all rights of the one before.
 
-READ looks. OPERATE also restarts, pauses, resumes and stops what is there. ADMIN also creates, changes and deletes:
-connectors, their offsets, and the levels of loggers. Which route needs which is said in the one table of routes.
+READ allows queries. OPERATE also restarts, pauses, resumes and stops existing connectors. ADMIN also creates, changes
+and deletes: connectors, their offsets, and the levels of loggers. The table of routes has the role of each route.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Role(IntEnum):
 
     @classmethod
     def named(cls, name: str) -> Role | None:
-        """The role of a name in lower case; None for an unknown name."""
+        """Return the role of a name in lower case; None for an unknown name."""
         return _BY_NAME.get(name)
 
     @property
@@ -52,7 +52,7 @@ class RoleTable:
     names: dict[Role, frozenset[str]]
 
     def role_of(self, name: str, *others: Role | None) -> Role | None:
-        """The highest that the table gives, or that was given elsewhere."""
+        """Return the higher of the table's role and the given one."""
         given = [role for role, names in self.names.items() if name in names or "*" in names]
         given += [role for role in others if role is not None]
         return max(given, default=None)

@@ -1,4 +1,4 @@
-"""What a route of the REST API is: its path, its handler, who may use it, what it takes and what it answers."""
+"""A route of the REST API: its path, its handler, the required role, its input and its answers."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ CONNECTOR = "/connectors/{connector}"
 
 
 class Access(Enum):
-    """Who is let in where there is authentication."""
+    """The clients that may use a route if authentication is required."""
 
     READ = auto()
     OPERATE = auto()
     ADMIN = auto()
     OPEN = auto()
-    """Everybody: for what watches workers and knows no password."""
+    """All clients: for monitoring, which has no password."""
     INTERNAL = auto()
     """Other workers, by their signature."""
 
@@ -38,7 +38,7 @@ _ROLES = {Access.READ: Role.READ, Access.OPERATE: Role.OPERATE, Access.ADMIN: Ro
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """Of the query. ``values`` are those that mean something; none for any text."""
+    """A query parameter. ``values`` are the known ones; empty for any text."""
 
     name: str
     about: str
@@ -61,7 +61,7 @@ class Route:
 
     @property
     def is_admin(self) -> bool:
-        """Whether ``admin.listeners`` says where it is served."""
+        """Return whether ``admin.listeners`` decides where the route is served."""
         return self.path.startswith("/admin/")
 
 

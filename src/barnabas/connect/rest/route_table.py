@@ -1,9 +1,9 @@
-"""Every route of the REST API in one table. Each module in ``resources`` has its own, beside their handlers.
+"""All routes of the REST API in one table. Each module in ``resources`` has its own routes, beside their handlers.
 
-The application serves the table and the OpenAPI document is made from it, so the two can't differ. Internal routes are
-let in by the session's signature alone and are not documented. What changes nothing needs READ, what acts on work that
-is there OPERATE, as does the log, which may quote data; what changes configurations, offsets or loggers needs ADMIN; so
-does validating a configuration, because a plugin may then go where it points to.
+The application serves the table, and the OpenAPI document is generated from it, so the two can't differ. Internal
+routes accept only the session's signature and are not documented. Queries need READ. Operations on existing connectors
+need OPERATE, as does the log, which may quote data. Changes of configurations, offsets or loggers need ADMIN; so
+does validating a configuration, because a plugin may then connect to the configured address.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ ROUTES: tuple[Route, ...] = (
 
 
 def path_segments(raw_path: str) -> list[str]:
-    """The parts of a path, decoded one by one, so that a name may have a slash in it. Raises ValueError."""
+    """Return the parts of a path, decoded one by one, so that a name may contain a slash. Raise ValueError."""
     trimmed = raw_path.removeprefix("/").removesuffix("/")
     return [unquote(segment, errors="strict") for segment in trimmed.split("/")] if trimmed else []
 
 
 def matching(segments: Sequence[str], routes: Sequence[Route] = ROUTES) -> Iterator[tuple[Route, dict[str, str]]]:
-    """The routes of this path, of every method, each with the variable parts."""
+    """Return the routes of this path, for every method, each with the variable parts."""
     for route in routes:
         parameters = _parameters(route.path.strip("/").split("/") if route.path != "/" else [], segments)
         if parameters is not None:

@@ -1,6 +1,6 @@
-"""Base64 as Java's basic decoder reads it: strict characters, padding that may be missing, its words for what is wrong.
+"""Base64 as Java's basic decoder reads it: strict characters, optional padding, its error texts.
 
-Other workers see these words in their logs, and the REST captures have them, so they are Java's.
+Other workers log these texts, and the REST captures contain them, so they are Java's.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _PADDING = ord("=")
 
 
 class MalformedBase64(ValueError):
-    """The text says what is wrong."""
+    """Invalid base64. The text describes the error."""
 
 
 def decode(text: str) -> bytes:
-    """The bytes; an empty text is none. Raises MalformedBase64."""
-    # Java gives the decoder one byte a character, and a question mark for what has no byte.
+    """Return the bytes; empty for an empty text. Raise MalformedBase64."""
+    # Java passes the decoder one byte a character, and a question mark for a character without a byte.
     data = text.encode("latin-1", "replace")
     if not data:
         return b""
@@ -37,7 +37,7 @@ def decode(text: str) -> bytes:
 
 
 def _digit_count(data: bytes) -> int:
-    """How many characters come before the first padding, all of them of the alphabet."""
+    """Return how many characters precede the first padding, all of them of the alphabet."""
     for index, value in enumerate(data):
         if value == _PADDING:
             return index
@@ -61,5 +61,5 @@ def _check_padding(data: bytes, digits: int) -> None:
 
 
 def _signed_hex(value: int) -> str:
-    """A Java byte is signed."""
+    """Format a byte as Java does, signed."""
     return format(value - 256 if value > 127 else value, "x")

@@ -1,7 +1,7 @@
 """``barnabas.connect.users.file``: the users with passwords, one a line, ``name:role:hash``.
 
 The role is read, operate or admin; the hash is one of ``password_hash``. Empty lines and lines that begin with # are
-passed over. A file that can't be used in full is refused in full: a typing mistake does not grant or remove access.
+skipped. A file with any invalid line is refused as a whole: a typing mistake does not grant or remove access.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SALT_BYTES = 16
 
 
 class UnusableUsersFile(ValueError):
-    """The text says which line, and what it should be; it never shows a hash."""
+    """An invalid file. The text has the line and the expected form; it never shows a hash."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,14 @@ class StoredUser:
 
 
 def read_users(path: Path) -> dict[str, StoredUser]:
-    """Raises UnusableUsersFile."""
+    """Read the users. Raise UnusableUsersFile."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise UnusableUsersFile(
             f"barnabas.connect.users.file={path} can't be read: {reason}. "
-            "python -m barnabas.connect.rest.users_file makes its lines"
+            "python -m barnabas.connect.rest.users_file creates its lines"
         ) from None
     try:
         return parse_users(text)
@@ -78,7 +78,7 @@ def _user(number: int, line: str) -> StoredUser:
 
 
 def main(arguments: list[str]) -> int:
-    """``python -m barnabas.connect.rest.users_file NAME ROLE``: ask for a password and print the user's line."""
+    """``python -m barnabas.connect.rest.users_file NAME ROLE``: prompt for a password and print the user's line."""
     if len(arguments) != 2 or ":" in arguments[0] or not arguments[0] or Role.named(arguments[1]) is None:
         sys.stderr.write("usage: python -m barnabas.connect.rest.users_file NAME read|operate|admin\n")
         return 2

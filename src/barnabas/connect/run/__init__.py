@@ -1,1 +1,1 @@
-"""What a worker runs: sockets, clocks and threads."""
+"""The running parts of a worker: sockets, clocks and threads."""

@@ -18,8 +18,10 @@ __all__ = ["resolve_references", "restore_references"]
 def resolve_references(
     config: Mapping[str, str], providers: ConfigProviders, given: list[str] | None = None
 ) -> dict[str, str]:
-    """May read files; ``given`` receives the values of references. Raises ConnectError, which names the setting but not
-    its value."""
+    """Resolve references; ``given`` receives their values. May read files.
+
+    Raise ConnectError, which names the setting but not its value.
+    """
     resolved: dict[str, str] = {}
     for name, text in config.items():
         try:
@@ -32,7 +34,7 @@ def resolve_references(
 def restore_references(
     connector_config: Mapping[str, str | None], task_configs: Sequence[Mapping[str, str]], providers: ConfigProviders
 ) -> list[dict[str, str]]:
-    """Task configs as they may be published. ``connector_config`` is as it was written.
+    """Return task configs in the form for publication. ``connector_config`` is as it was written.
 
     A setting that the connector passed on under its name becomes its reference again, as in Kafka. If another setting
     has the secret, also as part of a longer text, each occurrence of the value is replaced, if it can be recognised.
@@ -55,7 +57,7 @@ def restore_references(
 
 
 _SECRET_LENGTH_MIN = 6
-"""A shorter value ("1", "true") would be found in texts that have nothing to do with it."""
+"""A shorter value ("1", "true") would match unrelated texts."""
 
 
 def _hidden(text: str, ordered: Sequence[str], secrets: Mapping[str, str]) -> str:

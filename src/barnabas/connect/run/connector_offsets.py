@@ -1,7 +1,7 @@
-"""Shows and changes the positions of connectors (KIP-875): of sinks in their consumer group, of sources in the offset
-topic. The connector's class may refuse a change before it is made.
+"""Show and change the positions of connectors (KIP-875): of sinks in their consumer group, of sources in the offset
+topic. The connector's class may refuse a change before it is written.
 
-These are the methods of ``Outside`` about offsets; ``worker_outside`` has the others.
+These are the methods of ``Outside`` for offsets; ``worker_outside`` has the others.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _sink_entry(partition: TopicPartition, offset: int) -> ConnectorOffset:
 
 
 def _sink_offsets(offsets: Sequence[ConnectorOffset]) -> dict[TopicPartition, int | None]:
-    """Raises BadRequest."""
+    """Parse the offsets of a sink. Raise BadRequest."""
     parsed: dict[TopicPartition, int | None] = {}
     for entry in offsets:
         if entry.partition is None:

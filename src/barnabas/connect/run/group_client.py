@@ -1,11 +1,11 @@
-"""Drives a membership: sockets, the loop's clock, and nothing to decide.
+"""Drive a membership: sockets and the loop's clock, without decisions.
 
-Everything happens on the event loop that ``start`` is called on, and nothing waits for the worker: heartbeats go out
-while it starts, stops or reads. So what blocks belongs on a thread. Notices are handed to ``on_notice`` as they come;
+Everything runs on the event loop of ``start``, and nothing waits for the worker: heartbeats are sent
+while it starts, stops or reads. So blocking work belongs on a thread. Notices are passed to ``on_notice`` immediately;
 it may call this client again.
 
-JoinGroup may wait for a minute in the coordinator, which answers a connection's requests in their order. So heartbeats,
-and the word of leaving, go over a connection of their own.
+JoinGroup may wait for a minute in the coordinator, which answers a connection's requests in order. So heartbeats,
+and the LeaveGroup request, have a connection of their own.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class GroupClient:
         self._is_pumping = False
         self._is_closed = False
 
-    # -- what the worker says
+    # -- calls of the worker
 
     def start(self) -> None:
         """Become a member; notices report the result."""
@@ -67,7 +67,7 @@ class GroupClient:
         self._pump()
 
     def poll(self, doing: str = "") -> None:
-        """The worker is alive; see ``Membership.poll``."""
+        """Report that the worker is alive; see ``Membership.poll``."""
         self.membership.poll(self._now_ms(), doing)
         self._pump()
 
@@ -88,13 +88,13 @@ class GroupClient:
         self._pump()
 
     async def leave(self, reason: str) -> None:
-        """Leave for good, after all work has stopped. Returns when the coordinator knows, or is unreachable."""
+        """Leave for good, after all work has stopped. Return when the coordinator has answered, or is unreachable."""
         self.membership.leave(reason, self._now_ms())
         self._pump()
         await self._left.wait()
 
     async def close(self) -> None:
-        """Let go of everything; without ``leave`` before, the group finds out when the session ends."""
+        """Release everything. Without ``leave`` before, the group notices when the session ends."""
         self._is_closed = True
         if self._timer is not None:
             self._timer.cancel()
@@ -172,7 +172,7 @@ class GroupClient:
             is_terminal = isinstance(error, Terminal)
             self.membership.failed(request.request_id, str(error), self._now_ms(), is_terminal=is_terminal)
         except Exception as error:
-            _log.exception("a request to the group's coordinator failed in a way that nobody expected")
+            _log.exception("a request to the group's coordinator failed unexpectedly")
             self.membership.failed(request.request_id, f"{type(error).__name__}: {error}", self._now_ms())
         else:
             self.membership.answered(request.request_id, response, self._now_ms())

@@ -1,4 +1,4 @@
-"""What the settings of a worker say to its herder, its membership and its session keys."""
+"""Derive the settings of a worker's herder, membership and session keys."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def herder_settings(config: WorkerConfig, *, worker_id: str, url: str) -> Herder
     protocol = ProtocolVersion.of_config_value(config.connect_protocol)
     if protocol < ProtocolVersion.SESSIONED:
         log.warning(
-            "connect.protocol is %s: requests between workers will not be verified, so whoever reaches this worker "
+            "connect.protocol is %s: requests between workers will not be verified, so any client of this worker "
             "can change the tasks of its connectors. Set connect.protocol=sessioned on every worker",
             config.connect_protocol,
         )

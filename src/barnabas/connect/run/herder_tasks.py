@@ -1,4 +1,4 @@
-"""Runs the herder's coroutines on an event loop: time, conditions, background tasks, and calls of the outside.
+"""Run the herder's coroutines on an event loop: time, conditions, background tasks, and calls of the outside.
 
 The loop may be asyncio's or a virtual one, so the worker, the simulator and the tests of the herder share this module.
 All of it happens on that loop, so the herder needs no locks between threads.
@@ -41,7 +41,7 @@ class _Waiter:
 
 
 class HerderTasks:
-    """The half of ``Outside`` that is the same everywhere. ``fail`` receives what must never happen in a herder."""
+    """The half of ``Outside`` that is the same everywhere. ``fail`` receives errors that are bugs in the herder."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, clock: Clock, fail: Callable[[Exception], None]) -> None:
         self._loop = loop
@@ -49,12 +49,12 @@ class HerderTasks:
         self._fail = fail
         self._tasks: set[asyncio.Task[Any]] = set()
         self._waiters: dict[_Waiter, None] = {}
-        """In the order in which they came."""
+        """The waiters in the order of their calls."""
         self._is_evaluation_scheduled = False
         self._is_closed = False
 
     async def close(self) -> None:
-        """Cancel everything that runs, and start nothing any more."""
+        """Cancel everything that runs, and start nothing more."""
         self._is_closed = True
         tasks = list(self._tasks)
         for task in tasks:
@@ -100,7 +100,7 @@ class HerderTasks:
             self._loop.call_soon(self._evaluate_conditions)
 
     def _evaluate_conditions(self) -> None:
-        """Each coroutine that is woken looks once more before it goes on; an earlier one may have changed something."""
+        """Wake waiters. Each checks its condition again first, because an earlier one may have changed something."""
         self._is_evaluation_scheduled = False
         try:
             for waiter in self._waiters:
@@ -131,7 +131,7 @@ class HerderTasks:
         except (AdminError, ClientError) as error:
             raise ConnectError(str(error) or type(error).__name__) from error
         except Exception as error:
-            log.exception("%s failed in an unexpected way", getattr(work, "__qualname__", work))
+            log.exception("%s failed unexpectedly", getattr(work, "__qualname__", work))
             raise ConnectError(f"{type(error).__name__}: {error}") from error
         finally:
             self.state_changed()
@@ -149,5 +149,5 @@ class HerderTasks:
         self.state_changed()
 
     def _failed(self, error: Exception) -> None:
-        log.error("the herder has failed, which is a mistake of this program: the worker stops", exc_info=error)
+        log.error("the herder has failed, which is a bug: the worker stops", exc_info=error)
         self._fail(error)

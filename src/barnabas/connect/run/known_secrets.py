@@ -1,4 +1,4 @@
-"""Resolves references in the settings of connectors (KIP-297), and hides their values in the worker's output: traces,
+"""Resolve references in the settings of connectors (KIP-297), and hide their values in the worker's output: traces,
 plans, responses and its log.
 """
 
@@ -26,14 +26,14 @@ of others and the log."""
 
 
 class KnownSecrets:
-    """What references have given since the worker started. Used by several threads."""
+    """The values of references since the worker started. Thread-safe."""
 
     def __init__(self, providers: ConfigProviders) -> None:
         self._providers = providers
         self._texts: tuple[str, ...] = ()
 
     def resolve(self, config: ConfigMap) -> dict[str, str]:
-        """With what the references refer to; settings without a value are left out. Raises ConnectError."""
+        """Return the settings with references resolved; settings without a value are omitted. Raise ConnectError."""
         given: list[str] = []
         written = {name: text for name, text in config.items() if text is not None}
         resolved = resolve_references(written, self._providers, given)
@@ -54,7 +54,7 @@ class KnownSecrets:
 
 
 class LinesWithoutSecrets(logging.Formatter):
-    """What a formatter makes, with secrets taken out: a library's log or trace may quote anything."""
+    """Wraps a formatter and removes secrets: a library's log or trace may quote anything."""
 
     def __init__(self, inner: logging.Formatter, hide: Callable[[str], str]) -> None:
         super().__init__()
@@ -66,7 +66,7 @@ class LinesWithoutSecrets(logging.Formatter):
 
 
 class InsightWithoutSecrets:
-    """A TaskInsight."""
+    """A TaskInsight without secrets."""
 
     def __init__(self, inner: TaskInsight, hide: Callable[[str], str]) -> None:
         self._inner = inner
@@ -83,7 +83,7 @@ class InsightWithoutSecrets:
 
 
 def hide_secrets(text: str, raw: ConfigMap, resolved: Mapping[str, str]) -> str:
-    """A trace may quote a setting."""
+    """Hide secrets, because a trace may quote a setting."""
     for name, secret in resolved.items():
         if len(secret) >= _OWN_LENGTH_MIN and secret != raw.get(name):
             text = text.replace(secret, _HIDDEN)

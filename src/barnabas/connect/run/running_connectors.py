@@ -44,7 +44,7 @@ _JAVA = "org.apache.kafka."
 
 
 class ConnectorEvents(Protocol):
-    """Hears of what connectors do by themselves; called on the loop."""
+    """Receives events that connectors cause; called on the loop."""
 
     def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None: ...
 
@@ -52,25 +52,25 @@ class ConnectorEvents(Protocol):
 
 
 class TopicPartitions:
-    """How many partitions the topics of the cluster have, as an admin client says."""
+    """The partition counts of the cluster's topics, from an admin client."""
 
     def __init__(self, admin: AdminClient) -> None:
         self._admin = admin
 
     async def counts(self, topics: Sequence[str] | None = None) -> dict[str, int]:
-        """Of these topics, or of all that users have. Unknown ones are left out. Raises ConnectError."""
+        """Return the counts of these topics, or of all user topics. Unknown ones are omitted. Raise ConnectError."""
         try:
             if topics is None:
                 topics = [topic.name async for topic in self._admin.list_topics(timeout_s=_TOPICS_TIMEOUT_S)]
             found = await self._admin.describe_topics(topics, timeout_s=_TOPICS_TIMEOUT_S)
         except (AdminError, ClientError, TimeoutError) as error:
-            raise ConnectError(f"which topics there are could not be found out: {error}") from error
+            raise ConnectError(f"the topics could not be listed: {error}") from error
         return {str(name): len(description.partitions) for name, description in found.values.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class _Subscription:
-    """What a sink reads: names, or a pattern."""
+    """The topics of a sink: names, or a pattern."""
 
     names: tuple[str, ...]
     pattern: re.Pattern[str] | None
@@ -90,7 +90,7 @@ class _Subscription:
 
 
 class _Running:
-    """One connector: its object, if it is started, and the thread on which it is called."""
+    """One connector: its object, if it is started, and the thread for its calls."""
 
     def __init__(
         self, name: str, plugin: Plugin, raw: ConfigMap, config: dict[str, str], secrets: KnownSecrets
@@ -105,7 +105,7 @@ class _Running:
         self.is_sink = issubclass(plugin.target, SinkConnector)
         self.subscription = _Subscription.of(config) if self.is_sink else None
         self.chosen: dict[str, int] | None = None
-        """The partitions for which its tasks were made last."""
+        """The partitions for which its tasks were last created."""
 
     def trace(self, error: BaseException) -> str:
         return self._secrets.hide(hide_secrets(trace_of(error), self.raw, self.config))
@@ -133,10 +133,10 @@ class RunningConnectors:
         self._running: dict[str, _Running] = {}
         self._watch: asyncio.Task[None] | None = None
 
-    # -- what the herder wants
+    # -- requests of the herder
 
     async def start(self, name: str, raw: ConfigMap, state: TargetState) -> None:
-        """Raises StartFailed; nothing of the connector is left then."""
+        """Start a connector. Raise StartFailed, after releasing everything."""
         config: dict[str, str] = {}
         try:
             config = await asyncio.to_thread(self._secrets.resolve, raw)
@@ -160,7 +160,7 @@ class RunningConnectors:
             running.thread.shutdown(wait=False)
 
     async def set_state(self, name: str, state: TargetState) -> None:
-        """Errors are reported as events."""
+        """Set the state. Errors are reported as events."""
         running = self._running.get(name)
         if running is None:
             return
@@ -173,7 +173,7 @@ class RunningConnectors:
                 self._events.connector_error(name, failure.trace, retriable=failure.retriable)
 
     async def task_configs(self, name: str, max_tasks: int) -> list[dict[str, str]]:
-        """Raises ConnectError."""
+        """Return the task configs. Raise ConnectError."""
         running = self._running.get(name)
         if running is None or running.object is None:
             raise ConnectError(f"Connector {name} does not run here")
@@ -188,11 +188,11 @@ class RunningConnectors:
         return await asyncio.to_thread(restore_references, running.raw, configs, self._providers)
 
     async def with_all_partitions(self, config: Mapping[str, str], task_config: Mapping[str, str]) -> dict[str, str]:
-        """Complete the settings of a sink's only task from a Kafka worker, which lack its partitions: it reads all that
-        exist now. Raises ConnectError while none exist, so that the task is retried."""
+        """Complete the settings of a sink's only task from a Kafka worker, which lack partitions: it reads all that
+        exist now. Raise ConnectError while none exist, so that the task is retried."""
         found = await self._chosen(_Subscription.of(config))
         if not found:
-            raise ConnectError("there is no topic yet that the connector reads")
+            raise ConnectError("no topic of the connector exists yet")
         (only,) = with_partitions([dict(task_config)], found)
         return only
 
@@ -234,7 +234,7 @@ class RunningConnectors:
         if made is None:
             return
         try:
-            await asyncio.to_thread(made.stop)  # Not on its own thread, where another call may still be going on.
+            await asyncio.to_thread(made.stop)  # Not on its own thread, where another call may still run.
         except Exception as error:
             log.warning("connector %s did not stop cleanly: %s", running.name, error)
 
@@ -257,7 +257,7 @@ class RunningConnectors:
                 continue
             for sink in sinks:
                 if sink.subscription is not None and sink.subscription.chosen(counts) != sink.chosen:
-                    log.info("the topics of connector %s have changed: its tasks are configured anew", sink.name)
+                    log.info("the topics of connector %s have changed: reconfiguring its tasks", sink.name)
                     self._events.reconfiguration_requested(sink.name)
 
     async def _counts_for(self, sinks: Sequence[_Running]) -> dict[str, int]:
@@ -318,14 +318,14 @@ class _Context:
         trace = self._running.trace(error)
         retriable = not isinstance(error, TerminalError)
 
-        def tell() -> None:
+        def notify() -> None:
             self._events.connector_error(self.name, trace, retriable=retriable)
 
-        self._loop.call_soon_threadsafe(tell)
+        self._loop.call_soon_threadsafe(notify)
 
 
 def _task_class(plugin: Plugin) -> str:
-    """As Kafka's workers have it for what is Kafka's, so that they can run the task; else our own class."""
+    """Return the class that Kafka's workers need to run Kafka's tasks; otherwise our own class."""
     java = next((name for name in plugin.full_names if name.startswith(_JAVA)), None)
     if java is not None:
         return f"{java.removesuffix('Connector')}Task"

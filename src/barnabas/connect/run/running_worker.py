@@ -1,7 +1,7 @@
 """A worker from its start to its stop: the herder, the group client, the connectors and tasks, wired together.
 
-``Worker.start`` makes it; see there for the order. Everything that exists only while a worker runs is an attribute of
-this object, so nothing is half built. What comes in from outside arrives here and goes to the herder.
+``Worker.start`` creates it and documents the order. Everything that exists only while a worker runs is an attribute of
+this object, so it is never half built. External input arrives here and is passed to the herder.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _STOP_SLACK_S = 10.0
 
 
 class WorkerFailed(Terminal, Exception):
-    """The worker can't start, or can't go on. The text says what to change."""
+    """The worker can't start, or can't continue. The text says what to change."""
 
 
 class RunningWorker:
-    """``parts`` closes what was made before; this adds what it makes itself. Made on the event loop."""
+    """``parts`` closes the parts that exist already; this class adds its own. Created on the event loop."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class RunningWorker:
             parts.push_async_callback(close)
 
     def begin(self) -> None:
-        """After the topics were read to their ends: open the REST API and join the group."""
+        """Open the REST API and join the group, after the topics were read to their ends."""
         self.herder.topics_read()
         self.rest.open(
             self.herder,
@@ -134,7 +134,7 @@ class RunningWorker:
         self._parts.callback(polling.cancel)
         log.info("worker of group %s is listening on %s", self.config.group_id, self.rest.advertised_url)
 
-    # -- what comes in
+    # -- input
 
     def config_received(self, record: ConsumerRecord) -> None:
         self.herder.replay_config(record.key, record.value, record.offset)
@@ -160,7 +160,7 @@ class RunningWorker:
             self._fail(WorkerFailed(self.herder.failure))
 
     async def _poll(self) -> None:
-        """Show the membership that this worker is alive: its loop runs."""
+        """Show the membership that this worker is alive, because its loop runs."""
         while True:
             self.group.poll(self.herder.stage() or "")
             await asyncio.sleep(_POLL_S)
@@ -204,7 +204,7 @@ class RunningWorker:
             self._ended.set_exception(error)
 
     async def ended(self) -> None:
-        """Wait for ever, or raise what the worker can't go on with."""
+        """Wait forever, or raise the error that prevents the worker from continuing."""
         await self._ended
 
     async def stop(self) -> None:
@@ -214,16 +214,16 @@ class RunningWorker:
             async with asyncio.timeout(graceful_s):
                 await self.herder.shut_down()
         except TimeoutError:
-            log.warning("not everything has stopped in %g s; the worker ends all the same", graceful_s)
+            log.warning("not everything has stopped in %g s; the worker ends nevertheless", graceful_s)
         try:
             async with asyncio.timeout(_STOP_SLACK_S):
                 await self.group.leave("the worker stops")
         except TimeoutError:
-            log.warning("the group could not be told that this worker leaves")
+            log.warning("the group could not be informed that this worker leaves")
         await self.close()
 
     async def close(self) -> None:
-        """Close everything at once, without a word to the group."""
+        """Close everything immediately, without leaving the group."""
         await self._parts.aclose()
 
 

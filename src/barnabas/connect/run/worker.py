@@ -1,9 +1,9 @@
 """A worker with its settings. ``start`` returns a ``RunningWorker``.
 
 Start: the REST API listens (and returns 404), the topics are read to their ends, the API opens, the worker joins the
-group. Stop: tasks and connectors stop and write their statuses, the worker leaves the group so that others take over at
-once, the API closes last. The herder decides; see ``decide.herder.herder``. Blocking calls (plugins, Spark) run on
-threads.
+group. Stop: tasks and connectors stop and write their statuses, the worker leaves the group so that others take over
+immediately, the API closes last. The herder decides; see ``decide.herder.herder``. Blocking calls (plugins, Spark) run
+on threads.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _ATTEMPT_S = 5.0
 
 
 class MakeRuntime(Protocol):
-    """Makes what runs the tasks, on the event loop."""
+    """Creates the task runtime, on the event loop."""
 
     async def __call__(
         self, *, config: WorkerConfig, offsets: OffsetStore, registry: PluginRegistry, worker_id: str
@@ -54,7 +54,7 @@ class Worker:
     """``running = await start()``, then ``await running.ended()`` and ``await running.stop()``."""
 
     def __init__(self, config: WorkerConfig, make_runtime: MakeRuntime) -> None:
-        """Raises UnusableRestSetting."""
+        """Raise UnusableRestSetting for invalid settings."""
         self.config = config
         self.secrets = KnownSecrets(config.providers)
         self._make_runtime = make_runtime
@@ -63,9 +63,9 @@ class Worker:
         self.rest = RestServer(RestSettings.read(self._settings), clock=self._clock, random_bytes=secrets.token_bytes)
 
     async def start(self) -> RunningWorker:
-        """Nothing is left open after an error or a cancellation.
+        """Start. After an error or a cancellation everything is closed.
 
-        Raises WorkerFailed, ConnectError, ClientError, AdminError, OSError, and for settings that can't be used
+        Raise WorkerFailed, ConnectError, ClientError, AdminError, OSError, and for unusable settings
         InvalidWorkerConfig, ConfigException and UnusableRestSetting.
         """
         parts = AsyncExitStack()
@@ -92,7 +92,7 @@ class Worker:
         parts.push_async_callback(tasks.close)
         admin = AdminClient(config=client_config(self.config.client_properties, source="the worker's settings"))
         parts.push_async_callback(admin.close)
-        cluster_id = await self._cluster_id(admin)  # All that can be checked without the cluster has been.
+        cluster_id = await self._cluster_id(admin)  # All checks without the cluster are done.
         network = self._group_network()
         parts.push_async_callback(network.close)
         running = RunningWorker(
@@ -120,7 +120,7 @@ class Worker:
         return registry
 
     async def _cluster_id(self, admin: AdminClient) -> str:
-        """Wait for the backing cluster, which the worker needs to start."""
+        """Return the id of the backing cluster. Wait for it, because the worker needs it to start."""
         servers = self._settings["bootstrap.servers"]
         deadline_ms = self._clock.monotonic_ms() + _START_TIMEOUT_S * 1000
         while True:
@@ -129,21 +129,21 @@ class Worker:
             except (ClientError, AdminError, TimeoutError) as error:
                 if isinstance(error, Terminal) or self._clock.monotonic_ms() >= deadline_ms:
                     raise WorkerFailed(
-                        f"no broker of bootstrap.servers={servers} can be asked: {error}. Start the cluster, "
+                        f"no broker of bootstrap.servers={servers} can be reached: {error}. Start the cluster, "
                         "or change the addresses"
                     ) from error
                 log.warning("waiting for a broker of bootstrap.servers=%s: %s", servers, error)
                 await asyncio.sleep(0.5)
 
     def _group_network(self) -> NetworkClient:
-        """The worker's address identifies the member in the group, as in Kafka."""
+        """Return the network. The worker's address identifies the member in the group, as in Kafka."""
         properties = self.config.client_properties
         name = properties.get("client.id") or default_client_id(self.rest.worker_id)
         return NetworkClient(client_config({**properties, "client.id": name}, source="the worker's settings"))
 
 
 async def run_worker(config: WorkerConfig, make_runtime: MakeRuntime) -> None:
-    """Run until SIGTERM or SIGINT. Raises what ``Worker.start`` and ``RunningWorker.ended`` raise."""
+    """Run until SIGTERM or SIGINT. Raises the errors of ``Worker.start`` and ``RunningWorker.ended``."""
     worker = Worker(config, make_runtime)
     logging.getLogger().addHandler(worker.rest.recent_log)
     for handler in logging.getLogger().handlers:

@@ -1,4 +1,4 @@
-"""``Outside`` as a worker has it: each method of the port, and which part of the worker does it."""
+"""``Outside`` for a real worker: it maps each method of the port to a part of the worker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["WorkerOutside"]
 
 
 class _UnusableWork(Exception):
-    """A connector does not say clearly what its tasks read."""
+    """A connector's definition of its tasks' work is invalid."""
 
 
 class WorkerOutside(ConnectorOffsetCalls):
@@ -118,7 +118,7 @@ class WorkerOutside(ConnectorOffsetCalls):
             await self.call(self._running_tasks.pause_task(task))
 
     async def _start_task(self, described: TaskToStart, listener: TaskListener) -> None:
-        """Every failure becomes a TaskFailed."""
+        """Start a task. Every failure becomes a TaskFailed."""
         task = described.task
         try:
             type_ = self._registry.connector_type(described.connector_config)
@@ -143,7 +143,7 @@ class WorkerOutside(ConnectorOffsetCalls):
                 await self._topics.offsets.read_to_end(task.connector)
         except _UnusableWork as error:
             listener(TaskFailed(task, self._secrets.hide(str(error)), retriable=False))
-        except Exception as error:  # As long as its positions can't be read it must not begin somewhere else.
+        except Exception as error:  # While its positions can't be read it must not start elsewhere.
             listener(TaskFailed(task, self._secrets.hide(f"{type(error).__name__}: {error}")))
         else:
             await self._running_tasks.start_task(
@@ -151,7 +151,7 @@ class WorkerOutside(ConnectorOffsetCalls):
             )
 
     def _work_of(self, described: TaskToStart) -> TaskWork:
-        """What a source's task reads. Raises _UnusableWork if its connector's ``source_partition`` can't be used."""
+        """Return the work of a source's task. Raise _UnusableWork if the connector's definition is invalid."""
         connector = self._registry.connector_class(described.connector_config)
         number = described.task.task
         task_configs = [_without_nulls(config) for config in described.task_configs]
@@ -191,7 +191,7 @@ class WorkerOutside(ConnectorOffsetCalls):
         (await self._admin.fence_producers(transactional_ids)).raise_for_errors()
 
     async def validate_config(self, config: ConfigMap) -> ConfigInfos:
-        """On a thread, because plugins take their time."""
+        """Validate on a thread, because plugins may be slow."""
         found = await asyncio.to_thread(self._validation.validate, config)
         self.state_changed()
         return found
@@ -202,5 +202,5 @@ def _without_nulls(config: ConfigMap) -> dict[str, str]:
 
 
 def _has_one_task(start: TaskStart) -> bool:
-    """Several tasks from a Kafka worker share their topics in the consumer group, of which ours is not a member."""
+    """Return whether it has one task. Tasks of a Kafka worker share topics through the group, which ours don't join."""
     return start.connector_config.get("tasks.max", "1").strip() == "1"

@@ -52,7 +52,7 @@ def _parse(setting: str, text: str) -> Listener:
     match = _LISTENER.fullmatch(text.strip())
     if match is None or not 0 <= int(match["port"]) <= 65535:
         raise UnusableListener(
-            f"{setting}: '{text}' is no listener; write http://host:port or https://host:port, "
+            f"{setting}: '{text}' is not a listener; write http://host:port or https://host:port, "
             "without a host for every interface"
         )
     return Listener(match["scheme"].lower(), match["ipv6"] or match["host"], int(match["port"]))

@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
+from barnabas.common.config_def import parse_all
 from barnabas.common.config_validators import Validator
 from barnabas.common.config_value import (
     ConfigException,
-    ConfigStateException,
     ConfigType,
     ConfigValue,
     Importance,
     Password,
-    parse_value,
-    value_to_string,
 )
+from barnabas.common.settings.setting import SettingRow
 
 __all__ = [
     "REQUIRED",
@@ -68,7 +67,7 @@ class Recommender(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigKey:
+class ConfigKey(SettingRow):
     """One setting of a plugin. ``default`` may be the text or the typed value; without one the setting is required."""
 
     name: str
@@ -88,10 +87,10 @@ class ConfigKey:
     def __post_init__(self) -> None:
         """A default that its own setting refuses is found where it is written. Raises ConfigException."""
         if self.default is not REQUIRED:
-            default = parse_value(self.type, self.default, self.name)
+            default = self.parse_type(self.default)
             object.__setattr__(self, "default", default)
-            if self.validator is not None and default is not None:
-                self.validator.ensure_valid(self.name, default)
+            if default is not None:
+                self.check(default)
         if not self.display_name:
             object.__setattr__(self, "display_name", self.name)
 
@@ -102,25 +101,6 @@ class ConfigKey:
     @property
     def default_text(self) -> str | None:
         return None if self.required else self.text_of(self.default)
-
-    def parse(self, value: object) -> ConfigValue:
-        """The checked value of a text. Raises ConfigException."""
-        parsed = self.parse_type(value)
-        self.check(parsed)
-        return parsed
-
-    def parse_type(self, value: object) -> ConfigValue:
-        """The typed value, not yet checked. Raises ConfigException."""
-        return parse_value(self.type, value, self.name)
-
-    def check(self, value: ConfigValue) -> None:
-        """Raises ConfigException."""
-        if self.validator is not None:
-            self.validator.ensure_valid(self.name, value)
-
-    def text_of(self, value: ConfigValue) -> str | None:
-        """A password's text is ``[hidden]``."""
-        return value_to_string(self.type, value)
 
 
 class ConfigDef:
@@ -188,15 +168,7 @@ class ConfigDef:
 
         Raises ConfigException for the first bad value, or for a required setting that is missing.
         """
-        values: dict[str, ConfigValue] = {}
-        for key in self:
-            if key.name in config:
-                values[key.name] = key.parse(config[key.name])
-            elif key.required:
-                raise missing(key.name)
-            else:
-                values[key.name] = key.default
-        return values
+        return parse_all(self, config)
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +200,3 @@ class _EmbeddedRecommender:
         return {
             name.removeprefix(self.prefix): value for name, value in settings.items() if name.startswith(self.prefix)
         }
-
-
-def missing(name: str) -> ConfigException:
-    return ConfigStateException(name, None, f'Missing required configuration "{name}" which has no default value.')

@@ -14,20 +14,19 @@ and its like for converters, ``listeners.https.`` and ``admin.listeners.https.``
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from barnabas.clients.client_config import client_config, is_client_property
 from barnabas.clients.errors import InvalidClientConfig
 from barnabas.common.config_def import ConfigException, ConfigValue
 from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
-from barnabas.common.errors import Terminal
 from barnabas.common.properties_file import MalformedProperties, read_properties_file
+from barnabas.common.settings.problem import InvalidSettings, SettingProblem
 from barnabas.common.settings.setting import SupportState
 from barnabas.connect.settings.listener_urls import Listener, advertised_listener, parse_listeners, worker_url
 from barnabas.connect.settings.worker_config_rules import WorkerRules
 from barnabas.connect.settings.worker_settings import REMOVED_WORKER_SETTINGS, WORKER_CONFIG_DEF, WorkerSettings
 
-__all__ = ["InvalidWorkerConfig", "WorkerConfig", "WorkerProblem", "load_worker_config", "worker_config_of"]
+__all__ = ["InvalidWorkerConfig", "WorkerConfig", "load_worker_config", "worker_config_of"]
 
 _CLIENT_FAMILIES = ("producer.", "consumer.", "admin.")
 _TOPIC_FAMILIES = ("config.storage.", "offset.storage.", "status.storage.")
@@ -44,26 +43,8 @@ _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _SECRET_WORDS = ("password", "secret", "jaas", "token", "credential", "key", "passphrase", "certificate")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerProblem:
-    """One setting that can't be used. ``what`` has no secrets in it."""
-
-    name: str
-    what: str
-    where: str = ""
-    advice: str = ""
-
-    def __str__(self) -> str:
-        return self.what + (f" ({self.where})" if self.where else "") + (f" -> {self.advice}" if self.advice else "")
-
-
-class InvalidWorkerConfig(Terminal, Exception):
-    """The worker can't start with these settings."""
-
-    def __init__(self, problems: Sequence[WorkerProblem]) -> None:
-        self.problems = list(problems)
-        count = "1 setting" if len(self.problems) == 1 else f"{len(self.problems)} settings"
-        super().__init__(f"{count} can't be used:\n" + "\n".join(f"  {problem}" for problem in self.problems))
+class InvalidWorkerConfig(InvalidSettings):
+    """A worker cannot start with these settings."""
 
 
 class WorkerConfig(WorkerSettings):
@@ -138,15 +119,15 @@ def load_worker_config(path: str, overrides: Sequence[str] = ()) -> WorkerConfig
     try:
         properties = read_properties_file(path)
     except MalformedProperties as error:
-        raise InvalidWorkerConfig([WorkerProblem(path, f"{path}: {error}")]) from None
+        raise InvalidWorkerConfig([SettingProblem(path, f"{path}: {error}")]) from None
     texts = dict(properties.values)
     where = {name: f"{path} line {properties.lines[name]}" for name in texts}
-    problems: list[WorkerProblem] = []
+    problems: list[SettingProblem] = []
     for override in overrides:
         name, equals, text = override.partition("=")
         if not equals or not name.strip():
             shown = name if equals else "--override"  # A text without a name may be a secret.
-            problems.append(WorkerProblem(shown, f"{shown}: is not of the form key=value", "--override"))
+            problems.append(SettingProblem(shown, f"{shown}: is not of the form key=value", "--override"))
             continue
         texts[name.strip()] = text.strip()
         where[name.strip()] = "--override"
@@ -160,7 +141,7 @@ def worker_config_of(
     where: Mapping[str, str] | None = None,
     source: str | None = None,
     warnings: Sequence[str] = (),
-    problems: Sequence[WorkerProblem] = (),
+    problems: Sequence[SettingProblem] = (),
 ) -> WorkerConfig:
     """Check settings that were read already. Raises InvalidWorkerConfig with all that is wrong."""
     reading = _Reading(given, where or {}, list(warnings), list(problems))
@@ -179,7 +160,7 @@ class _Reading:
     """The settings on their way to a WorkerConfig."""
 
     def __init__(
-        self, given: Mapping[str, str], where: Mapping[str, str], warnings: list[str], problems: list[WorkerProblem]
+        self, given: Mapping[str, str], where: Mapping[str, str], warnings: list[str], problems: list[SettingProblem]
     ) -> None:
         self.texts = dict(given)
         self.where = where
@@ -189,7 +170,7 @@ class _Reading:
         self.providers = ConfigProviders(self.texts if "config.providers" in self.texts else {})
 
     def add(self, name: str, what: str, advice: str = "") -> None:
-        self.problems.append(WorkerProblem(name, what, self.where.get(name, ""), advice))
+        self.problems.append(SettingProblem(name, what, self.where.get(name, ""), advice))
 
     def resolve_references(self) -> None:
         """Put what config providers give in the place of references to them."""
@@ -267,7 +248,9 @@ class _Reading:
 
     def _tls_setting(self, name: str, base: str) -> None:
         if base not in WORKER_CONFIG_DEF or not base.startswith("ssl."):
-            self.add(name, f"{name}: there is no such setting for https", "what follows https. is a setting of ssl.*")
+            self.add(
+                name, f"{name}: no such setting exists for https", "the rest after https. must be a setting of ssl.*"
+            )
             return
         try:
             value = WORKER_CONFIG_DEF[base].parse(self.texts[name])
@@ -280,12 +263,12 @@ class _Reading:
 
     def _unknown(self, name: str) -> None:
         if name in REMOVED_WORKER_SETTINGS:
-            self.add(name, f"{name}: Kafka's workers don't have this setting any more", REMOVED_WORKER_SETTINGS[name])
+            self.add(name, f"{name}: Kafka's workers no longer have this setting", REMOVED_WORKER_SETTINGS[name])
             return
         near = WORKER_CONFIG_DEF.nearest_name(name)
         self.add(
             name,
-            f"{name}: there is no such setting",
+            f"{name}: no such setting exists",
             f"did you mean {near}?"
             if near
             else "remove it; settings for clients of connectors begin with producer., consumer. or admin.",
@@ -305,7 +288,7 @@ class _Reading:
             try:
                 client_config(properties, source="the settings of the worker's clients")
             except InvalidClientConfig as error:
-                self.problems += [WorkerProblem("security.protocol", problem) for problem in error.problems]
+                self.problems += [SettingProblem("security.protocol", problem) for problem in error.problems]
                 return
 
     def _warn_of_little_patience(self, session_ms: int, graceful_ms: int) -> None:

@@ -153,7 +153,7 @@ class WorkerRules:
         name = "connector.client.config.override.policy"
         policy = str(self._value(name))
         if policy not in _POLICIES:
-            self._invalid(name, policy, "there is no such policy", "allowed: All, None, Principal, Allowlist")
+            self._invalid(name, policy, "no such policy exists", "allowed: All, None, Principal, Allowlist")
             return
         self.derived[name] = _POLICIES[policy]
         allowlist = "connector.client.config.override.allowlist"

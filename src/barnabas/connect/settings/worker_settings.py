@@ -54,7 +54,7 @@ class KafkaWorkerSettings(SettingTable):
     """Every setting of a Kafka Connect 4.3.1 worker in distributed mode, in Kafka's order, and its policy's at the end."""
 
     bootstrap_servers = by_name(LIST, NO_DEFAULT, "list+", HIGH, READ_ONLY,
-        "Brokers to begin with, as host:port. The others are found by them.")
+        "The first brokers to contact, as host:port. They return the others.")
     client_dns_lookup = refused("Names are looked up as with use_all_dns_ips", STRING, "use_all_dns_ips", "use_all_dns_ips|resolve_canonical_bootstrap_servers_only", MEDIUM, READ_ONLY,
         "How the addresses of a host are used.")
     key_converter: str = setting(CLASS, NO_DEFAULT, "", HIGH, READ_ONLY,
@@ -91,7 +91,7 @@ class KafkaWorkerSettings(SettingTable):
     topic_creation_enable: bool = setting(BOOLEAN, "true", "", LOW, READ_ONLY,
         "Whether topics of source connectors may be created by their topic.creation.* settings.")
     ssl_protocol = by_name(STRING, "TLSv1.3", "", MEDIUM, READ_ONLY)
-    ssl_provider = refused("There are no Java security providers here", STRING, None, "", MEDIUM, READ_ONLY)
+    ssl_provider = refused("Java security providers are not supported", STRING, None, "", MEDIUM, READ_ONLY)
     ssl_cipher_suites = by_name(LIST, "", "list", LOW, READ_ONLY)
     ssl_enabled_protocols = by_name(LIST, "TLSv1.2,TLSv1.3", "list", MEDIUM, READ_ONLY)
     ssl_keystore_type = by_name(STRING, "JKS", "", MEDIUM, READ_ONLY)
@@ -132,21 +132,21 @@ class KafkaWorkerSettings(SettingTable):
     rest_extension_classes = refused("Java classes can't be used; see barnabas.connect.authentication", LIST, "", "list", LOW, READ_ONLY,
         "Java classes that extend the REST API.")
     admin_listeners: tuple[Listener, ...] | None = derived(LIST, None, "list?", LOW, READ_ONLY,
-        "Where /admin is served. Nothing: with the rest; an empty list: nowhere.")
+        "Where /admin is served. By default with the rest; an empty list: nowhere.")
     group_id: str = setting(STRING, NO_DEFAULT, "", HIGH, READ_ONLY,
         "The name of the group of workers. Workers of one group share their three topics and their work.")
     session_timeout_ms: int = setting(INT, "10000", "", HIGH, READ_ONLY,
-        "After how long without a heartbeat a worker is taken for dead.")
+        "After how long without a heartbeat a worker is considered dead.")
     rebalance_timeout_ms: int = setting(INT, "60000", "", HIGH, READ_ONLY,
         "How long a rebalance waits for a worker to stop what it runs and to join again.")
     heartbeat_interval_ms: int = setting(INT, "3000", "", HIGH, READ_ONLY,
-        "How often a worker says that it lives. A third of the session timeout is usual.")
+        "How often a worker sends a heartbeat. A third of the session timeout is usual.")
     exactly_once_source_support = refused("Records and offsets of sources can't be written in one transaction, because Spark's writer has none", STRING, "disabled", "i:DISABLED|ENABLED|PREPARING", HIGH, READ_ONLY,
         "Whether source connectors write records and offsets in one transaction. Only disabled is supported: Spark's writer has no transactions.")
-    metadata_max_age_ms = no_effect("Metadata is asked for when an answer says that it is old", LONG, "300000", "0..", LOW, READ_ONLY,
-        "After how long what is known of brokers and topics is asked for again.")
+    metadata_max_age_ms = no_effect("Metadata is requested when an answer says that it is outdated", LONG, "300000", "0..", LOW, READ_ONLY,
+        "After how long metadata of brokers and topics is requested again.")
     client_id = by_name(STRING, "", "", LOW, READ_ONLY,
-        "The name that brokers know the worker by; nothing for one made of its advertised address.")
+        "The client id of the worker for brokers; empty for one derived from its advertised address.")
     send_buffer_bytes = by_name(INT, "131072", "-1..", MEDIUM, READ_ONLY,
         "The size of a socket's send buffer; -1 for the system's.")
     receive_buffer_bytes = by_name(INT, "32768", "-1..", MEDIUM, READ_ONLY,
@@ -166,7 +166,7 @@ class KafkaWorkerSettings(SettingTable):
         "How long a broker may take to answer.")
     connections_max_idle_ms = no_effect("The worker's few connections stay open", LONG, "540000", "", MEDIUM, READ_ONLY)
     security_protocol = by_name(STRING, "PLAINTEXT", "i:SASL_SSL|PLAINTEXT|SSL|SASL_PLAINTEXT", MEDIUM, READ_ONLY,
-        "How brokers are spoken to.")
+        "The security protocol for connections to brokers.")
     sasl_kerberos_service_name = refused(_KERBEROS, STRING, None, "", MEDIUM, READ_ONLY)
     sasl_kerberos_kinit_cmd = refused(_KERBEROS, STRING, "/usr/bin/kinit", "", LOW, READ_ONLY)
     sasl_kerberos_ticket_renew_window_factor = refused(_KERBEROS, DOUBLE, "0.8", "", LOW, READ_ONLY)
@@ -230,16 +230,16 @@ class KafkaWorkerSettings(SettingTable):
     config_storage_replication_factor = by_name(SHORT, "3", "", LOW, READ_ONLY,
         "Its replication factor when this worker creates it; -1 for the brokers' default.")
     status_storage_topic = by_name(STRING, NO_DEFAULT, "", HIGH, READ_ONLY,
-        "The topic of what connectors and tasks are doing.")
+        "The topic for the states of connectors and tasks.")
     status_storage_partitions = by_name(INT, "5", "", LOW, READ_ONLY,
         "Its partitions when this worker creates it; -1 for the brokers' default.")
     status_storage_replication_factor = by_name(SHORT, "3", "", LOW, READ_ONLY,
         "Its replication factor when this worker creates it; -1 for the brokers' default.")
     # The attribute is in lower case.
     connect_protocol: str = setting(STRING, "sessioned", "", LOW, READ_ONLY,
-        "How the group spreads work: eager stops everything first, compatible only what moves, and sessioned also signs requests between workers.")
+        "How the group distributes work: eager stops everything first, compatible only work that moves, and sessioned also signs requests between workers.")
     scheduled_rebalance_max_delay_ms: int = setting(INT, "300000", "0..2147483647", LOW, READ_ONLY,
-        "How long the work of a worker that disappeared waits for it to come back.")
+        "How long the work of a lost worker waits for its return.")
     inter_worker_key_ttl_ms: int = setting(INT, "3600000", "0..2147483647", LOW, READ_ONLY,
         "After how long the key that signs requests between workers is replaced; 0 for never.")
     inter_worker_key_generation_algorithm: str = setting(STRING, "HmacSHA256", "", LOW, READ_ONLY,
@@ -262,15 +262,15 @@ class BarnabasWorkerSettings(SettingTable):
     barnabas_batch_records_max = by_name(LONG, "500000", "1..", MEDIUM, READ_ONLY,
         "How many records a sink reads in one batch at most. A connector may set it for itself.")
     barnabas_connect_anonymous_request_max_bytes = by_name(INT, "1048576", "1024..", LOW, READ_ONLY,
-        "The longest body of a request whose sender has not shown who it is: that is neither signed by a worker nor of an authenticated user.")
+        "The longest body of a request whose sender is not authenticated: neither signed by a worker nor from an authenticated user.")
     barnabas_connect_authentication = by_name(LIST, "none", "list+:none|basic|jwt|mtls", HIGH, READ_ONLY,
-        "How users of the REST API prove who they are: none, or any of basic, jwt and mtls. Requests between workers are signed instead.")
+        "How users of the REST API authenticate: none, or any of basic, jwt and mtls. Requests between workers are signed instead.")
     barnabas_connect_console_enable: bool = setting(BOOLEAN, "true", "", LOW, READ_ONLY,
         "Whether the worker serves its web console.")
     barnabas_connect_fresh_signature_max_age_ms = by_name(LONG, "60000", "1..", LOW, READ_ONLY,
         "How old a signed request of another worker of ours may be: within this time each is let in once.")
     barnabas_connect_insecure = by_name(BOOLEAN, "false", "", HIGH, READ_ONLY,
-        "Lets a listener beyond this machine go without authentication.")
+        "Allows a listener for other machines without authentication.")
     barnabas_connect_jwt_algorithms = by_name(LIST, "RS256,ES256", "list+", LOW, READ_ONLY,
         "The signature algorithms that a bearer token may have.")
     barnabas_connect_jwt_audience = by_name(STRING, None, "nonempty", MEDIUM, READ_ONLY,
@@ -288,21 +288,21 @@ class BarnabasWorkerSettings(SettingTable):
     barnabas_connect_plugins: list[str] = setting(LIST, "", "list", MEDIUM, READ_ONLY,
         "Connectors without an entry point that this worker loads when it starts, as module:Class. Connectors that are neither listed here nor announced by an entry point of an installed package can't be used.")
     barnabas_connect_reassign_immediately: bool = setting(BOOLEAN, "true", "", MEDIUM, READ_ONLY,
-        "Whether the work of a worker that is gone is handed out at once, where this worker leads the group. With false it waits for scheduled.rebalance.max.delay.ms, as in Kafka.")
+        "Whether the work of a lost worker is assigned again immediately, if this worker leads the group. With false it waits for scheduled.rebalance.max.delay.ms, as in Kafka.")
     barnabas_connect_request_max_bytes = by_name(INT, "16777216", "1024..", LOW, READ_ONLY,
         "The longest body of a request of an authenticated user, or that another worker has signed.")
     barnabas_connect_request_memory_max_bytes = by_name(INT, "67108864", "1024..", LOW, READ_ONLY,
-        "How many bytes of bodies of requests are in memory at a time; a request for which there is no room is answered with 503. At least twice barnabas.connect.request.max.bytes. Senders that have not shown who they are may take half of it.")
+        "The maximum bytes of request bodies in memory at a time; a request beyond that is answered with 503. At least twice barnabas.connect.request.max.bytes. Unauthenticated senders may use half of it.")
     barnabas_connect_request_wait_ms = by_name(LONG, "10000", "0..", LOW, READ_ONLY,
         "How long a request waits for a rebalance to end before it is answered with 409.")
     barnabas_connect_require_fresh_signatures = by_name(STRING, "auto", "auto|true|false", MEDIUM, READ_ONLY,
         "Whether signed requests must carry the proof, unknown to Java workers, that they are sent for the first time: true, false, or auto, which means where all members of the group are known to send it, by their client.id (barnabas-connect-<host:port> where none is set).")
     barnabas_connect_roles_admin = by_name(LIST, "", "list", MEDIUM, READ_ONLY,
-        "Users that may do everything: create, change and delete connectors, their offsets, and the levels of loggers. * is every authenticated user.")
+        "Users that may perform all operations: create, change and delete connectors, their offsets, and the levels of loggers. * is every authenticated user.")
     barnabas_connect_roles_operate = by_name(LIST, "", "list", MEDIUM, READ_ONLY,
-        "Users that may look, and restart, pause, resume and stop what is there. * is every authenticated user.")
+        "Users that may read, and restart, pause, resume and stop existing connectors. * is every authenticated user.")
     barnabas_connect_roles_read = by_name(LIST, "", "list", MEDIUM, READ_ONLY,
-        "Users that may only look. * is every authenticated user.")
+        "Users that may only read. * is every authenticated user.")
     barnabas_connect_spark_avro = by_name(BOOLEAN, "false", "", LOW, READ_ONLY,
         "Whether the Spark session has the package for Avro (0.1 MB, fetched once), which connectors with AvroConverter need. A worker one of whose own converters it is has the package anyway.")
     barnabas_connect_spark_delta = by_name(BOOLEAN, "false", "", LOW, READ_ONLY,
@@ -322,11 +322,11 @@ class BarnabasWorkerSettings(SettingTable):
     barnabas_connect_users_file = by_name(STRING, None, "nonempty", MEDIUM, READ_ONLY,
         "A file with users and hashed passwords for basic authentication, a line each.")
     barnabas_log_format: str = setting(STRING, "text", "text|json", LOW, READ_ONLY,
-        "How log lines look: text, or json.")
+        "The format of log lines: text, or json.")
     barnabas_log_level: str = setting(STRING, "INFO", "i:DEBUG|INFO|WARN|ERROR", LOW, READ_ONLY,
         "The least severe messages that are logged.")
     barnabas_trigger_interval_ms = by_name(LONG, "500", "0..", MEDIUM, READ_ONLY,
-        "How often a task looks for new records. A batch that takes longer is followed by the next one at once. A connector may set it for itself.")
+        "How often a task looks for new records. A batch that takes longer is followed by the next one immediately. A connector may set it for itself.")
 
 
 class WorkerSettings(BarnabasWorkerSettings, KafkaWorkerSettings):

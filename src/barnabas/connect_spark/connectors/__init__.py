@@ -1,1 +1,1 @@
-"""Connectors that come with the product."""
+"""The built-in connectors."""

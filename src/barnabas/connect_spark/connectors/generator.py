@@ -1,4 +1,4 @@
-"""A source that makes records: to try a pipeline before its data are there, and to measure one."""
+"""A source that generates records, to try a pipeline before its data exist, or to measure one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BATCH_MAX = 500_000
 
 
 def due(start: int, elapsed_s: float, per_second: int, end: int) -> int:
-    """The number before which all are due; ``end`` comes no more, unless it is negative."""
+    """Return the number of records that are due. ``end`` is the limit unless it is negative."""
     next_number = start + int(elapsed_s * per_second)
     return next_number if end < 0 else min(next_number, max(end, start))
 
@@ -80,10 +80,10 @@ class Generator(SourceConnector):
                 "records.max",
                 ConfigType.LONG,
                 "-1",
-                "After how many, counted from the first one ever, no more are made; -1 for never.",
+                "The total number of records, over all starts; -1 for no limit.",
                 Range(-1),
             ),
-            ConfigKey("text.size", ConfigType.INT, "64", "The length of the text in each.", Range(1, 1_000_000)),
+            ConfigKey("text.size", ConfigType.INT, "64", "The length of the text in each record.", Range(1, 1_000_000)),
         ]
     )
     task_class = GeneratorTask
@@ -92,6 +92,6 @@ class Generator(SourceConnector):
     def alter_offsets(
         cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:
-        """Raises ValueError."""
+        """Check the offsets. Raise ValueError."""
         check_positions(offsets, partition=_PARTITION, offset={"next": 0})
         return True

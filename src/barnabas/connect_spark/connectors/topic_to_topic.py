@@ -1,10 +1,10 @@
-"""Topics of another cluster to the worker's: bytes as they are, with keys and headers.
+"""Copy topics of another cluster to the worker's: bytes unchanged, with keys and headers.
 
-``source.*`` are the settings of a client of the other cluster. Which partitions there are is asked when the connector
-starts and then at an interval: a new topic that matches, or a new partition, leads to new task configs. Positions are
+``source.*`` are the client settings for the other cluster. The connector lists partitions when it starts and then at an
+interval: a new matching topic, or a new partition, leads to new task configs. Positions are
 Connect's: ``{"cluster": alias, "topic": t, "partition": p}`` -> ``{"offset": n}``, where n is the next one to read.
 
-Records come at least once. Spark's writer sets the time of a record itself; the original one can be kept as a header.
+Delivery is at least once. Spark's writer sets the time of a record itself; a header can keep the original one.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _OURS = frozenset(
 
 
 def source_client(config: Mapping[str, str]) -> dict[str, str]:
-    """The client settings of the other cluster."""
+    """Return the client settings for the other cluster."""
     return {
         name.removeprefix(_PREFIX): value
         for name, value in config.items()
@@ -118,7 +118,7 @@ class TopicToTopicTask(SourceTask):
     def _start(self, partition: TopicPartition) -> int:
         found = self.context.source_offset(self._partition(partition.topic, partition.partition))
         if found is None:
-            return -2 if self.settings["source.auto.offset.reset"] == "earliest" else -1  # Spark's own names for them.
+            return -2 if self.settings["source.auto.offset.reset"] == "earliest" else -1  # Spark's own codes.
         offset = found.get("offset")
         if isinstance(offset, bool) or not isinstance(offset, int) or offset < 0:
             raise TerminalError(
@@ -133,7 +133,7 @@ def _around(format_text: str) -> tuple[str, str]:
 
 
 class TopicToTopic(SourceConnector):
-    """Records of another cluster's topics."""
+    """Copies records of another cluster's topics."""
 
     version = "1.0.0"
     config_def: ClassVar[ConfigDef] = ConfigDef(
@@ -149,7 +149,7 @@ class TopicToTopic(SourceConnector):
             ),
             ConfigKey("source.topics", ConfigType.LIST, "", "The topics to read.", importance=Importance.HIGH),
             ConfigKey("source.topics.regex", ConfigType.STRING, "", "Or a pattern that their whole names match."),
-            ConfigKey("source.cluster.alias", ConfigType.STRING, "source", "Its name in offsets.", NonEmptyString()),
+            ConfigKey("source.cluster.alias", ConfigType.STRING, "source", "The name in offsets.", NonEmptyString()),
             ConfigKey(
                 "source.auto.offset.reset",
                 ConfigType.STRING,
@@ -161,7 +161,7 @@ class TopicToTopic(SourceConnector):
                 "source.refresh.interval.ms",
                 ConfigType.LONG,
                 "60000",
-                "How often new topics and partitions are looked for.",
+                "How often the connector looks for new topics and partitions.",
                 Range(1000),
             ),
             ConfigKey("topic.format", ConfigType.STRING, "${topic}", "The topic to write to."),
@@ -169,13 +169,13 @@ class TopicToTopic(SourceConnector):
                 "keep.partition",
                 ConfigType.BOOLEAN,
                 "false",
-                "Whether a record goes to the partition that it comes from. The target needs as many.",
+                "Whether a record keeps its partition number. The target needs as many partitions.",
             ),
             ConfigKey(
                 "timestamp.header",
                 ConfigType.STRING,
                 "",
-                "A header that gets the time of the original record, in milliseconds; empty for none.",
+                "A header for the time of the original record, in milliseconds; empty for none.",
             ),
         ]
     )
@@ -185,7 +185,7 @@ class TopicToTopic(SourceConnector):
     def alter_offsets(
         cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:
-        """Raises ValueError."""
+        """Check the offsets. Raise ValueError."""
         check_positions(offsets, partition={"cluster": "...", "partition": 0, "topic": "..."}, offset={"offset": 0})
         return True
 
@@ -205,7 +205,7 @@ class TopicToTopic(SourceConnector):
         self._stopping.set()
 
     def _refuse_circle(self) -> None:
-        """A topic that is copied to itself would grow for ever."""
+        """Refuse a topic that is copied to itself: it would grow forever."""
         target = dict(self.context.client_config)
         if str(self.settings["topic.format"]) != "${topic}" or not target.get("bootstrap.servers"):
             return
@@ -216,7 +216,7 @@ class TopicToTopic(SourceConnector):
         if clusters[0] is not None and clusters[0] == clusters[1]:
             raise TerminalError(
                 "source.bootstrap.servers are brokers of the worker's own cluster, so each topic would be copied to "
-                "itself without end. Set topic.format to another name, such as copy-${topic}."
+                "itself forever. Set topic.format to another name, such as copy-${topic}."
             )
 
     def _watch(self) -> None:
@@ -226,10 +226,10 @@ class TopicToTopic(SourceConnector):
                 if self._found() != self._counts:
                     self.context.request_task_reconfiguration()
             except Exception as error:
-                log.warning("connector %s can't ask its source for topics: %s", self.context.name, error)
+                log.warning("connector %s can't list the topics of its source: %s", self.context.name, error)
 
     def _found(self) -> dict[str, int]:
-        """Partitions by topic. Raises AdminError or ClientError."""
+        """Return partitions by topic. Raise AdminError or ClientError."""
         names = {str(name) for name in _listed(self.settings["source.topics"])}
         pattern = re.compile(str(self.settings["source.topics.regex"] or "")) if not names else None
         with AdminClient.sync(properties=source_client(self.config)) as admin:
@@ -246,9 +246,9 @@ class TopicToTopic(SourceConnector):
         try:
             re.compile(str(settings.get("source.topics.regex") or ""))
         except re.error as error:
-            errors["source.topics.regex"] = [f"{settings['source.topics.regex']} is no pattern: {error}."]
+            errors["source.topics.regex"] = [f"{settings['source.topics.regex']} is not a valid pattern: {error}."]
         if str(settings.get("topic.format", "${topic}")).count("${topic}") != 1:
-            errors["topic.format"] = ["It has to have ${topic} in it, once."]
+            errors["topic.format"] = ["It must contain ${topic} exactly once."]
         for name in _CONVERTERS:
             if config.get(name) not in _BYTES:
                 errors[name] = [f"Records are copied as bytes: set {name}={_BYTES[1]}."]

@@ -1,10 +1,10 @@
-"""AvroConverter: plain Avro by a schema that a setting gives, through Spark's own Avro package.
+"""AvroConverter: plain Avro with a schema from a setting, through Spark's own Avro package.
 
-There is no schema registry here. Records in the registry's framing (a zero byte, four bytes of schema id, the data) are
-told from others and refused with a message that says so, because without the registry's answer they can't be read.
+barnabas has no schema registry. Records in the registry's framing (a zero byte, four bytes of schema id, the data) are
+recognized and rejected with a message that says so, because they can't be read without the registry.
 
-Spark makes a record whose fields are all null of bytes that it can't read. A record of one field has the same bytes as
-this field, so what is read is one around the whole: then it is the whole that is null.
+From bytes that it can't read Spark produces a record whose fields are all null. A record of one field has the same
+bytes as this field, so the converter reads a wrapper record: for unreadable bytes the wrapped record itself is null.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ __all__ = ["AvroConverter"]
 
 _SCHEMA = "barnabas.avro.schema"
 _FILE = "barnabas.avro.schema.file"
-_NO_AVRO = "the bytes are no Avro of the schema that is set"
+_NO_AVRO = "the bytes are not Avro of the configured schema"
 _FRAMED = (
-    "the bytes begin as a schema registry's framing does (0x00 and a schema id), and this converter asks no registry: "
+    "the bytes begin as a schema registry's framing does (0x00 and a schema id), and this converter uses no registry: "
     "write plain Avro, or use another converter"
 )
 
@@ -48,7 +48,7 @@ _FRAMED = (
 @dataclass(frozen=True)
 class AvroConverter(Converter):
     schema: str
-    """Avro's own JSON."""
+    """The schema as Avro's JSON."""
 
     java_class: ClassVar[str] = "barnabas.connect.converters.AvroConverter"
 
@@ -57,7 +57,7 @@ class AvroConverter(Converter):
         text, file = settings.get(_SCHEMA), settings.get(_FILE)
         if bool(text) == bool(file):
             raise ConfigException(
-                _SCHEMA, text, f"set either it, to a schema of Avro in JSON, or {_FILE}, to a file of one"
+                _SCHEMA, text, f"set either it, to an Avro schema in JSON, or {_FILE}, to the path of one"
             )
         if file:
             try:
@@ -68,14 +68,14 @@ class AvroConverter(Converter):
         try:
             parsed = json.loads(str(text))
         except ValueError as error:
-            raise ConfigException(name, value, f"it is no JSON: {error}") from None
+            raise ConfigException(name, value, f"it is not JSON: {error}") from None
         if not isinstance(parsed, dict | str | list):
-            raise ConfigException(name, value, "a schema of Avro is an object, an array or the name of a type")
+            raise ConfigException(name, value, "an Avro schema is an object, an array or the name of a type")
         return cls(json.dumps(parsed))
 
     @cached_property
     def type(self) -> t.DataType:
-        """Return Spark's type of the schema. Raises TerminalError, which no tolerance of bad records covers."""
+        """Return Spark's type of the schema. Raise TerminalError, which no tolerance of bad records covers."""
         spark = SparkSession.active()
         _require_package(spark)
         try:
@@ -89,7 +89,7 @@ class AvroConverter(Converter):
         return parsed == "null" or (isinstance(parsed, list) and "null" in parsed)
 
     def _read(self, data: Column) -> Column:
-        """Null for bytes that are not Avro of the schema."""
+        """Return the record; null for bytes that are not Avro of the schema."""
         from pyspark.sql.avro.functions import from_avro
 
         around = {"type": "record", "name": "Around", "namespace": "barnabas.connect"}
@@ -106,14 +106,17 @@ class AvroConverter(Converter):
         read = self._read(prepared)
         unread = prepared.isNotNull() & read.isNull()
         if self._takes_null:
-            unread = unread & (F.octet_length(prepared) > 1)  # Of a null there is one byte at most.
+            unread = unread & (F.octet_length(prepared) > 1)  # A null has at most one byte.
         begins_so = (F.octet_length(prepared) > 5) & (F.hex(F.substring(prepared, 1, 1)) == "00")
         framed = F.when(begins_so, unread | self._is_framed(prepared, read)).otherwise(F.lit(False))
         return Decoded(schema, read, F.when(framed, F.lit(_FRAMED)).when(unread, F.lit(_NO_AVRO)))
 
     def _is_framed(self, data: Column, read: Column) -> Column:
-        """Such bytes may happen to be readable as they are. They are taken for framed if they are exactly a record only
-        without the framing."""
+        """Return whether the bytes are framed.
+
+        Such bytes may be readable unchanged. They count as framed if they are exactly a record only without the
+        framing.
+        """
         inner = F.substring(data, 6, 2**31 - 1)
         is_plain = F.coalesce(self._write(read) == data, F.lit(False))
         return ~is_plain & F.coalesce(self._write(self._read(inner)) == inner, F.lit(False))
@@ -127,7 +130,7 @@ class AvroConverter(Converter):
 
 def _require_package(spark: SparkSession) -> None:
     if is_remote(spark):
-        return  # The server says so itself.
+        return  # The server reports that itself.
     jvm: Any = spark.sparkContext._jvm
     if isinstance(jvm.org.apache.spark.sql.avro.functions, JavaPackage):
         raise TerminalError(

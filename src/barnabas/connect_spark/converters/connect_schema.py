@@ -1,7 +1,7 @@
 """Connect's schemas as values, and their JSON form, which is the one in the envelope of JsonConverter.
 
-Every record of a RecordBatch has the same two schemas, so that what a transform does to them is decided once for the
-batch and not for each row. A schema of None means schemaless: the value says itself what it is.
+Every record of a RecordBatch has the same two schemas, so a transform decides once for the batch how to change them,
+and not for each row. A schema of None means schemaless: the value itself has its type.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ DATE = "org.apache.kafka.connect.data.Date"
 TIME = "org.apache.kafka.connect.data.Time"
 TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
 SCALE = "scale"
-"""The parameter of a Decimal."""
+"""The name of a Decimal's scale parameter."""
 
 _BASE_OF_LOGICAL = {DECIMAL: "bytes", DATE: "int32", TIME: "int32", TIMESTAMP: "int64"}
 
 
 class DataException(Exception):
-    """Records of this kind can't be converted or transformed. ``exception_class`` is Java's name for what happened."""
+    """Records of this kind can't be converted or transformed. ``exception_class`` is Java's exception class."""
 
     def __init__(self, message: str, exception_class: str = "org.apache.kafka.connect.errors.DataException") -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ class ConnectSchema:
     doc: str | None = None
     parameters: tuple[tuple[str, str], ...] = ()
     default: str | None = None
-    """As JSON text, as it stands in the envelope; None if there is no default."""
+    """The default as JSON text, as in the envelope; None if the schema has no default."""
     fields: tuple[Field, ...] = ()
     keys: ConnectSchema | None = None
     values: ConnectSchema | None = None
@@ -76,7 +76,7 @@ class ConnectSchema:
 
     @property
     def logical(self) -> str | None:
-        """The logical type, if the schema has one that Connect knows and its type is the one that belongs to it."""
+        """The logical type, if Connect knows the schema's name and its type is the one for that name."""
         return self.name if self.name is not None and _BASE_OF_LOGICAL.get(self.name) == self.type else None
 
     @property
@@ -109,7 +109,7 @@ class ConnectSchema:
         return self.keys
 
     def to_json(self) -> dict[str, object]:
-        """As in the envelope, with the members in Connect's order."""
+        """Return the schema as in the envelope, with the members in Connect's order."""
         form: dict[str, object] = {"type": str(self.type)}
         if self.type is SchemaType.ARRAY:
             form["items"] = self.item.to_json()
@@ -133,7 +133,7 @@ class ConnectSchema:
 
     @classmethod
     def from_json(cls, form: Any) -> ConnectSchema:
-        """The schema of an envelope. Raises DataException with Connect's words where Connect has some."""
+        """Parse the schema of an envelope. Raise DataException, with Connect's own text where one exists."""
         if not isinstance(form, dict) or not isinstance(form.get("type"), str):
             raise DataException("Schema must contain 'type' field")
         try:
@@ -174,9 +174,9 @@ def _parameters(form: dict[str, object]) -> tuple[tuple[str, str], ...]:
     if found is None:
         return ()
     if not isinstance(found, dict):
-        raise DataException("Invalid schema parameters: they have to be an object")
+        raise DataException("Invalid schema parameters: they must be an object")
     if not all(isinstance(value, str) for value in found.values()):
-        raise DataException("Invalid schema parameters: every one has to be a string")
+        raise DataException("Invalid schema parameters: every one must be a string")
     return tuple(found.items())
 
 

@@ -1,8 +1,8 @@
-"""The port that every converter implements: bytes of a key, value or header <-> a typed column.
+"""The port of all converters: bytes of a key, value or header <-> a typed column.
 
-Both directions are expressions of Spark: nothing runs in Python for each row (Protobuf excepted, whose decoder is
-Python's and works on Arrow batches). An expression never raises; it tells with ``error`` which rows are bad and why,
-so that a bad record is one bad row and not a failed task.
+Both directions are expressions of Spark: Python runs for no single row (except for Protobuf, whose decoder is in Python
+and works on Arrow batches). An expression never raises; it reports in ``error`` which rows are bad and why, so that a
+bad record is one bad row and not a failed task.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Decoded:
     column: Column
     error: Column | None
     """The error of the row as a string; null without one. None if no row can fail: then no step
-    has to check it."""
+    must check it."""
 
 
 @dataclass(frozen=True)
@@ -41,53 +41,53 @@ class Encoded:
     """The result of from_connect."""
 
     column: Column
-    """Binary."""
+    """The bytes, as a binary column."""
     error: Column | None
 
 
 @dataclass(frozen=True)
 class DecodedHeader:
-    """Headers of one record may be of different types, so theirs is returned row by row."""
+    """Headers of one record may have different types, so each row has its own schema."""
 
     value: Column
-    """VARIANT."""
+    """The value as VARIANT."""
     schema: Column
-    """Connect's JSON as a string; null without a schema."""
+    """Connect's JSON schema as a string; null without a schema."""
     error: Column | None
 
 
 class Converter(ABC):
-    """One object serves the keys, the values or the headers of one task."""
+    """Converts the keys, the values or the headers of one task."""
 
     java_class: ClassVar[str]
-    """The full name under which Connect knows it; dead letters and error messages show it."""
+    """The class name in Connect; dead letters and error messages show it."""
 
     @classmethod
     @abstractmethod
     def of(cls, settings: Mapping[str, str]) -> Self:
-        """``settings`` are those below the prefix (``value.converter.``), without it. Raises ConfigException."""
+        """Create it from the settings below the prefix (``value.converter.``), without it. Raise ConfigException."""
 
     def prepare(self, data: Column) -> Column:
-        """Compute once per row what later expressions share, such as parsed JSON. By default the bytes themselves."""
+        """Compute once per row what later expressions share, such as parsed JSON. By default return the bytes."""
         return data
 
     def variety(self, prepared: Column) -> Column | None:
         """Return a string that distinguishes rows of different schemas; None if this converter has only one schema.
 
-        Rows of one variety go together through ``to_connect``. Null is a variety as well.
+        Rows of one variety are passed to ``to_connect`` together. Null is a variety as well.
         """
         return None
 
     @abstractmethod
     def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
-        """Typed data of rows that are all of this variety. Raises DataException if none of them can be read."""
+        """Return typed data of rows of this variety. Raise DataException if none of them can be read."""
 
     @abstractmethod
     def from_connect(self, datum: Datum) -> Encoded:
-        """Bytes of typed data. Raises DataException if no row of this schema can be written."""
+        """Return the bytes of typed data. Raise DataException if no row of this schema can be written."""
 
     def header_to_connect(self, data: Column) -> DecodedHeader:
-        """One header of a row, inside a lambda over all of them."""
+        """Convert one header of a row, inside a lambda over all headers."""
         decoded = self.to_connect(self.prepare(data), None)
         if decoded.schema is None:
             return DecodedHeader(decoded.column, F.lit(None).cast("string"), decoded.error)
@@ -96,11 +96,11 @@ class Converter(ABC):
 
     @abstractmethod
     def header_from_connect(self, value: Column, schema: Column) -> Encoded:
-        """The bytes of one header, from VARIANT and the JSON of its schema."""
+        """Return the bytes of one header, from its VARIANT and the JSON of its schema."""
 
 
 def refuse(converter: str, schema: ConnectSchema | None, takes: str) -> DataException:
-    """The error for data that a converter does not take at all."""
+    """Return the error for data that a converter does not accept at all."""
     found = "schemaless data" if schema is None else f"{schema.name or schema.type.name}"
     todo = "choose another converter, or cast the data first"
     return DataException(f"Invalid schema type for {converter}: {found}; it writes {takes}: {todo}")

@@ -1,4 +1,4 @@
-"""The converters that there are, by Connect's full and simple names."""
+"""The available converters, by Connect's full and simple names."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ CONVERTERS: Mapping[str, type[Converter]] = {
 
 
 def converter_of(setting: str, name: str, settings: Mapping[str, str]) -> Converter:
-    """The converter that ``setting`` names, with the settings below its prefix. Raises ConfigException."""
+    """Create the converter that ``setting`` names, with the settings below its prefix. Raise ConfigException."""
     found = CONVERTERS.get(name)
     is_header = setting == "header.converter"
     if found is None or (found is SimpleHeaderConverter and not is_header):
         known = _HEADERS if is_header else _DATA
         names = ", ".join(sorted(converter.__name__ for converter in known))
-        raise ConfigException(setting, name, f"there is no such converter here; there are {names}")
+        raise ConfigException(setting, name, f"no such converter; available: {names}")
     try:
         return found.of(settings)
     except ConfigException as error:

@@ -1,7 +1,7 @@
 """Connect's Decimal: the unscaled value as big-endian two's complement bytes, in expressions of Spark.
 
-Spark's decimals end at 38 digits, which 16 bytes hold. The two halves of these are 64-bit numbers that ``conv`` reads
-and writes.
+Spark's decimals have at most 38 digits, which fit into 16 bytes. ``conv`` reads and writes the two halves as 64-bit
+numbers.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ _DIGITS = 32
 
 
 def with_name(column: Column, expression: Callable[[Column], Column]) -> Column:
-    """An expression that uses another one many times, which then is in the plan only once."""
+    """Return an expression that uses another one many times, with only one copy of it in the plan."""
     return F.get(F.transform(F.array(column), expression), F.lit(0))
 
 
 def decimal_of_bytes(content: Column, kind: DecimalType) -> Column:
-    """Null where the number doesn't fit into the type."""
+    """Return the number; null where it doesn't fit into the type."""
     return with_name(F.hex(content), lambda digits: _decimal_of_digits(digits, kind))
 
 
@@ -36,7 +36,7 @@ def _decimal_of_digits(digits: Column, kind: DecimalType) -> Column:
     negative = F.substring(digits, 1, 1) >= "8"
     sign = F.when(negative, F.lit("F")).otherwise(F.lit("0"))
     padded = F.right(F.concat(F.repeat(sign, F.lit(_DIGITS)), digits), F.lit(_DIGITS))
-    # Longer ones are good only if all that was cut off repeats the sign.
+    # A longer number is valid only if all removed bytes repeat the sign.
     cut = F.left(digits, F.greatest(F.length(digits) - _DIGITS, F.lit(0)))
     repeats = (F.translate(cut, "F", "") == "") & negative | (F.translate(cut, "0", "") == "") & ~negative
     same_sign = (F.substring(padded, 1, 1) >= "8") == negative
@@ -48,8 +48,8 @@ def _decimal_of_digits(digits: Column, kind: DecimalType) -> Column:
 
 
 def bytes_of_decimal(number: Column, kind: DecimalType) -> Column:
-    """The fewest bytes, as Java's BigInteger gives them."""
-    # Whether Spark writes an exponent is a setting of the session's; without it and the point, the digits are the
+    """Return the fewest bytes, as Java's BigInteger does."""
+    # A session setting decides whether Spark writes an exponent. Without the exponent and the point, the digits are the
     # unscaled value either way.
     digits = F.regexp_replace(F.regexp_replace(number.cast(kind).cast("string"), "E.*$", ""), "[.]", "")
     return with_name(digits.cast("decimal(38,0)"), _bytes_of_unscaled)

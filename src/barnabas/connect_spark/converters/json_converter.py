@@ -1,8 +1,8 @@
 """JsonConverter: JSON with Connect's envelope of schema and payload, or without.
 
-With ``schemas.enable`` every record brings its schema, so that one batch may have several: the text of the schema is
-the record's variety. Without it data is VARIANT, which keeps every field, and the difference between null and absent. A
-setting of ours gives schemaless JSON a type instead: ``barnabas.schema``, in the words of Spark's DDL.
+With ``schemas.enable`` every record includes its schema, so one batch may have several: the text of the schema is
+the record's variety. Without it data is VARIANT, which keeps every field, and the difference between null and absent.
+The setting ``barnabas.schema`` is ours: it types schemaless JSON, in Spark's DDL.
 """
 
 from __future__ import annotations
@@ -51,14 +51,14 @@ _DEFINITION = ConfigDef(
     ]
 )
 
-# The words are Connect's.
-_NO_JSON = "Converting byte[] to Kafka Connect data failed due to serialization error: it is no JSON"
+# Connect's texts.
+_NO_JSON = "Converting byte[] to Kafka Connect data failed due to serialization error: it is not JSON"
 _NO_ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
     "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
 )
 _SCHEMALESS = "null"
-"""The variety of an envelope whose schema is null. Records without an envelope, and tombstones, go with it."""
+"""The variety of an envelope whose schema is null. It includes records without an envelope, and tombstones."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class JsonConverter(Converter):
     decimals_as_numbers: bool = False
     replace_null_with_default: bool = True
     given: ConnectSchema | None = None
-    """The type that a setting gives to JSON without a schema."""
+    """The type that a setting defines for JSON without a schema."""
     refuses_unknown: bool = True
 
     java_class: ClassVar[str] = "org.apache.kafka.connect.json.JsonConverter"
@@ -84,9 +84,7 @@ class JsonConverter(Converter):
             )
         schemas, given = bool(values[_SCHEMAS]), values[_DDL]
         if given and schemas:
-            raise ConfigException(
-                _DDL, given, f"it is for JSON without a schema: set {_SCHEMAS}=false, or leave it out"
-            )
+            raise ConfigException(_DDL, given, f"it applies to JSON without a schema: set {_SCHEMAS}=false, or omit it")
         content = values[_CONTENT]
         return cls(
             schemas,
@@ -105,12 +103,12 @@ class JsonConverter(Converter):
             return None
         parsed = prepared["parsed"]
         schema = member(parsed, "schema")
-        # What is no envelope goes with the schemaless ones, where each such row gets its error.
+        # Rows without an envelope join the schemaless ones, where each of them gets its error.
         return F.when(_is_envelope(parsed) & ~F.is_variant_null(schema), F.to_json(schema)).otherwise(_SCHEMALESS)
 
     def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
         data, parsed = prepared["data"], prepared["parsed"]
-        # Without an envelope no bytes at all are a tombstone as well, as in Connect.
+        # Without an envelope an empty value is a tombstone as well, as in Connect.
         present = data.isNotNull() if self.schemas and self.content is None else F.octet_length(data) > 0
         broken = F.when(present & parsed.isNull(), F.lit(_NO_JSON))
         if not self.schemas or self.content is not None:
@@ -122,7 +120,7 @@ class JsonConverter(Converter):
 
     def _typed(self, schema: ConnectSchema | None, present: Column, variant: Column, broken: Column) -> Decoded:
         if schema is None:
-            # JSON's null is Connect's null as well: a tombstone.
+            # JSON's null is Connect's null: a tombstone.
             return Decoded(None, F.when(present & ~F.is_variant_null(variant), variant), broken)
         spark_type(schema)
         decoding = JsonDecoding(self.replace_null_with_default, text_of_time=self.given is not None)
@@ -140,8 +138,8 @@ class JsonConverter(Converter):
         payload = encoding.text(schema, column)
         error = F.when(column.isNotNull(), encoding.error(schema, column))
         if self.schemas:
-            told = "null" if schema is None else json.dumps(schema.to_json(), separators=(",", ":"), ensure_ascii=False)
-            payload = F.concat(F.lit(f'{{"schema":{told},"payload":'), payload, F.lit("}"))
+            text = "null" if schema is None else json.dumps(schema.to_json(), separators=(",", ":"), ensure_ascii=False)
+            payload = F.concat(F.lit(f'{{"schema":{text},"payload":'), payload, F.lit("}"))
         return Encoded(F.when(column.isNotNull(), payload).cast("binary"), error)
 
     def header_to_connect(self, data: Column) -> DecodedHeader:
@@ -158,8 +156,8 @@ class JsonConverter(Converter):
         payload = F.coalesce(F.to_json(value), F.lit("null"))
         if not self.schemas:
             return Encoded(F.when(value.isNotNull(), payload).cast("binary"), None)
-        told = F.coalesce(schema, F.lit("null"))
-        envelope = F.concat(F.lit('{"schema":'), told, F.lit(',"payload":'), payload, F.lit("}"))
+        schema_column = F.coalesce(schema, F.lit("null"))
+        envelope = F.concat(F.lit('{"schema":'), schema_column, F.lit(',"payload":'), payload, F.lit("}"))
         return Encoded(F.when(value.isNotNull() | schema.isNotNull(), envelope).cast("binary"), None)
 
 
@@ -180,12 +178,12 @@ def _content(text: str) -> ConnectSchema:
         schema = ConnectSchema.from_json(json.loads(text))
         spark_type(schema)
     except (ValueError, DataException) as error:
-        raise ConfigException(_CONTENT, text, f"it has to be a schema of Connect's in JSON: {error}") from None
+        raise ConfigException(_CONTENT, text, f"it must be a Connect schema in JSON: {error}") from None
     return schema
 
 
 def _ddl(text: str) -> ConnectSchema:
-    """The schema of Spark's words for one, such as ``id BIGINT, name STRING``, or of a single type."""
+    """Return the schema for Spark's DDL, such as ``id BIGINT, name STRING``, or for a single type."""
     try:
         schema = connect_schema(t.DataType.fromDDL(text))
     except DataException as error:
@@ -196,5 +194,5 @@ def _ddl(text: str) -> ConnectSchema:
             _DDL, text, f"write it as in CREATE TABLE, for example: id BIGINT, name STRING. Spark says: {reason}"
         ) from None
     if schema is None:
-        raise ConfigException(_DDL, text, "VARIANT is what schemaless JSON is without this setting: leave it out")
+        raise ConfigException(_DDL, text, "schemaless JSON is VARIANT without this setting: omit it")
     return schema

@@ -1,8 +1,8 @@
-"""VARIANT, as JSON was parsed to it -> a typed column, by a Connect schema and by the rules of JsonConverter.
+"""Convert VARIANT, from parsed JSON, to a typed column, by a Connect schema and by the rules of JsonConverter.
 
-Numbers out of range, text where a number should be and the like are errors of the row. (Java's converter takes what
-Jackson makes of them: 0 for text, a wrapped number.) A Decoding walks the schema once and makes two expressions: the
-value, and the first thing that is wrong with it.
+Numbers out of range, text in place of a number and similar values are errors of the row. (Java's converter accepts
+Jackson's conversions: 0 for text, a wrapped number.) A Decoding walks the schema once and creates two expressions: the
+value, and its first error.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _RANGES = {
 
 @dataclass(frozen=True)
 class Read:
-    """A typed value, and what is wrong with it (string, null where nothing is)."""
+    """A typed value, and its error (string, null without an error)."""
 
     value: Column
     error: Column
@@ -58,7 +58,7 @@ def first_error(errors: list[Column]) -> Column:
 
 
 def member(variant: Column, name: str) -> Column:
-    """A member of an object as VARIANT; null if it isn't there (JSON's null is there)."""
+    """Return a member of an object as VARIANT; null if the member is absent (JSON's null is not SQL null)."""
     quote = next((character for character in "\"'" if character not in name), None)
     if quote is None or not name or "\\" in name:
         return F.try_element_at(variant.try_cast("map<string,variant>"), F.lit(name))
@@ -70,8 +70,8 @@ def is_object(variant: Column) -> Column:
 
 
 def default_literal(schema: ConnectSchema) -> Column:
-    """The default of a schema as a constant of its type. Raises DataException if it isn't of the type."""
-    # A default of Connect's own has the same form as data of the envelope.
+    """Return the default of a schema as a constant of its type. Raise DataException if it has another type."""
+    # Connect's defaults have the same form as data of the envelope.
     read = JsonDecoding(replace_null_with_default=False).read(schema, F.parse_json(F.lit(schema.default)))
     return read.value
 
@@ -83,14 +83,14 @@ class JsonDecoding:
     """Whether dates and timestamps may be written as ISO 8601 text, for JSON that doesn't come from Connect."""
 
     def read(self, schema: ConnectSchema, variant: Column) -> Read:
-        """The value of a row with an error is not used; so values are not guarded, which keeps plans small."""
+        """Read the value. That of a row with an error is unused, so values are not guarded, which keeps plans small."""
         found = self._present(schema, variant)
         absent = variant.isNull() | F.is_variant_null(variant)
         if schema.default is not None and self.replace_null_with_default:
             return Read(F.coalesce(found.value, default_literal(schema)), F.when(~absent, found.error))
         if schema.optional:
             return Read(found.value, F.when(~absent, found.error))
-        # The words are Connect's.
+        # Connect's text.
         missing = F.lit(f"Invalid null value for required {schema.type.name} field")
         return Read(found.value, F.when(absent, missing).otherwise(found.error))
 
@@ -106,7 +106,7 @@ class JsonDecoding:
         return _SCALARS[schema.type](variant, schema.type)
 
     def _struct(self, schema: ConnectSchema, variant: Column) -> Read:
-        spark_type(schema)  # Refuses doubled names.
+        spark_type(schema)  # Refuses duplicate names.
         reads = [(field.name, self.read(field.schema, member(variant, field.name))) for field in schema.fields]
         wrong = F.when(
             ~is_object(variant),
@@ -142,7 +142,7 @@ class JsonDecoding:
         return self._pairs(schema, variant)
 
     def _pairs(self, schema: ConnectSchema, variant: Column) -> Read:
-        """A map whose keys aren't strings is an array of [key, value]. Of equal keys the last one counts."""
+        """Read a map whose keys aren't strings: an array of [key, value]. Of equal keys the last one counts."""
         pairs = variant.try_cast("array<array<variant>>")
         wrong = F.when(
             pairs.isNull(),
@@ -153,7 +153,7 @@ class JsonDecoding:
         )
         odd = F.when(
             F.exists(pairs, lambda pair: F.coalesce(F.size(pair) != 2, F.lit(True))),
-            F.lit("Found invalid map entry: every one has to be an array of a key and a value"),
+            F.lit("Found invalid map entry: every one must be an array of a key and a value"),
         )
         keys = F.transform(pairs, lambda pair: self.read(schema.key, F.get(pair, F.lit(0))).value)
         values = F.transform(pairs, lambda pair: self.read(schema.item, F.get(pair, F.lit(1))).value)
@@ -173,23 +173,23 @@ class JsonDecoding:
         kind = F.schema_of_variant(variant)
         number = _integer(variant, SchemaType.INT64 if logical == TIMESTAMP else SchemaType.INT32)
         if logical == DATE:
-            told = F.concat(
+            message = F.concat(
                 F.lit("Invalid type for Date, underlying representation should be integer but was "), _kind(variant)
             )
-            read = Read(F.date_from_unix_date(number.value), F.when(number.error.isNotNull(), told))
+            read = Read(F.date_from_unix_date(number.value), F.when(number.error.isNotNull(), message))
             text = variant.try_cast("string").try_cast("date")
         elif logical == TIME:
             outside = (number.value < 0) | (number.value > MILLIS_OF_DAY)
-            told = F.lit(
+            message = F.lit(
                 "Time values must use number of milliseconds greater than 0 and less than 86400000: it is not in range"
             )
-            return Read(number.value, F.coalesce(number.error, F.when(outside, told)))
+            return Read(number.value, F.coalesce(number.error, F.when(outside, message)))
         else:
             outside = F.abs(F.try_divide(number.value, F.lit(1000))) > _MAX_MILLIS / 1000
-            told = F.lit("the timestamp is out of the range of Spark's")
+            message = F.lit("the timestamp is out of the range of Spark's")
             read = Read(
                 F.when(~outside, F.timestamp_millis(F.when(~outside, number.value))),
-                F.coalesce(number.error, F.when(outside, told)),
+                F.coalesce(number.error, F.when(outside, message)),
             )
             text = variant.try_cast("string").try_cast("timestamp")
         if not self.text_of_time:
@@ -207,7 +207,7 @@ def _shown(name: str) -> str:
 
 
 def _kind(variant: Column) -> Column:
-    """The readable type name: Jackson's names of nodes."""
+    """Return the readable type name, as Jackson names nodes."""
     kind = F.schema_of_variant(variant)
     return (
         F.when(kind == "STRING", F.lit("STRING"))
@@ -228,7 +228,7 @@ def _expected(what: str, variant: Column) -> Column:
 
 
 def _integer(variant: Column, kind: SchemaType) -> Read:
-    """Only whole numbers, and only of the type's range; 1.0 and 1e3 are whole numbers too."""
+    """Read a whole number of the type's range; 1.0 and 1e3 are whole numbers too."""
     value = variant.try_cast(spark_type(ConnectSchema(kind)))
     described = F.schema_of_variant(variant)
     unread = _expected(f"{kind}, expected a whole number of its range", variant)
@@ -259,11 +259,11 @@ def _string(variant: Column, kind: SchemaType) -> Read:
 def _bytes(variant: Column, kind: SchemaType) -> Read:
     text = F.when(F.schema_of_variant(variant) == "STRING", variant.try_cast("string"))
     value = F.try_to_binary(text, F.lit("base64"))
-    return Read(value, F.when(value.isNull(), F.concat(F.lit("Invalid bytes field: no Base64: "), F.to_json(variant))))
+    return Read(value, F.when(value.isNull(), F.concat(F.lit("Invalid bytes field: not Base64: "), F.to_json(variant))))
 
 
 def _decimal(schema: ConnectSchema, variant: Column) -> Read:
-    """Text is the Base64 of the bytes; a number is itself, if the type holds all its digits."""
+    """Read a decimal. Text is the Base64 of the bytes; a number is itself, if the type holds all its digits."""
     kind = decimal_type(schema)
     is_text = F.schema_of_variant(variant) == "STRING"
     content = F.try_to_binary(F.when(is_text, variant.try_cast("string")), F.lit("base64"))

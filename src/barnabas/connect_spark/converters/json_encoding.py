@@ -1,7 +1,7 @@
-"""A typed column -> JSON text, by a Connect schema and by the rules of JsonConverter.
+"""Convert a typed column to JSON text, by a Connect schema and by the rules of JsonConverter.
 
-``JsonEncoding.form`` turns what JSON has no word for into what Connect writes instead (Base64, days, milliseconds,
-pairs of a map whose keys aren't strings), and leaves alone what needs no change; Spark's ``to_json`` does the rest.
+``JsonEncoding.form`` converts values without a JSON form to Connect's form (Base64, days, milliseconds, pairs of a map
+whose keys aren't strings), and leaves other values unchanged; Spark's ``to_json`` does the rest.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def base64_text(content: Column) -> Column:
 
 
 def json_text(column: Column, schema: ConnectSchema | None = None) -> Column:
-    """JSON of any column; null stays null."""
+    """Return the JSON of any column; null stays null."""
     if schema is None or not schema.type.is_primitive:
         return F.to_json(column, _KEEP_NULLS)
     wrapped = F.to_json(F.array(column))  # to_json takes no scalars.
@@ -51,7 +51,7 @@ class JsonEncoding:
     decimals_as_numbers: bool = False
 
     def text(self, schema: ConnectSchema | None, column: Column) -> Column:
-        """JSON; null for null."""
+        """Return JSON; null for null."""
         if schema is None:
             return json_text(column)
         formed = self.form(schema, column)
@@ -95,7 +95,7 @@ class JsonEncoding:
         return schema.key.type is SchemaType.STRING
 
     def _changes(self, schema: ConnectSchema) -> bool:
-        """Whether anything in it is written in another form than Spark's."""
+        """Return whether any part is written in another form than Spark's."""
         if schema.logical in (DECIMAL, DATE, TIMESTAMP):
             return schema.logical != DECIMAL or not self.decimals_as_numbers
         if schema.type is SchemaType.BYTES:
@@ -117,8 +117,8 @@ class JsonEncoding:
     def _missing(self, schema: ConnectSchema, column: Column) -> Column | None:
         errors = []
         if not schema.optional and (schema.default is None or not self.replace_null_with_default):
-            told = "Conversion error: null value for field that is required and has no default value"
-            errors.append(F.when(column.isNull(), F.lit(told)))
+            message = "Conversion error: null value for field that is required and has no default value"
+            errors.append(F.when(column.isNull(), F.lit(message)))
         if schema.type is SchemaType.STRUCT:
             for field in schema.fields:
                 inner = self._missing(field.schema, column.getField(field.name))

@@ -1,7 +1,7 @@
-"""The converters of one type each: text, bytes, truth values and numbers as Kafka's own serializers write them.
+"""The converters of one type each: text, bytes, booleans and numbers, in the formats of Kafka's serializers.
 
-Numbers are big-endian. Spark has no expression that reads the bits of a floating-point number; Java's method does, by
-way of ``reflect``.
+Numbers are big-endian. Spark has no expression that reads the bits of a floating-point number, so these converters call
+Java's method through ``reflect``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _PACKAGE = "org.apache.kafka.connect.converters"
 
 
 class _FixedTypeConverter(Converter):
-    """The type of the bytes is known without reading them."""
+    """A converter whose type is known without reading the bytes."""
 
     kind: ClassVar[SchemaType]
     size: ClassVar[int | None] = None
@@ -64,8 +64,8 @@ class _FixedTypeConverter(Converter):
     def _from_variant(self, value: Column) -> tuple[Column, Column]:
         typed = F.when(self._fits(F.schema_of_variant(value)), value.try_cast(spark_type(ConnectSchema(self.kind))))
         absent = value.isNull() | F.is_variant_null(value)
-        told = F.concat(F.lit(f"{type(self).__name__} writes only {self.kind}, not "), F.to_json(value))
-        return typed, F.when(~absent & typed.isNull(), told)
+        message = F.concat(F.lit(f"{type(self).__name__} writes only {self.kind}, not "), F.to_json(value))
+        return typed, F.when(~absent & typed.isNull(), message)
 
     def _fits(self, kind: Column) -> Column:
         return kind == "BIGINT"
@@ -74,8 +74,8 @@ class _FixedTypeConverter(Converter):
         return self._wrong_size(data)
 
     def _wrong_size(self, data: Column) -> Column:
-        told = f"Size of data received by {self.word}Deserializer is not {self.size}"
-        return F.when(F.octet_length(data) != self.size, F.lit(f"Failed to deserialize {self.word.lower()}: {told}"))
+        problem = f"Size of data received by {self.word}Deserializer is not {self.size}"
+        return F.when(F.octet_length(data) != self.size, F.lit(f"Failed to deserialize {self.word.lower()}: {problem}"))
 
     def _read(self, data: Column) -> Column:
         raise NotImplementedError
@@ -85,7 +85,7 @@ class _FixedTypeConverter(Converter):
 
 
 class ByteArrayConverter(_FixedTypeConverter):
-    """Bytes as they are."""
+    """Passes bytes unchanged."""
 
     java_class: ClassVar[str] = f"{_PACKAGE}.ByteArrayConverter"
     kind = SchemaType.BYTES
@@ -165,7 +165,7 @@ class LongConverter(_WholeNumberConverter):
 class _FloatingPointConverter(_FixedTypeConverter):
     size: ClassVar[int]
     java: ClassVar[tuple[str, str, str, str]]
-    """The class, its methods of and to bits, and the type of the bits in Spark."""
+    """The class, its methods to read and write bits, and the type of the bits in Spark."""
 
     def _read(self, data: Column) -> Column:
         owner, of_bits, _, whole = self.java
@@ -204,5 +204,5 @@ class DoubleConverter(_FloatingPointConverter):
 
 
 def _big_endian(number: Column, size: int) -> Column:
-    # hex of a negative number has all 16 digits; of a positive one only as many as it needs.
+    # hex of a negative number has all 16 digits; that of a positive one only as many as it needs.
     return F.unhex(F.right(F.lpad(F.hex(number), 16, "0"), F.lit(2 * size)))

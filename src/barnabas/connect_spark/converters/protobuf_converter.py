@@ -1,10 +1,10 @@
-"""ProtobufConverter: messages of Protocol Buffers, by a descriptor file and the name of a message.
+"""ProtobufConverter: Protocol Buffers messages, by a descriptor file and the name of a message.
 
-Spark's own package for them can't be had for this version, so the ``protobuf`` package reads and writes them in a UDF
-that gets Arrow batches. This is the one converter that runs Python for each record.
+Spark's own Protobuf package is not available for this version, so the ``protobuf`` package reads and writes messages in
+a UDF on Arrow batches. This is the only converter that runs Python for each record.
 
-Fields have the names of the .proto file. Enums are their names, Timestamp is a timestamp, wrappers are nullable values,
-uint64 is decimal(20,0). A field without presence that is absent has its default, as everywhere in Protocol Buffers.
+Fields have the names of the .proto file. Enums are represented by their names, Timestamp is a timestamp, wrappers are
+nullable values, uint64 is decimal(20,0). An absent field without presence has its default, as in Protocol Buffers.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class ProtobufConverter(Converter):
         codec: list[MessageCodec] = []
 
         def read(data: bytes | None) -> tuple[object, str | None]:
-            if not codec:  # Once in each worker process of Spark's; a codec itself can't be sent there.
+            if not codec:  # Once in each Spark worker process; a codec itself can't be pickled.
                 codec.append(_codec(descriptors, message))
             if data is None:
                 return None, None
@@ -105,7 +105,7 @@ class ProtobufConverter(Converter):
             unknown = [name for name in given.names if name not in self.type.names]
             if unknown:
                 raise DataException(
-                    f"{self.message} has no field {', '.join(unknown)}: leave it out with ReplaceField, or add it there"
+                    f"{self.message} has no field {', '.join(unknown)}: remove it with ReplaceField, or add it there"
                 )
         elif not isinstance(given, t.VariantType):
             raise DataException(f"{self.message} is written from a struct, not from {given.simpleString()}")
@@ -123,7 +123,7 @@ class ProtobufConverter(Converter):
             try:
                 return codec[0].encode(row.asDict(recursive=True)), None
             except (ValueError, TypeError) as error:
-                return None, f"it is no {message}: {error}"
+                return None, f"it is not a {message}: {error}"
 
         answered = F.udf(write, answer, useArrow=True)(column)
         return Encoded(answered["data"], answered["error"])

@@ -1,6 +1,6 @@
-"""Messages of Protocol Buffers <-> values of Spark's Python rows, by descriptors that are read at run time.
+"""Convert Protocol Buffers messages to and from Spark's Python rows, by descriptors that are read at run time.
 
-Imported in Spark's worker processes, so it needs little: the ``protobuf`` package and PySpark's types.
+Spark's worker processes import this module, so it needs little: the ``protobuf`` package and PySpark's types.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _SCALARS: Mapping[int, t.DataType] = {
 
 
 class MessageUnknown(ValueError):
-    """The descriptors don't have the message."""
+    """The descriptors lack the message."""
 
 
 class MessageCodec:
     def __init__(self, descriptors: bytes, message: str) -> None:
-        """Raises MessageUnknown, or ValueError for an invalid descriptor set, or one without a type in Spark."""
+        """Load the descriptors. Raise MessageUnknown, or ValueError for an invalid set or a type that Spark lacks."""
         files = descriptor_pb2.FileDescriptorSet()
         try:
             files.ParseFromString(descriptors)
@@ -65,7 +65,7 @@ class MessageCodec:
         self.spark_type = _struct(self._descriptor, ())
 
     def decode(self, data: bytes) -> dict[str, object]:
-        """Raises ValueError."""
+        """Decode a message. Raise ValueError."""
         message = self._class()
         try:
             message.ParseFromString(data)
@@ -74,7 +74,7 @@ class MessageCodec:
         return _read_message(message)
 
     def encode(self, row: Mapping[str, Any]) -> bytes:
-        """Raises ValueError or TypeError for what doesn't fit."""
+        """Encode a message. Raise ValueError or TypeError for values that don't fit."""
         message = self._class()
         _write_message(message, row)
         return bytes(message.SerializeToString())
@@ -191,7 +191,7 @@ def _write_into(target: Any, field: FieldDescriptor, given: Any) -> None:
     name = field.message_type.full_name
     if name == _TIMESTAMP:
         moment: datetime = given
-        # Spark gives local time without a zone.
+        # Spark passes local time without a zone.
         target.FromDatetime(moment.astimezone(UTC).replace(tzinfo=None))
     elif name in _WRAPPERS:
         target.value = _scalar(field.message_type.fields_by_name["value"], given)

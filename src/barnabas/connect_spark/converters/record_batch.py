@@ -1,14 +1,14 @@
-"""Records between Kafka's bytes and a connector: the output of converters, changed by transforms and given to sinks.
+"""Records between Kafka's bytes and a connector: created by converters, changed by transforms, passed to sinks.
 
-A RecordBatch is a DataFrame, of a micro-batch or of what a source has read, whose rows all have the same schemas. It
+A RecordBatch is a DataFrame, of a micro-batch or of the records of a source, whose rows all have the same schemas. It
 has exactly the columns of ``COLUMNS``:
 
 - ``topic`` string, ``partition`` int, ``offset`` bigint, ``timestamp`` timestamp (each may be null for a source);
-- ``key`` and ``value``, typed by their Connect schemas (see ``spark_types``), or VARIANT where there is no schema;
+- ``key`` and ``value``, typed by their Connect schemas (see ``spark_types``), or VARIANT without a schema;
 - ``headers``: array<struct<key string, value variant, schema string>>, the schema as Connect's JSON;
-- ``failure``: null, or what happened to this row: ``FAILURE``. Steps after the one that failed leave the row alone;
-- ``original``: the row as it was read from Kafka (``ORIGINAL``), for dead letters; null for a source. Whoever doesn't
-  read it pays nothing for it: Spark omits columns that no step selects.
+- ``failure``: null, or the error of this row: ``FAILURE``. Steps after the failed one don't change the row;
+- ``original``: the row as it was read from Kafka (``ORIGINAL``), for dead letters; null for a source. It costs nothing
+unless it is used: Spark omits columns that no step selects.
 
 One micro-batch becomes as many RecordBatches as it has pairs of schemas: usually one.
 """
@@ -35,11 +35,11 @@ ORIGINAL = (
     f"key: binary, value: binary, headers: {RAW_HEADERS}>"
 )
 FAILURE = "struct<stage: string, executing_class: string, exception_class: string, message: string>"
-"""The contents of a dead letter's headers ``__connect.errors.*``: where, in which converter or transform, and what."""
+"""The contents of a dead letter's headers ``__connect.errors.*``: stage, converter or transform, and error."""
 
 
 class Stage(StrEnum):
-    """Where a record failed; the values are those of ``__connect.errors.stage``."""
+    """The stage in which a record failed; the values are those of ``__connect.errors.stage``."""
 
     TRANSFORMATION = "TRANSFORMATION"
     KEY_CONVERTER = "KEY_CONVERTER"
@@ -49,7 +49,7 @@ class Stage(StrEnum):
 
 @dataclass(frozen=True)
 class Datum:
-    """A key, a value or a field: a column, and the schema that all its rows have."""
+    """A key, a value or a field: a column, and the schema of all its rows."""
 
     schema: ConnectSchema | None
     column: Column
@@ -63,17 +63,17 @@ class RecordBatch:
     can_fail: bool = True
     """False where ``failure`` is null for all rows; then it need not be checked."""
     absent: frozenset[str] = frozenset()
-    """The ones of ``key`` and ``headers`` that no row has, which are not converted."""
+    """Which of ``key`` and ``headers`` no row has; they are not converted."""
 
     def with_frame(self, frame: DataFrame) -> RecordBatch:
         return replace(self, frame=frame)
 
     @property
     def good(self) -> DataFrame:
-        """The rows that nothing has happened to."""
+        """The rows without an error."""
         return self.frame.filter("failure IS NULL") if self.can_fail else self.frame
 
     @property
     def failed(self) -> DataFrame:
-        """The rows that a converter or transform rejected. The columns key, value and headers are not to be used."""
+        """The rows that a converter or transform rejected. Their columns key, value and headers must not be used."""
         return self.frame.filter("failure IS NOT NULL")

@@ -1,7 +1,8 @@
-"""All converters of a connector together: raw records of Kafka's <-> RecordBatches.
+"""All converters of a connector together: raw Kafka records <-> RecordBatches.
 
-Rows of one schema go together, because a column of Spark has one type. Which schemas a micro-batch has is asked of it
-only where a converter can't know (JsonConverter with ``schemas.enable``); that reads the batch once more.
+Rows of one schema are processed together, because a column of Spark has one type. Only where a converter can't know the
+schemas (JsonConverter with ``schemas.enable``) does a query find those of the micro-batch; it reads the batch once
+more.
 """
 
 from __future__ import annotations
@@ -45,13 +46,13 @@ _DEFAULT_HEADER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 def failure_of(stage: Stage, java_class: str, error: Column, exception_class: Column | None = None) -> Column:
     """Return the value of ``failure``: null without an error."""
     thrown = F.lit("org.apache.kafka.connect.errors.DataException") if exception_class is None else exception_class
-    told = F.struct(
+    failure = F.struct(
         F.lit(str(stage)).alias("stage"),
         F.lit(java_class).alias("executing_class"),
         thrown.alias("exception_class"),
         error.alias("message"),
     )
-    return F.when(error.isNotNull(), told)
+    return F.when(error.isNotNull(), failure)
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,11 @@ class RecordConverter:
 
     @classmethod
     def of(cls, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> RecordConverter:
-        """The connector's ``key.converter`` etc. with the settings below its prefix, else the worker's with the
-        worker's. Raises ConfigException for an unknown class or a bad setting."""
+        """Create the connector's converters with the settings below ``key.converter`` etc., else the worker's with its
+        own.
+
+        Raise ConfigException for an unknown class or an invalid setting.
+        """
 
         def find(setting: str, otherwise: str) -> Converter:
             config = connector_config if connector_config.get(setting) else worker_config
@@ -85,14 +89,17 @@ class RecordConverter:
 
     @property
     def knows_schemas(self) -> bool:
-        """Whether it knows the schemas of all records before it has seen any."""
+        """Return whether the schemas of all records are known before any record is read."""
         return self.key.variety(F.col("key")) is None and self.value.variety(F.col("value")) is None
 
-    # ---- Out of Kafka ----
+    # ---- From Kafka ----
 
     def to_connect(self, raw: DataFrame) -> list[RecordBatch]:
-        """For sinks. ``raw`` has what Spark's Kafka source gives with ``includeHeaders``: topic, partition, offset,
-        timestamp, key, value, headers; other columns are left out. It should be cached if it is costly to read."""
+        """Convert records for a sink.
+
+        ``raw`` has the columns of Spark's Kafka source with ``includeHeaders``: topic, partition, offset, timestamp,
+        key, value, headers; other columns are ignored. It should be cached if it is costly to read.
+        """
         headers = F.col("headers") if "headers" in raw.columns else F.lit(None).cast(RAW_HEADERS)
         original = F.struct(*(F.col(name) for name in (*_PLACE, "key", "value")), headers.alias("headers"))
         rest = (headers.alias("headers"), original.cast(ORIGINAL).alias("original"))
@@ -101,26 +108,28 @@ class RecordConverter:
         if read_key is key and read_value is value:
             prepared = raw.select(*_PLACE, key, value, *rest)
         else:
-            # The optimizer puts a column's expression wherever the column is used, and a record would be parsed once
-            # for each of its fields. It does not reach through a generator.
+            # The optimizer copies a column's expression to each of its uses, so it would parse a record once for each
+            # of its fields. It does not do so through a generator.
             once = F.explode(F.array(F.struct(read_key.alias("key"), read_value.alias("value")))).alias("read")
             prepared = raw.select(*_PLACE, *rest, once).select(*_PLACE, "read.key", "read.value", "headers", "original")
         key_variety, value_variety = self.key.variety(F.col("key")), self.value.variety(F.col("value"))
         if key_variety is None and value_variety is None:
             return [self._batch(prepared, None, None)]
-        told = prepared.withColumns(
+        varieties = prepared.withColumns(
             {
                 "key_variety": F.lit(None).cast("string") if key_variety is None else key_variety,
                 "value_variety": F.lit(None).cast("string") if value_variety is None else value_variety,
             }
         )
-        found = told.select("key_variety", "value_variety").distinct().collect()
+        found = varieties.select("key_variety", "value_variety").distinct().collect()
         pairs = sorted(((row[0], row[1]) for row in found), key=lambda pair: (pair[0] or "", pair[1] or ""))
         if len(pairs) < 2:
             return [self._batch(prepared, *(pairs[0] if pairs else (None, None)))]
         return [
             self._batch(
-                told.filter(F.col("key_variety").eqNullSafe(key) & F.col("value_variety").eqNullSafe(value)), key, value
+                varieties.filter(F.col("key_variety").eqNullSafe(key) & F.col("value_variety").eqNullSafe(value)),
+                key,
+                value,
             )
             for key, value in pairs
         ]
@@ -147,7 +156,7 @@ class RecordConverter:
         return _Columns(columns, key.schema, value.schema, any(error is not None for error in errors))
 
     def _failure(self, key: Column | None, value: Column | None, header: Column | None) -> Column:
-        """The first of what went wrong. Where nothing can, the optimizer sees it, and no row is looked at."""
+        """Return the first error. If none is possible the optimizer sees that, and examines no row."""
         found = [
             failure_of(stage, converter.java_class, error)
             for stage, converter, error in (
@@ -169,17 +178,22 @@ class RecordConverter:
 
         return _of_each(headers, typed).cast(HEADERS), _first(headers, error)
 
-    # ---- Into Kafka ----
+    # ---- To Kafka ----
 
     def from_source(self, frame: DataFrame) -> RecordBatch:
-        """For sources: what ``SourceTask.read`` returned (topic, value, and maybe partition, timestamp, key, headers),
-        with the Connect schemas that belong to its types. VARIANT is schemaless. Raises DataException for columns that
-        a record does not have, or whose type Connect does not have."""
+        """Convert the frame of ``SourceTask.read``: topic, value, and optionally partition, timestamp, key, headers.
+
+        The result has the Connect schemas of its types. VARIANT is schemaless. Raise DataException for columns that a
+        record does not have, or whose type Connect does not have.
+        """
         return source_batch(frame)
 
     def from_connect(self, batches: Sequence[RecordBatch]) -> DataFrame:
-        """For sources, and for sinks that write to topics: topic, partition, offset, timestamp, key and value (binary),
-        headers (``RAW_HEADERS``), failure, original. Rows that failed before come through with null key and value."""
+        """Convert records for sources, and for sinks that write to topics.
+
+        The columns are topic, partition, offset, timestamp, key and value (binary), headers (``RAW_HEADERS``), failure,
+        original. Rows that failed earlier have a null key and value.
+        """
         return reduce(lambda combined, other: combined.unionByName(other), (self._raw(batch) for batch in batches))
 
     def _raw(self, batch: RecordBatch) -> DataFrame:
@@ -229,8 +243,10 @@ class RecordConverter:
 
     @staticmethod
     def merged(batches: Sequence[RecordBatch], columns: Sequence[str] = _FRAME, *, infers: bool = True) -> RecordBatch:
-        """All batches as one, bad rows included, with the wanted keys and values in the types of ``to_frame``. Without
-        ``infers`` schemaless data stays VARIANT."""
+        """Merge all batches, bad rows included, with the wanted keys and values in the types of ``to_frame``.
+
+        Without ``infers`` schemaless data stays VARIANT.
+        """
         types = {
             name: [_actual_type(batch, name) if infers else _declared_type(batch, name) for batch in batches]
             for name in ("key", "value")
@@ -250,9 +266,11 @@ class RecordConverter:
 
     @staticmethod
     def to_frame(batches: Sequence[RecordBatch], columns: Sequence[str] = _FRAME) -> DataFrame:
-        """One DataFrame for ``SinkTask.write``: the wanted columns of all good rows, in Connect's order. Different
-        schemas are merged (a field that a record lacks is null; types that don't fit together become VARIANT), and
-        schemaless data gets the type that holds all of it, so that no field is lost."""
+        """Return one DataFrame for ``SinkTask.write``: the wanted columns of all good rows, in Connect's order.
+
+        Different schemas are merged: a field that a record lacks is null, and types that don't fit together become
+        VARIANT. Schemaless data gets the type that holds all of it, so that no field is lost.
+        """
         wanted = [name for name in _FRAME if name in columns]
         data = [name for name in ("key", "value") if name in wanted]
         types = {name: [_actual_type(batch, name) for batch in batches] for name in data}
@@ -268,12 +286,12 @@ class RecordConverter:
 
 
 def _of_each(headers: Column, change: Callable[[Column], Column]) -> Column:
-    """Where it is known that there are none, nothing is left of it: by itself the optimizer would not see that."""
+    """Convert each header. Without headers return nothing of it, because the optimizer would not see that."""
     return F.when(headers.isNotNull(), F.transform(headers, change))
 
 
 def _first(headers: Column, error: Callable[[Column], Column | None]) -> Column | None:
-    """The first error of a record's headers; None if none of them can have one."""
+    """Return the first error of a record's headers; None if none of them can have one."""
     if error(F.get(headers, F.lit(0))) is None:
         return None
 
@@ -296,7 +314,7 @@ def _encoded(converter: Converter, datum: Datum) -> Encoded:
     try:
         return converter.from_connect(datum)
     except DataException as error:
-        # A null needs no converter: a tombstone passes any of them.
+        # A null needs no converter: every converter accepts a tombstone.
         return Encoded(F.lit(None).cast("binary"), F.when(datum.column.isNotNull(), F.lit(str(error))))
 
 

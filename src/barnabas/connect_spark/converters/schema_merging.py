@@ -1,7 +1,7 @@
-"""Records of several schemas in one DataFrame: the schema that has room for all of them, and data moved into it.
+"""Merge records of several schemas into one DataFrame: the schema that holds all of them, and data converted to it.
 
-Fields are joined by name, whole numbers and floating-point numbers widen, and what doesn't fit together becomes VARIANT
-(shown by None here, as anywhere). Nothing is lost, but a field that is absent and one that is null can't be told apart.
+Fields are joined by name, whole numbers and floating-point numbers widen, and types that don't fit together become
+VARIANT (represented by None). Nothing is lost, but an absent field and a null one can't be distinguished.
 """
 
 from __future__ import annotations
@@ -25,17 +25,19 @@ _FLOATING = (t.FloatType(), t.DoubleType())
 
 
 def inferred_type(frame: DataFrame, column: Column, *, keeps_void: bool = False) -> t.DataType:
-    """The type that holds all VARIANTs of a column; NullType if it has none. Reads the frame once. A field that is null
-    wherever it appears has the type STRING, or with ``keeps_void`` NullType."""
+    """Return the type that holds all VARIANTs of a column; NullType if it has none. Reads the frame once.
+
+    A field that is null in all records has the type STRING, or with ``keeps_void`` NullType.
+    """
     row = frame.select(F.schema_of_variant_agg(column)).first()
-    told = "VOID" if row is None or row[0] is None else str(row[0])
+    type_text = "VOID" if row is None or row[0] is None else str(row[0])
     # The function calls a struct an object.
-    found = t.DataType.fromDDL(told.replace("OBJECT<", "STRUCT<"))
+    found = t.DataType.fromDDL(type_text.replace("OBJECT<", "STRUCT<"))
     return found if keeps_void else _without_void(found)
 
 
 def _without_void(kind: t.DataType, inside: bool = False) -> t.DataType:
-    """A field that is null wherever it appears is kept as a string: few targets take a column without a type."""
+    """Keep a field that is null in all records as a string: few targets accept a column without a type."""
     if isinstance(kind, t.NullType):
         return t.StringType() if inside else kind
     if isinstance(kind, t.StructType):
@@ -46,7 +48,7 @@ def _without_void(kind: t.DataType, inside: bool = False) -> t.DataType:
 
 
 def merged_type(kinds: Iterable[t.DataType]) -> t.DataType:
-    """NullType where there is nothing but nulls."""
+    """Return the merged type; NullType where all values are null."""
     merged: t.DataType = t.NullType()
     for kind in kinds:
         merged = _pair(merged, kind)
@@ -84,7 +86,7 @@ def _decimal(left: t.DecimalType, right: t.DecimalType) -> t.DataType:
 
 
 def moved(column: Column, source: t.DataType, target: t.DataType) -> Column:
-    """A column as the merged type."""
+    """Return a column as the merged type."""
     if source == target:
         return column
     if isinstance(source, t.NullType):

@@ -1,6 +1,6 @@
-"""Expressions that were made once, for as long as their Spark session lives.
+"""A cache of expressions, for as long as their Spark session lives.
 
-Making one costs a call into the JVM for each node, a second for a wide record, and the result depends only on schemas.
+Creating one costs a call into the JVM for each node, a second for a wide record. The result depends only on schemas.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 __all__ = ["SessionCache"]
 
 _MOST = 1000
-"""Kinds of records; a stream that has more makes some of them again."""
+"""Kinds of records; a stream with more kinds creates some expressions again."""
 
 Made = TypeVar("Made")
 
 
 class SessionCache(Generic[Made]):
-    """Not for several threads at a time: a task has one of its own."""
+    """Not thread-safe: each task has its own."""
 
     def __init__(self) -> None:
         self._session: SparkSession | None = None

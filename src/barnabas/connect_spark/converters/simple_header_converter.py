@@ -1,7 +1,7 @@
-"""SimpleHeaderConverter: headers as text, whose type is guessed when they are read.
+"""SimpleHeaderConverter: headers as text, whose type is inferred when they are read.
 
-Truth values, whole numbers (the smallest type that holds one), other numbers, dates, times and timestamps as Connect
-writes them, arrays and objects of JSON; everything else is text. What an array or object has inside stays schemaless.
+Booleans, whole numbers (the smallest type that holds one), other numbers, dates, times and timestamps in Connect's
+format, arrays and objects of JSON; everything else is text. The contents of an array or object stay schemaless.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class SimpleHeaderConverter(Converter):
         decimal = ConnectSchema(SchemaType.BYTES, name=DECIMAL, version=1, parameters=((SCALE, "0"),))
         cases.append((large.isNotNull(), large.cast("variant"), F.lit(schema_text(decimal))))
         number = F.when(trimmed.rlike(_NUMBER), trimmed.try_cast("double"))
-        # A float, as in Connect, but only if it is the number that was written.
+        # A float, as in Connect, but only if it equals the number in the text.
         short = number.cast("float")
         cases.append(
             (short.cast("string").try_cast("double") == number, short.cast("variant"), _told(SchemaType.FLOAT32))

@@ -1,5 +1,4 @@
-"""Converts the result of a source's ``read`` to a RecordBatch. Columns that a record does not have are refused by
-name."""
+"""Convert the result of a source's ``read`` to a RecordBatch. Report columns that a record does not have by name."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ _ALLOWED = (*_PLACES, "key", "value", "headers")
 
 
 def source_batch(frame: DataFrame) -> RecordBatch:
-    """Raises DataException."""
+    """Return the batch. Raise DataException."""
     _check_columns(frame.columns)
     types = {field.name: field.dataType for field in frame.schema.fields}
     places = {name: _place(name, types.get(name), kind) for name, kind in _PLACES.items()}
@@ -68,7 +67,7 @@ def _check_columns(names: list[str]) -> None:
         raise DataException(
             f"the source did not return a batch of records ({'; '.join(problems)}). "
             f"Select {' and '.join(_REQUIRED)}, and any of {', '.join(n for n in _ALLOWED if n not in _REQUIRED)}; "
-            "several fields belong into one struct as value"
+            "put several fields into one struct named value"
         )
 
 
@@ -81,7 +80,7 @@ def _place(name: str, found: t.DataType | None, wanted: str) -> Column:
         "timestamp": (t.TimestampType, t.TimestampNTZType),
     }[name]
     if not isinstance(found, allowed):
-        raise DataException(f"the column {name} of the source is {found.simpleString()}, and it has to be {wanted}")
+        raise DataException(f"the column {name} of the source is {found.simpleString()}, but it must be {wanted}")
     return F.col(name).cast(wanted)
 
 
@@ -106,13 +105,15 @@ def _headers(found: t.DataType | None) -> Column:
     ):
         raise DataException(
             f"the column headers of the source is {found.simpleString()}, "
-            "and it has to be array<struct<key: string, value: any type>>"
+            "but it must be array<struct<key: string, value: any type>>"
         )
     schema = connect_schema(found.elementType["value"].dataType)
-    told = None if schema is None else json.dumps(schema.to_json(), separators=(",", ":"))
+    schema_text = None if schema is None else json.dumps(schema.to_json(), separators=(",", ":"))
 
     def typed(header: Column) -> Column:
         value = variant_of(schema, header["value"].cast(spark_type(schema)))
-        return F.struct(header["key"].alias("key"), value.alias("value"), F.lit(told).cast("string").alias("schema"))
+        return F.struct(
+            header["key"].alias("key"), value.alias("value"), F.lit(schema_text).cast("string").alias("schema")
+        )
 
     return F.transform(F.col("headers"), typed).cast(HEADERS)

@@ -1,8 +1,8 @@
-"""Connect's schemas as types of Spark, and back.
+"""Convert Connect's schemas to Spark types, and back.
 
 Decimal becomes decimal(38, scale), or of the precision in the parameter ``connect.decimal.precision``; Date becomes
-date, Timestamp timestamp. Time stays what it is in Connect, milliseconds since midnight: Spark 4.0 has no such type.
-No schema is VARIANT. Every field may be null in Spark; whether it may in Connect is for the converters to check.
+date, Timestamp timestamp. Time stays milliseconds since midnight, as in Connect: Spark 4.0 has no such type.
+A missing schema is VARIANT. Every field may be null in Spark; the converters check whether it may in Connect.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SCHEMA_TYPES = {type(spark): connect for connect, spark in _PRIMITIVES.items()}
 
 @cache
 def spark_type(schema: ConnectSchema | None) -> t.DataType:
-    """The type of a column with this schema. Raises DataException for what Spark has no type for."""
+    """Return the type of a column with this schema. Raise DataException if Spark has no such type."""
     if schema is None:
         return t.VariantType()
     if schema.logical == DECIMAL:
@@ -67,17 +67,17 @@ def spark_type(schema: ConnectSchema | None) -> t.DataType:
 
 
 def decimal_type(schema: ConnectSchema) -> t.DecimalType:
-    """The type of a Decimal."""
+    """Return the type of a Decimal."""
     scale = schema.scale
-    told = dict(schema.parameters).get(PRECISION, "")
-    precision = int(told) if told.isdigit() and 0 < int(told) <= _MAX_PRECISION else _MAX_PRECISION
+    text = dict(schema.parameters).get(PRECISION, "")
+    precision = int(text) if text.isdigit() and 0 < int(text) <= _MAX_PRECISION else _MAX_PRECISION
     if not 0 <= scale <= precision:
         raise DataException(f"Decimal of scale {scale} has no type in Spark, which takes 0 to {precision}")
     return t.DecimalType(precision, scale)
 
 
 def connect_schema(spark: t.DataType, *, optional: bool = True) -> ConnectSchema | None:
-    """The schema of a column of a connector's; None for VARIANT. Raises DataException for a type without one."""
+    """Return the schema of a connector's column; None for VARIANT. Raise DataException for a type without one."""
     if isinstance(spark, t.VariantType):
         return None
     if isinstance(spark, t.StructType):
@@ -108,7 +108,7 @@ def _inner(spark: t.DataType, nullable: bool, name: str) -> ConnectSchema:
     schema = connect_schema(spark, optional=nullable)
     if schema is None:
         raise DataException(
-            f"{json.dumps(name)} is a VARIANT inside a typed value, and Connect's schemas can't say that: "
+            f"{json.dumps(name)} is a VARIANT inside a typed value, which Connect's schemas can't express: "
             "make the whole value a VARIANT (to_variant_object), or a string (to_json)"
         )
     return schema

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["StringConverter"]
 
 _ENCODING = "converter.encoding"
-# Java's names and aliases of each.
+# Java's names and aliases.
 _NAMES = {
     "UTF-8": ("utf-8", "utf8"),
     "ISO-8859-1": ("iso-8859-1", "iso8859_1", "iso8859-1", "latin1", "l1"),
@@ -31,7 +31,7 @@ _NAMES = {
     "UTF-16LE": ("utf-16le", "utf_16le"),
 }
 _ENCODINGS = {alias: name for name, aliases in _NAMES.items() for alias in aliases}
-# Units of UTF-16 in hexadecimal: no surrogate, or two that belong together. Spark's decoder raises for any other.
+# UTF-16 code units in hexadecimal: no surrogate, or a valid pair. Spark's decoder raises for any other.
 _UTF16 = {
     "UTF-16BE": "(?:(?!D[89A-F])[0-9A-F]{4}|D[89AB][0-9A-F]{2}D[C-F][0-9A-F]{2})*",
     "UTF-16LE": "(?:(?!..D[89A-F])[0-9A-F]{4}|[0-9A-F]{2}D[89AB][0-9A-F]{2}D[C-F])*",
@@ -47,10 +47,10 @@ class StringConverter(Converter):
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> Self:
-        told = settings.get(_ENCODING, "UTF-8")
-        encoding = _ENCODINGS.get(told.lower())
+        name = settings.get(_ENCODING, "UTF-8")
+        encoding = _ENCODINGS.get(name.lower())
         if encoding is None:
-            raise ConfigException(_ENCODING, told, f"it has to be one of {', '.join(_NAMES)}")
+            raise ConfigException(_ENCODING, name, f"it must be one of {', '.join(_NAMES)}")
         return cls(encoding)
 
     def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
@@ -64,8 +64,8 @@ class StringConverter(Converter):
             return F.decode(data, "UTF-8"), None
         if self.encoding in _UTF16:
             whole = F.hex(data).rlike(f"^{_UTF16[self.encoding]}$")
-            told = F.lit(f"the bytes are not valid {self.encoding}: check {_ENCODING}")
-            return F.when(whole, F.decode(data, self.encoding)), F.when(~whole, told)
+            message = F.lit(f"the bytes are not valid {self.encoding}: check {_ENCODING}")
+            return F.when(whole, F.decode(data, self.encoding)), F.when(~whole, message)
         text = F.decode(data, "ISO-8859-1")
         if self.encoding == "US-ASCII":
             text = F.regexp_replace(text, "[^\\x00-\\x7F]", _REPLACEMENT)
@@ -82,7 +82,7 @@ class StringConverter(Converter):
             return text.cast("binary")
         if self.encoding not in _UTF16:
             beyond = "[^\\x00-\\x7F]" if self.encoding == "US-ASCII" else "[^\\x00-\\xFF]"
-            text = F.regexp_replace(text, beyond, "?")  # What Java writes for what the encoding lacks.
+            text = F.regexp_replace(text, beyond, "?")  # As Java does for characters that the encoding lacks.
         return F.encode(text, self.encoding)
 
 

@@ -1,4 +1,4 @@
-"""Reports fields of schemaless JSON that the given schema lacks, so that none is lost silently."""
+"""Report fields of schemaless JSON that the given schema lacks, so that none is lost silently."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def _unknown(schema: ConnectSchema, variant: Column, path: str) -> list[Column]:
     if schema.type is SchemaType.STRUCT:
         names = F.map_keys(variant.try_cast("map<string,variant>"))
         extra = F.array_except(names, F.array(*(F.lit(field.name) for field in schema.fields)).cast("array<string>"))
-        told = F.concat(
-            F.lit(f"fields that barnabas.schema has no place for{path}: "),
+        message = F.concat(
+            F.lit(f"fields that barnabas.schema lacks{path}: "),
             F.array_join(F.sort_array(extra), ", "),
             F.lit(". Add them there, or set barnabas.schema.unknown.fields=ignore"),
         )
@@ -35,7 +35,7 @@ def _unknown(schema: ConnectSchema, variant: Column, path: str) -> list[Column]:
             for field in schema.fields
             for name in _unknown(field.schema, member(variant, field.name), f"{path or ' in'} {field.name}")
         ]
-        return [F.when(F.size(extra) > 0, told), *inner]
+        return [F.when(F.size(extra) > 0, message), *inner]
     if schema.type is SchemaType.ARRAY:
         return _among(schema.item, variant.try_cast("array<variant>"), path)
     if schema.type is SchemaType.MAP:
@@ -46,5 +46,5 @@ def _unknown(schema: ConnectSchema, variant: Column, path: str) -> list[Column]:
 def _among(schema: ConnectSchema, items: Column, path: str) -> list[Column]:
     if schema.type.is_primitive:
         return []
-    told = F.transform(items, lambda item: first_error(_unknown(schema, item, path)))
-    return [F.get(F.filter(told, lambda message: message.isNotNull()), F.lit(0))]
+    messages = F.transform(items, lambda item: first_error(_unknown(schema, item, path)))
+    return [F.get(F.filter(messages, lambda message: message.isNotNull()), F.lit(0))]

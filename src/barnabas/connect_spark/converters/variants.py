@@ -1,4 +1,4 @@
-"""VARIANT, the type of schemaless data and of headers: typed data as VARIANT, its text, and what it is inside."""
+"""VARIANT, the type of schemaless data and of headers: conversion of typed data, its text, and its inner type."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["iso_time", "iso_timestamp", "null_variant", "object_of", "text_of", 
 
 
 def null_variant() -> Column:
-    """JSON's null, which is not the absence of a value."""
+    """Return JSON's null, which is not the absence of a value."""
     return F.parse_json(F.lit("null"))
 
 
 def object_of(members: Column) -> Column:
-    """map<string,variant> as one VARIANT."""
+    """Return map<string,variant> as one VARIANT."""
     return F.to_variant_object(members)
 
 
 def variant_of(schema: ConnectSchema | None, column: Column) -> Column:
-    """Typed data as schemaless data; null stays null."""
+    """Return typed data as schemaless data; null stays null."""
     if schema is None:
         return column
     if schema.type.is_primitive:
@@ -34,7 +34,7 @@ def variant_of(schema: ConnectSchema | None, column: Column) -> Column:
 
 
 def _with_text_keys(schema: ConnectSchema, column: Column) -> Column:
-    """Objects of VARIANT have names: keys of maps become their text."""
+    """Convert keys of maps to text, because objects of VARIANT have names."""
     if schema.type.is_primitive:
         return column
     if schema.type is SchemaType.ARRAY:
@@ -53,12 +53,12 @@ def _text(column: Column) -> Column:
 
 
 def iso_timestamp(moment: Column) -> Column:
-    """As Connect writes one: 2019-08-23T14:34:54.346Z."""
+    """Format a timestamp as Connect does: 2019-08-23T14:34:54.346Z."""
     return F.date_format(F.to_utc_timestamp(moment, F.current_timezone()), "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'")
 
 
 def iso_time(millis: Column) -> Column:
-    """As Connect writes one: 14:34:54.346Z, from milliseconds since midnight."""
+    """Format a time as Connect does: 14:34:54.346Z, from milliseconds since midnight."""
     return F.format_string(
         "%02d:%02d:%02d.%03dZ",
         F.floor(millis / 3_600_000).cast("int"),
@@ -69,7 +69,7 @@ def iso_time(millis: Column) -> Column:
 
 
 def text_of(value: Column, schema: Column | None = None) -> Column:
-    """A VARIANT as Connect writes a header: text as it is, everything else as its literal; null for null."""
+    """Return a VARIANT as Connect writes a header: text unchanged, other values as literals; null for null."""
     kind = F.schema_of_variant(value)
     known = F.lit("") if schema is None else F.coalesce(schema, F.lit(""))
     return (

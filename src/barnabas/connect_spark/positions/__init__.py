@@ -1,1 +1,1 @@
-"""Where a task goes on: checkpoints, offsets of groups and of sources."""
+"""Where a task continues: checkpoints, offsets of groups and of sources."""

@@ -1,13 +1,14 @@
-"""Whether Spark's checkpoint may be used. The truth about positions is in Kafka; a checkpoint agrees with it or not.
+"""Decide whether Spark's checkpoint may be used. Kafka has the authoritative positions; a checkpoint may disagree.
 
-It agrees when its last finished batch ended where Kafka says, or when exactly one batch beyond that was planned: Spark
-then repeats it with the same records. A checkpoint that is behind (the batch was committed to Kafka, Spark's own note
-of it was lost), ahead by more, of other partitions, or unreadable is thrown away, and the query starts at Kafka's
-position. So a task can move to a worker without the folder, and offsets are changed in Kafka alone.
+It agrees when its last finished batch ended at Kafka's position, or when exactly one batch beyond that was planned:
+Spark then repeats it with the same records. Otherwise the checkpoint is discarded, and the query starts at Kafka's
+position. That happens when it is behind (the batch was committed to Kafka, but Spark's own note of it was lost), ahead
+by more, of other partitions, or unreadable. So a task can move to a worker without the folder, and offsets are changed
+only in Kafka.
 
 A folder has Spark's ``offsets/N`` (batch N was planned to end there) and ``commits/N`` (it was finished), and our
-``barnabas.json``: where batch 0 began, and the number that is added to Spark's batch numbers. The sum never comes twice
-for different records, because a fresh checkpoint begins at the clock's milliseconds and a batch takes longer than one.
+``barnabas.json``: where batch 0 began, and the number that is added to Spark's batch numbers. The sum is never repeated
+for different records: a fresh checkpoint begins at the clock's milliseconds, and a batch takes longer than one.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _OURS = "barnabas.json"
 _KEPT = 10
 
 Position = Any
-"""Something that JSON can hold and that is compared only: offsets by topic and partition for a sink, for a source what
-its plugin makes of Spark's offsets."""
+"""Any JSON value that is only compared: offsets by topic and partition for a sink; for a source the value that its
+plugin derives from Spark's offsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,17 +46,17 @@ class CheckpointState:
     """Where batch 0 began."""
     first_id: int
     planned: int | None
-    """The last batch whose end was written down, None before the first one."""
+    """The last batch whose end was written; None before the first one."""
     finished: int | None
     ends: Mapping[int, list[Any]]
-    """Spark's end offset of each source, by batch: the last two that were planned."""
+    """Spark's end offset of each source, by batch: the last two planned batches."""
     work: Mapping[str, object] = field(default_factory=dict)
     """The work of the task, if its position does not include it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """The folder of a query, ready to be used. ``first_id`` plus Spark's number of a batch is the id of the batch."""
+    """The folder of a query, ready for use. The id of a batch is ``first_id`` plus Spark's number."""
 
     folder: Path
     first_id: int
@@ -63,7 +64,7 @@ class Checkpoint:
 
 
 def agrees(state: CheckpointState, truth: Position, position_of: Callable[[list[object]], Position]) -> bool:
-    """``position_of`` makes of Spark's end offsets what can be compared with ``truth``."""
+    """Return whether the checkpoint matches ``truth``. ``position_of`` converts Spark's end offsets for comparison."""
     if state.planned is None:
         return state.finished is None and bool(state.start == truth)
     finished = -1 if state.finished is None else state.finished
@@ -83,11 +84,12 @@ def open_checkpoint(
     spark_ends: Sequence[object] | None = None,
     work: Mapping[str, object] | None = None,
 ) -> Checkpoint:
-    """The folder as it is if it agrees, else an empty one. It does not agree if it is of other ``work``: task 0 may
-    read something else than it did, and be at an equal position there.
+    """Return the folder unchanged if it agrees, else an empty one.
 
-    With ``spark_ends`` an empty one is made to look as if batch 0 had ended there: how a source goes on that can't be
-    told by an option where to begin.
+    It does not agree if it is of other ``work``: task 0 may read other data than before, at an equal position.
+
+    With ``spark_ends`` an empty folder is written as if batch 0 had ended there. That is how a source continues whose
+    start can't be set by an option.
     """
     state = read_state(folder)
     if state is not None and state.work == (work or {}) and agrees(state, truth, position_of):
@@ -101,7 +103,7 @@ def open_checkpoint(
 def fresh_checkpoint(
     folder: Path, *, now_ms: int, start: Position = None, work: Mapping[str, object] | None = None
 ) -> Checkpoint:
-    """An empty folder, whatever was there."""
+    """Return an empty folder. Remove any existing contents."""
     if folder.exists():
         shutil.rmtree(folder)
     folder.mkdir(parents=True)
@@ -110,30 +112,30 @@ def fresh_checkpoint(
 
 
 def read_state(folder: Path) -> CheckpointState | None:
-    """None for a folder that is not there, or that does not hold together."""
+    """Read the state. Return None for a folder that does not exist or is inconsistent."""
     try:
         ours = json.loads((folder / _OURS).read_text())
         planned, finished = _last(folder / "offsets"), _last(folder / "commits")
         batches = [] if planned is None else [batch for batch in (planned - 1, planned) if batch >= 0]
         ends = {batch: _ends(folder / "offsets" / str(batch)) for batch in batches}
-        work = dict(ours.get("work", {}))  # Folders of before positions belonged to work have none.
+        work = dict(ours.get("work", {}))  # Folders of earlier releases, whose positions had no work, have none.
         return CheckpointState(ours["start"], int(ours["first_id"]), planned, finished, ends, work)
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def _after(state: CheckpointState | None) -> int:
-    """An id that no batch of the thrown-away checkpoint had: the clock may have been set back."""
+    """Return an id that no batch of the discarded checkpoint had, even if the clock was set back."""
     return 0 if state is None else state.first_id + (-1 if state.planned is None else state.planned) + 1
 
 
 def _last(folder: Path) -> int | None:
-    """Spark writes beside them hidden files with checksums and some that are not finished."""
+    """Return the last batch. Skip Spark's hidden files with checksums, and unfinished files."""
     return max((int(path.name) for path in folder.glob("*") if path.name.isdigit()), default=None)
 
 
 def _ends(path: Path) -> list[object]:
-    """Version, metadata, and a line for each source: its offset, or ``-`` if it has none yet."""
+    """Parse version, metadata, and a line for each source: its offset, or ``-`` if it has none yet."""
     version, _, *lines = path.read_text().splitlines()
     if version != "v1":
         raise ValueError(f"{path} has version {version}")
@@ -152,7 +154,7 @@ def note_finished(folder: Path, batch_number: int) -> None:
 
 
 def _write(folder: Path, batch_number: int, text: str) -> None:
-    """Whole or not at all; old ones are tidied away. A checksum that Spark wrote for a former file would not fit."""
+    """Write the file atomically, and remove old ones. A checksum that Spark wrote for an earlier file would not fit."""
     folder.mkdir(exist_ok=True)
     part = folder / f".{batch_number}.part"
     part.write_text(text)

@@ -1,8 +1,8 @@
 """A sink's positions: the committed offsets of its consumer group, where every tool looks for its lag.
 
-Where to begin: at the committed offset if the partition still has it; otherwise, as a consumer would, where
-``auto.offset.reset`` says. Committing is refused by the cluster while the group has members: then somebody else, such
-as a task on a Java worker, reads with it, and this task must not go on.
+A task starts at the committed offset if the partition still has it, otherwise, like a consumer, where
+``auto.offset.reset`` says. The cluster refuses a commit while the group has members: then another consumer, such as a
+task on a Java worker, reads with the group, and this task must not continue.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def first_positions(
     bounds: Mapping[TopicPartition, tuple[int, int]],
     reset: str,
 ) -> tuple[Positions, list[str]]:
-    """Return where to begin in each partition, and a note for the operator. Raises TerminalError for ``none``."""
+    """Return where to begin in each partition, and a note for the operator. Raise TerminalError for ``none``."""
     if reset not in _RESETS:
         raise ConfigException("consumer.auto.offset.reset", reset, f"Write one of {', '.join(_RESETS)}")
     positions: Positions = {}
@@ -53,13 +53,13 @@ def first_positions(
         if position is not None:
             warnings.append(
                 f"{partition}: offset {position} is not in the partition (it has {first} to {end}): "
-                f"going on at {positions[partition]}, as auto.offset.reset={reset} says"
+                f"continuing at {positions[partition]}, as auto.offset.reset={reset} says"
             )
     return positions, warnings
 
 
 def kafka_json(positions: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """As Spark's Kafka source writes offsets: ``{"topic": {"0": 5}}``."""
+    """Format offsets as Spark's Kafka source does: ``{"topic": {"0": 5}}``."""
     by_topic: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(positions.items()):
         by_topic.setdefault(topic, {})[str(partition)] = offset
@@ -75,23 +75,23 @@ def from_kafka_json(offsets: Mapping[str, Mapping[str, int]]) -> Positions:
 
 
 class GroupPositions:
-    """Blocking: used from the threads of tasks."""
+    """The offsets of one group. Its methods block: call them from the threads of tasks."""
 
     def __init__(self, admin: SyncAdminClient, group: str) -> None:
         self._admin = admin
         self.group = group
 
     def committed(self, partitions: Sequence[TopicPartition]) -> Positions:
-        """Raises AdminError or ClientError."""
+        """Return the committed offsets. Raise AdminError or ClientError."""
         found = self._admin.list_group_offsets({self.group: partitions})[self.group].raise_for_errors()
         return {partition: committed.offset for partition, committed in found.items()}
 
     def bounds(
         self, partitions: Sequence[TopicPartition], *, is_committed: bool = False
     ) -> dict[TopicPartition, tuple[int, int]]:
-        """The first offset of each partition, and the one after the last, or after the last that is committed.
+        """Return the first offset of each partition, and the one after its last (or last committed) record.
 
-        Raises AdminError or ClientError.
+        Raise AdminError or ClientError.
         """
         level = IsolationLevel.READ_COMMITTED if is_committed else IsolationLevel.READ_UNCOMMITTED
         first, end = (
@@ -101,7 +101,7 @@ class GroupPositions:
         return {partition: (first[partition].offset, end[partition].offset) for partition in partitions}
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Raises AdminError or ClientError; TerminalError if another member is in the group."""
+        """Commit offsets. Raise AdminError or ClientError; TerminalError if the group has another member."""
         results = self._admin.alter_group_offsets(self.group, positions)
         taken = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.ILLEGAL_GENERATION)
         if any(error.code in taken for error in results.errors.values()):

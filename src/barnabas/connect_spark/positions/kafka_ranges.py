@@ -1,7 +1,7 @@
-"""Micro-batches of Kafka's records that are planned here: which offsets the next one has, and the frame that has them.
+"""Plan micro-batches of Kafka records in this process: the offsets of the next one, and a frame of its records.
 
-The plan goes into the checkpoint before the batch begins, in Spark's own form (``checkpoints``), so a batch that was
-not finished is repeated with the same records and the same id, also by a streaming query of Spark's.
+The plan is written to the checkpoint before the batch begins, in Spark's own form (``checkpoints``). So an unfinished
+batch is repeated with the same records and the same id, also by one of Spark's streaming queries.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ Bounds = Mapping[TopicPartition, tuple[int, int]]
 
 
 class DataLost(Exception):
-    """The next record is no longer in the partition."""
+    """The next record was deleted from the partition."""
 
 
 def next_ends(starts: Positions, bounds: Bounds, most: int) -> dict[TopicPartition, int]:
-    """Where the next batch ends: at the ends of the partitions, or at its share of ``most`` records in each.
+    """Return where the next batch ends: at the partition's end, or after its share of ``most`` records.
 
     As Spark does for ``maxOffsetsPerTrigger``, a partition's share is that of its backlog, and at least one record.
-    Raises DataLost.
+    Raise DataLost.
     """
     for partition, start in starts.items():
         first, end = bounds[partition]
         if not first <= start <= end:
             raise DataLost(
-                f"{partition}: offset {start} comes next, and the partition has {first} to {end}: records were deleted "
-                "before they were read, or the topic was made anew"
+                f"{partition}: the next offset is {start}, but the partition has {first} to {end}: records were "
+                "deleted before they were read, or the topic was created again"
             )
     backlog = {partition: bounds[partition][1] - start for partition, start in starts.items()}
     total = sum(backlog.values())
@@ -54,7 +54,7 @@ def next_ends(starts: Positions, bounds: Bounds, most: int) -> dict[TopicPartiti
 
 
 class KafkaBatches:
-    """Each step is one batch, if there is anything new."""
+    """A loop of batches. Each step runs one batch if new records exist."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class KafkaBatches:
         self._ends: dict[int, list[object]] = {}
         self._number = 0
         self._planned: dict[TopicPartition, int] | None = None
-        """The end of a batch that is in the checkpoint and was not finished."""
+        """The end of a batch that is in the checkpoint and is not finished."""
         self.last: dict[str, object] | None = None
         """The last batch, for the status."""
         self.frame: DataFrame | None = None

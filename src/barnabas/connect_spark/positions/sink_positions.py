@@ -1,7 +1,7 @@
-"""Positions that a sink keeps with its data, and what they say of a batch: it is there, or not its task's to write.
+"""Compare a batch with the positions that a sink keeps with its data: it is written, or belongs to another task.
 
-Positions and data are written together or not at all. So a batch whose commit was done while its answer got lost is
-seen to be there, and of two tasks that believe to own a partition the second is refused.
+Positions and data are written together or not at all. So the sink recognizes a batch that was committed while its
+answer was lost. Of two tasks that both claim a partition the second is refused.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ __all__ = ["is_written", "refuse_unless_next"]
 
 
 def is_written(noted: Mapping[TopicPartition, int], ranges: Mapping[TopicPartition, OffsetRange]) -> bool:
-    """Whether all of the batch is there. A batch of nothing never is."""
+    """Return whether all of the batch is written. An empty batch never is."""
     return bool(ranges) and all(noted.get(partition) == offsets.end for partition, offsets in ranges.items())
 
 
 def refuse_unless_next(
     noted: Mapping[TopicPartition, int], ranges: Mapping[TopicPartition, OffsetRange], target: str
 ) -> None:
-    """Raises TerminalError if another writer has written the first records of the batch."""
+    """Raise TerminalError if another writer has written the first records of the batch."""
     for partition, offsets in ranges.items():
         if partition in noted and noted[partition] > offsets.start:
             raise TerminalError(
-                f"{partition}: the batch begins at offset {offsets.start}, but {target} has all before "
+                f"{partition}: the batch begins at offset {offsets.start}, but {target} has all offsets before "
                 f"{noted[partition]} already: another task writes the same partition."
             )

@@ -1,4 +1,4 @@
-"""Checks positions of sources set on request (KIP-875): refused at once if the task could not begin there."""
+"""Check source positions that are set on request (KIP-875). Reject immediately those that the task can't begin at."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ Positions = Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
 
 
 def check_positions(offsets: Positions, *, partition: Mapping[str, object], offset: Mapping[str, int]) -> None:
-    """``partition`` and ``offset`` are examples: 0 stands for any number from 0 on, "..." for any text, and any other
-    text for itself. Forgetting is never refused, so that what got there by mistake can go.
+    """Check a position. ``partition`` and ``offset`` are examples: 0 stands for any number from 0 on, "..." for any
+    text, and any other text for itself. A null offset is always accepted, so that invalid entries can be removed.
 
-    Raises ValueError.
+    Raise ValueError.
     """
     for given, position in offsets:
         if position is None:

@@ -1,11 +1,11 @@
-"""Spark's own offsets of a source's query, as positions of Connect: kept as they are, by source of the query and work.
+"""Spark's own offsets of a source's query, stored unchanged as Connect positions, by source of the query and work.
 
 The key is ``{"spark.source": n}`` and what the task reads (``TaskWork``); the value is ``{"offset": "<JSON text>"}``.
 
-In earlier releases all tasks of a connector shared ``{"spark.source": n}``, so that a slow one went on where a fast one
-had been. Only the single task of a connector uses such a position, because no other task can have written it. It is
-forgotten as soon as a task that reads a part has a position of its own: a later task that reads all must not skip what
-the slowest had not read.
+In earlier releases all tasks of a connector shared ``{"spark.source": n}``, so a slow task continued where a fast one
+had stopped. Only the single task of a connector uses such a position, because no other task can have written it. It is
+deleted as soon as a task that reads a part has a position of its own: a later task that reads everything must not skip
+records that the slowest task had not read.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ class SparkPositions:
         self._work = work
         self._read = read
         self._may_have_shared = bool(work.partition)
-        """Whether there may be positions of before they belonged to work."""
+        """Whether positions of earlier releases, which don't name the work, may exist."""
 
     def stored(self) -> list[object] | None:
-        """Spark's end offset of each source, None to begin anew. Raises TerminalError for what can't be used."""
+        """Return Spark's end offset of each source; None to start over. Raise TerminalError for unusable offsets."""
         ends = self._ends(self._work.partition)
         if ends is not None or not self._work.partition:
             return ends
@@ -48,8 +48,8 @@ class SparkPositions:
         if shared is None or self._work.is_all:
             return shared
         log.warning(
-            "task %s begins at the beginning of its source: the position %s was written by all tasks of the connector, "
-            "and which of them has read so far is unknown. Records may come twice; none is left out. To begin "
+            "task %s starts at the beginning of its source: the position %s was written by all tasks of the connector, "
+            "and it is unknown which of them had read up to it. Records may be repeated; none is skipped. To start "
             "elsewhere, stop the connector and set the offset of %s.",
             self._task,
             json.dumps({SPARK_SOURCE: 0}),

@@ -1,7 +1,7 @@
-"""Lets batches of one query run, and finds a moment when none does.
+"""Runs the batches of one query one at a time, and finds a moment between two of them.
 
-A query is stopped between two batches if it can be. One that takes too long is interrupted, and from then on it is
-fenced: whatever of it still runs must not commit a position, write a dead letter or note an offset any more.
+A query is stopped between two batches if possible. A batch that takes too long is interrupted and from then on fenced:
+whatever of it still runs must no longer commit a position, write a dead letter or note an offset.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["BatchGate", "QueryEnds"]
 
 
 class QueryEnds(Exception):
-    """Not a failure: the query is being stopped, and this ends its thread."""
+    """Not a failure: the query is being stopped, and this exception ends its thread."""
 
 
 class BatchGate:
@@ -24,11 +24,11 @@ class BatchGate:
         self._is_closed = False
         self._is_fenced = False
         self.failure: BaseException | None = None
-        """The exception of a batch, as raised: Spark passes on its text alone."""
+        """The exception of a batch, as raised: Spark passes on only its text."""
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Around each batch. Raises QueryEnds when the query is to stop."""
+        """Run one batch inside this context. Raise QueryEnds when the query is to stop."""
         with self._changed:
             if self._is_closed:
                 raise QueryEnds
@@ -45,7 +45,7 @@ class BatchGate:
                 self._changed.notify_all()
 
     def close(self, timeout_s: float) -> bool:
-        """No batch begins any more. Whether the one that ran has ended in time."""
+        """Let no further batch begin. Return whether the running one has ended in time."""
         with self._changed:
             self._is_closed = True
             self._changed.notify_all()
@@ -59,12 +59,12 @@ class BatchGate:
         self._is_fenced = True
 
     def ensure_unfenced(self) -> None:
-        """Before anything that others can see. Raises QueryEnds."""
+        """Call this before any action that is visible outside. Raise QueryEnds if the batch is fenced."""
         if self._is_fenced:
             raise QueryEnds
 
     def wait(self, seconds: float) -> None:
-        """Wait before another try of the same batch. Raises QueryEnds as soon as the query is to stop."""
+        """Wait before a retry of the same batch. Raise QueryEnds as soon as the query is to stop."""
         with self._changed:
             if self._changed.wait_for(lambda: self._is_closed, seconds):
                 raise QueryEnds

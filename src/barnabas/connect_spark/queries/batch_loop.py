@@ -1,10 +1,10 @@
 """Micro-batches driven by a thread of this process, for sessions on a Spark Connect server.
 
-A streaming query there runs its batches on the server, where neither the gate of a task nor its Kafka clients are. So
-each batch is a query of its own, and what a streaming query does for the others is done here: one step after the other,
-an interval between their beginnings, an end that says why. Every query of a step has the task's name as its tag, under
-which the server shows it. The session is the task's own, so for a step that takes too long all that runs in it is
-interrupted.
+A streaming query there runs its batches on the server, which has neither the gate of a task nor its Kafka clients. So
+each batch is a query of its own, and this loop does what a streaming query does elsewhere: one step after another, an
+interval between their starts, and an end with its reason. Every query of a step has the task's name as its tag, under
+which the server shows it. The session belongs to the task alone, so a step that takes too long is stopped by
+interrupting everything in the session.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ __all__ = ["BatchLoop", "PolledBatches", "Steps"]
 log = logging.getLogger(__name__)
 
 _LOOK_AT_SERVER_S = 20
-"""How often a server is asked for a word while there is nothing to do: it ends sessions that are silent for an hour,
-and a task whose server has stopped must not seem to run."""
+"""How often an idle loop contacts the server: it ends sessions that are silent for an hour, and a task whose server
+has stopped must not seem to run."""
 _STOP_WAIT_S = 10.0
 
 
@@ -41,11 +41,11 @@ class Steps(Protocol):
     frame: DataFrame | None
 
     def step(self) -> None:
-        """One batch, if there is anything new. It runs inside the gate."""
+        """Run one batch inside the gate, if new data exists."""
 
 
 class BatchLoop(DrivenQuery):
-    """A RunningQuery."""
+    """A RunningQuery that drives the batches of a Spark Connect session."""
 
     def __init__(self, name: str, steps: Steps, gate: BatchGate, interval_s: float, spark: SparkSession) -> None:
         super().__init__(f"connect-batches-{name}")
@@ -57,7 +57,7 @@ class BatchLoop(DrivenQuery):
         self._spoken_at = time.monotonic()
 
     def stop(self) -> None:
-        """The gate is closed, so what still runs is a batch that took too long."""
+        """Stop the loop. The gate is closed, so a batch that still runs took too long."""
         self._thread.join(0.5)
         if self._thread.is_alive():
             self._spark.interruptAll()
@@ -66,7 +66,7 @@ class BatchLoop(DrivenQuery):
             raise TimeoutError(f"a batch of {self._name} runs on {_STOP_WAIT_S:g} s after it was interrupted")
 
     def explained(self) -> tuple[str, str]:
-        """The plan of the last batch, and what became of it. Waits for the server."""
+        """Return the plan of the last batch, and its progress. Waits for the server."""
         frame, last = self._steps.frame, self._steps.last
         plan = "" if frame is None else str(frame._explain_string(extended=True))  # type: ignore[operator]
         return plan, "" if last is None else json.dumps(last, indent=2)
@@ -74,7 +74,7 @@ class BatchLoop(DrivenQuery):
     def _drive(self) -> None:
         from pyspark.sql.connect.session import SparkSession as RemoteSession
 
-        RemoteSession._active_session.session = self._spark  # What makes columns and types asks for it by thread.
+        RemoteSession._active_session.session = self._spark  # Functions of columns and types look it up by thread.
         self._spark.addTag(self._name.replace(",", "_"))
         while True:
             began = time.monotonic()
@@ -91,7 +91,7 @@ class BatchLoop(DrivenQuery):
 
 
 class PolledBatches:
-    """A polled source without ticks: what ``poll`` finds is written and noted before it is asked again."""
+    """A polled source without ticks: the result of a ``poll`` is written and noted before the next ``poll``."""
 
     def __init__(
         self,
@@ -113,7 +113,7 @@ class PolledBatches:
         self.frame: DataFrame | None = None
 
     def step(self) -> None:
-        """Goes on while there is more at once, so that an interval is no limit."""
+        """Continue while ``poll`` immediately returns more, so that the interval is no limit."""
         while not self._gate.is_closed:
             began = time.monotonic()
             found = self._task.poll(self._spark)

@@ -1,9 +1,9 @@
-"""Topics of connectors: which ones a sink reads, and those that are made for what a source or a dead letter writes.
+"""Topics of connectors: those that a sink reads, and those that are created for a source or for dead letters.
 
-KIP-158: a source's new topics get what ``topic.creation.*`` of the connector says. The groups are tried in the order in
-which they are listed, then ``default``; a name belongs to a group if it matches one of ``include`` and none of
-``exclude``. Without these settings, or with ``topic.creation.enable=false`` on the worker, topics are left to the
-brokers (``auto.create.topics.enable``).
+KIP-158: a source's new topics are created as ``topic.creation.*`` of the connector says. The groups are tried in the
+listed order, then ``default``; a name belongs to a group if it matches one of ``include`` and none of
+``exclude``. Without these settings, or with ``topic.creation.enable=false`` on the worker, the brokers create topics
+(``auto.create.topics.enable``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True)
 class TopicRule:
-    """How a topic is made; None leaves it to the brokers."""
+    """How a topic is created; None leaves it to the brokers."""
 
     partitions: int | None
     replication_factor: int | None
@@ -55,7 +55,7 @@ class TopicRules:
 
     @classmethod
     def of(cls, connector_config: Mapping[str, str], *, is_enabled: bool) -> TopicRules | None:
-        """None if topics are not made here. Raises ConfigException."""
+        """Parse the settings. Return None if barnabas creates no topics. Raise ConfigException."""
         if not is_enabled or not any(name.startswith(_PREFIX) for name in connector_config):
             return None
         names = [part.strip() for part in connector_config.get(f"{_PREFIX}groups", "").split(",") if part.strip()]
@@ -77,19 +77,17 @@ def _rule(config: Mapping[str, str], group: str, default: TopicRule | None) -> T
         text = settings.pop(name, None)
         if text is None:
             if default is None:
-                raise ConfigException(prefix + name, None, "It is required where topics are made for a source")
+                raise ConfigException(prefix + name, None, "It is required where topics are created for a source")
             numbers[name] = inherited
             continue
         number = parse_value(ConfigType.INT, text, prefix + name)
         if not isinstance(number, int) or (number < 1 and number != -1):
-            raise ConfigException(prefix + name, text, "Write a number from 1, or -1 for what the brokers say")
+            raise ConfigException(prefix + name, text, "Write a number from 1, or -1 for the brokers' default")
         numbers[name] = None if number == -1 else number
     include = _patterns(prefix + "include", settings.pop("include", ""))
     exclude = _patterns(prefix + "exclude", settings.pop("exclude", ""))
     if default is not None and not include:
-        raise ConfigException(
-            prefix + "include", None, "A group of topics needs the names, or patterns of names, in it"
-        )
+        raise ConfigException(prefix + "include", None, "A group of topics needs their names, or patterns of names")
     return TopicRule(numbers["partitions"], numbers["replication.factor"], settings, include, exclude)
 
 
@@ -104,14 +102,15 @@ def _patterns(name: str, text: str) -> tuple[re.Pattern[str], ...]:
 
 
 def dead_letter_rule(replication_factor: int) -> TopicRule:
-    """One partition, as Kafka's workers make it."""
+    """Return the rule for a dead-letter topic: one partition, as Kafka's workers create it."""
     return TopicRule(1, None if replication_factor == -1 else replication_factor)
 
 
 def create_missing(admin: SyncAdminClient, wanted: Mapping[str, TopicRule]) -> list[str]:
-    """Make those topics that are not there; the names of the new ones. Somebody else's being faster is no error.
+    """Create the topics that do not exist. Return the names of the new ones. Another creator being faster is not an
+    error.
 
-    Raises AdminError or ClientError.
+    Raise AdminError or ClientError.
     """
     found = admin.describe_topics(list(wanted))
     missing = [str(name) for name, error in found.errors.items() if isinstance(error, UnknownTopicOrPartition)]
@@ -129,7 +128,7 @@ def create_missing(admin: SyncAdminClient, wanted: Mapping[str, TopicRule]) -> l
 
 
 def subscribed(names: Iterable[str], topics: Sequence[str], pattern: str | None) -> list[str]:
-    """Those of ``names`` that a sink with these settings reads. Raises ConfigException for a bad pattern."""
+    """Return those of ``names`` that a sink with these settings reads. Raise ConfigException for a bad pattern."""
     if pattern is None:
         wanted = set(topics)
         return sorted(name for name in names if name in wanted)
@@ -143,9 +142,9 @@ def subscribed(names: Iterable[str], topics: Sequence[str], pattern: str | None)
 def partition_counts(
     admin: SyncAdminClient, topics: Sequence[str] | None = None, *, pattern: str | None = None
 ) -> dict[str, int]:
-    """How many partitions topics have: those that are named, those that match, or all. Unknown ones are left out.
+    """Return the partition counts of topics: the named ones, the matching ones, or all. Unknown ones are omitted.
 
-    Internal topics are matched by no pattern. Raises AdminError or ClientError.
+    No pattern matches internal topics. Raise AdminError or ClientError.
     """
     names = list(topics) if topics is not None else [topic.name for topic in admin.list_topics()]
     if pattern is not None:

@@ -1,7 +1,7 @@
-"""Reports tolerated bad records: lines in the log, and records in the dead-letter topic (KIP-298).
+"""Report tolerated bad records: log lines, and records in the dead-letter topic (KIP-298).
 
 A dead letter has the key, the value and the headers that the record had in Kafka. With
-``errors.deadletterqueue.context.headers.enable`` it also has headers that say what happened to it.
+``errors.deadletterqueue.context.headers.enable`` it also has headers that describe the error.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["LOGGED_MAX", "dead_letters", "log_bad_records", "log_source_failures
 log = logging.getLogger(__name__)
 
 LOGGED_MAX = 1000
-"""Lines for one batch: a topic full of bad records must not fill a disk twice."""
+"""Maximum log lines for one batch: a topic full of bad records must not fill a disk twice."""
 _SHOWN_BYTES = 1000
 
 
 def dead_letters(bad: DataFrame, task: ConnectorTaskId, policy: ErrorPolicy) -> DataFrame:
-    """``bad`` are rows with ``failure`` and ``original``; the result is for Spark's Kafka writer."""
+    """Return dead letters for Spark's Kafka writer. ``bad`` are rows with ``failure`` and ``original``."""
     from pyspark.sql import functions as F
 
     original = F.col("original")
@@ -69,7 +69,7 @@ def _context(task: ConnectorTaskId) -> Column:
 def write_dead_letters(
     bad: Iterable[DataFrame], task: ConnectorTaskId, policy: ErrorPolicy, options: Mapping[str, str]
 ) -> None:
-    """``options`` are those of Spark's Kafka writer."""
+    """Write dead letters. ``options`` are those of Spark's Kafka writer."""
     for bad_record in bad:
         dead_letters(bad_record, task, policy).write.format("kafka").options(**options).save()
 
@@ -104,6 +104,6 @@ def _shown(data: bytes | bytearray | None) -> str:
 
 
 def log_source_failures(records: DataFrame, task: ConnectorTaskId, policy: ErrorPolicy) -> None:
-    """The same for records that a source could not write: they come from no topic."""
+    """Log the records that a source could not write: they come from no topic."""
     bad = records.filter("failure IS NOT NULL").select("failure", "original")
     log_bad_records([bad], task, policy)

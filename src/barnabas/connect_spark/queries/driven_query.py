@@ -1,4 +1,4 @@
-"""A query that runs because a thread of this process drives it: its beginning, and what it ended with."""
+"""A query that a thread of this process drives: its start, and its error."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class DrivenQuery(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """As of a RunningQuery."""
+        """Stop as a RunningQuery does."""
 
     @abstractmethod
     def _drive(self) -> None:
-        """All that the thread does. QueryEnds ends it without a reason, any other error is the reason."""
+        """Do all of the thread's work. QueryEnds ends it without a reason; any other error is the reason."""
 
     def _run(self) -> None:
         try:

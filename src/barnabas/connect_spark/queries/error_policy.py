@@ -1,4 +1,4 @@
-"""The policy of a connector's ``errors.*`` settings (KIP-298), and the texts about a bad record."""
+"""The policy of a connector's ``errors.*`` settings (KIP-298), and the texts that describe a bad record."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _DEFINITION = ConfigDef(
 
 
 class Stage:
-    """Where in its way a record was found to be bad; the names are Kafka's."""
+    """The stage in which a record was bad; the names are Kafka's."""
 
     HEADER_CONVERTER = "HEADER_CONVERTER"
     KEY_CONVERTER = "KEY_CONVERTER"
@@ -52,14 +52,14 @@ DEAD_LETTER_HEADERS = {
         "exception.stacktrace",
     )
 }
-"""The headers of a dead letter that say what happened to it."""
+"""The headers of a dead letter that describe its error."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorPolicy:
     tolerates: bool
     retry_timeout_ms: int
-    """-1 is for ever."""
+    """-1: retry forever."""
     retry_delay_max_ms: int
     is_logged: bool
     logs_messages: bool
@@ -69,7 +69,7 @@ class ErrorPolicy:
 
     @classmethod
     def of(cls, config: Mapping[str, str]) -> ErrorPolicy:
-        """Raises ConfigException."""
+        """Parse the settings. Raise ConfigException."""
         values = _DEFINITION.parse(config)
         return cls(
             values["errors.tolerance"] == "all",
@@ -84,12 +84,12 @@ class ErrorPolicy:
 
     @property
     def wants_bad_records(self) -> bool:
-        """Whether the bad records of a batch have to be looked at one by one."""
+        """Return whether the bad records of a batch must be examined one by one."""
         return self.tolerates and (self.is_logged or bool(self.dead_letter_topic))
 
 
 def backoff_s(attempt: int, policy: ErrorPolicy, elapsed_ms: int) -> float | None:
-    """How long to wait before the next try, None to give up. Kafka begins at 300 ms and doubles."""
+    """Return how long to wait before the next retry; None to give up. Kafka begins at 300 ms and doubles."""
     if policy.retry_timeout_ms >= 0 and elapsed_ms >= policy.retry_timeout_ms:
         return None
     wait_ms: int = min(300 << min(attempt, 20), policy.retry_delay_max_ms)

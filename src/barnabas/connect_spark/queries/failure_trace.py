@@ -1,7 +1,7 @@
-"""Builds the failure trace in a task's status: the reason first, in words, then where it came from.
+"""Build the failure trace in a task's status: first the reason in words, then its origin.
 
-Spark wraps an error in another and these in a third, each with its stack; the reader of a status needs the innermost
-text first. Secrets that are in the settings of the connector never get into a trace.
+Spark wraps an error in another and these in a third, each with its stack. The reader of a status needs the innermost
+text first. Secrets from the settings of the connector never appear in a trace.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 __all__ = ["failure_trace", "reason_of", "without_secrets"]
 
 _TRACE_MAX = 30_000
-"""Characters: a status is a record in Kafka, and the console shows it."""
+"""The limit in characters: a status is a record in Kafka, and the console shows it."""
 
 _DECORATION = re.compile(r"^\[[A-Z0-9_.]+\] |\s+SQLSTATE: [0-9A-Z]{5}\s*$")
 _PLAN = re.compile(r"\n+=== Streaming Query ===.*", re.DOTALL)
@@ -32,14 +32,14 @@ def failure_trace(error: BaseException, config: Mapping[str, str]) -> str:
 
 
 def reason_of(error: BaseException) -> str:
-    """One error of a chain says best what happened: the innermost one that has a text."""
+    """Return the most informative error of a chain: the innermost one that has a text."""
     best = ""
     for cause in _chain(error):
         described = getattr(cause, "_desc", None)
         java = str(getattr(cause, "_stackTrace", None) or "")
         text = str(described) if described else _text(cause)
         text = _PROXY.sub("", _PLAN.sub("", text)).strip()
-        if text.startswith(_CALLED):  # Of an error that PySpark has no class for, all is in the text.
+        if text.startswith(_CALLED):  # The text includes everything if PySpark has no class for the error.
             java = text
             text = text.partition("\n: ")[2].partition("\n")[0]
         innermost = _CAUSED_BY.findall(java)
@@ -51,15 +51,15 @@ def reason_of(error: BaseException) -> str:
 
 
 def _text(error: BaseException) -> str:
-    """Py4J asks the JVM for the text of an error, and the JVM may be gone."""
+    """Return the text of an error. Py4J requests it from the JVM, which may have ended."""
     try:
         return str(error)
     except Exception:
-        return f"{type(error).__name__}, whose text went with Spark's JVM"
+        return f"{type(error).__name__}, whose text was lost with Spark's JVM"
 
 
 def _is_wrapper(text: str) -> bool:
-    """Spark's words for "a task of mine failed", which carry no information."""
+    """Return whether it is Spark's generic "a task failed" error, which has no information."""
     return text.removeprefix("org.apache.spark.SparkException: ").startswith(_WRAPPERS) or not text
 
 

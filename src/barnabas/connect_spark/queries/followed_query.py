@@ -1,7 +1,7 @@
-"""A source's streaming query on a Spark Connect server, which writes to its topics there, followed from here.
+"""Follow a source's streaming query on a Spark Connect server, which writes to its topics there.
 
-Nothing of it can call this process, so its progress is asked for: what a batch has written is noted when it is seen to
-be finished. Between the two it would be written again, as everywhere.
+The query can't call this process, so this process polls its progress: a batch's position is noted when the batch is
+seen to be finished. After a crash between the two the batch is written again, as everywhere.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ _IDLE_WAIT_S = 5.0
 
 
 def refuse_unfollowable(task: SourceTask, topic_rules: TopicRules | None, policy: ErrorPolicy) -> None:
-    """Refuse features that need each batch in this process. Raises TerminalError."""
+    """Refuse features that need each batch in this process. Raise TerminalError."""
     name = f"{type(task).__module__}.{type(task).__qualname__}"
-    reads = f"{name} reads a streaming DataFrame, whose batches a Spark Connect server (sc://) keeps to itself"
+    reads = f"{name} reads a streaming DataFrame, whose batches are not visible outside a Spark Connect server (sc://)"
     elsewhere = "or run the worker with barnabas.connect.spark.master=local[*] or spark://host:port"
     if type(task).offsets_of is SourceTask.offsets_of:
         raise TerminalError(
-            f"{reads}: the positions of Spark's own, which it goes on from, can't be kept for it. Let the task "
+            f"{reads}: Spark's own positions, from which it continues, can't be stored. Let the task "
             f"override offsets_of, {elsewhere}"
         )
     if topic_rules is not None:
         raise TerminalError(
-            f"{reads}: which topics are missing is not known here. Make its topics before, and remove "
+            f"{reads}: the worker can't know which topics are missing. Create its topics first, and remove "
             f"topic.creation.*, {elsewhere}"
         )
     if policy.tolerates and policy.is_logged:
@@ -47,7 +47,7 @@ def refuse_unfollowable(task: SourceTask, topic_rules: TopicRules | None, policy
 
 
 class FollowedQuery(DrivenQuery):
-    """A RunningQuery. ``query`` is the client's StreamingQuery."""
+    """A RunningQuery for a query on the server. ``query`` is the client's StreamingQuery."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class FollowedQuery(DrivenQuery):
         write_offsets: Callable[[Sequence[Any]], None],
         note: Callable[[int, int], None],
     ) -> None:
-        """``write_offsets`` gets the end offset of each source of the query."""
+        """``write_offsets`` receives the end offset of each source of the query."""
         super().__init__(f"connect-follow-{query.name}")
         self._query = query
         self._gate = gate
@@ -68,14 +68,14 @@ class FollowedQuery(DrivenQuery):
         self._is_stopping = threading.Event()
 
     def exception(self) -> BaseException | None:
-        """The error of the query itself, unless following it failed."""
+        """Return the error of following the query, otherwise that of the query itself."""
         if self._error is not None:
             return self._error
         found: BaseException | None = self._query.exception()
         return found
 
     def stop(self) -> None:
-        """Between two batches, if that comes in time: the gate is not where they run."""
+        """Stop between two batches if that is possible in time: the gate is not where they run."""
         self._is_stopping.set()
         self._thread.join()
         deadline = time.monotonic() + _IDLE_WAIT_S
@@ -99,16 +99,16 @@ class FollowedQuery(DrivenQuery):
     def _look(self) -> None:
         last = self._query.lastProgress
         if last is None or last.json == self._seen:
-            return  # All that is kept is some 100 of them.
+            return  # The server keeps only some 100 of them.
         for progress in self._query.recentProgress:
-            told = json.loads(progress.json)
-            rows = sum(int(source.get("numInputRows") or 0) for source in told["sources"])
-            if told["batchId"] <= self._noted or not rows:
-                continue  # One that found nothing has the number of the next one that does.
+            batch = json.loads(progress.json)
+            rows = sum(int(source.get("numInputRows") or 0) for source in batch["sources"])
+            if batch["batchId"] <= self._noted or not rows:
+                continue  # An empty batch has the same number as the next one with rows.
             self._gate.ensure_unfenced()
-            self._write_offsets([_parsed(source["endOffset"]) for source in told["sources"]])
-            self._noted, self._last = told["batchId"], told
-            self._note(rows, int(told.get("batchDuration") or 0))
+            self._write_offsets([_parsed(source["endOffset"]) for source in batch["sources"]])
+            self._noted, self._last = batch["batchId"], batch
+            self._note(rows, int(batch.get("batchDuration") or 0))
         self._seen = last.json
 
 

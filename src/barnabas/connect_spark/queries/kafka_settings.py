@@ -1,8 +1,8 @@
-"""Settings of the Kafka clients of a task: the worker's prefixes combined with the connector's overrides.
+"""Settings of a task's Kafka clients: the worker's prefixes combined with the connector's overrides.
 
-As in Kafka, a task's clients inherit nothing of the worker's own client but ``bootstrap.servers``: what secures them is
-written ``consumer.``, ``producer.``, ``admin.`` in the worker's file, or ``consumer.override.`` and so on in the
-connector's. The same settings make our own clients (positions, topics) and, with ``kafka.`` before them, Spark's.
+As in Kafka, a task's clients inherit only ``bootstrap.servers`` from the worker's own client. Security settings are
+written with ``consumer.``, ``producer.``, ``admin.`` in the worker's file, or ``consumer.override.`` and so on in the
+connector's. The same settings configure our own clients (positions, topics) and, with the prefix ``kafka.``, Spark's.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _PRODUCER_DEFAULTS = {
     "batch.size": "131072",
     "linger.ms": "5",
 }
-"""Records keep their order and arrive once per attempt. Kafka's workers switch idempotence off for the sake of brokers
-without InitProducerId, and allow only one request under way instead. A task writes many records at once, so requests
-are larger than by default, of which a record of 1 KB then costs half as much; 5 ms is the default of Kafka 4."""
+"""Records keep their order and arrive once per attempt. Kafka's workers disable idempotence to support brokers
+without InitProducerId, and allow only one in-flight request instead. A task writes many records together, so requests
+are larger than by default: a record of 1 KB then costs half as much. 5 ms is the default of Kafka 4."""
 
 _CONSUMER_DEFAULTS = {"max.poll.records": "2000"}
-"""Spark's reader asks the broker after each poll where its partition begins and ends, so a poll takes more than Kafka's
-500: of records of 1 KB all that is fetched at once. Larger fetches would be a little faster still, but what a batch
-leaves of them is held in memory until the next one, for each partition."""
+"""Spark's reader requests the start and end offsets of its partition after each poll, so a poll takes more than Kafka's
+500 records: of records of 1 KB all that is fetched together. Larger fetches would be slightly faster, but the records
+that a batch does not use stay in memory until the next one, for each partition."""
 
 _SET_BY_SPARK = frozenset(
     {"key.deserializer", "value.deserializer", "key.serializer", "value.serializer", "enable.auto.commit"}
@@ -48,7 +48,7 @@ _NOT_FOR_SPARK = _SET_BY_SPARK | {"group.id", "auto.offset.reset", "group.instan
 
 
 def consumer_settings(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    """``auto.offset.reset`` is among them: ``earliest`` by default, as in Kafka's workers."""
+    """Return a consumer's settings, with ``auto.offset.reset``: by default ``earliest``, as in Kafka's workers."""
     return {"auto.offset.reset": "earliest", **_settings("consumer", worker, connector)}
 
 
@@ -61,8 +61,7 @@ def admin_settings(worker: Mapping[str, str], connector: Mapping[str, str]) -> d
 
 
 def spark_consumer_options(settings: Mapping[str, str], client_id: str) -> dict[str, str]:
-    """Return the settings for Spark's reader. The worker keeps the positions, so it gets neither a group nor a reset
-    policy."""
+    """Return the settings for Spark's reader, without a group and a reset policy: the worker keeps the positions."""
     options = {name: value for name, value in settings.items() if name not in _NOT_FOR_SPARK}
     return _prefixed({"client.id": client_id, **_CONSUMER_DEFAULTS, **options})
 
@@ -73,7 +72,7 @@ def spark_producer_options(settings: Mapping[str, str], client_id: str) -> dict[
 
 
 def _settings(kind: str, worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    """Raises ConfigException for what would be ignored otherwise."""
+    """Return the settings. Raise ConfigException for those that would otherwise be ignored."""
     settings = {"bootstrap.servers": worker.get("bootstrap.servers", "")}
     for prefix, source in ((f"{kind}.", worker), (f"{kind}.override.", connector)):
         for name, value in source.items():

@@ -1,9 +1,9 @@
-"""Sources that look for something new by themselves: a file, a table, a clock, where Spark has no streaming source.
+"""Sources that poll for new data: a file, a table, a clock, where Spark has no streaming source.
 
-The query of such a task reads a stream of ticks, one for each time that ``poll`` has found something, so a source with
-nothing new costs no batches; while there is more at once, the same batch goes on with it. The next poll comes when what
-the last one found is safe: its records are in Kafka, and its offsets in the offset topic. Checkpoints play no part:
-after a restart the task begins at Connect's offsets.
+The query of such a task reads a stream of ticks, one for each ``poll`` that found data, so a source without new data
+runs no batches. While more data is available immediately, the same batch continues with it. The next poll starts when
+the data of the last one is safe: its records are in Kafka, and its offsets in the offset topic. Checkpoints are not
+used: after a restart the task begins at Connect's offsets.
 """
 
 from __future__ import annotations
@@ -32,28 +32,30 @@ _FOUND_AT_ONCE_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Polled:
-    """Records with the columns of ``SourceTask.read``, not streaming, and where the source is after them."""
+    """Records with the columns of ``SourceTask.read``, not streaming, and the source's position after them."""
 
     records: DataFrame
     offsets: Sequence[SourceOffset]
     rows: int | None = None
-    """How many they are, if that is known."""
+    """The number of records, if known."""
     topics: frozenset[str] | None = None
-    """Where they go, if that is known."""
+    """The topics of the records, if known."""
 
 
 class PolledSourceTask(SourceTask):
     def read(self, spark: SparkSession) -> DataFrame:
-        raise TypeError("a polled source is read by poll")
+        raise TypeError("a polled source is read with poll")
 
     def poll(self, spark: SparkSession) -> Polled | None:
-        """Return the new records since the last call, None without any. The previous ones are safe. Called every
-        trigger interval, and at once after a batch."""
+        """Return the new records since the last call, None without any. Those of the previous call are safe.
+
+        Called every trigger interval, and immediately after a batch.
+        """
         raise NotImplementedError
 
 
 class Poller:
-    """The thread that polls, and the ticks by which batches follow."""
+    """The thread that polls, and the ticks that start batches."""
 
     def __init__(
         self,
@@ -63,7 +65,7 @@ class Poller:
         interval_s: float,
         pending: Polled | None = None,
     ) -> None:
-        """``pending`` is what a poller before this one had found when its query was paused."""
+        """``pending`` are the records that an earlier poller had found when its query was paused."""
         self._task = task
         self._spark = spark
         self._gate = gate
@@ -72,9 +74,9 @@ class Poller:
         self._found: Polled | Exception | None = pending
         self._is_taken = False
         self._is_awaited = False
-        """A batch waits for what is found next, so there need be no tick for it."""
+        """Whether a batch waits for the next records, which then need no tick."""
         self._has_found_nothing = False
-        """Records found by the last poll, since the taken ones are safe."""
+        """Whether the last poll found nothing, since the taken records are safe."""
         self._stream = _TickStream(spark)
         self._thread = threading.Thread(target=self._run, name="connect-poll", daemon=True)
 
@@ -84,14 +86,14 @@ class Poller:
 
     @property
     def pending(self) -> Polled | None:
-        """Records that were found and are not safe yet. The task counts as past them, so they must not be lost."""
+        """Return records that were found and are not safe yet. The task is past them, so they must not be lost."""
         return self._found if isinstance(self._found, Polled) else None
 
     def begin(self) -> None:
         self._thread.start()
 
     def take(self) -> Polled | None:
-        """Take the found records, None if the previous batch had them. Raises the error of polling."""
+        """Take the found records, None if the previous batch had them. Raise the error of polling."""
         with self._changed:
             found = self._found
             if found is None or self._is_taken:
@@ -102,9 +104,9 @@ class Poller:
         return found
 
     def take_next(self) -> Polled | None:
-        """In the same batch, after ``done``: what is found at once, None if there is nothing, or not yet.
+        """Return records for the same batch, after ``done``; None if none are available, or none yet.
 
-        Many small batches of Spark's would cost more than what they move.
+        Many small Spark batches would cost more than the records themselves.
         """
         with self._changed:
             self._is_awaited = True
@@ -129,7 +131,7 @@ class Poller:
             self._changed.notify_all()
 
     def join(self) -> None:
-        """The gate is closed, so it ends by itself, unless ``poll`` hangs."""
+        """Wait for the thread. The gate is closed, so it ends unless ``poll`` hangs."""
         if self._thread.is_alive():
             self._thread.join(_JOIN_TIMEOUT_S)
 
@@ -151,7 +153,7 @@ class Poller:
             self._changed.notify_all()
 
     def _hand_over(self, found: Polled | Exception) -> None:
-        """Returns when it is safe."""
+        """Pass on the records. Return when they are safe."""
         with self._changed:
             self._found = found
             self._changed.notify_all()

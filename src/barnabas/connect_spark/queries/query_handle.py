@@ -1,6 +1,6 @@
-"""A running query as its own batches see it: where the batch ends that is being processed.
+"""A running query as seen by its own batches: where the present batch ends.
 
-Spark writes the end of a batch into its checkpoint before the batch runs, so the answer is there, whatever data it has.
+Spark writes the end of a batch into its checkpoint before the batch runs, so it is known for every batch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class QueryHandle:
         self._is_known.set()
 
     def ends(self, batch_number: int) -> list[Any] | None:
-        """Spark's end offset of each source, None for a batch that is not in the checkpoint.
+        """Return Spark's end offset of each source; None for a batch that is not in the checkpoint.
 
         The first batch may run before the call that starts its query has returned.
         """
@@ -60,7 +60,7 @@ def start_query(
     pool: str,
     trigger_interval_ms: int,
 ) -> StreamingQuery:
-    """Each batch goes through the gate; ``process`` gets Spark's own number of it."""
+    """Start the query. Each batch passes the gate; ``process`` receives Spark's own number of it."""
     handle = QueryHandle()
 
     def batch(frame: DataFrame, batch_number: int) -> None:

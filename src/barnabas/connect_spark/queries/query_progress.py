@@ -1,4 +1,4 @@
-"""Reads a running query's plan and its last batch, for the console."""
+"""Read a running query's plan and its last batch, for the console."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def progress_of(figures: TaskFigures) -> TaskProgress | None:
-    """None before the first batch has ended."""
+    """Return the progress; None before the first batch has ended."""
     found = figures.last_batch
     if found is None:
         return None
@@ -37,13 +37,13 @@ def progress_of(figures: TaskFigures) -> TaskProgress | None:
 
 
 def plan_of(query: RunningQuery, config: Mapping[str, str]) -> QueryPlan | None:
-    """Waits for Spark. None for a query that has just ended; ``config`` has the secrets that must not be shown."""
+    """Return the plan. Waits for Spark. None for a query that has just ended. ``config`` has the secrets to hide."""
     try:
         if isinstance(query, BatchLoop | FollowedQuery):
             (plan, progress), spark_ui = query.explained(), None
         else:
             plan, progress, spark_ui = _told_by_jvm(cast("StreamingQuery", query))
-    except Exception as error:  # Its JVM may be on its way out.
+    except Exception as error:  # Its JVM may be ending.
         log.debug("cannot read the plan of a query: %s", error)
         return None
     return QueryPlan(without_secrets(plan, config), without_secrets(progress, config), spark_ui)

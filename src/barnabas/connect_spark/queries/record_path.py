@@ -1,13 +1,13 @@
-"""The way of records between Kafka and a plugin: converters, then transforms, and the other way round for a source.
+"""The steps between Kafka and a plugin: for a sink converters, then transforms; for a source the reverse.
 
-A bad record does not end a query by itself: the step that can't take it leaves a reason in the column ``failure``
-(``record_batch.FAILURE``), and later steps leave such rows alone. The last step decides about them. Without
-tolerance, looking at the reason raises: the error names topic, partition and offset. With it, such rows are left out
-and counted while the good ones are written; only if there are any is the batch read once more, for the log and the
-dead-letter topic. So a stream without bad records pays nothing, and no record passes through Python.
+A bad record alone does not end a query: the step that rejects it writes a reason to the column ``failure``
+(``record_batch.FAILURE``), and later steps don't change such rows. The last step decides about them. Without
+tolerance, evaluating the reason raises an error that names topic, partition and offset. With it, such rows are skipped
+and counted while the good ones are written. Only if bad rows exist is the batch read once more, for the log and the
+dead-letter topic. So a stream without bad records has no extra cost, and no record passes through Python.
 
-Where nothing depends on the records of a micro-batch, all of it is part of the streaming query (``fixed_batch``): it is
-put together once and not for each batch, and columns that the task does not use are never made.
+If no step depends on the records of a micro-batch, all of them are part of the streaming query (``fixed_batch``). The
+query is then built once and not for each batch, and columns that the task does not use are never computed.
 """
 
 from __future__ import annotations
@@ -32,31 +32,37 @@ class RecordPath(Protocol):
     """Converters and transforms of one connector."""
 
     def sink_batches(self, raw: DataFrame) -> list[RecordBatch]:
-        """Convert and transform the records of Spark's Kafka source; one batch for each pair of schemas."""
+        """Convert and transform the records of Spark's Kafka source. Return one batch for each pair of schemas."""
 
     def sink_frame(self, batches: Sequence[RecordBatch], columns: Sequence[str] = SINK_COLUMNS) -> DataFrame:
-        """The good rows of all batches, for ``SinkTask.write``."""
+        """Return the good rows of all batches, for ``SinkTask.write``."""
 
     def merged_batch(
         self, batches: Sequence[RecordBatch], columns: Sequence[str], *, takes_variant: bool
     ) -> RecordBatch:
-        """All batches as one, bad rows included, in the types of ``sink_frame``; with ``takes_variant`` data without a
-        schema stays VARIANT."""
+        """Merge all batches, bad rows included, in the types of ``sink_frame``.
+
+        With ``takes_variant`` data without a schema stays VARIANT.
+        """
 
     def fixed_batch(self, raw: DataFrame, columns: Sequence[str]) -> RecordBatch | None:
-        """The only one of ``sink_batches``, for a whole stream; None where schemas, or the types of these columns,
-        depend on the records of a micro-batch."""
+        """Return the only one of ``sink_batches``, for a whole stream.
+
+        None where schemas, or the types of these columns, depend on the records of a micro-batch.
+        """
 
     def source_records(self, frame: DataFrame) -> DataFrame:
-        """What ``SourceTask.read`` gives, transformed and converted: topic, partition, timestamp, key and value as
-        bytes, headers, failure."""
+        """Transform and convert the frame of ``SourceTask.read``.
+
+        The columns are topic, partition, timestamp, key and value as bytes, headers, failure.
+        """
 
 
 class ConverterPath:
     """The converters and transforms that the settings name."""
 
     def __init__(self, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> None:
-        """Raises ConfigException."""
+        """Create them. Raise ConfigException."""
         from barnabas.connect_spark.converters.record_converter import RecordConverter
         from barnabas.connect_spark.transforms.transform_chain import TransformChain
 
@@ -88,17 +94,17 @@ class ConverterPath:
 
 
 def used_columns(task: SinkTask) -> tuple[str, ...]:
-    """Select from ``SINK_COLUMNS``, in this order. Raises TerminalError."""
-    told = task.columns()
-    if told is None:
+    """Return the columns that the task uses, from ``SINK_COLUMNS``, in this order. Raise TerminalError."""
+    names = task.columns()
+    if names is None:
         return SINK_COLUMNS
-    unknown = [name for name in told if name not in SINK_COLUMNS]
-    if unknown or not told:
+    unknown = [name for name in names if name not in SINK_COLUMNS]
+    if unknown or not names:
         raise TerminalError(
-            f"{type(task).__name__}.columns gives {', '.join(unknown) or 'none'}; a sink can use "
+            f"{type(task).__name__}.columns returns {', '.join(unknown) or 'none'}; a sink can use "
             f"{', '.join(SINK_COLUMNS)}"
         )
-    return tuple(name for name in SINK_COLUMNS if name in told)
+    return tuple(name for name in SINK_COLUMNS if name in names)
 
 
 def strict(batch: RecordBatch) -> RecordBatch:
@@ -107,7 +113,7 @@ def strict(batch: RecordBatch) -> RecordBatch:
 
 
 def raising(frame: DataFrame) -> DataFrame:
-    """Return the same rows; reading the failure of a bad row raises its error."""
+    """Return the same rows. Evaluating the failure of a bad row raises its error."""
     from pyspark.sql import functions as F
 
     failure, original = F.col("failure"), F.col("original")
@@ -134,7 +140,7 @@ def raising(frame: DataFrame) -> DataFrame:
 
 
 def refusing(batch: RecordBatch, task: SinkTask) -> RecordBatch:
-    """Records that the task itself refuses are bad records of the stage TASK_PUT."""
+    """Mark records that the task itself refuses as bad records of the stage TASK_PUT."""
     from pyspark.sql import functions as F
 
     message = task.refused(batch.frame)
@@ -152,7 +158,7 @@ def refusing(batch: RecordBatch, task: SinkTask) -> RecordBatch:
 
 
 def counted(frame: DataFrame, observation: Observation) -> DataFrame:
-    """The same rows; the first action on them counts them as ``rows``, and the bad ones as ``failures``."""
+    """Return the same rows. The first action on them counts them as ``rows``, and the bad ones as ``failures``."""
     from pyspark.sql import functions as F
 
     return frame.observe(observation, F.count(F.lit(1)).alias("rows"), F.count("failure").alias("failures"))

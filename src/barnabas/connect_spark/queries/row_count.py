@@ -1,6 +1,6 @@
-"""How many rows a batch had and how many of them were bad, counted by the action that writes it.
+"""Count the rows of a batch and the bad ones among them, in the action that writes it.
 
-Only the first action on a frame is counted, and only if it looked at all rows is the count right.
+Only the first action on a frame is counted. The count is right only if that action reads all rows.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class RowCount:
         self._observation = Observation()
 
     def on(self, frame: DataFrame) -> DataFrame:
-        """The same rows. ``failure`` is looked at where there is one."""
+        """Return the same rows. A column ``failure`` is evaluated if it exists."""
         from pyspark.sql import functions as F
 
         failures = F.count("failure") if "failure" in frame.columns else F.count(F.lit(None).cast("int"))
         return frame.observe(self._observation, F.count(F.lit(1)).alias("rows"), failures.alias("failures"))
 
-    def told(self) -> tuple[int, int] | None:
-        """Rows and failures; None if there was no action, or nobody says. It is told after the action, on another
-        thread."""
-        if not hasattr(self._observation, "_jo"):  # Of a Spark Connect client's, which waits for nothing.
+    def result(self) -> tuple[int, int] | None:
+        """Return rows and failures; None without an action, or if the count is unknown. Spark reports it after the
+        action, on another thread."""
+        if not hasattr(self._observation, "_jo"):  # An observation of a Spark Connect client does not wait.
             found = self._observation.get
             return (int(found["rows"]), int(found["failures"])) if found else None
         if self._observation._jo is None:

@@ -1,5 +1,5 @@
-"""The running query of a task: a streaming query of Spark's, or a loop of ours where no callback of a query could
-come back to this process (``batch_loop``). Both are driven through the same gate and keep the same checkpoints."""
+"""The running query of a task: one of Spark's streaming queries, or a loop of ours where a query can't call back into
+this process (``batch_loop``). Both pass the same gate and keep the same checkpoints."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class RunningQuery(Protocol):
     def isActive(self) -> bool: ...
 
     def exception(self) -> BaseException | None:
-        """The error that ended it, None if it runs or was stopped."""
+        """Return the error that ended the query; None if it runs or was stopped."""
 
     def stop(self) -> None:
-        """Returns when nothing of it runs any more. Raises if that can't be had."""
+        """Return when no part of the query runs. Raise if it can't be stopped."""
 
 
 class BatchEnds(Protocol):
     def ends(self, batch_number: int) -> list[Any] | None:
-        """The end offset of each source in a batch, None for one that the checkpoint does not know."""
+        """Return the end offset of each source in a batch; None for a batch that the checkpoint does not have."""

@@ -1,10 +1,10 @@
-"""A sink's task: Kafka -> converters -> transforms -> ``SinkTask.write``, one micro-batch after the other.
+"""A sink's task: Kafka -> converters -> transforms -> ``SinkTask.write``, one micro-batch after another.
 
-The order of steps decides what a crash costs. A batch is (1) written, (2) its bad records become dead letters, (3) its
-end is committed to the consumer group, (4) Spark notes it as finished. After a crash before (3) the batch comes again,
-with the same records and id if the checkpoint is there; after (3) it never does, because the group is what counts. An
-exactly-once sink notes positions in its target with the data, so (1) is (3) for it: what its target has is not written
-again, and the group only follows.
+The order of steps determines the effect of a crash. (1) The batch is written, (2) its bad records become dead letters,
+(3) its end is committed to the consumer group, (4) Spark notes it as finished. After a crash before (3) the batch is
+repeated, with the same records and id if the checkpoint exists. After (3) it is never repeated, because the group's
+offsets decide. An exactly-once sink stores positions in its target with the data, so (1) is its commit: data that its
+target has is not written again, and the group only follows.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Positions = dict[TopicPartition, int]
 
 
 def ranges_of(starts: Positions, ends: Positions) -> dict[TopicPartition, OffsetRange]:
-    """Partitions in which nothing is new are left out."""
+    """Return the ranges of a batch. Partitions without new records are omitted."""
     return {
         partition: OffsetRange(starts[partition], end) for partition, end in ends.items() if end > starts[partition]
     }
@@ -72,7 +72,7 @@ def ranges_of(starts: Positions, ends: Positions) -> dict[TopicPartition, Offset
 
 class SinkProgram:
     def __init__(self, spec: TaskSpec, task: SinkTask, path: RecordPath) -> None:
-        """Raises ConfigException or TerminalError for settings that can't be used."""
+        """Raise ConfigException or TerminalError for settings that can't be used."""
         self._spec = spec
         self._task = task
         self._path = path
@@ -142,7 +142,7 @@ class SinkProgram:
             self._settings.batch_records_max,
             checkpoint,
             process,
-            lambda rows, took_ms: None,  # What is processed is measured already.
+            lambda rows, took_ms: None,  # Processed records are already measured.
         )
         return BatchLoop(self._spec.query_name, batches, gate, self._settings.trigger_interval_ms / 1000, spark).begin()
 
@@ -202,7 +202,7 @@ class SinkProgram:
     def _prepared(self, raw: DataFrame) -> DataFrame:
         """What the query reads, and if possible all that becomes of it before the task writes it.
 
-        Of a task that tells no columns Spark would make each of them for each record.
+        Spark would compute each column for each record if a task names no columns.
         """
         raw = raw.select(*_RAW_COLUMNS)
         self._is_fixed = False
@@ -232,7 +232,7 @@ class SinkProgram:
         figures.has_committed(_ms_since(began_s))
 
     def _write(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate) -> None:
-        """Write with the retries that ``errors.retry.*`` allow."""
+        """Write, with the retries that ``errors.retry.*`` allow."""
         began = time.monotonic()
         attempt = 0
         while True:
@@ -275,7 +275,7 @@ class SinkProgram:
             self._report_bad_records([batch.failed for batch in batches], failures)
 
     def _given(self, batches: Sequence[RecordBatch]) -> DataFrame:
-        """The good rows, as the task gets them."""
+        """Return the good rows, as the task receives them."""
         if self._refuses:
             return batches[0].good.select(*self._columns)
         return self._path.sink_frame(batches, self._columns)
@@ -314,7 +314,7 @@ def _partitions(spec: TaskSpec) -> list[TopicPartition]:
     if text is None:
         raise TerminalError(
             f"the settings of task {spec.task} don't say which partitions it reads ({TASK_PARTITIONS}): they were made "
-            "by a worker that is none of ours. Restart the connector on a worker that has its class, which makes them "
+            "by another kind of worker. Restart the connector on a worker that has its class, which makes them "
             "again."
         )
     try:
@@ -329,16 +329,16 @@ def _refuse_lost(noted: Positions, bounds: Mapping[TopicPartition, tuple[int, in
         if position > bounds[partition][1]:
             raise TerminalError(
                 f"{partition} ends at offset {bounds[partition][1]}, but the target of the connector has all before "
-                f"{position} already: the topic was made anew. Reset the offsets of the connector to read it from its "
+                f"{position} already: the topic was recreated. Reset the offsets of the connector to read it from its "
                 "beginning."
             )
 
 
 def _failures(observations: Sequence[Observation], batch: SinkBatch) -> int | None:
-    """How many bad records the batch had, None if that is not certain.
+    """Return how many bad records the batch had; None if that is not certain.
 
-    Only the first action on a DataFrame is observed. If that looked at fewer rows than there may be, for instance to
-    see whether there is any, then nobody knows, and the batch is looked through once more.
+    Only the first action on a DataFrame is observed. If that action read fewer rows than may exist, for instance only
+    to test whether any exists, the number is unknown, and the batch is examined once more.
     """
     rows = failures = 0
     for observation in observations:
@@ -355,10 +355,10 @@ def _ms_since(began_s: float) -> int:
 
 
 def _metrics(observation: Observation) -> dict[str, Any] | None:
-    """None if there was no action; asking then would wait for ever. It is told after the action, on another thread."""
+    """Return the metrics; None without an action, because waiting for them would last forever."""
     if not hasattr(observation, "_jo"):  # Of a Spark Connect client's, which waits for nothing.
-        told: dict[str, Any] = observation.get
-        return told or None
+        metrics: dict[str, Any] = observation.get
+        return metrics or None
     if observation._jo is None:
         return None
     deadline = time.monotonic() + 2

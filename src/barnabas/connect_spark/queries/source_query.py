@@ -1,11 +1,11 @@
-"""A source's task: ``SourceTask.read`` -> transforms -> converters -> Kafka, one micro-batch after the other.
+"""A source's task: ``SourceTask.read`` -> transforms -> converters -> Kafka, one micro-batch after another.
 
 The order of steps: a batch is (1) written to its topics, (2) its positions are written to the offset topic, (3) Spark
-notes it as finished. After a crash before (2) it is written again; after (2) never, because the offset topic counts.
+notes it as finished. After a crash before (2) it is written again; after (2) never, because the offset topic decides.
 
-Where a query begins: a plugin that tells Connect's positions (``offsets_of``) reads them itself, so its query always
-has a fresh checkpoint. For the others the positions are Spark's own, kept as they are (``spark_positions``); a fresh
-checkpoint then is made to look as if its first batch had ended there, which sources of Spark's understand.
+Where a query begins: a plugin that defines Connect positions (``offsets_of``) reads them itself, so its query always
+has a fresh checkpoint. For other plugins the positions are Spark's own, stored unchanged (``spark_positions``). A fresh
+checkpoint is then written as if its first batch had ended there, which Spark's sources support.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ log = logging.getLogger(__name__)
 _COLUMNS = frozenset({"topic", "value", "key", "partition", "timestamp", "headers"})
 _TOPICS_EVERY_S = 60
 _BATCH_S_MAX = 10
-"""After which a batch of a source that always finds more ends, so that it is known to be well."""
+"""When a batch of a source that always finds more ends, so that its progress is visible."""
 
 
 class SourceProgram:
@@ -63,7 +63,7 @@ class SourceProgram:
         write_offsets: OffsetWriter,
         uses_topics: Callable[[frozenset[str]], None],
     ) -> None:
-        """Raises ConfigException for settings that can't be used."""
+        """Raise ConfigException for settings that can't be used."""
         self._spec = spec
         self._task = task
         self._path = path
@@ -142,8 +142,11 @@ class SourceProgram:
         return BatchLoop(self._spec.query_name, batches, gate, interval_s, spark).begin()
 
     def _follow(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
-        """Its positions have to be Connect's: Spark's own are of use only with a checkpoint, and that is the server's.
-        Raises TerminalError for what can't be had there."""
+        """Follow a query on the server. Its positions must be Connect's: Spark's own need the checkpoint, which is the
+        server's.
+
+        Raise TerminalError for features that are impossible there.
+        """
         refuse_unfollowable(self._task, self._topic_rules, self._policy)
         records = self._task.read(spark)
         _check(records, is_streaming=True)
@@ -204,8 +207,8 @@ class SourceProgram:
     # ---- records
 
     def _write(self, frame: DataFrame, rows: int | None = None, topics_read: frozenset[str] | None = None) -> None:
-        """``rows``: how many there are, if that is known. Otherwise they are counted on their way. ``topics_read``:
-        what the source says of their topics."""
+        """Write the batch. ``rows``: how many it has, if known; otherwise the write counts them. ``topics_read``: its
+        topics according to the source."""
         began_s, figures = time.monotonic(), self._spec.figures
         given = None if rows is not None else RowCount()
         records = self._path.source_records(frame if given is None else given.on(frame))
@@ -220,18 +223,18 @@ class SourceProgram:
         if topics and self._tracks_topics:
             self._uses_topics(topics)
         if given is not None:
-            rows = (given.told() or (0, 0))[0]
+            rows = (given.result() or (0, 0))[0]
             figures.has_read(rows)
         written, failures = rows or 0, 0
         if made is not None:
-            written, failures = made.told() or (written, 0)
+            written, failures = made.result() or (written, 0)
             self._report_bad_records(records, failures)
         took_ms = int((time.monotonic() - began_s) * 1000)
         figures.has_written(read=rows or 0, written=written - failures, took_ms=took_ms)
 
     @property
     def _makes_others(self) -> bool:
-        """Whether not all that is read may be written."""
+        """Return whether some of the records that were read may not be written."""
         return self._policy.tolerates or bool(self._spec.connector_config.get("transforms"))
 
     def _report_bad_records(self, records: DataFrame, count: int) -> None:
@@ -260,8 +263,11 @@ class SourceProgram:
         return records.filter(F.col("failure").isNull()).select("topic", "partition", "key", "value", "headers")
 
     def _topics_of(self, records: DataFrame, topics_read: frozenset[str] | None) -> frozenset[str]:
-        """Where the source does not know them the batch is read twice for it, so only connectors whose topics are made
-        pay for it in each batch; what others use is looked for in the first batch and in one every minute."""
+        """Return the topics of the batch.
+
+        If the source does not know them the batch is read twice. So only connectors whose topics are created here pay
+        for it in each batch; for others, topics are collected in the first batch and in one batch every minute.
+        """
         now_s = time.monotonic()
         is_time = self._tracks_topics and now_s - self._topics_looked_at_s >= _TOPICS_EVERY_S
         if self._topic_rules is None and not is_time:
@@ -286,7 +292,7 @@ def _pairs(offsets: Sequence[SourceOffset]) -> list[tuple[Mapping[str, object], 
 
 
 def _check(records: DataFrame, *, is_streaming: bool) -> None:
-    """Raises TerminalError for what no converter could use."""
+    """Raise TerminalError for columns that no converter could use."""
     if is_streaming and not records.isStreaming:
         raise TerminalError(
             "SourceTask.read returned a DataFrame that is read once; a task needs one from spark.readStream."
@@ -296,10 +302,9 @@ def _check(records: DataFrame, *, is_streaming: bool) -> None:
     if missing or unknown:
         raise TerminalError(
             "SourceTask.read returned the columns "
-            f"{', '.join(records.columns)}. A source gives topic and value, and may give key, partition, timestamp and "
+            f"{', '.join(records.columns)}. A source returns topic and value, optionally key, partition, timestamp and "
             "headers; "
             + "; ".join(
-                [f"there is no {name}" for name in sorted(missing)]
-                + [f"{name} is none of them" for name in sorted(unknown)]
+                [f"{name} is missing" for name in sorted(missing)] + [f"{name} is unknown" for name in sorted(unknown)]
             )
         )

@@ -1,8 +1,8 @@
-"""The life of one task: a thread that starts its query, watches it, pauses and stops it, and reports its outcome.
+"""The life of one task: a thread starts its query, watches, pauses and stops it, and reports its outcome.
 
-Everything that may wait for Spark, for Kafka or for a plugin happens on this thread; the event loop only leaves wishes.
-The last event of a task is TaskStopped or TaskFailed, and when it is told the task holds nothing any more: the query is
-gone, or the whole session is, because a query that can't be stopped must not run beside its successor.
+Everything that may wait for Spark, for Kafka or for a plugin happens on this thread; the event loop only sets the
+desired state. The last event of a task is TaskStopped or TaskFailed. When it is reported the task holds no resources:
+the query has ended, or the whole session has, because a query that can't be stopped must not run beside its successor.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ __all__ = ["QueryProgram", "TaskQuery"]
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.25
-"""How often a query is asked whether it still runs."""
+"""How often to check whether a query still runs."""
 
 
 class QueryProgram(Protocol):
     """The work of a task; all methods are called on its thread."""
 
     def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
-        """Start the query, whose batches go through the gate. Called again after a pause."""
+        """Start the query, whose batches pass the gate. Called again after a pause."""
 
     def close(self) -> None:
-        """Let go of everything. The query has stopped."""
+        """Release all resources. The query has stopped."""
 
 
 class TaskQuery:
@@ -81,9 +81,9 @@ class TaskQuery:
         self._thread.start()
 
     def request_state(self, state: TargetState) -> None:
-        """STARTED, PAUSED or, once and for all, STOPPED. Returns at once.
+        """Request STARTED, PAUSED or, finally, STOPPED. Returns immediately.
 
-        Starting Spark may take minutes. A task that waits for it holds nothing, so it is stopped at once.
+        Starting Spark may take minutes. A task that waits for it holds no resources, so it is stopped immediately.
         """
         with self._changed:
             if self._target_state is TargetState.STOPPED:
@@ -101,7 +101,7 @@ class TaskQuery:
         self._thread.join()
 
     def plan(self) -> QueryPlan | None:
-        """Return the progress of its query, None if none runs. May be called on any thread; waits for Spark."""
+        """Return the progress of its query; None if none runs. May be called on any thread; waits for Spark."""
         query = self._query
         return None if query is None else plan_of(query, self._config)
 
@@ -114,7 +114,7 @@ class TaskQuery:
                 self._follow_target_state()
                 self._wait()
                 self._check_query()
-        except BaseException as error:  # Also what a plugin raises to end the process: it is its task that ends.
+        except BaseException as error:  # Also a plugin's SystemExit: only its task ends.
             end = self._failed(error)
         if self._is_over:
             return
@@ -161,14 +161,14 @@ class TaskQuery:
                 self._changed.wait_for(lambda: self._target_state is not target_state, _LOOK_S if has_query else None)
 
     def _check_query(self) -> None:
-        """Raises what a query that has ended by itself ended with."""
+        """Raise the error of a query that has ended on its own."""
         if self._query is None:
             return
         try:
             is_active = self._query.isActive
             cause = None if is_active else self._query.exception()
-        except Exception as error:  # Nobody answers: its JVM is gone.
-            raise RuntimeError(self._sessions.failure() or f"Spark does not answer any more: {error}") from error
+        except Exception as error:  # No answer: its JVM has ended.
+            raise RuntimeError(self._sessions.failure() or f"Spark no longer answers: {error}") from error
         if is_active:
             return
         reason = self._sessions.failure()
@@ -177,7 +177,7 @@ class TaskQuery:
         raise self._gate.failure or cause or RuntimeError("the query has ended without a reason")
 
     def _stop_query(self, timeout_s: float | None) -> None:
-        """Between two batches if that comes in time. Without a time-out it waits until the task is to stop."""
+        """Stop between two batches if that is possible in time. Without a time-out wait until the task is to stop."""
         query, self._query = self._query, None
         if query is None:
             return
@@ -185,7 +185,7 @@ class TaskQuery:
             log.warning("task %s did not finish its batch in time and is interrupted", self.task)
             self._gate.fence()
         if self._sessions.failure() is not None:
-            return  # It has gone with its JVM.
+            return  # It ended with its JVM.
         try:
             query.stop()
         except Exception as error:

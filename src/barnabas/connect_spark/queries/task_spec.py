@@ -1,4 +1,4 @@
-"""All that is known about a task before it starts, and what it may ask of its worker."""
+"""All that is known about a task before it starts, and the calls that it may make to its worker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["OffsetWriter", "TaskSpec", "WorkerTaskContext", "new_figures"]
 SourceOffsetReader = Callable[[Mapping[str, Any]], "Mapping[str, Any] | None"]
 
 OffsetWriter = Callable[[Sequence[tuple[Mapping[str, Any], "Mapping[str, Any] | None"]]], None]
-"""Blocks until the offsets of a source are safe in Kafka."""
+"""Write offsets. Blocks until the offsets of a source are safe in Kafka."""
 
 
 def _nobody(rows: int, duration_ms: int) -> None:
@@ -39,7 +39,7 @@ class TaskSpec:
     task_config: Mapping[str, str]
     worker_config: Mapping[str, str]
     folder: Path
-    """The task's own, for checkpoints and what a plugin needs only while it runs."""
+    """The task's own folder, for checkpoints and files that a plugin needs only while it runs."""
     note_batch: Callable[[int, int], None] = _nobody
     """Receives rows and milliseconds of each batch that this process does not write itself."""
     figures: TaskFigures = field(default_factory=new_figures)
@@ -55,7 +55,7 @@ class TaskSpec:
         return scratch
 
     def remove_scratch(self) -> None:
-        """When the task is over: it may never run here again. What is being written there at this moment may stay."""
+        """Remove the scratch folder after the task: it may never run here again. Files being written may stay."""
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     @property

@@ -1,9 +1,9 @@
 """Sessions on a Spark Connect server (``sc://host:port``), one for each task.
 
-Queries on a server outlive the worker that asked for them, and only the same user id and session id see them again. So
-both are made of what every worker of the group knows: the cluster, the group and the task. Whoever starts a task next
-finds what a dead worker has left running for it, and ends that first. A server never takes the id of a session again
-that has ended there; then the next id of the same row is used, which every worker finds in the same way.
+Queries on a server outlive the worker that started them, and only the same user id and session id find them again. So
+both are derived from values that every worker of the group knows: the cluster, the group and the task. The next worker
+that starts the task finds queries of a dead worker, and ends them first. A server never accepts the id of an ended
+session again; then the next id of the same sequence is used, which every worker finds in the same way.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ _PROBE_S = 3.0
 _ORPHAN_WAIT_S = 2.0
 _RETRIES = 8
 _RETRY_PAUSE_MS = 3000
-"""Of a call that finds no server: with pauses that grow from 50 ms to this, some 15 s in all. The client's own choice
-would be ten minutes, in which the task does not report that the server is unreachable."""
+"""The retry pause of a call that can't reach the server: pauses grow from 50 ms to this, some 15 s in all. The client's
+default would be ten minutes, in which the task does not report that the server is unreachable."""
 
 
 def session_ids(cluster: str, group: str, task: ConnectorTaskId) -> Iterator[str]:
-    """The ids that sessions of a task may have, in the order in which they are tried."""
+    """Yield the ids that sessions of a task may have, in the order in which they are tried."""
     for number in range(_IDS):
         digest = uuid.uuid5(uuid.NAMESPACE_URL, f"barnabas-connect:{cluster}:{group}:{task}:{number}")
-        yield str(uuid.UUID(bytes=digest.bytes, version=4))  # The client takes no other version.
+        yield str(uuid.UUID(bytes=digest.bytes, version=4))  # The client accepts no other version.
 
 
 class RemoteSessions(Sessions):
     def __init__(self, settings: SparkSettings, group: str, cluster_id: Callable[[], str]) -> None:
-        """``cluster_id`` may wait for Kafka. It is asked once, on the thread of a task."""
+        """``cluster_id`` may wait for Kafka. It is called once, on the thread of a task."""
         self._settings = settings
         self._group = group
         self._ask_cluster_id = cluster_id
@@ -61,12 +61,12 @@ class RemoteSessions(Sessions):
         return RemoteSession(self._settings, task, lambda: self._ids(task))
 
     def close(self) -> None:
-        """Tasks have let go of theirs."""
+        """Close. Tasks have released their sessions."""
         self._is_closed = True
 
     def _ids(self, task: ConnectorTaskId) -> tuple[str, Iterator[str]]:
         if self._is_closed:
-            raise SparkUnavailable("the worker is stopping, so no Spark session is opened any more")
+            raise SparkUnavailable("the worker is stopping, so it opens no Spark session")
         with self._lock:
             if self._cluster is None:
                 self._cluster = self._ask_cluster_id()
@@ -110,18 +110,20 @@ class RemoteSession(Sessions):
         return None
 
     def abandon(self, reason: str) -> None:
-        """Ends the session on the server, with whatever runs in it."""
+        """End the session on the server, with everything that runs in it."""
         session = self._session
         if session is not None:
-            log.error("the Spark session of task %s is ended: %s", self._task, reason)
+            log.error("ending the Spark session of task %s: %s", self._task, reason)
             self._reason = reason
             with suppress(Exception):
                 session.client.release_session()
             self._close()
 
     def release(self) -> None:
-        """Also while it is being opened, on another thread. The session stays on the server, where it ends by itself
-        after an hour: nothing runs in it."""
+        """Release the session, even while another thread opens it.
+
+        It stays on the server, which ends it after an hour: nothing runs in it.
+        """
         self._is_over = True
         self._close()
 
@@ -136,15 +138,15 @@ class RemoteSession(Sessions):
     def _open(self) -> Any:
         _require_packages()
         for name in ("PYSPARK_NO_NAMESPACE_SHARE", "SPARK_REMOTE"):
-            os.environ.pop(name, None)  # Settings of another Spark on this machine are not for this one.
-        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # Functions of columns are made for such a session from now on.
+            os.environ.pop(name, None)  # These settings belong to another Spark on this machine.
+        os.environ["SPARK_CONNECT_MODE_ENABLED"] = "1"  # Column functions use such a session from now on.
         user, ids = self._ids()
         for session_id in ids:
             session = self._try(user, session_id)
             if session is not None and self._is_over:
                 with suppress(Exception):
                     session.client.close()
-                raise SparkUnavailable(f"task {self._task} was stopped")  # What runs in there may be its successor's.
+                raise SparkUnavailable(f"task {self._task} was stopped")  # The session may run its successor's queries.
             if session is not None:
                 self._prepare(session)
                 return session
@@ -154,7 +156,7 @@ class RemoteSession(Sessions):
         )
 
     def _try(self, user: str, session_id: str) -> Any:
-        """None if a session of this id has ended on the server. Raises SparkUnavailable."""
+        """Open the session. Return None if the server has ended a session of this id. Raise SparkUnavailable."""
         from pyspark.sql.connect.client import DefaultChannelBuilder
         from pyspark.sql.connect.client.retries import DefaultPolicy
         from pyspark.sql.connect.session import SparkSession
@@ -186,7 +188,7 @@ class RemoteSession(Sessions):
         shown = self._settings.shown_master
         if "UNAUTHENTICATED" in text:
             return (
-                f"the Spark Connect server {shown} wants another token: write ;token=... behind its address, or set "
+                f"the Spark Connect server {shown} requires another token: append ;token=... to its address, or set "
                 "SPARK_CONNECT_AUTHENTICATE_TOKEN in the worker's environment"
             )
         if "UNAVAILABLE" in text or "RETRIES_EXCEEDED" in text:
@@ -197,7 +199,7 @@ class RemoteSession(Sessions):
         return f"the Spark Connect server {shown} can't be used: {text[:1000]}"
 
     def _prepare(self, session: Any) -> None:
-        """Orphans end first. Settings that only a start of the server can make are left to it."""
+        """End orphaned queries first. Skip settings that only the start of the server can set."""
         self._end_orphans(session)
         for name, value in session_conf(self._settings).items():
             try:
@@ -224,7 +226,7 @@ class RemoteSession(Sessions):
             query.stop()
         if ended:
             log.warning("task %s: %d queries of a worker before this one were ended", self._task, len(ended))
-            time.sleep(_ORPHAN_WAIT_S)  # What is being renamed at this moment is done then.
+            time.sleep(_ORPHAN_WAIT_S)  # A rename in progress is complete by then.
 
 
 def _is_alive(session: Any) -> bool:

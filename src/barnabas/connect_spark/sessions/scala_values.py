@@ -1,4 +1,4 @@
-"""Converts arguments and results of Scala's methods, through Py4J. Only for a session whose JVM is ours."""
+"""Convert arguments and results of Scala's methods, through Py4J. Only for a session whose JVM is ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a session does its work: in the worker, on a cluster, or on a Spark Connect server."""
+"""The place where a session works: in the worker, on a cluster, or on a Spark Connect server."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["is_remote", "works_here"]
 
 
 def is_remote(spark: SparkSession) -> bool:
-    """Whether it is on a Spark Connect server: there is no JVM here, and none that could call us."""
+    """Return whether it is on a Spark Connect server: the worker has no JVM, and no JVM can call it."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
 def works_here(spark: SparkSession) -> bool:
-    """Whether all work is done on this machine, so that it reads this machine's files."""
+    """Return whether all work is done on this machine, so that the session reads this machine's files."""
     return not is_remote(spark) and str(spark.sparkContext.master).startswith("local")

@@ -1,7 +1,7 @@
-"""Whether a folder is one that Spark's executors and the worker both see, where they are not on one machine by nature.
+"""Check that Spark's executors and the worker share a folder, where they are not always on one machine.
 
-A path that each of them has for itself looks well: Spark writes and reports success, and the worker finds nothing to
-commit. So such a folder is tried out once, when a task starts.
+A path that exists separately on each of them seems to work: Spark writes and reports success, but the worker finds no
+files to commit. So the folder is tested once, when a task starts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["place_of", "require_shared"]
 
 
 def place_of(spark: SparkSession) -> str | None:
-    """Where a session's work is done, None for this machine."""
+    """Return where a session works; None for this machine."""
     if is_remote(spark):
         return "a Spark Connect server"
     master = str(spark.sparkContext.master)
@@ -29,7 +29,7 @@ def place_of(spark: SparkSession) -> str | None:
 
 
 def require_shared(spark: SparkSession, folder: Path, setting: str) -> None:
-    """``folder`` can be written by the worker. Raises TerminalError."""
+    """Require a shared folder, which the worker can write. Raise TerminalError."""
     place = place_of(spark)
     if place is None:
         return
@@ -38,12 +38,12 @@ def require_shared(spark: SparkSession, folder: Path, setting: str) -> None:
         spark.range(1).selectExpr("CAST(id AS STRING) AS value").coalesce(1).write.text(str(probe))
         if any(probe.glob("part-*")):
             return
-        reason = "its files there are not visible to the worker"
+        reason = "the worker does not see Spark's files in it"
     except OSError as error:
         reason = str(error.strerror)
     finally:
         shutil.rmtree(probe, ignore_errors=True)
     raise TerminalError(
         f"{setting}: Spark runs on {place}, and {folder} is not a folder that it shares with the worker ({reason}). "
-        f"Set {setting} to a path on storage that both have mounted under the same name."
+        f"Set {setting} to a path on storage that both have mounted at the same path."
     )

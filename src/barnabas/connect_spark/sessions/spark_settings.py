@@ -1,4 +1,4 @@
-"""The worker's own settings for Spark, and those of a connector for its queries. All of them are ours, not Kafka's."""
+"""The worker's own settings for Spark, and those of a connector for its queries. All are ours, not Kafka's."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class SparkSettings:
     master: str
     directory: Path
     conf: Mapping[str, str]
-    """Settings of Spark's own, which win over ours."""
+    """Spark's own settings, which take precedence over ours."""
     has_avro: bool = False
     has_delta: bool = False
 
     @classmethod
     def of(cls, worker_config: Mapping[str, str], *, worker_id: str) -> SparkSettings:
-        """Raises ConfigException."""
+        """Parse the settings. Raise ConfigException."""
         values = {name: _worker_value(worker_config, name) for name in (_AVRO, _DELTA, _DIRECTORY)}
         master = worker_config.get(_MASTER, WORKER_CONFIG_DEF[_MASTER].default_text or "").strip()
         if master.startswith("sc://"):
@@ -58,7 +58,9 @@ class SparkSettings:
         }
         for name, value in conf.items():
             if not name.startswith("spark."):
-                raise ConfigException(SPARK_CONF_PREFIX + name, value, "What follows the prefix must begin with spark.")
+                raise ConfigException(
+                    SPARK_CONF_PREFIX + name, value, "The part after the prefix must begin with spark."
+                )
         given = str(values[_DIRECTORY])
         folder = re.sub(r"[^A-Za-z0-9.-]", "_", f"barnabas-connect-{worker_id}")
         directory = Path(given).absolute() if given else Path(tempfile.gettempdir()) / folder
@@ -78,12 +80,12 @@ class SparkSettings:
         """Host and port of the Spark Connect server."""
         found = _SERVER.fullmatch(self.master)
         if found is None:
-            raise AssertionError(f"{self.shown_master} names no server")
+            raise AssertionError(f"{self.shown_master} does not name a server")
         return found["host"], int(found["port"] or _SERVER_PORT)
 
     @property
     def shown_master(self) -> str:
-        """Without what stands behind the address: a token may be there."""
+        """Return the URL without its parameters, because they may contain a token."""
         return self.master.partition(";")[0].rstrip("/")
 
 
@@ -96,7 +98,7 @@ def _check_server(master: str) -> None:
     shown = master.partition(";")[0]
     if not _SERVER.fullmatch(master):
         raise ConfigException(
-            _MASTER, shown, "Write sc://host:port, with parameters such as /;use_ssl=true;token=... behind it if needed"
+            _MASTER, shown, "Write sc://host:port, followed by parameters such as /;use_ssl=true;token=... if needed"
         )
     if ";session_id=" in master:
         raise ConfigException(_MASTER, shown, "The worker gives each task a session of its own: omit session_id")
@@ -114,7 +116,7 @@ class QuerySettings:
 
     @classmethod
     def of(cls, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> QuerySettings:
-        """A connector's settings win over those of the same names of the worker. Raises ConfigException."""
+        """Combine the settings: a connector's take precedence over the worker's. Raise ConfigException."""
         given = {key.name: worker_config[key.name] for key in OWN_CONFIG if key.name in worker_config}
         given |= {key.name: connector_config[key.name] for key in OWN_CONFIG if key.name in connector_config}
         values = OWN_CONFIG.parse(given)

@@ -1,6 +1,6 @@
-"""The folder of a worker's checkpoints, Spark's log and scratch files: for the worker's user and group alone.
+"""The folder of a worker's checkpoints, Spark's log and scratch files, only for the worker's user and group.
 
-By default it is below the system's temporary folder, where any user of the machine may make one of that name first.
+By default it is below the system's temporary folder, where another user may create a folder of that name first.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _SETTING = "barnabas.connect.spark.directory"
 
 
 def open_work_directory(path: Path) -> None:
-    """Make it, or see that it is ours. Raises TerminalError for one of another user's, and OSError."""
+    """Create the folder, or check that it is ours. Raise TerminalError for another user's folder, and OSError."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.mkdir(mode=DIRECTORY_MODE, exist_ok=True)
     found = path.stat()
     if found.st_uid != os.geteuid():
         if not path.parent.stat().st_mode & _OTHERS_WRITE:
-            return  # Only the one who runs the machine can have put it there.
+            return  # Only an administrator of the machine can have created it.
         raise TerminalError(
             f"{path} belongs to another user (id {found.st_uid}), who could read and change the checkpoints of tasks. "
             f"Set {_SETTING} to a folder of the worker's own."

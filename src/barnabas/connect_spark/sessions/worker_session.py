@@ -1,8 +1,8 @@
-"""The one Spark session of a worker: started when the first task needs it, again after it died, found by all tasks.
+"""The single Spark session of a worker: started when the first task needs it, restarted after it died, shared by all.
 
-Starting takes seconds and fetching jars may take minutes, so every method may block and none belongs on the event loop.
-A JVM that ends by itself takes all queries with it: their threads notice, ask ``failure`` for the reason, and the next
-task that starts brings up another JVM.
+Starting takes seconds, and fetching jars may take minutes, so every method may block; don't call them on the event
+loop. When a JVM ends unexpectedly all its queries end: their threads notice, get the reason from ``failure``, and the
+next task that starts also starts another JVM.
 """
 
 from __future__ import annotations
@@ -35,31 +35,31 @@ _STOPPING = "the worker is stopping, so its Spark session is not started again"
 _CLOSE_WAIT_S = 1.0
 
 _STOP_TIMEOUT = "10s"
-"""How long stopping a query waits for its thread before it is given up."""
+"""How long to wait for a query's thread when stopping it."""
 
 _CONF = {
-    "spark.scheduler.mode": "FAIR",  # A pool for each connector: a large batch of one does not hold up the others.
+    "spark.scheduler.mode": "FAIR",  # A pool for each connector: a large batch of one does not block the others.
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.caseSensitive": "true",  # As names in Kafka's records are: id and ID are two fields.
-    "spark.sql.legacy.codingErrorAction": "true",  # What is no text is replaced, as by Kafka's deserializers.
+    "spark.sql.caseSensitive": "true",  # As in Kafka's records: id and ID are two fields.
+    "spark.sql.legacy.codingErrorAction": "true",  # Invalid text is replaced, as by Kafka's deserializers.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
-    "spark.sql.adaptive.enabled": "false",  # Plans of micro-batches are small; planning them again costs more.
+    "spark.sql.adaptive.enabled": "false",  # Plans of micro-batches are small; re-planning costs more.
     "spark.sql.streaming.stopTimeout": _STOP_TIMEOUT,
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.maxConcurrentOutputFileWriters": "64",  # Files by topic or hour are written without sorting first.
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # What polled sources have read is decoded where it is written, and not in the driver, row by row.
+    # Records of polled sources are decoded where they are written, and not in the driver, row by row.
     "spark.sql.execution.arrow.localRelationThreshold": "0",
 }
 
 _EMBEDDED_CONF = {
-    # Beside each file Hadoop would write one with checksums, which are never moved or read: files have their own.
+    # Hadoop would write a checksum file beside each file, which is never moved or read: files have their own checksums.
     "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    # Files are for the worker's user and group: Hadoop gives them a mode of its own, whatever the process's umask is.
+    # Files are for the worker's user and group: Hadoop sets its own mode, whatever the process's umask is.
     "spark.hadoop.fs.permissions.umask-mode": "027",
 }
 
@@ -67,14 +67,14 @@ _JAVA_OPTIONS = (
     "-XX:Tier4InvocationThreshold=30000 -XX:Tier4MinInvocationThreshold=5000 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=200000"
 )
-"""The optimizing compiler waits until something has run six times as often as it does by itself. Otherwise it takes
-almost as much CPU as the first million records; if it waits twenty times as long, they take more than is saved."""
+"""The optimizing compiler waits until code has run six times as often as by default. With the default it takes
+almost as much CPU as the first million records; with twenty times, these records cost more than it saves."""
 
 _DELTA_EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
 
 _DELTA_CONF = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    "spark.databricks.delta.snapshotPartitions": "2",  # Of 50, each batch would pay for: tables' logs are short.
+    "spark.databricks.delta.snapshotPartitions": "2",  # Each batch would pay for 50, but tables' logs are short.
 }
 
 
@@ -82,22 +82,22 @@ class Sessions:
     """Provides tasks with their session. Every method may be called from any thread."""
 
     def of(self, task: ConnectorTaskId) -> Sessions:
-        """Where a task gets it from: all of them share one, or each has its own."""
+        """Return the sessions for a task: all tasks share one, or each has its own."""
         return self
 
     def session(self) -> SparkSession:
-        """The session, started first if there is none. Raises SparkUnavailable."""
+        """Return the session, starting it if none runs. Raise SparkUnavailable."""
         raise NotImplementedError
 
     def release(self) -> None:
-        """The task is over, perhaps while its thread still waits for ``session``. Waits for nothing."""
+        """Note that the task is over, perhaps while its thread still waits for ``session``. Does not block."""
 
     def failure(self) -> str | None:
-        """Why a session that was there has ended, None while all is well."""
+        """Return why an earlier session has ended; None if none has."""
         raise NotImplementedError
 
     def abandon(self, reason: str) -> None:
-        """End the session now, with whatever runs on it."""
+        """End the session now, with everything that runs on it."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -115,18 +115,18 @@ def session_conf(settings: SparkSettings) -> dict[str, str]:
 
 
 def embedded_conf(settings: SparkSettings) -> dict[str, str]:
-    """Of a session whose JVM is ours. Of two equal options of Java's the later one counts, which is the user's."""
+    """Return settings of a session whose JVM is ours. Of two equal Java options the later one, the user's, counts."""
     conf = {**_EMBEDDED_CONF, **session_conf(settings)}
     given = conf.get("spark.driver.extraJavaOptions", "")
     return {**conf, "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} {given}".strip()}
 
 
 SparkStart = Callable[[ExitStack, SparkSettings], "tuple[SparkSession, Callable[[], int | None]]"]
-"""Starts a session whose end is put on the stack; the second returns the exit status of its JVM, None while it runs."""
+"""Start a session and put its end on the stack. The second result is the exit status of its JVM, None while it runs."""
 
 
 class EmbeddedSessions(Sessions):
-    """A JVM of our own: with ``local[*]`` it does the work, with ``spark://`` it is the driver of the cluster."""
+    """Sessions on our own JVM: with ``local[*]`` it does the work, with ``spark://`` it drives the cluster."""
 
     def __init__(self, settings: SparkSettings, *, start: SparkStart | None = None) -> None:
         self._settings = settings
@@ -172,12 +172,12 @@ class EmbeddedSessions(Sessions):
     def abandon(self, reason: str) -> None:
         with self._lock:
             if self._session is not None:
-                log.error("the Spark session is ended: %s", reason)
+                log.error("ending the Spark session: %s", reason)
                 self._end()
                 self._reason = reason
 
     def close(self) -> None:
-        """A session that is being started is not waited for: its starter ends it, or the end of this process does."""
+        """Close the session. Don't wait for one that is starting: its starter or the end of this process ends it."""
         self._is_closed = True
         if not self._lock.acquire(timeout=_CLOSE_WAIT_S):
             log.info("abandoning a Spark session that is being started")
@@ -191,7 +191,7 @@ class EmbeddedSessions(Sessions):
         stack, self._stack, self._session = self._stack, None, None
         self._exit_status = lambda: None
         if stack is not None:
-            with suppress(Exception):  # Its JVM may be gone.
+            with suppress(Exception):  # Its JVM may have ended.
                 stack.close()
 
 
@@ -205,7 +205,7 @@ def _start_embedded(
             )
     java = find_java(environment)
     jars = connector_jars(cache_directory(environment), java, log.info)
-    if settings.has_avro:  # Now or never: a session takes no further jars.
+    if settings.has_avro:  # A running session accepts no further jars.
         jars += avro_jars(cache_directory(environment), java, log.info)
     if settings.has_delta:
         jars += delta_jars(cache_directory(environment), java, log.info)

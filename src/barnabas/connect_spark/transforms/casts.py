@@ -1,7 +1,7 @@
-"""One value of a type of Connect's to another, as Java's conversions of numbers do it.
+"""Cast one value of a Connect type to another, by Java's numeric conversions.
 
-A whole number that is too large for its new type loses its upper bits; a floating-point number stops at the ends of int
-or long first. Text that is no number of the type is an error of the row.
+A whole number that is too large for its new type loses its upper bits. A floating-point number is first limited to the
+range of int or long. Text that is not a number of the type is an error of the row.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _FLOATING = (SchemaType.FLOAT32, SchemaType.FLOAT64)
 
 
 def cast_typed(schema: ConnectSchema, column: Column, target: SchemaType) -> Read:
-    """Null stays null. Raises DataException for a type that can't be cast at all."""
+    """Cast typed data; null stays null. Raise DataException for a type that can't be cast at all."""
     if schema.logical in (DATE, TIME, TIMESTAMP):
         return _moment(schema, column, target)
     if schema.logical == DECIMAL:
@@ -54,7 +54,7 @@ def cast_typed(schema: ConnectSchema, column: Column, target: SchemaType) -> Rea
 
 
 def cast_variant(value: Column, target: SchemaType) -> Read:
-    """Schemaless data, whose type is each row's own; the result is VARIANT."""
+    """Cast schemaless data, whose type differs by row; the result is VARIANT."""
     kind = F.schema_of_variant(value)
     cases = [
         (kind == "BIGINT", _number(value.try_cast("bigint"), target, is_floating=False)),
@@ -69,8 +69,8 @@ def cast_variant(value: Column, target: SchemaType) -> Read:
     result, error = F.when(absent, value), F.when(absent, no_error())
     for condition, read in cases:
         result, error = result.when(condition, read.value.cast("variant")), error.when(condition, read.error)
-    told = F.concat(F.lit("Cast transformation does not support casting to/from "), kind)
-    return Read(result, error.otherwise(told))
+    message = F.concat(F.lit("Cast transformation does not support casting to/from "), kind)
+    return Read(result, error.otherwise(message))
 
 
 def _spark(column: Column, target: SchemaType) -> Column:
@@ -102,7 +102,7 @@ def _number(column: Column, target: SchemaType, *, is_floating: bool) -> Read:
 
 
 def _saturated(column: Column, bits: int) -> Column:
-    """Java's cast of a double to int or long."""
+    """Cast a double to int or long as Java does."""
     least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
     number = column.cast("double")
     return (
@@ -136,5 +136,5 @@ def _text(column: Column, target: SchemaType) -> Read:
         number = _spark(column, target)
     else:
         number = F.when(column.rlike(r"\A[+-]?[0-9]+\z"), _spark(column, target))
-    told = F.concat(F.lit("Value ("), column, F.lit(") was out of range for requested data type"))
-    return Read(number, F.when(column.isNotNull() & number.isNull(), told))
+    message = F.concat(F.lit("Value ("), column, F.lit(") was out of range for requested data type"))
+    return Read(number, F.when(column.isNotNull() & number.isNull(), message))

@@ -1,6 +1,6 @@
-"""Patterns of Java's SimpleDateFormat, which Connect's settings have, as Spark's date functions take them.
+"""Convert patterns of Java's SimpleDateFormat, which Connect's settings use, for Spark's date functions.
 
-Both have the same letters for all that is common. A letter that means something else in Spark, or nothing, is refused
+Both use the same letters for all common parts. A letter with another meaning in Spark, or none, is refused
 when the connector is configured.
 """
 
@@ -17,7 +17,7 @@ _UNQUOTED = re.compile(r"'(?:[^']|'')*'")
 
 
 def spark_pattern(setting: str, pattern: str) -> str:
-    """Raises ConfigException."""
+    """Return Spark's pattern. Raise ConfigException."""
     letters = set(re.findall("[A-Za-z]", _UNQUOTED.sub("", pattern)))
     other = sorted(letters - set(_SAME))
     if other:

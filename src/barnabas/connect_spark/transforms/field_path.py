@@ -8,7 +8,7 @@ __all__ = ["path_of"]
 
 
 def path_of(setting: str, text: str) -> tuple[str, ...]:
-    """The steps of a path: dots between them, backticks around a name that has dots (KIP-821)."""
+    """Return the steps of a path: separated by dots, with backticks around a name that has dots (KIP-821)."""
     steps: list[str] = []
     rest = text
     while True:
@@ -16,7 +16,7 @@ def path_of(setting: str, text: str) -> tuple[str, ...]:
             end = _closing(rest)
             if end < 0:
                 raise ConfigException(
-                    setting, text, "a ` is not closed: write a dot or the end of the path behind the next one"
+                    setting, text, "a ` is not closed: a dot or the end of the path must follow the closing one"
                 )
             steps.append(rest[1:end].replace("\\`", "`"))
             rest = rest[end + 1 :]

@@ -40,7 +40,7 @@ _ILLEGAL = "java.lang.IllegalArgumentException"
 
 @dataclass(frozen=True)
 class ExtractField(SidedTransform):
-    """One field becomes the whole. With V2 a path with dots reaches into nested structs (KIP-821)."""
+    """Replaces the whole by one of its fields. With V2 a path with dots reaches into nested structs (KIP-821)."""
 
     field: str
     path: tuple[str, ...]
@@ -159,8 +159,8 @@ class SetSchemaMetadata(SidedTransform):
     def apply(self, record: Record) -> Outcome:
         operand = record.operand(self.side)
         if operand.schema is None:
-            told = "Schema required for [updating schema metadata]"
-            return Outcome(record, F.when(operand.present, F.lit(told)))
+            message = "Schema required for [updating schema metadata]"
+            return Outcome(record, F.when(operand.present, F.lit(message)))
         schema = replace(
             operand.schema,
             name=operand.schema.name if self.schema_name is None else self.schema_name,
@@ -168,7 +168,7 @@ class SetSchemaMetadata(SidedTransform):
         )
         if schema.logical != operand.schema.logical:
             raise DataException(
-                f"the name {schema.name} would make another logical type of it: use Cast or TimestampConverter"
+                f"the name {schema.name} would turn it into another logical type: use Cast or TimestampConverter"
             )
         if operand.fields is None:
             return Outcome(record.with_operand(self.side, replace(operand, schema=schema)))

@@ -127,6 +127,6 @@ def _header(name: str, value: Column, schema: Column) -> Column:
 
 
 def _with_headers(headers: Column, *added: Column) -> Column:
-    """More headers, each a struct of HEADERS, behind those that are there."""
+    """Append headers, each a struct of HEADERS, to the existing ones."""
     present = F.coalesce(headers, F.array().cast(HEADERS))
     return F.concat(present, F.array(*added).cast(HEADERS)) if added else present

@@ -1,4 +1,4 @@
-"""InsertField: where a record comes from, or a fixed text, as fields of it."""
+"""InsertField: the origin of a record, or a fixed text, as fields of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["InsertField"]
 
 @dataclass(frozen=True)
 class InsertField(SidedTransform):
-    """``!`` behind a name makes the field required, ``?`` or nothing optional."""
+    """``!`` after a name makes the field required; ``?`` or nothing makes it optional."""
 
     topic: str | None
     partition: str | None
@@ -78,16 +78,16 @@ class InsertField(SidedTransform):
         )
 
     def _insertions(self) -> list[tuple[str | None, ConnectSchema, str]]:
-        told = (self.topic, self.partition, self.offset, self.timestamp)
+        names = (self.topic, self.partition, self.offset, self.timestamp)
         places = ("topic", "partition", "offset", "timestamp")
-        return list(zip(told, self._insertions_of(), places, strict=True))
+        return list(zip(names, self._insertions_of(), places, strict=True))
 
     def apply(self, record: Record) -> Outcome:
         operand = record.operand(self.side)
         added: list[tuple[str, ConnectSchema, Column]] = []
-        for told, schema, place in self._insertions():
-            if told is not None:
-                name, required = _suffixed(told)
+        for text, schema, place in self._insertions():
+            if text is not None:
+                name, required = _suffixed(text)
                 added.append((name, replace(schema, optional=not required), getattr(record, place)))
         if self.static is not None:
             name, required = _suffixed(self.static)
@@ -110,7 +110,7 @@ class InsertField(SidedTransform):
             pairs += [F.lit(name), F.coalesce(plain.cast("variant"), null_variant())]
         created = F.create_map(*pairs)
         if self.timestamp is not None:
-            # A record without a time gets no field for it.
+            # A record without a timestamp gets no such field.
             place = F.lit(_suffixed(self.timestamp)[0])
             created = F.map_filter(created, lambda name, _: (name != place) | record.timestamp.isNotNull())
         inserted = Operand.of_members(operand.present, F.map_concat(kept, created))
@@ -127,15 +127,15 @@ class InsertField(SidedTransform):
             fields.append(Field(name, kind))
             values[name] = column
             if not kind.optional:
-                told = f'Invalid value: null used for required field: "{name}", schema type: {kind.type.name}'
-                errors.append(F.when(operand.present & column.isNull(), F.lit(told)))
+                message = f'Invalid value: null used for required field: "{name}", schema type: {kind.type.name}'
+                errors.append(F.when(operand.present & column.isNull(), F.lit(message)))
         inserted = struct_like(schema, tuple(fields))
         return Outcome(
             record.with_operand(self.side, Operand.of_fields(inserted, operand.present, values)), first_error(errors)
         )
 
 
-def _suffixed(told: str) -> tuple[str, bool]:
-    if told.endswith("!"):
-        return told[:-1], True
-    return told.removesuffix("?"), False
+def _suffixed(text: str) -> tuple[str, bool]:
+    if text.endswith("!"):
+        return text[:-1], True
+    return text.removesuffix("?"), False

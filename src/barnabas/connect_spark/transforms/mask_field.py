@@ -1,4 +1,4 @@
-"""MaskField: fields become the nothing of their type, or a text that is given for all of them."""
+"""MaskField: replace fields by the null value of their type, or by one text for all of them."""
 
 from __future__ import annotations
 
@@ -67,8 +67,12 @@ class MaskField(SidedTransform):
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        told = settings["replacement"]
-        return cls(frozenset(names(settings["fields"])), None if told is None else str(told), replaces_null(settings))
+        replacement = settings["replacement"]
+        return cls(
+            frozenset(names(settings["fields"])),
+            None if replacement is None else str(replacement),
+            replaces_null(settings),
+        )
 
     def apply(self, record: Record) -> Outcome:
         operand = record.operand(self.side)
@@ -91,15 +95,15 @@ class MaskField(SidedTransform):
         return Outcome(record.with_operand(self.side, changed), first_error(errors))
 
     def _masked(self, schema: ConnectSchema) -> Column:
-        """The same for all rows. Raises DataException."""
+        """Return the mask, which is the same for all rows. Raise DataException."""
         kind = spark_type(schema)
         if self.replacement is None:
             return _zero(schema).cast(kind)
         if schema.logical != DECIMAL and (schema.logical or schema.type not in _REPLACEABLE):
-            told = _JAVA_NAMES.get(
+            java_class = _JAVA_NAMES.get(
                 str(schema.logical), _REFUSED.get(schema.type, "org.apache.kafka.connect.data.Struct")
             )
-            raise DataException(f"Cannot mask value of type class {told} with custom replacement.")
+            raise DataException(f"Cannot mask value of type class {java_class} with custom replacement.")
         if schema.type is SchemaType.STRING:
             return F.lit(self.replacement)
         if not _fits(self.replacement, schema):
@@ -110,7 +114,7 @@ class MaskField(SidedTransform):
         members, wrong = members_of(operand, "field replacement")
         chosen = F.map_filter(members, lambda name, _: name.isin(*sorted(self.fields)))
         refused = F.filter(F.map_values(chosen), lambda value: self._variant(value).isNull())
-        told = F.concat(
+        message = F.concat(
             F.lit("Cannot mask value of type "),
             F.schema_of_variant(F.get(refused, F.lit(0))),
             F.lit("" if self.replacement is None else f" with custom replacement {self.replacement}"),
@@ -119,15 +123,15 @@ class MaskField(SidedTransform):
             members,
             lambda name, value: F.when(name.isin(*sorted(self.fields)), self._variant(value)).otherwise(value),
         )
-        # A field that isn't there is there afterwards, as null: so does Connect.
+        # A missing field is null afterwards, as in Connect.
         changed = Operand.of_members(
             operand.present, F.map_concat(masked, absent_as_null(members, sorted(self.fields)))
         )
-        error = F.coalesce(wrong, F.when(F.size(refused) > 0, told))
+        error = F.coalesce(wrong, F.when(F.size(refused) > 0, message))
         return Outcome(record.with_operand(self.side, changed), error)
 
     def _variant(self, value: Column) -> Column:
-        """Null for what can't be masked."""
+        """Return the mask; null for values that can't be masked."""
         kind = F.schema_of_variant(value)
         floating = kind.isin("FLOAT", "DOUBLE") | kind.startswith("DECIMAL")
         absent = F.when(F.is_variant_null(value), value)
@@ -156,7 +160,7 @@ def _fits(replacement: str, schema: ConnectSchema) -> bool:
 
 
 def _is_exact(number: str, schema: ConnectSchema) -> bool:
-    """Whether a Decimal has all of its digits."""
+    """Return whether a Decimal keeps all of its digits."""
     kind = spark_type(schema)
     assert isinstance(kind, DecimalType)
     exact = Decimal(number).normalize()
@@ -165,7 +169,7 @@ def _is_exact(number: str, schema: ConnectSchema) -> bool:
 
 
 def _zero(schema: ConnectSchema) -> Column:
-    """Connect's idea of nothing, for each type that has one."""
+    """Return Connect's null value of the type, if it has one."""
     if schema.logical == TIMESTAMP:
         return F.timestamp_millis(F.lit(0).cast("bigint"))
     if schema.logical == DATE:
@@ -180,5 +184,5 @@ def _zero(schema: ConnectSchema) -> Column:
         return F.create_map()
     if schema.logical == DECIMAL or schema.type in _REPLACEABLE:
         return F.lit(0)
-    told = _REFUSED.get(schema.type, "org.apache.kafka.connect.data.Struct")
-    raise DataException(f"Cannot mask value of type: class {told}")
+    java_class = _REFUSED.get(schema.type, "org.apache.kafka.connect.data.Struct")
+    raise DataException(f"Cannot mask value of type: class {java_class}")

@@ -1,6 +1,6 @@
-"""The state of a row at one point of a chain: expressions over the columns of a RecordBatch.
+"""The state of a row at one point of a chain, as expressions over the columns of a RecordBatch.
 
-The fields of a struct are kept apart until the end of the chain. So a step that adds, drops or renames a field costs
+The fields of a struct stay separate until the end of the chain. So a step that adds, drops or renames a field costs
 nothing for the others, no expression is repeated, and the whole chain is one projection.
 """
 
@@ -67,7 +67,7 @@ class Operand:
 
     @cached_property
     def whole(self) -> Column:
-        """As one column of the schema's type."""
+        """Return it as one column of the schema's type."""
         if self.column is not None:
             return self.column
         if self.members is not None:
@@ -76,7 +76,7 @@ class Operand:
         return F.when(self.present, F.struct(*fields) if fields else F.expr("struct()"))
 
     def when(self, condition: Column, otherwise: Operand) -> Operand:
-        """This one where the condition holds. Both have the same schema."""
+        """Use this operand where the condition holds, otherwise the other one. Both have the same schema."""
         present = F.when(condition, self.present).otherwise(otherwise.present)
         if self.schema is not None and self.fields is not None and otherwise.fields is not None:
             fields = {
@@ -135,22 +135,22 @@ def java_class(variant: Column) -> Column:
 
 
 def members_of(operand: Operand, purpose: str, *, null_allowed: bool = False) -> tuple[Column, Column]:
-    """The members of a schemaless object, and what is wrong with a row that has none."""
+    """Return the members of a schemaless object, and the error of a row that has none."""
     if operand.members is not None:
         members, found = operand.members, F.lit("java.util.HashMap")
     else:
         variant = operand.whole
         members, found = variant.try_cast("map<string,variant>"), java_class(variant)
-    told = F.concat(
+    message = F.concat(
         F.lit(f"Only Map objects supported in absence of schema for [{purpose}], found: "),
         F.when(operand.present, found).otherwise(F.lit("null")),
     )
     wrong = members.isNull() & operand.present if null_allowed else members.isNull()
-    return members, F.when(wrong, told)
+    return members, F.when(wrong, message)
 
 
 def absent_as_null(members: Column, names: Sequence[str]) -> Column:
-    """A map with those of the names that the members lack."""
+    """Return a map from those names that the members lack to null."""
     known = F.coalesce(F.map_keys(members), F.array().cast("array<string>"))
     absent = F.array_except(F.array(*(F.lit(name) for name in names)), known)
     return F.map_from_arrays(absent, F.transform(absent, lambda _: null_variant()))
@@ -174,11 +174,10 @@ _JAVA_CLASSES = {
 def require_struct(
     operand: Operand, purpose: str, *, null_allowed: bool = False
 ) -> tuple[ConnectSchema, Mapping[str, Column], Column]:
-    """Schema and fields of typed data, and what is wrong with a row that is null. Raises DataException if no row has
-    a struct."""
-    told = f"Only Struct objects supported for [{purpose}], found: "
+    """Return schema and fields of typed data, and the error of a null row. Raise DataException for other types."""
+    problem = f"Only Struct objects supported for [{purpose}], found: "
     if operand.schema is None or operand.fields is None:
         found = "null" if operand.schema is None else _JAVA_CLASSES.get(operand.schema.type, "null")
-        raise DataException(f"{told}{found}")
-    wrong = F.lit(None).cast("string") if null_allowed else F.when(~operand.present, F.lit(f"{told}null"))
+        raise DataException(f"{problem}{found}")
+    wrong = F.lit(None).cast("string") if null_allowed else F.when(~operand.present, F.lit(f"{problem}null"))
     return operand.schema, operand.fields, wrong

@@ -1,4 +1,4 @@
-"""Transforms that leave key, value and headers alone: Filter, RegexRouter, TimestampRouter."""
+"""Transforms that don't change key, value and headers: Filter, RegexRouter, TimestampRouter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReplaceField: fields left out, kept and renamed."""
+"""ReplaceField: drop, keep and rename fields."""
 
 from __future__ import annotations
 
@@ -119,6 +119,6 @@ def _last_of_each(members: Column, renames: Mapping[str, str]) -> Column:
 
 
 def _unless(members: Column, name: str, others: list[str]) -> Column:
-    """Without the name where one of the others is there."""
+    """Remove the name if one of the others exists."""
     is_there = F.arrays_overlap(F.map_keys(members), F.array(*(F.lit(name) for name in others)))
     return F.map_filter(members, lambda key, _: ~((key == name) & is_there))

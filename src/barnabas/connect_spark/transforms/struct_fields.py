@@ -1,4 +1,4 @@
-"""Fields of a struct on their way into another one: their values, with or without defaults, and the new schema."""
+"""Copy fields of a struct to another one: their values, with or without defaults, and the new schema."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def replaces_null(settings: Settings) -> bool:
 
 
 def with_default(field: ConnectSchema, column: Column, replaces: bool) -> Column:
-    """Return the value of a field: its default where it is null, if the transform is set to take that."""
+    """Return the value of a field: its default where it is null, if the transform is configured that way."""
     return column if field.default is None or not replaces else F.coalesce(column, default_literal(field))
 
 
 def with_defaults(fields: Iterable[Field], columns: Mapping[str, Column], replaces: bool) -> dict[str, Column]:
-    """The same for many fields, by their names."""
+    """Return the values of many fields, by name."""
     return {field.name: with_default(field.schema, columns[field.name], replaces) for field in fields}
 
 
 def default_within(field: ConnectSchema, parent: Column, column: Column, *, replaces: bool) -> Column:
-    """As ``with_default``, for a field of a nested struct. Where there is no struct, no default is read either."""
+    """Apply ``with_default`` to a field of a nested struct. Where the struct is null, no default is read either."""
     found = with_default(field, column, replaces)
     return found if found is column else F.when(parent.isNotNull(), found)
 
 
 def struct_like(schema: ConnectSchema, fields: tuple[Field, ...]) -> ConnectSchema:
-    """A new struct with the name, version, documentation and parameters of another one: required, without default."""
+    """Return a required struct schema without default, with the name, version, doc and parameters of another."""
     return replace(schema, fields=fields, optional=False, default=None)
 
 

@@ -1,4 +1,4 @@
-"""TimestampConverter: between text, a number of a unit, Date, Time and Timestamp. All of it in UTC."""
+"""TimestampConverter: converts between text, a number of a unit, Date, Time and Timestamp. All in UTC."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["TimestampConverter"]
 
 _UNITS = {"nanoseconds": 1_000_000, "microseconds": 1000, "milliseconds": 1, "seconds": -1000}
-"""How many of them are a millisecond; a negative number: how many milliseconds one of them is."""
+"""How many units a millisecond has; a negative number: how many milliseconds a unit has."""
 _MAX_MILLIS = (2**63 - 1) // 1000
 
 
@@ -56,15 +56,17 @@ class TimestampConverter(SidedTransform):
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
-        target, told = str(settings["target.type"]), str(settings["format"])
-        if target == "string" and not told:
+        target, pattern = str(settings["target.type"]), str(settings["format"])
+        if target == "string" and not pattern:
             raise ConfigException(
-                "format", told, "TimestampConverter requires format option to be specified when using string timestamps"
+                "format",
+                pattern,
+                "TimestampConverter requires format option to be specified when using string timestamps",
             )
         return cls(
             str(settings["field"]),
             target,
-            spark_pattern("format", told) if told else "",
+            spark_pattern("format", pattern) if pattern else "",
             _UNITS[str(settings["unix.precision"])],
             replaces_null(settings),
         )
@@ -104,7 +106,7 @@ class TimestampConverter(SidedTransform):
             found = self._target(self._variant_millis(value).value, True)[0].cast("variant")
             return F.when((name == self.field) & ~F.is_variant_null(value), found).otherwise(value)
 
-        # A field that isn't there is there afterwards, as null: so does Connect.
+        # A missing field is null afterwards, as in Connect.
         changed = Operand.of_members(
             operand.present, F.map_concat(F.transform_values(members, converted), absent_as_null(members, [self.field]))
         )
@@ -135,19 +137,19 @@ class TimestampConverter(SidedTransform):
             .when(kind == "BIGINT", number.value)
             .when(kind == "STRING", text.value)
         )
-        told = F.concat(F.lit("TimestampConverter does not support "), kind, F.lit(" objects as timestamps"))
+        message = F.concat(F.lit("TimestampConverter does not support "), kind, F.lit(" objects as timestamps"))
         error = (
             F.when(absent | moment, no_error())
             .when(kind == "BIGINT", number.error)
             .when(kind == "STRING", text.error)
-            .otherwise(told)
+            .otherwise(message)
         )
         return Read(F.when(~absent, millis), error)
 
     def _text_millis(self, text: Column) -> Read:
         if not self.pattern:
-            told = "TimestampConverter requires format option to be specified when using string timestamps"
-            return Read(F.lit(None).cast("bigint"), F.when(text.isNotNull(), F.lit(told)))
+            message = "TimestampConverter requires format option to be specified when using string timestamps"
+            return Read(F.lit(None).cast("bigint"), F.when(text.isNotNull(), F.lit(message)))
         parsed = F.try_to_timestamp(text, F.lit(self.pattern))
         millis = F.unix_millis(F.from_utc_timestamp(parsed, F.current_timezone()))
         unread = F.concat(
@@ -161,8 +163,8 @@ class TimestampConverter(SidedTransform):
         else:
             millis = number if self.unit == 1 else F.call_function("div", number, F.lit(self.unit).cast("bigint"))
         good = F.when(millis.between(-_MAX_MILLIS, _MAX_MILLIS), millis)
-        told = F.concat(F.lit("the timestamp is out of the range of Spark's: "), number.cast("string"))
-        return Read(good, F.when(number.isNotNull() & good.isNull(), told))
+        message = F.concat(F.lit("the timestamp is out of the range of Spark's: "), number.cast("string"))
+        return Read(good, F.when(number.isNotNull() & good.isNull(), message))
 
     # ---- From milliseconds ----
 
@@ -188,7 +190,7 @@ class TimestampConverter(SidedTransform):
 
 
 def _divided(number: Column, by: int) -> Column:
-    """Downwards, exact for all of 64 bits."""
+    """Divide, rounding down, exactly for all 64 bits."""
     divisor = F.lit(by).cast("bigint")
     quotient = F.call_function("div", number, divisor)
     return F.when(F.pmod(number, divisor) != number - quotient * divisor, quotient - 1).otherwise(quotient)

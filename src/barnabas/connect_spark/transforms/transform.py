@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 __all__ = ["Predicate", "Settings", "SidedTransform", "Transform", "names"]
 
 Settings = Mapping[str, ConfigValue]
-"""As ``connect.decide.validation.transforms_config`` defines them, parsed."""
+"""The parsed settings, as ``connect.decide.validation.transforms_config`` defines them."""
 
 
 def names(value: object) -> tuple[str, ...]:
-    """A setting of the type list."""
+    """Parse a setting of the type list."""
     return tuple(str(item) for item in value) if isinstance(value, list | tuple) else ()
 
 
@@ -31,20 +31,20 @@ class Transform(ABC):
     @classmethod
     @abstractmethod
     def of(cls, settings: Settings) -> Self:
-        """Raises ConfigException for what the definitions of the settings alone can't see."""
+        """Create it. Raise ConfigException for errors that the definitions of the settings alone can't detect."""
 
     @abstractmethod
     def apply(self, record: Record) -> Outcome:
-        """Raises DataException if it rejects every record of these schemas."""
+        """Transform the record. Raise DataException if it rejects every record of these schemas."""
 
 
 class SidedTransform(Transform):
-    """Works on the key or on the value: ``$Key`` and ``$Value``."""
+    """A transform of the key or of the value: ``$Key`` and ``$Value``."""
 
     side: Side
 
     passes_null: ClassVar[bool] = False
-    """Whether a null goes through even where the transform rejects every other record of these schemas."""
+    """Whether a null passes even where the transform rejects every other record of these schemas."""
 
 
 class Predicate(ABC):
@@ -56,4 +56,4 @@ class Predicate(ABC):
 
     @abstractmethod
     def test(self, record: Record) -> Column:
-        """A boolean, never null."""
+        """Return a boolean, never null."""

@@ -1,6 +1,6 @@
-"""The transforms of a connector, applied one after the other to each RecordBatch as one projection.
+"""The transforms of a connector, applied one after another to each RecordBatch, as one projection.
 
-A row that a transform rejects keeps what it had and gets a ``failure``; later steps leave it alone. A row that Filter
+A row that a transform rejects keeps its values and gets a ``failure``; later steps don't change it. A row that Filter
 drops is not in the result. Where a predicate holds for some rows only and the transform changes their schema, the
 batch is split in two, because a column of Spark has one type.
 """
@@ -61,7 +61,7 @@ class Step:
     negate: bool = False
 
     def condition(self, record: Record) -> Column | None:
-        """The rows that it applies to; None: all."""
+        """Return the condition of the rows that it applies to; None: all."""
         if self.predicate is None:
             return None
         found = self.predicate.test(record)
@@ -70,7 +70,7 @@ class Step:
 
 @dataclass(frozen=True)
 class _State:
-    """Rows that have come through the same branches so far."""
+    """Rows that have passed the same branches so far."""
 
     record: Record
     failure: Column
@@ -79,7 +79,7 @@ class _State:
 
 @dataclass(frozen=True)
 class _Branch:
-    """One of the RecordBatches that come out of one: which rows, their columns and their schemas."""
+    """One of the RecordBatches that result from one: its rows, their columns and their schemas."""
 
     kept: Column | None
     columns: tuple[Column, ...]
@@ -91,12 +91,14 @@ class _Branch:
 class TransformChain:
     steps: tuple[Step, ...] = ()
     _branches: SessionCache[list[_Branch]] = field(default_factory=SessionCache, compare=False, repr=False)
-    """Expressions belong to schemas and not to data, so that only the first batch of its kind pays for making them."""
+    """Expressions depend on schemas and not on data, so only the first batch of its kind creates them."""
 
     @classmethod
     def of(cls, connector_config: Mapping[str, str]) -> TransformChain:
-        """What ``transforms``, ``transforms.<alias>.*``, ``predicates`` and ``predicates.<alias>.*`` say. Raises
-        ConfigException, naming the setting, for what none of the classes here understands."""
+        """Parse ``transforms``, ``transforms.<alias>.*``, ``predicates`` and ``predicates.<alias>.*``.
+
+        Raise ConfigException, naming the setting, for values that none of the classes here supports.
+        """
         predicates = {alias: _predicate(connector_config, alias) for alias in _aliases(connector_config, "predicates")}
         aliases = _aliases(connector_config, "transforms")
         return cls(tuple(_step(connector_config, alias, predicates) for alias in aliases))
@@ -160,12 +162,12 @@ def _stepped(step: Step, state: _State) -> list[_State]:
     try:
         outcome = step.transform.apply(before)
     except DataException as refusal:
-        told = F.lit(str(refusal))
+        message = F.lit(str(refusal))
         if isinstance(step.transform, SidedTransform) and step.transform.passes_null:
-            told = F.when(before.operand(step.transform.side).present, told)
-        outcome = Outcome(before, told, exception_class=refusal.exception_class)
+            message = F.when(before.operand(step.transform.side).present, message)
+        outcome = Outcome(before, message, exception_class=refusal.exception_class)
     if outcome.dropped:
-        # What has failed before is not dropped: it still has to be reported.
+        # Rows that failed earlier are not dropped: they must still be reported.
         kept = state.failure.isNotNull() if condition is None else state.failure.isNotNull() | ~condition
         return [replace(state, kept=kept if state.kept is None else state.kept & kept)]
     error = outcome.error
@@ -173,8 +175,8 @@ def _stepped(step: Step, state: _State) -> list[_State]:
         error = F.when(condition, error)
     failure = state.failure
     if error is not None:
-        told = failure_of(Stage.TRANSFORMATION, step.java_class, error, F.lit(outcome.exception_class))
-        failure = F.coalesce(failure, told)
+        step_failure = failure_of(Stage.TRANSFORMATION, step.java_class, error, F.lit(outcome.exception_class))
+        failure = F.coalesce(failure, step_failure)
     if condition is None:
         return [replace(state, record=outcome.record, failure=failure)]
     return _branched(state, outcome.record, condition, failure)
@@ -216,11 +218,11 @@ def _below(config: Mapping[str, str], prefix: str) -> dict[str, str | None]:
 
 def _predicate(config: Mapping[str, str], alias: str) -> Predicate:
     prefix = f"predicates.{alias}."
-    told = config.get(f"{prefix}type", "")
-    name = told.removeprefix(f"{PREDICATES_PACKAGE}.")
+    type_name = config.get(f"{prefix}type", "")
+    name = type_name.removeprefix(f"{PREDICATES_PACKAGE}.")
     found = _PREDICATES.get(name)
     if found is None:
-        raise ConfigException(f"{prefix}type", told, f"no such predicate; available: {', '.join(_PREDICATES)}")
+        raise ConfigException(f"{prefix}type", type_name, f"no such predicate; available: {', '.join(_PREDICATES)}")
     try:
         return found.of(PREDICATES[name].parse(_below(config, prefix)))
     except ConfigException as error:
@@ -229,10 +231,10 @@ def _predicate(config: Mapping[str, str], alias: str) -> Predicate:
 
 def _step(config: Mapping[str, str], alias: str, predicates: Mapping[str, Predicate]) -> Step:
     prefix = f"transforms.{alias}."
-    told = config.get(f"{prefix}type", "")
-    name = told.removeprefix(f"{TRANSFORMS_PACKAGE}.")
+    type_name = config.get(f"{prefix}type", "")
+    name = type_name.removeprefix(f"{TRANSFORMS_PACKAGE}.")
     if name not in TRANSFORMS:
-        raise ConfigException(f"{prefix}type", told, f"no such transform; available: {', '.join(TRANSFORMS)}")
+        raise ConfigException(f"{prefix}type", type_name, f"no such transform; available: {', '.join(TRANSFORMS)}")
     try:
         transform = transform_of(name, _below(config, prefix))
     except ConfigException as error:
@@ -247,7 +249,7 @@ def _step(config: Mapping[str, str], alias: str, predicates: Mapping[str, Predic
 
 
 def transform_of(name: str, settings: Mapping[str, str | None]) -> Transform:
-    """``name`` is Connect's simple name, with ``$Key`` or ``$Value`` where it has these. Raises ConfigException."""
+    """Create the transform with Connect's simple name, plus ``$Key`` or ``$Value`` if any. Raise ConfigException."""
     simple, _, side = name.partition("$")
     transform = _CLASSES[simple].of(TRANSFORMS[name].parse(settings))
     return replace(transform, side=_SIDES[side]) if isinstance(transform, SidedTransform) else transform  # type: ignore[type-var]

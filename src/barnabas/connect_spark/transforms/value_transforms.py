@@ -1,4 +1,4 @@
-"""Transforms that change what fields have in them: Cast, Flatten."""
+"""Transforms that change the contents of fields: Cast, Flatten."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _TYPES = {
     "float64": SchemaType.FLOAT64,
 }
 _DEEPEST = 10
-"""How far Flatten goes into schemaless data: an expression of Spark has no recursion."""
+"""How deep Flatten descends into schemaless data: an expression of Spark has no recursion."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Cast(SidedTransform):
             field, colon, kind = name.rpartition(":")
             found = _TYPES.get(kind.strip().lower())
             if found is None:
-                raise ConfigException("spec", name, f"it has no type to cast to; there are {', '.join(sorted(_TYPES))}")
+                raise ConfigException("spec", name, f"it has no type to cast to; allowed: {', '.join(sorted(_TYPES))}")
             if colon:
                 types.append((field.strip(), found))
             else:
@@ -104,7 +104,7 @@ class Cast(SidedTransform):
                 result = result.when(name == field, cast_variant(found, kind).value)
             return result.otherwise(found)
 
-        # A field that isn't there is there afterwards, as null: so does Connect.
+        # A missing field is null afterwards, as in Connect.
         changed = F.map_concat(
             F.transform_values(members, value), absent_as_null(members, [name for name, _ in self.types])
         )
@@ -130,7 +130,7 @@ class Cast(SidedTransform):
 
 
 def _cast_or_error(schema: ConnectSchema, column: Column, kind: SchemaType) -> Read:
-    """Also of what can't be cast, a null can."""
+    """Cast the value, or return its error. A null is cast even where other values can't be."""
     try:
         return cast_typed(schema, column, kind)
     except DataException as error:
@@ -139,7 +139,7 @@ def _cast_or_error(schema: ConnectSchema, column: Column, kind: SchemaType) -> R
 
 
 def _cast_schema(schema: ConnectSchema, kind: SchemaType, *, is_field: bool = False) -> ConnectSchema:
-    """The new type keeps whether it is optional, and the default if that can be said in the new type."""
+    """Return the new type. It stays optional, and keeps the default if the new type can represent it."""
     default = None if schema.default is None else _cast_default(schema, kind)
     if is_field or schema.logical is not None:
         return ConnectSchema(kind, schema.optional, default=default)
@@ -147,7 +147,7 @@ def _cast_schema(schema: ConnectSchema, kind: SchemaType, *, is_field: bool = Fa
 
 
 def _cast_default(schema: ConnectSchema, kind: SchemaType) -> str | None:
-    """Only for plain JSON numbers, text and truth values."""
+    """Cast a default: only plain JSON numbers, text and booleans."""
     found = json.loads(str(schema.default))
     if schema.logical is not None or isinstance(found, dict | list):
         return None
@@ -210,8 +210,8 @@ class Flatten(SidedTransform):
                 self._collect(field.schema, inner, name, column, optional=may_lack, fields=fields, values=values)
                 continue
             if field.schema.type is SchemaType.MAP:
-                told = "Flatten transformation does not support MAP for record with schemas"
-                raise DataException(f"{told} (for field {field.name}).")
+                message = "Flatten transformation does not support MAP for record with schemas"
+                raise DataException(f"{message} (for field {field.name}).")
             if name in values:
                 raise duplicate(name)
             fields.append(Field(name, replace(field.schema, optional=may_lack)))
@@ -225,14 +225,14 @@ class Flatten(SidedTransform):
         for _ in range(_DEEPEST):
             entries = F.flatten(F.transform(entries, self._opened))
         too_deep = F.exists(entries, lambda entry: _is_object(entry["value"]))
-        told = F.lit(f"objects are nested more than {_DEEPEST} deep, and schemaless ones can't be flattened further")
+        message = F.lit(f"objects are nested more than {_DEEPEST} deep, and schemaless ones can't be flattened further")
         names_of = F.transform(entries, lambda entry: entry["key"])
         # Of equal names the last one stays.
         unique = F.filter(
             entries,
             lambda entry, index: index == F.size(names_of) - F.array_position(F.reverse(names_of), entry["key"]),
         )
-        return F.map_from_entries(unique), F.when(too_deep, told)
+        return F.map_from_entries(unique), F.when(too_deep, message)
 
     def _opened(self, entry: Column) -> Column:
         inner = F.map_entries(entry["value"].try_cast("map<string,variant>"))

@@ -1,4 +1,4 @@
-"""AllocateProducerIds: CLUSTER_ACTION. The block is committed before it is given out."""
+"""AllocateProducerIds: CLUSTER_ACTION. The block is committed before it is returned."""
 
 from __future__ import annotations
 

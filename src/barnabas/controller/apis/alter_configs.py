@@ -1,4 +1,4 @@
-"""AlterConfigs (legacy) on the controller: replaces all that is set on a resource; rights as the incremental form."""
+"""AlterConfigs (legacy) on the controller: replaces all configs of a resource; permissions as the incremental API."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _DUPLICATE_KEYS = ApiError(ErrorCode.INVALID_REQUEST, "Error due to duplicate co
 
 
 class _Selection(NamedTuple):
-    """The allowed changes, and the answers of the others."""
+    """Return the allowed changes, and the responses of the refused ones."""
 
     replacements: dict[ConfigResource, dict[str, str | None]]
     refused: list[AlterConfigsResourceResponse]
@@ -110,7 +110,7 @@ def _tell_dropped(
     records: Sequence[ApiMessageAndVersion],
     replacements: Mapping[ConfigResource, Mapping[str, str | None]],
 ) -> None:
-    """Whoever calls this API seldom means to reset what else is set: operators find here who did."""
+    """Log the call: callers of this API seldom intend to reset other settings, and operators need the caller's name."""
     dropped: dict[ConfigResource, list[str]] = {}
     for record in records:
         message = record.message

@@ -1,4 +1,4 @@
-"""AlterUserScramCredentials: ALTER on the cluster; an answer for each user that is named."""
+"""AlterUserScramCredentials: ALTER on the cluster; an answer for each named user."""
 
 from __future__ import annotations
 

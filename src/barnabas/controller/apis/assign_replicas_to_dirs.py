@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: CLUSTER_ACTION. A broker with several log directories says which one holds a replica."""
+"""AssignReplicasToDirs: CLUSTER_ACTION. A broker with several log directories reports which one holds a replica."""
 
 from __future__ import annotations
 

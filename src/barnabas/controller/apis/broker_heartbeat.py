@@ -1,4 +1,4 @@
-"""BrokerHeartbeat: CLUSTER_ACTION. Keeps the session alive, fences and unfences, and ends a broker's life."""
+"""BrokerHeartbeat: CLUSTER_ACTION. Keeps the session alive, fences and unfences, and completes a shutdown."""
 
 from __future__ import annotations
 

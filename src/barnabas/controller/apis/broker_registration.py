@@ -1,4 +1,4 @@
-"""BrokerRegistration: CLUSTER_ACTION; the answer is the epoch of the broker's new life."""
+"""BrokerRegistration: CLUSTER_ACTION; the answer is the epoch of the broker's new incarnation."""
 
 from __future__ import annotations
 

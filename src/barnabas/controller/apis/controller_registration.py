@@ -1,4 +1,4 @@
-"""ControllerRegistration: CLUSTER_ACTION. A controller makes its listeners and features known to the cluster."""
+"""ControllerRegistration: CLUSTER_ACTION. A controller registers its listeners and features."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CreateAcls on the controller: ALTER on the cluster. Each rule succeeds or fails by itself; one batch is written."""
+"""CreateAcls on the controller: ALTER on the cluster. Each rule succeeds or fails alone; one batch is written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ACL = (AclRule(ResourceType.CLUSTER, AclOperation.ALTER),)
 log = logging.getLogger(__name__)
 
 _WARNINGS_MAX = 10
-"""Warnings per request, which may have thousands of ACLs that are unusual in the same way."""
+"""The most warnings per request, which may have thousands of ACLs with the same problem."""
 
 
 def handle(

@@ -1,7 +1,7 @@
-"""CreateDelegationToken: CREATE_TOKENS on the owner, if that is not the caller; never by one who has only a token.
+"""CreateDelegationToken: CREATE_TOKENS on the owner, if that is not the caller; a token's user is always refused.
 
-The broker has looked at the same things before it passed the request on; a client of a controller's listener comes
-here first.
+A broker has made the same checks before it forwarded the request; a client of a controller's listener has not passed
+them yet.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def handle(
     controller: QuorumController, context: RequestContext, request: CreateDelegationTokenRequest, authorizer: Authorizer
 ) -> Deferred[CreateDelegationTokenResponse]:
     requester = context.principal
-    told = requester_in(requester, context.api_version)
+    token_requester = requester_in(requester, context.api_version)
     owner = owner_of(request, requester)
 
     def decide() -> ControllerResult[CreateDelegationTokenResponse]:
@@ -62,8 +62,8 @@ def handle(
         response = CreateDelegationTokenResponse(
             principal_type=owner.type,
             principal_name=owner.name,
-            token_requester_principal_type=told.type,
-            token_requester_principal_name=told.name,
+            token_requester_principal_type=token_requester.type,
+            token_requester_principal_name=token_requester.name,
             issue_timestamp_ms=record.issue_timestamp,
             expiry_timestamp_ms=record.expiration_timestamp,
             max_timestamp_ms=record.max_timestamp,

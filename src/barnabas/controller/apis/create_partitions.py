@@ -35,7 +35,7 @@ _KNOWS_QUOTAS_SINCE = 3
 
 
 class _Selection(NamedTuple):
-    """The topics that the caller may alter; the others are refused."""
+    """Return the topics that the caller may alter; the others are refused."""
 
     topics: list[CreatePartitionsTopic]
     refused: list[CreatePartitionsTopicResult]

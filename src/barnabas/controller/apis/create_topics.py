@@ -104,7 +104,7 @@ def _submit(
 def restore_configs(
     controller: QuorumController, request: CreateTopicsRequest, response: CreateTopicsResponse
 ) -> CreateTopicsResponse:
-    """The answer to a call that was applied before: the log does not keep the configs of the topics (decision 13)."""
+    """Restore the answer to a call that was applied before: the log does not keep the topics' configs (decision 13)."""
     wanted = {topic.name: {config.name: config.value for config in topic.configs} for topic in request.topics}
     for topic in response.topics:
         if not topic.error_code and not topic.topic_config_error_code and topic.configs is None:

@@ -1,7 +1,7 @@
 """DeleteTopics on the controller: DELETE on the cluster, or DESCRIBE and DELETE on the topic.
 
-Topics are named or (v6) given by id. Without DESCRIBE a topic that exists and
-one that does not look the same; an id gives its name away only to those who may describe the topic.
+A request has names or (v6) ids of topics. Without DESCRIBE, the responses for an existing and a missing topic are
+equal; an id reveals its name only to callers that may describe the topic.
 """
 
 from __future__ import annotations
@@ -94,12 +94,12 @@ class _Selection:
                 self._refuse(None, unknown, UNKNOWN_TOPIC_ID)
             if self._pace.is_reached():
                 yield
-        everybody = {*names, *known.values()}
+        all_names = {*names, *known.values()}
         if allowed_on_cluster(authorizer, context, AclOperation.DELETE, log_if_denied=False):
-            describable = deletable = everybody
+            describable = deletable = all_names
         else:
-            describable = yield from allowed_topics(authorizer, context, AclOperation.DESCRIBE, everybody)
-            deletable = yield from allowed_topics(authorizer, context, AclOperation.DELETE, everybody)
+            describable = yield from allowed_topics(authorizer, context, AclOperation.DESCRIBE, all_names)
+            deletable = yield from allowed_topics(authorizer, context, AclOperation.DELETE, all_names)
         for topic_id, name in known.items():
             if self._pace.is_reached():
                 yield
@@ -158,7 +158,7 @@ class _Selection:
                 self.names_by_id[topic.id] = name
 
     def _denied(self, operation: AclOperation, named: str) -> ApiError:
-        """Name the topic as the caller did: a caller that gave an id and may not describe it must not learn its
+        """Name the topic as the caller did: a caller that sent an id and may not describe it must not learn its
         name."""
         return ApiError.of(denial_error(self._context, operation, ResourceType.TOPIC, named))
 

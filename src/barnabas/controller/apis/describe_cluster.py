@@ -61,7 +61,7 @@ def handle(
 
 
 def _check_endpoint_type(endpoint_type: int, api_version: int) -> None:
-    """Version 0 cannot say which endpoint it wants, and does not know the errors of those that can."""
+    """Version 0 has no endpoint type, and does not know the errors of versions that have it."""
     if endpoint_type == _BROKERS:
         raise ApiException(
             ErrorCode.INVALID_REQUEST if api_version == 0 else ErrorCode.MISMATCHED_ENDPOINT_TYPE,

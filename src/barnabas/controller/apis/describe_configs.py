@@ -1,4 +1,4 @@
-"""DescribeConfigs on the controller: as a broker, of this node, from the committed image; rights as on a broker."""
+"""DescribeConfigs on the controller: as a broker answers for itself, from the committed image; same permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ElectLeaders: ALTER on the cluster; an answer for each partition that is named."""
+"""ElectLeaders: ALTER on the cluster; an answer for each named partition."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """IncrementalAlterConfigs on the controller: ALTER_CONFIGS on the topic, the group, or the cluster for the rest.
 
-Levels of this process's loggers need CLUSTER_ACTION, as on Kafka's controllers.
+Changing the levels of this process's loggers requires CLUSTER_ACTION, as on Kafka's controllers.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ ACL = (
 
 
 class _Selection(NamedTuple):
-    """The allowed changes, and the answers of the others."""
+    """Return the allowed changes, and the responses of the refused ones."""
 
     changes: dict[ConfigResource, list[ConfigOperation]]
     refused: list[AlterConfigsResourceResponse]
@@ -123,7 +123,7 @@ def _alter_loggers(
     operations: Sequence[ConfigOperation],
     validate_only: bool,
 ) -> ApiError:
-    """Log levels are those of this process: they change here and now, and nothing is recorded."""
+    """Change the log levels of this process: they take effect immediately, and are not recorded."""
     if not authorizer.authorize(context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
         return ApiError.of(denial_error(context, AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME))
     problem = other_node_problem(controller.config.node_id, resource)

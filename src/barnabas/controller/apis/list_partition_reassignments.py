@@ -1,6 +1,6 @@
 """ListPartitionReassignments: DESCRIBE on the cluster; the committed state, without pending decisions.
 
-Many are found in steps, as they were when the request came.
+Many are found in steps, in their state at the time of the request.
 """
 
 from __future__ import annotations

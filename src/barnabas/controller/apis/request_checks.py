@@ -1,8 +1,8 @@
 """The interface of the controller's API modules, and their shared checks.
 
-A module has ``handle(controller, context, request, authorizer)`` and gives a ``Deferred`` answer: complete
-when the answer is known at once, else completed when the decision is committed. It never raises what a
-caller should read: errors are in the answer, in the API's own shape.
+A module has ``handle(controller, context, request, authorizer)`` and returns a ``Deferred`` answer: complete
+if the answer is known immediately, else completed when the decision is committed. It never raises errors for
+the caller: they are in the answer, in the API's own form.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def allowed_on_cluster(
 
 
 def may_be_allowed_on_cluster(authorizer: Authorizer, context: RequestContext, operation: AclOperation) -> bool:
-    """Whether a long preparation is worthwhile; the decision authorizes again, and is audited then."""
+    """Return whether a long preparation is worthwhile; the decision authorizes again, and is audited then."""
     return authorizer.authorize(
         context, operation, ResourceType.CLUSTER, CLUSTER_NAME, log_if_allowed=False, log_if_denied=False
     )
@@ -64,7 +64,7 @@ def allowed_topics(
 
 
 def split_duplicates(names: Iterable[str]) -> tuple[dict[str, None], dict[str, None]]:
-    """The names that occur once and those that occur more often, each in the order of the request."""
+    """Return the names that occur once and those that occur more often, each in the order of the request."""
     once: dict[str, None] = {}
     often: dict[str, None] = {}
     for name in names:

@@ -1,9 +1,9 @@
 """A classic consumer group: members, generation, state. It moves only as ``group_state`` allows.
 
-Its durable state (generation, protocol, leader, members with subscriptions and assignments) comes from a
-GroupMetadataValue; the state of a rebalance (members that joined, parked requests, votes) is not in the log
-and dies with the coordinator, in Kafka too. So only ``from_record`` and ``replay_assignments`` take a group to
-Stable, and everything before is soft.
+Its durable state (generation, protocol, leader, members with subscriptions and assignments) is that of a
+GroupMetadataValue. The state of a rebalance (members that joined, parked requests, votes) is not in the log
+and is lost with the coordinator, as in Kafka. So only ``from_record`` and ``replay_assignments`` move a group to
+Stable, and all earlier state is soft.
 
 ``subscribed_topics`` is None when unknown: no ``consumer`` protocol, or a subscription that can't be read.
 """
@@ -28,7 +28,7 @@ __all__ = ["ClassicGroup", "PendingTotal"]
 
 
 class PendingTotal:
-    """How many members of several groups were given an id and have not come back with it."""
+    """The number of members, of several groups, that received an id and have not joined with it yet."""
 
     __slots__ = ("count",)
 
@@ -42,17 +42,17 @@ class ClassicGroup:
         self.state = state
         self.previous_state = GroupState.DEAD
         self.state_timestamp_ms: int | None = now_ms
-        """When the state was entered; None in a group loaded from a record too old to say."""
+        """When the state was entered; None in a group loaded from an old record without this time."""
         self.generation_id = 0
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
         self.subscribed_topics: frozenset[str] | None = None
         self.new_member_added = False
-        """A member came during the initial rebalance delay, which may therefore be extended."""
+        """A member joined during the initial rebalance delay, which may therefore be extended."""
         self.members: dict[str, ClassicGroupMember] = {}
         self.pending_join_members: dict[str, Timer[TimerAction]] = {}
-        """Member ids handed out with MEMBER_ID_REQUIRED that have not come back yet."""
+        """Member ids sent with MEMBER_ID_REQUIRED that have not been used yet."""
         self.pending_total = PendingTotal()
         """Counters of all groups that share it."""
         self.pending_sync_members: set[str] = set()
@@ -127,7 +127,7 @@ class ClassicGroup:
             self.transition_to(GroupState.EMPTY, now_ms)
 
     def replay_assignments(self, value: GroupMetadataValue, now_ms: int) -> bool:
-        """Take the leader's committed assignments; False when the group has moved on since they were decided."""
+        """Apply the leader's committed assignments; return False if the group has changed since they were decided."""
         if self.state is not GroupState.COMPLETING_REBALANCE or self.generation_id != value.generation:
             return False
         for recorded in value.members:
@@ -177,7 +177,7 @@ class ClassicGroup:
         self.forget_pending(member.member_id)
 
     def remove(self, member_id: str) -> ClassicGroupMember | None:
-        """Take a member (or a pending one) out. Requests that it has parked are the caller's to answer first."""
+        """Remove a member (or a pending one). The caller must first answer its parked requests."""
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count_support(member.protocols, -1)
@@ -194,14 +194,14 @@ class ClassicGroup:
         return member
 
     def add_pending(self, member_id: str, timer: Timer[TimerAction], total: PendingTotal) -> None:
-        """The member has an id and is to come back with it; ``timer`` expires it."""
+        """Add a member that received an id and must join with it; ``timer`` expires it."""
         self.pending_total = total
         if member_id not in self.pending_join_members:
             total.count += 1
         self.pending_join_members[member_id] = timer
 
     def forget_pending(self, member_id: str) -> bool:
-        """Whether the member was pending."""
+        """Remove a pending member; return whether it was pending."""
         timer = self.pending_join_members.pop(member_id, None)
         if timer is None:
             return False
@@ -210,7 +210,7 @@ class ClassicGroup:
         return True
 
     def replace_static_member(self, old_member_id: str, new_member_id: str) -> ClassicGroupMember:
-        """Give a static member a new id, in the same place; a client that still uses the old id receives
+        """Assign a new id to a static member, in the same place; a client that still uses the old id receives
         FENCED_INSTANCE_ID."""
         old = self.members[old_member_id]
         self.answer_join(
@@ -278,7 +278,7 @@ class ClassicGroup:
         return True
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
-        """The member that a request names; UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static one."""
+        """Return the member of a request; raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static one."""
         if group_instance_id is not None:
             current = self._static_members.get(group_instance_id)
             if current is None:
@@ -291,7 +291,7 @@ class ClassicGroup:
         return member
 
     def maybe_elect_new_joined_leader(self) -> bool:
-        """Make sure that the leader is a member that has joined; False if no member has."""
+        """Ensure that the leader is a member that has joined; return False if no member has."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].awaiting_join is not None:
@@ -309,7 +309,7 @@ class ClassicGroup:
         return self.protocol_type == consumer_protocol.PROTOCOL_TYPE
 
     def supports_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
-        """Whether a joining member has the group's type and a protocol that all members have."""
+        """Return whether a joining member has the group's type and a protocol that all members support."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and any(True for _ in names)
         if self.protocol_type != protocol_type:
@@ -318,7 +318,7 @@ class ClassicGroup:
         return any(self._supporters.get(name, 0) == member_count for name in names)
 
     def select_protocol(self) -> str:
-        """The candidate with most votes. Equal votes are decided as Kafka's hash map happens to: by bucket."""
+        """Return the candidate with most votes. Ties are decided by the order of Kafka's hash map: by bucket."""
         invariant(self.members, f"group {self.group_id} does not have a member to select a protocol")
         member_count = len(self.members)
         candidates = {name for name, count in self._supporters.items() if count == member_count}
@@ -352,7 +352,7 @@ class ClassicGroup:
             return None
         return consumer_protocol.subscribed_topics(member.protocols[name] for member in self.members.values())
 
-    # -- what others see
+    # -- views for callers
 
     def current_join_members(self) -> list[JoinGroupResponseMember]:
         name = self.protocol_name
@@ -367,7 +367,7 @@ class ClassicGroup:
         ]
 
     def to_record_value(self, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
-        """The group as it is to be committed. The state timestamp is when the group entered its present state."""
+        """Return the group's value to commit. The state timestamp is when the group entered its present state."""
         name = self.protocol_name
         return GroupMetadataValue(
             protocol_type=self.protocol_type or "",

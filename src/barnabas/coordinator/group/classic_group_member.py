@@ -26,8 +26,8 @@ def protocols_of(protocols: Sequence[JoinGroupRequestProtocol]) -> Protocols:
 
 
 class ClassicGroupMember:
-    """``is_new`` holds from the first JoinGroup until that join is answered: such a member has no heartbeat yet,
-    so its session may end although its JoinGroup is parked."""
+    """``is_new`` is True from the first JoinGroup until its answer: such a member sends no heartbeats yet, so its
+    session may end although its JoinGroup is parked."""
 
     __slots__ = (
         "assignment",
@@ -79,18 +79,18 @@ class ClassicGroupMember:
 
     @property
     def may_expire(self) -> bool:
-        """Whether a session that ran out removes the member: not while the coordinator is what it waits for."""
+        """Whether an expired session removes the member: not while the member waits for the coordinator."""
         return self.is_new or (self.awaiting_join is None and self.awaiting_sync is None)
 
     def vote(self, candidates: set[str]) -> str:
-        """The member's most preferred protocol among those that every member supports."""
+        """Return the member's most preferred protocol among those that every member supports."""
         for name in self.protocols:
             if name in candidates:
                 return name
         raise InvariantViolated(f"member {self.member_id} supports none of the group's candidate protocols")
 
     def answer_sync(self, response: SyncGroupResponse) -> bool:
-        """Answer the parked SyncGroup, if there is one that was not answered by the failure of its write."""
+        """Answer the parked SyncGroup, if any, unless a failed write has answered it."""
         parked, self.awaiting_sync = self.awaiting_sync, None
         if parked is None or parked.is_complete:
             return False

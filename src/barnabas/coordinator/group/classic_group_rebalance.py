@@ -1,9 +1,9 @@
-"""A classic group's way from one generation to the next.
+"""Moves a classic group from one generation to the next.
 
 A rebalance begins with ``prepare``: members must join again. It completes when all have joined, or when the largest
-rebalance timeout has passed; dynamic members that did not come are removed, static ones stay until their session
-ends. A group that was empty waits ``group.initial.rebalance.delay.ms`` first, again and again while members keep
-coming, but no longer than its rebalance timeout. Then every member has the rebalance timeout once more to sync.
+rebalance timeout has passed; dynamic members that did not join are removed, static ones stay until their session
+ends. An empty group first waits ``group.initial.rebalance.delay.ms``, again and again while members join, but no
+longer than its rebalance timeout. Then every member has the rebalance timeout once more to sync.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Rebalance:
         self.completed_count = 0
         self._pending = PendingTotal()
 
-    # -- the way of a rebalance
+    # -- phases of a rebalance
 
     def prepare_or_complete_join(self, group: ClassicGroup, reason: str, now_ms: int) -> Nothing:
         if group.can_rebalance:
@@ -168,7 +168,7 @@ class Rebalance:
                 protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
             )
             if member.answer_sync(response):
-                # A session that ran out while the coordinator was what the member waited for was not acted on.
+                # A session that expired while the member waited for the coordinator was ignored.
                 self.reschedule_session(group, member, now_ms)
 
     def fail_syncs(self, group: ClassicGroup, code: ErrorCode, now_ms: int) -> None:
@@ -193,7 +193,7 @@ class Rebalance:
         self._timers.schedule(timer, now_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms))
 
     def has_room_for_pending(self) -> bool:
-        """Whether one more client may be given a member id before it has joined."""
+        """Return whether another client may receive a member id before it has joined."""
         return self._pending.count < self._config.groups_max_pending_members
 
     def add_pending_member(self, group: ClassicGroup, member_id: str, session_timeout_ms: int, now_ms: int) -> None:

@@ -1,9 +1,9 @@
-"""The committed offsets of one partition's groups, and those that wait for their transaction to end.
+"""The committed offsets of one partition's groups, and offsets of open transactions.
 
-Transactional offsets arrive as records of a producer and count only when its commit marker does. Of a transactional
-and a plain commit for one partition the one later in the log wins, however their markers are ordered; since records
-are replayed in log order it is enough to remember the offset of the last plain or committed record for partitions
-that have an open transaction.
+Transactional offsets are records of a producer and take effect with its commit marker. Of a transactional and a plain
+commit for one partition, the later record in the log wins, whatever the order of the markers. Records are replayed in
+log order, so for partitions with an open transaction it suffices to store the offset of the last plain or committed
+record.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class CommittedOffsets:
         return None if partitions is None else partitions.get(partition)
 
     def is_pending(self, group_id: str, topic: str, partition: int) -> bool:
-        """Whether an open transaction may still change this offset."""
+        """Return whether an open transaction may still change this offset."""
         partitions = self._open.get(group_id)
         return partitions is not None and (topic, partition) in partitions
 
@@ -51,7 +51,7 @@ class CommittedOffsets:
         return group_id in self._open
 
     def known_partitions(self, group_id: str) -> Iterator[tuple[str, int]]:
-        """Every partition that the group has an offset for, committed or pending."""
+        """Return every partition with an offset of the group, committed or pending."""
         seen: set[tuple[str, int]] = set(self._open.get(group_id, ()))
         for topic, partitions in self.of_group(group_id).items():
             seen.update((topic, partition) for partition in partitions)
@@ -75,7 +75,7 @@ class CommittedOffsets:
     def put_topic(
         self, group_id: str, topic: str, offsets: dict[int, OffsetAndMetadata], first_record_offset: int
     ) -> None:
-        """Several partitions of a topic, whose records follow each other."""
+        """Apply offsets of several partitions of a topic, whose records are consecutive."""
         if group_id in self._open:
             for record_offset, (partition, value) in enumerate(offsets.items(), first_record_offset):
                 self.put(group_id, topic, partition, value, record_offset)
@@ -92,7 +92,7 @@ class CommittedOffsets:
         self._open.setdefault(group_id, {}).setdefault((topic, partition), set()).add(producer_id)
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
-        """A tombstone: the committed offset goes, and so does what open transactions had for it."""
+        """Apply a tombstone: remove the committed offset, and the pending ones of open transactions."""
         topics = self._by_group.get(group_id)
         partitions = None if topics is None else topics.get(topic)
         if topics is not None and partitions is not None and partitions.pop(partition, None) is not None:
@@ -109,7 +109,7 @@ class CommittedOffsets:
             self._close(producer_id, group_id, topic, partition)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> list[Partition]:
-        """Apply or drop what a producer has pending; the partitions that were applied."""
+        """Apply or drop a producer's pending offsets; return the applied partitions."""
         applied: list[Partition] = []
         for key, (record_offset, value) in self._pending.pop(producer_id, {}).items():
             if committed and record_offset > self._applied_at.get(key, -1):

@@ -14,9 +14,10 @@ PROTOCOL_TYPE = "consumer"
 
 
 def subscribed_topics(subscriptions: Iterable[bytes]) -> frozenset[str] | None:
-    """The union of all members' topics, or None when one of them can't be read.
+    """Return the union of all members' topics, or None if one of them can't be read.
 
-    Each is read as version 0 whatever its prefix says: version 0 begins every version, so a newer client is understood.
+    Each is read as version 0 whatever its version field: every version begins with version 0, so that newer clients
+    are supported.
     """
     topics: set[str] = set()
     try:

@@ -1,9 +1,9 @@
-"""Groups of other types that a log brings along: consumer (KIP-848), share and streams groups.
+"""Groups of other types in an existing log: consumer (KIP-848), share and streams groups.
 
-This coordinator does not run them and does not advertise their APIs, but a directory that Kafka wrote may hold
-them. Their records stay in the log. We remember which keys live, so that a group can be listed, and so that
-deleting it or joining it as a classic group writes the tombstones that Kafka would write, in an order that Kafka
-can replay: assignments before members, and the group itself, which must have neither, last.
+This coordinator does not run them and does not advertise their APIs, but a directory that Kafka wrote may contain
+them. Their records stay in the log. The existing keys are tracked, so that a group can be listed, and so that deleting
+it or joining it as a classic group writes Kafka's tombstones, in an order that Kafka can replay: assignments before
+members, and the group itself, which must have neither, last.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The group coordinator of a broker: each request goes to the shard of its group's partition.
+"""The group coordinator of a broker: passes each request to the shard of its group's partition.
 
-It checks what does not depend on a group: ids, session timeouts, whether the coordinator runs. Requests
-that are answered from state return their response; those that write or wait return a Deferred, which is complete
-already unless a rebalance or the high watermark has to be waited for.
+It makes the checks that do not depend on a group: ids, session timeouts, whether the coordinator runs. Requests
+that are answered from state return their response. Requests that write or wait return a Deferred, which is already
+complete unless it must wait for a rebalance or the high watermark.
 
-``now_ms`` is the wall clock, corrected by the caller so that it never goes back: deadlines are made of it.
+``now_ms`` is the wall clock, corrected by the caller so that it never goes back: deadlines are computed from it.
 """
 
 from __future__ import annotations
@@ -76,14 +76,14 @@ class GroupCoordinator:
         )
         self._partition_count = config.offsets_topic_num_partitions
         self.partition_for = lru_cache(maxsize=16_384)(self._partition_for)
-        """The partition of ``__consumer_offsets`` that a group belongs to."""
+        """Return the partition of ``__consumer_offsets`` of a group."""
 
     def start(self) -> None:
         """Answer requests from now on."""
         self.is_active = True
 
     def set_partition_count(self, partition_count: int) -> None:
-        """How many partitions the topic really has: the setting counts only when it is created."""
+        """Set the topic's actual number of partitions: the setting only applies when the topic is created."""
         if partition_count != self._partition_count:
             self._partition_count = partition_count
             self.partition_for.cache_clear()
@@ -107,7 +107,7 @@ class GroupCoordinator:
         answer: Deferred[T] | None = None,
         takes_empty_id: bool = False,
     ) -> Deferred[T]:
-        """Have the group's shard decide. ``on_failure`` makes the answer of an error that the client may see."""
+        """Let the group's shard decide. ``on_failure`` builds the response from an error for the client."""
         if answer is None:
             answer = Deferred()
         if not self.is_active:
@@ -177,7 +177,7 @@ class GroupCoordinator:
             result = shard.groups.leave_group(request.group_id, members, now_ms)
             if is_batch or result.response is None or not result.response.members:
                 return result
-            # Before version 3 a request is about one member and its error is that of the whole.
+            # Before version 3 a request has one member, whose error is that of the whole response.
             return result.with_response(LeaveGroupResponse(error_code=result.response.members[0].error_code))
 
         return self._write(request.group_id, decide, lambda code: LeaveGroupResponse(error_code=code), now_ms)
@@ -185,7 +185,7 @@ class GroupCoordinator:
     # -- groups
 
     def list_groups(self, request: ListGroupsRequest) -> ListGroupsResponse:
-        """The groups of every partition that is led here; those led elsewhere are other brokers' to list."""
+        """Return the groups of every partition that is led here; other brokers list those that they lead."""
         if not self.is_active:
             return ListGroupsResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if self.runtime.is_loading():
@@ -207,7 +207,7 @@ class GroupCoordinator:
         return shard.describe_group(group_id, context.api_version)
 
     def delete_groups(self, group_ids: Iterable[str], now_ms: int) -> Deferred[list[list[DeletableGroupResult]]]:
-        """The outcomes, a list for each partition concerned."""
+        """Return the results, a list for each affected partition."""
         by_partition: dict[int, list[str]] = {}
         for group_id in group_ids:
             by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
@@ -242,7 +242,7 @@ class GroupCoordinator:
     def commit_offsets(
         self, context: GroupRequestContext, request: OffsetCommitRequest, now_ms: int
     ) -> Deferred[OffsetCommitResponse]:
-        """The empty group id is taken too: old clients commit under it."""
+        """Accept the empty group id too: old clients commit under it."""
         return self._write(
             request.group_id,
             lambda shard: shard.offsets.commit_offsets(context, request, now_ms),

@@ -14,9 +14,9 @@ class GroupCoordinatorConfig:
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = 2_147_483_647
     group_max_pending_members: int = 2_000
-    """Members that were given an id and have not come back with it, of one group."""
+    """Members of one group that received an id and have not joined with it yet."""
     groups_max_pending_members: int = 20_000
-    """The same of all groups of a partition of the offsets topic."""
+    """The same for all groups of a partition of the offsets topic together."""
     group_new_member_join_timeout_ms: int = 300_000
     """How long a new member's parked JoinGroup keeps it in the group; it has no heartbeat yet. Fixed in Kafka."""
     offset_metadata_max_bytes: int = 4_096

@@ -1,4 +1,4 @@
-"""Everything that one partition of ``__consumer_offsets`` coordinates: its groups, their offsets, their timers."""
+"""The groups of one partition of ``__consumer_offsets``, their offsets and their timers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class GroupCoordinatorShard:
     # -- replay
 
     def decode(self, key: bytes, value: bytes | None) -> CoordinatorRecord | None:
-        """A record of the log; None for one to pass over, which is counted by its type."""
+        """Return a record of the log; None for one to skip, which is counted by its type."""
         record = decode_record(key, value)
         if isinstance(record, UnknownRecord):
             record_type = record.record_type
@@ -66,7 +66,7 @@ class GroupCoordinatorShard:
 
     def on_loaded(self, now_ms: int) -> list[CoordinatorResult[None]]:
         self.timers.schedule(self._expiry_timer, now_ms + self._config.offsets_retention_check_interval_ms)
-        self.offsets.commit_count = self.offsets.deletion_count = 0  # What was read is not done again.
+        self.offsets.commit_count = self.offsets.deletion_count = 0  # Records that were read are not replayed again.
         return self.groups.on_loaded(now_ms)
 
     def on_unloaded(self, now_ms: int) -> None:

@@ -1,8 +1,8 @@
 """The groups of one ``__consumer_offsets`` partition: their members and their committed state.
 
-Requests that only concern membership move soft state and usually have no record; the leader's SyncGroup commits a
-generation, and ``replay`` of that record is what makes the group Stable. ``replay`` while loading rebuilds groups
-from nothing; afterwards it must not undo what members have done since the record was decided.
+Requests that only affect membership change soft state and usually have no record. The leader's SyncGroup commits a
+generation, and ``replay`` of that record moves the group to Stable. During a load ``replay`` builds groups from
+scratch; afterwards it must not undo changes by members since the record was decided.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class GroupMetadataManager:
         return self._groups.get(group_id)
 
     def find_for_removal(self, group_id: str) -> ClassicGroup | None:
-        """The group to remove something of; None when it is of another type, which has no members here."""
+        """Return the group to remove members from; None for another type, which has no members here."""
         group = self._groups.get(group_id)
         if group is None and self.foreign_groups.type_of(group_id) is None:
             raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
@@ -68,7 +68,7 @@ class GroupMetadataManager:
         parked: Deferred[JoinGroupResponse],
         now_ms: int,
     ) -> CoordinatorResult[JoinGroupResponse]:
-        """``parked`` gets the answer, now or when the rebalance completes."""
+        """``parked`` receives the answer, now or when the rebalance completes."""
         group_id = request.group_id
         if self.foreign_groups.type_of(group_id) in (GroupType.SHARE, GroupType.STREAMS):
             parked.complete(
@@ -88,7 +88,7 @@ class GroupMetadataManager:
         return self._with_conversion(group_id, result)
 
     def _with_conversion(self, group_id: str, result: CoordinatorResult[None]) -> CoordinatorResult[JoinGroupResponse]:
-        """A classic member in a next-generation group turns it into a classic one: its old records go."""
+        """Convert a next-generation group that a classic member joins to a classic one: remove its old records."""
         if group_id in self._groups:
             result.records.extend(self.foreign_groups.tombstones(group_id))
         return CoordinatorResult(result.records, None, on_commit=result.on_commit, on_error=result.on_error)
@@ -176,7 +176,7 @@ class GroupMetadataManager:
         return ErrorCode.NONE
 
     def extend_session(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
-        """An offset commit is as good as a heartbeat."""
+        """Extend the session: an offset commit counts as a heartbeat."""
         member = group.members.get(member_id)
         if member is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
             self.rebalance.reschedule_session(group, member, now_ms)
@@ -186,7 +186,7 @@ class GroupMetadataManager:
     def leave_group(
         self, group_id: str, members: list[MemberIdentity], now_ms: int
     ) -> CoordinatorResult[LeaveGroupResponse]:
-        """Remove members by member id, or static ones by instance id alone. Each gets its own outcome."""
+        """Remove members by member id, or static ones by only the instance id. Each has its own result."""
         group = self._groups.get(group_id)
         if group is not None and group.state is GroupState.DEAD:
             return CoordinatorResult(response=LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
@@ -249,7 +249,7 @@ class GroupMetadataManager:
         group_id, value = record.group_id, record.value
         group = self._groups.get(group_id)
         if value is None:
-            # A member may have come between the decision to delete and its commit; it keeps the group.
+            # A member may have joined between the decision to delete and its commit; then the group is kept.
             if group is not None and (self._is_loading or not (group.members or group.pending_join_members)):
                 del self._groups[group_id]
                 group.transition_to(GroupState.DEAD, now_ms)
@@ -262,10 +262,10 @@ class GroupMetadataManager:
         self.foreign_groups.replay(record)
         group = self._groups.get(record.group_id)
         if record.value is not None and group is not None and group.is_simple:
-            del self._groups[record.group_id]  # Its offsets stood before it in the log.
+            del self._groups[record.group_id]  # Its offsets preceded it in the log.
 
     def ensure_group(self, group_id: str, now_ms: int) -> None:
-        """Offsets without a group make a simple group: Empty, without a protocol type."""
+        """Create a simple group for offsets without a group: Empty, without a protocol type."""
         if group_id not in self._groups and self.foreign_groups.type_of(group_id) is None:
             self._groups[group_id] = ClassicGroup(group_id, now_ms=now_ms)
 

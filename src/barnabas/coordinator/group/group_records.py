@@ -1,8 +1,8 @@
-"""The records of ``__consumer_offsets``: between their bytes and what ``replay`` takes.
+"""The records of ``__consumer_offsets``: converts between their bytes and the arguments of ``replay``.
 
-A record here knows its own bytes, and the bytes of a log become records again with ``decode_record``. What this
-version does not act on is named rather than dropped: records of the next-generation, share and streams groups
-become a ForeignGroupRecord that keeps its bytes, and a record type from the future becomes an UnknownRecord.
+A record here encodes itself, and ``decode_record`` decodes the bytes of a log. Records that this version does not
+process are kept: those of the next-generation, share and streams groups become a ForeignGroupRecord that keeps its
+bytes, and a newer record type becomes an UnknownRecord.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _FOREIGN_GROUP_TYPES: dict[int, GroupType] = {
 """Key types that begin with a group id but belong to groups which this coordinator does not run."""
 
 _GROUP_METADATA_VERSION = 3
-_OFFSET_VERSION_WITH_EXPIRY = 1  # The only one that can say when the offset expires.
+_OFFSET_VERSION_WITH_EXPIRY = 1  # The only version that can hold the expiry of the offset.
 _OFFSET_VERSION = 4
 
 _INT16 = Struct(">h")
@@ -103,9 +103,9 @@ class OffsetCommitRecord(SingleRecord):
 
 
 class TopicOffsetsRecord:
-    """The offsets of one topic in one commit, none with metadata or an expiry of its own: a record for each partition.
+    """The offsets of one topic in one commit, without metadata or expiry: a record for each partition.
 
-    This is what nearly every commit consists of. The records differ in three numbers, so the rest is written once.
+    Nearly every commit consists of these. The records differ in three numbers, so the rest is written once.
     """
 
     __slots__ = ("commit_timestamp_ms", "group_id", "offsets", "topic", "topic_id")
@@ -174,7 +174,7 @@ class GroupMetadataRecord(SingleRecord):
 
 
 class ForeignGroupRecord(SingleRecord):
-    """A record of a group of another type; we know its group and keep its bytes."""
+    """A record of a group of another type; its group is known and its bytes are kept."""
 
     __slots__ = ("group_id", "group_type", "key", "value")
 
@@ -195,7 +195,7 @@ class ForeignGroupRecord(SingleRecord):
 
 
 class UnknownRecord(NamedTuple):
-    """A record type newer than this code; it stays in the log and is passed over."""
+    """A record type newer than this code; it stays in the log and is skipped."""
 
     record_type: int
 
@@ -205,7 +205,7 @@ AnyGroupRecord = OffsetCommitRecord | GroupMetadataRecord | ForeignGroupRecord |
 
 @lru_cache(maxsize=4_096)
 def _key_head(group_id: str, topic: str) -> bytes:
-    """Everything of an offset's key but the partition."""
+    """Return an offset's key without the partition."""
     key = OffsetCommitKey(group=group_id, topic=topic, partition=0).encode(0)
     return _INT16.pack(_OFFSET_COMMIT) + key[: -_INT32.size]
 
@@ -217,7 +217,7 @@ def _numbers_around(size: int) -> Struct:
 
 
 def decode_record(key: bytes, value: bytes | None) -> AnyGroupRecord:
-    """The record of a key and a value; DecodeError when a type that we act on can't be read."""
+    """Return the record of a key and a value; raises DecodeError if a type that we process can't be read."""
     if len(key) < _INT16.size:
         raise BufferUnderflow(f"a record key of {len(key)} bytes does not have a type")
     (record_type,) = _INT16.unpack_from(key, 0)
@@ -242,9 +242,9 @@ def decode_record(key: bytes, value: bytes | None) -> AnyGroupRecord:
 
 
 def _decode_plain_offset(key: bytes, value: bytes) -> OffsetCommitRecord | None:
-    """Decode the most frequent record at once: an offset with a topic id and no metadata.
+    """Decode the most frequent record fast: an offset with a topic id and no metadata.
 
-    None for whatever else has the same size. Names and ids that come again are the same objects again.
+    Return None for any other record of the same size. Repeated names and ids are the same objects.
     """
     version, offset, leader_epoch, metadata_size, commit_timestamp_ms, tag, topic_id = _PLAIN_OFFSET.unpack(value)
     if version != _OFFSET_VERSION or metadata_size != 1 or tag != _TOPIC_ID_TAG:
@@ -264,7 +264,7 @@ def _decode_plain_offset(key: bytes, value: bytes) -> OffsetCommitRecord | None:
 
 @lru_cache(maxsize=4_096)
 def _names(key_head: bytes) -> tuple[str, str] | None:
-    """Group and topic of an offset's key without its partition; None when the key is not just these."""
+    """Return group and topic of an offset's key without its partition; None if the key has anything else."""
     key, end = OffsetCommitKey.read(key_head + bytes(_INT32.size), _INT16.size, 0)
     return (key.group, key.topic) if end == len(key_head) + _INT32.size else None
 

@@ -14,7 +14,7 @@ class GroupRequestContext(NamedTuple):
     api_version: int
     client_id: str = ""
     client_host: str = ""
-    """As Kafka stores and shows it: Java's form of an address without a resolved name, ``/127.0.0.1``."""
+    """The form that Kafka stores and shows: Java's form of an address without a resolved name, ``/127.0.0.1``."""
 
     @classmethod
     def of(cls, context: RequestContext) -> GroupRequestContext:

@@ -1,8 +1,8 @@
 """Decide JoinGroup for classic groups (KIP-62, KIP-345 static members, KIP-394 required member ids).
 
-A dynamic member without an id is first sent away with one (v4 and later), so that clients which never come back
-leave no member behind. A static member that comes back under its instance id takes its old place under a new id;
-when the group is Stable and its protocol stays the same, no rebalance happens at all.
+A dynamic member without an id first receives one and must join again (v4 and later), so that clients which never
+return leave no member behind. A static member that returns with its instance id takes its old place under a new id; if
+the group is Stable and its protocol stays the same, the group does not rebalance.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ class JoinGroup:
         return self._join_existing(group) if request.member_id else self._join_new(group)
 
     def _is_accepted(self, group: ClassicGroup) -> bool:
-        """Whether ``group.max.size`` leaves room. During a rebalance those who have joined count, so that a group
-        which is over a lowered limit shrinks by the last ones to rejoin."""
+        """Return whether ``group.max.size`` allows another member. During a rebalance only members that have joined
+        count, so that a group over a lowered limit loses the last ones to rejoin."""
         member = group.members.get(self._request.member_id)
         if group.state in (GroupState.EMPTY, GroupState.DEAD):
             return True
@@ -134,7 +134,7 @@ class JoinGroup:
                 return self._rebalance.prepare_or_complete_join(group, reason, self._now_ms)
             return self._persist_replacement(group, member, instance_id, old_member_id, old_leader_id, before)
         if group.state is GroupState.COMPLETING_REBALANCE:
-            # The leader may have the old id in its hands: its assignment would miss the new one.
+            # The leader may have received the old id: its assignment would not contain the new one.
             return self._rebalance.prepare(group, self._because("a static member rejoined:", member), self._now_ms)
         return self._rebalance.maybe_complete_join(group, self._now_ms)
 
@@ -147,7 +147,7 @@ class JoinGroup:
         old_leader_id: str | None,
         before: tuple[Protocols, int, int],
     ) -> CoordinatorResult[None]:
-        """Commit the new member id in the same generation, then answer; put the old id back if that fails."""
+        """Commit the new member id in the same generation, then answer; restore the old id if that fails."""
 
         def answer(now_ms: int) -> CoordinatorResult[None]:
             if member.awaiting_join is self._parked:
@@ -180,8 +180,8 @@ class JoinGroup:
     def _unchanged_generation(
         self, group: ClassicGroup, member_id: str, old_leader_id: str | None
     ) -> JoinGroupResponse:
-        """A static member is back and nothing changes. A leader that understands it skips the assignment; an older
-        one receives its former id as leader, so that it acts as a follower and computes no assignment."""
+        """Answer a static member that returns without a change. A leader that supports it skips the assignment; an
+        older one receives its former id as leader, so that it acts as a follower and computes no assignment."""
         response = self._generation_response(group, member_id)
         if self._context.api_version < _SKIP_ASSIGNMENT_SINCE:
             response.leader = old_leader_id or ""
@@ -197,7 +197,7 @@ class JoinGroup:
         member_id = request.member_id
         if member_id in group.pending_join_members:
             if request.group_instance_id is not None:
-                # No static member is ever pending: the client mixed two identities up. Kafka fails the same way.
+                # A static member is never pending: the client confused two identities. Kafka fails in the same way.
                 return self._refuse(ErrorCode.UNKNOWN_SERVER_ERROR, "")
             return self._add(group, member_id)
         try:
@@ -210,11 +210,11 @@ class JoinGroup:
         if group.state is GroupState.COMPLETING_REBALANCE:
             if not is_same:
                 return self._rejoin(group, member, "changed metadata:")
-            # It may have missed its answer: give the present generation again.
+            # It may have missed its response: send the present generation again.
             return self._answer_present(group, member, with_members=group.is_leader(member_id))
         if group.state is GroupState.STABLE:
             if group.is_leader(member_id):
-                # How a leader asks for a rebalance that no member's metadata shows, such as new partitions.
+                # A leader requests a rebalance in this way if no metadata has changed, such as for new partitions.
                 return self._rejoin(group, member, "leader rejoining a stable group:")
             if not is_same:
                 return self._rejoin(group, member, "changed metadata:")

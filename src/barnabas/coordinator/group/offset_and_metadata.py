@@ -14,7 +14,7 @@ NO_METADATA = ""
 
 
 class OffsetAndMetadata(NamedTuple):
-    """``expire_timestamp_ms`` is -1 unless the client chose a retention of its own (OffsetCommit v2-4)."""
+    """``expire_timestamp_ms`` is -1 unless the client set a retention (OffsetCommit v2-4)."""
 
     committed_offset: int
     leader_epoch: int

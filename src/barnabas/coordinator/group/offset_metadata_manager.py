@@ -1,7 +1,7 @@
 """Decide OffsetCommit, OffsetFetch and OffsetDelete, and when committed offsets expire.
 
-A commit that names no member and no generation comes from an admin client or from a consumer that assigns its
-partitions itself; it is taken while the group has no members, and creates a simple group if there is none.
+A commit without a member and a generation is from an admin client or from a consumer that assigns its
+partitions itself. It is accepted while the group has no members, and creates a simple group if none exists.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class OffsetMetadataManager:
     def _commit_plain_topic(
         self, group_id: str, topic: OffsetCommitRequestTopic, now_ms: int, records: list[CoordinatorRecord]
     ) -> OffsetCommitResponseTopic:
-        """The fast path: nothing here can be refused, and each partition costs as little as may be."""
+        """The fast path: none of these offsets can be refused, and the cost of each partition is minimal."""
         topic_id = topic.topic_id
         new, cls = tuple.__new__, OffsetAndMetadata
         offsets: dict[int, OffsetAndMetadata] = {}
@@ -132,7 +132,7 @@ class OffsetMetadataManager:
         return OffsetCommitResponseTopic(name=topic.name, topic_id=topic_id, partitions=outcomes)
 
     def _validate_commit(self, context: GroupRequestContext, request: OffsetCommitRequest) -> ClassicGroup | None:
-        """The group that commits, None when a simple group is to be made; raises when it may not."""
+        """Return the group that commits, None to create a simple group; raises if the commit is not allowed."""
         generation_id = request.generation_id_or_member_epoch
         group = self._groups.find(request.group_id)
         if group is None:
@@ -237,14 +237,14 @@ class OffsetMetadataManager:
         return CoordinatorResult(records, OffsetDeleteResponse(topics=topics))
 
     def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
-        """Remove everything that a group has committed or has pending."""
+        """Remove all committed and pending offsets of a group."""
         return [
             OffsetCommitRecord(group_id, topic, partition, None)
             for topic, partition in self.offsets.known_partitions(group_id)
         ]
 
     def tombstones_of_partitions(self, partitions: Iterable[tuple[str, int]]) -> list[CoordinatorRecord]:
-        """Topics were deleted: no group keeps an offset for them."""
+        """Remove the offsets of deleted topics from all groups."""
         gone = set(partitions)
         return [
             OffsetCommitRecord(group_id, topic, partition, None)
@@ -260,7 +260,7 @@ class OffsetMetadataManager:
     # -- expiry
 
     def expire(self, group: ClassicGroup, now_ms: int, records: list[CoordinatorRecord]) -> bool:
-        """Add tombstones for what has expired; True when nothing of the group is left and nothing is pending."""
+        """Add tombstones for expired offsets; return True if the group has no committed or pending offsets left."""
         group_id = group.group_id
         topics = self.offsets.of_group(group_id)
         has_open_transaction = self.offsets.has_open_transaction(group_id)
@@ -324,10 +324,10 @@ def _accepted(index: int) -> OffsetCommitResponsePartition:
 
 
 def _java_length(text: str) -> int:
-    """``String.length``: UTF-16 code units, which is what the limit is measured in."""
+    """Return ``String.length``: UTF-16 code units, the unit of the limit."""
     return len(text) if text.isascii() else len(text.encode("utf-16-be", "surrogatepass")) // 2
 
 
 def _belongs_to_another_topic(recorded: Uuid, requested: Uuid) -> bool:
-    """The topic was deleted and made again since this offset was committed."""
+    """Return whether the topic was deleted and created again since this offset was committed."""
     return recorded != requested and recorded != Uuid.ZERO and requested != Uuid.ZERO

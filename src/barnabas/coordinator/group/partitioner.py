@@ -1,4 +1,4 @@
-"""Which partition of ``__consumer_offsets`` holds a group: Java's String hash, so that logs move both ways."""
+"""Finds the partition of ``__consumer_offsets`` of a group by Java's String hash, for logs exchanged with Kafka."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["java_string_hash", "partition_for_group"]
 
 
 def java_string_hash(text: str) -> int:
-    """``String.hashCode``: a signed 32-bit polynomial over UTF-16 code units."""
+    """Return ``String.hashCode``: a signed 32-bit polynomial over UTF-16 code units."""
     value = 0
     if text.isascii():
         for byte in text.encode("ascii"):

@@ -1,11 +1,10 @@
-"""The ACLs of the cluster by their id, and the other way round.
+"""The ACLs of the cluster by id, and the ids by ACL.
 
-Every creation of a rule checks whether the rule exists, so an image also knows the ids by
-rule. Only an active controller asks: the second map is made when it is first wanted, and from then on every image
-that follows brings its own up to date.
+Every creation of a rule checks whether the rule exists, so an image also has the ids by rule. Only an active controller
+needs them: the second map is built on first use, and from then on every following image updates its own.
 
-Replaying follows the controller, which is more tolerant than an authorizer's: here an id that exists is replaced,
-and a rule may stand under several ids; an authorizer takes both as faults. Removing an unknown id is a fault in both.
+Replay follows the controller, which is more tolerant than an authorizer: here an existing id is replaced, and a rule
+may have several ids; for an authorizer both are faults. Removing an unknown id is a fault for both.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def acl_record(acl_id: Uuid, binding: AclBinding) -> AccessControlEntryRecord:
 
 
 def binding_of_record(record: AccessControlEntryRecord) -> AclBinding:
-    """Few names, principals and hosts stand in many rules, so each text is kept once: half the memory of a million."""
+    """Names, principals and hosts repeat in many rules, so each text is stored once: half the memory of a million."""
     return _new_tuple(
         AclBinding,
         (
@@ -78,7 +77,7 @@ class AclsImage:
 
     @property
     def ids(self) -> PersistentMap[AclBinding, Uuid]:
-        """An id of each rule. Takes a moment when it is first asked for (a second for a million rules)."""
+        """An id of each rule. The first access takes long (a second for a million rules)."""
         if self._ids is None:
             pairs = ((binding, acl_id) for acl_id, binding in self.by_id.items())
             self._ids = PersistentMap.of(pairs, len(self.by_id))
@@ -90,7 +89,7 @@ class AclsImage:
         return self._ids
 
     def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
-        """The rules that match the filter, unordered; without a search when it names one rule."""
+        """Return the rules that match the filter, unordered; without a search if it names one rule."""
         if acl_filter.is_one_binding and len(self.ids) == len(self.by_id):
             binding = AclBinding(*acl_filter)  # type: ignore[arg-type]
             acl_id = self.ids.get(binding)
@@ -105,7 +104,7 @@ class AclsImage:
 def matching_rules(
     acl_filter: AclBindingFilter, items: Iterable[tuple[Uuid, AclBinding]]
 ) -> Iterator[tuple[Uuid, AclBinding]]:
-    """Those that the filter finds among some."""
+    """Yield those of ``rules`` that match the filter."""
     for index, value in acl_filter.demands():
         items = _with_field(items, index, value)
     if acl_filter.name is None or acl_filter.pattern_type != PatternType.MATCH:
@@ -117,7 +116,7 @@ def matching_rules(
 def _with_field(
     items: Iterable[tuple[Uuid, AclBinding]], index: int, value: int | str
 ) -> Iterator[tuple[Uuid, AclBinding]]:
-    """Comparing field by field, rare values first, takes a fraction of asking the filter about every rule."""
+    """Compare field by field, rare values first, which takes a fraction of a call of the filter for every rule."""
     return (item for item in items if item[1][index] == value)
 
 
@@ -164,5 +163,5 @@ class AclsDelta:
         before = self.image.by_id
         replaced: Iterable[AclBinding] = [before[acl_id] for acl_id in self.changes if acl_id in before]
         if replaced and len(ids) != len(before):
-            return None  # A rule with several ids may keep one of them: find out again when asked.
+            return None  # A rule with several ids may keep one of them: compute the map again on the next use.
         return ids.updated({binding: acl_id for acl_id, binding in put.items()}, replaced)

@@ -1,4 +1,4 @@
-"""Brokers and controllers as they registered."""
+"""The registrations of brokers and controllers."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class BrokerRegistration:
         return self.directories[0] if len(self.directories) == 1 else DIRECTORY_UNASSIGNED
 
     def has_online_directory(self, directory: Uuid) -> bool:
-        """Whether it can serve what lies in the directory; one that was not chosen yet counts as online."""
+        """Return whether it can serve replicas in the directory; one that was not chosen yet counts as online."""
         if not self.directories or directory in self.directories:
             return True
         return directory in (DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED)

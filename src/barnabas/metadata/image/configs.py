@@ -1,4 +1,4 @@
-"""Configs that were set on a resource: what a ConfigRecord holds, nothing inherited.
+"""Configs that were set on a resource: the content of ConfigRecords, without inherited values.
 
 Values are the text that was set. Broker secrets are among them in clear, so an image is never
 printed: ``repr`` shows names only.
@@ -21,7 +21,7 @@ _NO_CONFIGS: Mapping[str, str] = {}
 
 
 class ConfigResource(NamedTuple):
-    """The broker with the empty name stands for the default of all brokers."""
+    """The broker with the empty name is the default of all brokers."""
 
     type: int
     name: str

@@ -34,11 +34,11 @@ class DelegationTokensImage(KeyedRecordsImage[str, DelegationTokenRecord]):
         self._counts = counts
 
     def count_of(self, principal: str) -> int:
-        """How many tokens the principal owns or has requested."""
+        """Return how many tokens the principal owns or has requested."""
         return self._counts.get(principal, 0)
 
     def counts_after(self, changes: Mapping[str, DelegationTokenRecord | None]) -> PersistentMap[str, int]:
-        """The counts when these tokens were put, or removed (None). Only the changed tokens are looked at."""
+        """Return the counts after these tokens were put, or removed (None). Only the changed tokens are read."""
         counts: dict[str, int] = {}
         for token_id, after in changes.items():
             before = self.by_key.get(token_id)

@@ -1,12 +1,12 @@
-"""The whole cluster as one value, and the delta that makes the next one.
+"""The whole cluster as one value, and the delta that leads to the next one.
 
-``MetadataDelta(image)`` takes records one by one with ``replay`` and ``apply`` gives a new image; the
+``MetadataDelta(image)`` receives records one by one with ``replay`` and ``apply`` returns a new image; the
 old one stays valid. A part that no record touched is the very same object in both images, and inside
 a part only the entries that changed are new (see ``PersistentMap``).
 
-An image does not check what a controller must check before it writes; it does refuse a record that
-makes no sense in its state (an unknown topic id, a stale broker epoch), because then this node and the
-writer disagree about the past and nothing it would publish could be trusted.
+An image does not repeat the checks of a controller before a write. It does refuse a record that is invalid in its
+state (an unknown topic id, a stale broker epoch), because then this node and the writer disagree about the past, and
+its later images could not be trusted.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ MetadataImage.EMPTY = MetadataImage(
 
 
 class MetadataDelta:
-    """The parts are made when a record first touches them; an attribute that is None did not change."""
+    """The parts are created when a record first touches them; an attribute that is None did not change."""
 
     __slots__ = (
         "acls",
@@ -188,7 +188,7 @@ class MetadataDelta:
         return count
 
     def replay(self, record: object) -> None:
-        """Take one record. Raises InvariantViolated if it cannot follow what came before."""
+        """Replay one record. Raises InvariantViolated if it cannot follow the earlier ones."""
         replay = _REPLAYS.get(type(record))
         if replay is None:
             raise InvariantViolated(f"{type(record).__name__} is not a metadata record")
@@ -209,7 +209,7 @@ class MetadataDelta:
             yield
 
     def apply_in_steps(self, provenance: MetadataProvenance) -> Generator[None, None, MetadataImage]:
-        """The same image as ``apply``; large parts are made bit by bit."""
+        """Return the same image as ``apply``; large parts are built in steps."""
         parts: dict[str, Any] = {}
         for name in _PARTS:
             part = getattr(self, name)
@@ -295,7 +295,7 @@ _PARTS: dict[str, Callable[[Any], Any]] = {
 
 
 def _nothing(delta: MetadataDelta, record: Any) -> None:
-    """NoOp moves only the offset; transaction markers are the loader's; ZooKeeper is history."""
+    """Ignore the record: NoOp moves only the offset, the loader handles transactions, ZooKeeper is obsolete."""
 
 
 _REPLAYS: dict[type, Callable[[MetadataDelta, Any], None]] = {

@@ -1,8 +1,8 @@
 """An index of partitions by leader, of leaderless ones by broker, and of those being reassigned.
 
-A broker that shuts down asks with every heartbeat whether it leads anything; a broker that comes back can lead the
-leaderless partitions that it holds; an operator asks what is being reassigned. None of these may cost a walk over all
-partitions of the cluster. Replay keeps the index up to date, at the price of a look at each partition that changed.
+Every heartbeat of a broker that shuts down checks whether it still leads a partition. A broker that returns can lead
+the leaderless partitions that it holds. An operator lists reassignments. None of these may cost a walk over all
+partitions of the cluster. Replay keeps the index up to date, at the cost of a check of each changed partition.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["PartitionIndex", "PartitionKey", "Transition"]
 
 PartitionKey = tuple[Uuid, int]
 Transition = tuple[PartitionKey, PartitionRegistration | None, PartitionRegistration | None]
-"""A partition before and after; None where it did not exist, or no longer does."""
+"""A partition before and after; None if it did not exist, or no longer exists."""
 
 PartitionsByTopic = PersistentMap[Uuid, tuple[int, ...]]
-"""Some partitions of each topic, in order. Neighbours in a walk are of one topic, so that few topics change at once."""
+"""Some partitions of each topic, in order. In a walk, adjacent ones are of one topic, so that few topics change."""
 
 _NONE: PartitionsByTopic = PersistentMap()
 
@@ -42,7 +42,7 @@ class PartitionIndex:
         self.reassigning = reassigning
 
     def led_count(self, broker_id: int) -> int:
-        """How many partitions the broker leads; those without a leader for ``NO_LEADER``."""
+        """Return how many partitions the broker leads; for ``NO_LEADER``, how many have no leader."""
         return self._led_counts.get(broker_id, 0)
 
     @property
@@ -50,13 +50,13 @@ class PartitionIndex:
         return sum(self._led_counts.values())
 
     def leaderless(self) -> list[PartitionKey]:
-        """All partitions without a leader, in order. Only for few: it is one piece of work."""
+        """Return all partitions without a leader, in order, in one step. Only for few."""
         return sorted({key for broker_id in self._leaderless for key in self.leaderless_on(broker_id)})
 
     def leaderless_on(self, broker_id: int) -> Iterator[PartitionKey]:
-        """The partitions without a leader that have a replica on the broker: the topics in the order of ``in_order``.
+        """Yield the partitions without a leader with a replica on the broker, by topic in the order of ``in_order``.
 
-        They are those of this index, whatever changes while the iterator is used.
+        They are those of this index, even if the image changes while the iterator is used.
         """
         held = self._leaderless.get(broker_id, _NONE)
         return ((topic_id, partition_id) for topic_id in in_order(held) for partition_id in held[topic_id])

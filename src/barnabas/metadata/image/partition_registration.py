@@ -30,7 +30,7 @@ DIRECTORY_LOST = Uuid.from_int(2)
 
 
 class LeaderRecoveryState(IntEnum):
-    """RECOVERING: the leader was elected uncleanly and must say when its log is consistent again."""
+    """RECOVERING: the leader was elected uncleanly and must report when its log is consistent again."""
 
     RECOVERED = 0
     RECOVERING = 1
@@ -40,7 +40,7 @@ _RECOVERY_STATE_NO_CHANGE = -1
 
 
 class PartitionRegistration:
-    """A value: a change makes a new one.
+    """An immutable value: a change creates a new one.
 
     ``leader_epoch`` grows by one with every PartitionChangeRecord that names a leader, even the same
     one again; ``partition_epoch`` grows with every change record.
@@ -197,7 +197,7 @@ _known: dict[Any, Any] = {}
 
 
 def _shared(value: _T) -> _T:
-    """An equal tuple that another partition holds already: thousands of partitions have the same few replicas."""
+    """Return an equal tuple that another partition holds already: thousands of partitions share a few replica lists."""
     if len(_known) > _SHARED_MAX:
         _known.clear()
     found: _T = _known.setdefault(value, value)

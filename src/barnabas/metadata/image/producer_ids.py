@@ -1,4 +1,4 @@
-"""The first producer id that no broker was given yet."""
+"""The first producer id that was not allocated to a broker yet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ProducerIdsDelta", "ProducerIdsImage"]
 
 
 class ProducerIdsImage(NamedTuple):
-    """``next_producer_id`` is -1 until the first block was handed out."""
+    """``next_producer_id`` is -1 until the first block was allocated."""
 
     next_producer_id: int = -1
 
@@ -30,7 +30,7 @@ class ProducerIdsDelta:
         self._changed: int | None = None
 
     def replay(self, record: ProducerIdsRecord, *, is_snapshot: bool = False) -> None:
-        """An id is never handed out twice, so the next one only grows; a snapshot says where it stands."""
+        """An id is never allocated twice, so the next one only grows; a snapshot sets it."""
         before = self.image.next_producer_id if self._changed is None else self._changed
         grows = is_snapshot or record.next_producer_id >= before
         invariant(grows, f"next producer id {record.next_producer_id} is below {before}")

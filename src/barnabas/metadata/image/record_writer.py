@@ -1,4 +1,4 @@
-"""Collects the records that an image is made of."""
+"""Collects the records of an image."""
 
 from __future__ import annotations
 

@@ -29,11 +29,11 @@ from barnabas.protocol.records.topic_record import TopicRecord
 __all__ = ["CHANGES_A_STEP", "LocalReplicaChanges", "TopicDelta", "TopicImage", "TopicsDelta", "TopicsImage"]
 
 CHANGES_A_STEP: Final = 500
-"""Some 10 ms of making an image."""
+"""Some 10 ms of building an image."""
 
 
 class TopicImage:
-    """One topic. ``memo`` belongs to readers: what they derived from exactly this value (encoded answers)."""
+    """One topic. ``memo`` belongs to readers: data derived from exactly this value (encoded responses)."""
 
     __slots__ = ("id", "memo", "name", "partitions")
 
@@ -60,7 +60,7 @@ class TopicImage:
 
 
 class TopicsImage:
-    """``imbalanced`` has the partitions that their first replica doesn't lead, those without a leader among them."""
+    """``imbalanced`` has the partitions that their first replica doesn't lead, including those without a leader."""
 
     __slots__ = ("by_broker", "by_id", "by_name", "colliding", "imbalanced", "index")
 
@@ -83,7 +83,7 @@ class TopicsImage:
         self.index = index
 
     def names_colliding_with(self, name: str) -> tuple[str, ...]:
-        """Topics whose metric names would be the same: those that differ only in ``.`` and ``_``, or not at all."""
+        """Return topics with the same metric name: names that are equal, or differ only in ``.`` and ``_``."""
         return self.colliding.get(unified_topic_name(name), ()) if has_collision_characters(name) else ()
 
     def get(self, name: str) -> TopicImage | None:
@@ -94,7 +94,7 @@ class TopicsImage:
         return None if topic is None else topic.partitions.get(partition_id)
 
     def partitions_of(self, keys: Iterable[PartitionKey]) -> Iterator[tuple[TopicImage, int, PartitionRegistration]]:
-        """Those of the keys that exist in this image."""
+        """Return those of the keys that exist in this image."""
         for topic_id, partition_id in keys:
             topic = self.by_id.get(topic_id)
             partition = None if topic is None else topic.partitions.get(partition_id)
@@ -132,7 +132,8 @@ TopicsImage.EMPTY = TopicsImage(
 class TopicDelta:
     """The changes of one topic; ``previous`` is None for a topic that did not exist.
 
-    ``is_continued``: other changes were applied before, then ``previous`` is set. ``is_shrinking``: it will be deleted.
+    ``is_continued``: other changes were applied before, and then ``previous`` is set. ``is_shrinking``: the topic will
+    be deleted.
     """
 
     __slots__ = ("changes", "id", "is_continued", "is_replaced", "is_shrinking", "name", "previous")
@@ -170,28 +171,28 @@ class TopicDelta:
         return False
 
     def moves(self) -> tuple[set[int], set[int]]:
-        """Brokers that hold the topic now, some of them before, too; and those that no longer do.
+        """Return brokers that hold the topic now, also some that held it before, and those that no longer do.
 
-        A large topic changes piece by piece: only the pieces are looked at, and of the rest as much as it takes to find
-        a broker again.
+        A large topic changes piece by piece: only the pieces are read, and of the rest as much as is needed to find a
+        broker again.
         """
         if self.previous is None:
             return _brokers_of(self.changes.values()), set()
         before = self.previous.partitions
-        came: set[int] = set()
+        gained: set[int] = set()
         left: set[int] = set()
         for partition_id, after in self.changes.items():
-            came.update(_holders_of(after))
+            gained.update(_holders_of(after))
             if partition_id in before:
                 left.update(_holders_of(before[partition_id]))
         if self.is_replaced:
             left.update(_brokers_of(before[partition_id] for partition_id in before.keys() - self.changes.keys()))
-        left -= came
+        left -= gained
         rest = iter(() if self.is_replaced else before.items())
         while left and (found := next(rest, None)) is not None:
             if found[0] not in self.changes:
                 left.difference_update(_holders_of(found[1]))
-        return came, left
+        return gained, left
 
     def partitions(self) -> Mapping[int, PartitionRegistration]:
         if self.previous is None or self.is_replaced:
@@ -202,7 +203,7 @@ class TopicDelta:
         return TopicImage(self.name, self.id, self.partitions())
 
     def pieces(self) -> Iterator[TopicDelta]:
-        """Deltas with up to ``CHANGES_A_STEP`` changes, which give the same topic one after another."""
+        """Yield deltas with up to ``CHANGES_A_STEP`` changes, which lead to the same topic one after another."""
         if len(self.changes) <= CHANGES_A_STEP:
             yield self
             return
@@ -233,7 +234,7 @@ class LocalReplicaChanges:
     def add_deleted(
         self, topic: TopicImage, broker_id: int, partitions: Iterable[tuple[int, PartitionRegistration]]
     ) -> None:
-        """The changes for these partitions of a deleted topic."""
+        """Add the changes for these partitions of a deleted topic."""
         for partition_id, partition in partitions:
             if broker_id in partition.replicas:
                 self.deletes.add((topic.id, partition_id))
@@ -242,7 +243,7 @@ class LocalReplicaChanges:
     def add_changed(
         self, delta: TopicDelta, broker_id: int, changes: Iterable[tuple[int, PartitionRegistration]]
     ) -> None:
-        """The changes for these partitions of a new or changed topic."""
+        """Add the changes for these partitions of a new or changed topic."""
         before = {} if delta.previous is None else delta.previous.partitions
         for partition_id, partition in changes:
             previous = before.get(partition_id)
@@ -297,7 +298,7 @@ class TopicsDelta:
         topic.changes[record.partition_id] = partition.merge(record)
 
     def replay_clear_elr(self, record: ClearElrRecord) -> None:
-        """The named topic, or every topic when the name is empty; topics without ELR stay untouched."""
+        """Clear ELR of the named topic, or of every topic if the name is empty; topics without ELR are unchanged."""
         if record.topic_name:
             topic_id = self.topic_id(record.topic_name)
             if topic_id is None:
@@ -315,7 +316,7 @@ class TopicsDelta:
                     self._changing(topic_id).changes[partition_id] = cleared
 
     def replay_remove_topic(self, record: RemoveTopicRecord) -> str:
-        """Returns the name, under which the topic's configs go too."""
+        """Return the name; the caller removes the topic's configs under it."""
         delta = self.changed.pop(record.topic_id, None)
         image = None if record.topic_id in self.deleted else self.image.by_id.get(record.topic_id)
         name = delta.name if delta is not None else image.name if image is not None else None
@@ -329,7 +330,7 @@ class TopicsDelta:
         return name
 
     def change_count(self) -> int:
-        """Partitions that change, come or go."""
+        """Return the number of partitions that are changed, created or deleted."""
         changed = sum(len(delta.changes) for delta in self.changed.values())
         return changed + sum(len(topic.partitions) for topic in self.deleted.values())
 
@@ -352,7 +353,7 @@ class TopicsDelta:
                 del self.changed[topic_id]
 
     def apply_in_steps(self) -> Generator[None, None, TopicsImage]:
-        """The same image as ``apply``, of which each step makes a part."""
+        """Return the same image as ``apply``; each step builds a part."""
         image = self.image
         for part in self._parts():
             part._follow(image)
@@ -361,14 +362,14 @@ class TopicsDelta:
         return image
 
     def _follow(self, image: TopicsImage) -> None:
-        """Apply to this image, which other parts of the same delta have led to."""
+        """Apply to this image, which results from other parts of the same delta."""
         self.image = image
         for delta in self.changed.values():
             if delta.is_continued:
                 delta.previous = image.by_id[delta.id]
 
     def _parts(self) -> Iterator[TopicsDelta]:
-        """Deltas that give the same image one after another; deletions first, because a name may be taken again."""
+        """Yield deltas that lead to the same image one after another; deletions first, because a name may be reused."""
         part = TopicsDelta(self.image)
         weight = 0
         for deleted in self.deleted.values():
@@ -410,7 +411,7 @@ class TopicsDelta:
         )
 
     def _transitions(self) -> Iterator[Transition]:
-        """Each partition that changed: its key, what it was and what it is."""
+        """Yield each changed partition: its key, its old and its new state."""
         for topic_id in self.deleted:
             for partition_id, partition in self.image.by_id[topic_id].partitions.items():
                 yield (topic_id, partition_id), partition, None
@@ -460,8 +461,8 @@ class TopicsDelta:
         for delta in self.changed.values():
             if not delta.moves_replicas:
                 continue
-            came, left = delta.moves()
-            for broker in came:
+            gained, left = delta.moves()
+            for broker in gained:
                 if delta.id not in self.image.by_broker.get(broker, _NO_TOPICS):
                     added.setdefault(broker, {})[delta.id] = None
             for broker in left:
@@ -478,7 +479,7 @@ class TopicsDelta:
         return index
 
     def local_changes(self, broker_id: int, topic_ids: Iterable[Uuid]) -> LocalReplicaChanges:
-        """The partitions of these topics that ``broker_id`` starts, stops and changes because of this delta."""
+        """Return the partitions of these topics that ``broker_id`` starts, stops and changes because of this delta."""
         local = LocalReplicaChanges()
         for topic_id in topic_ids:
             if (topic := self.deleted.get(topic_id)) is not None:
@@ -488,7 +489,7 @@ class TopicsDelta:
         return local
 
     def local_changes_in_steps(self, broker_id: int) -> Generator[None, None, LocalReplicaChanges]:
-        """Returns the ``local_changes`` of all topics; each step looks at some partitions."""
+        """Return the ``local_changes`` of all topics; each step reads some partitions."""
         local = LocalReplicaChanges()
         left = CHANGES_A_STEP
         for count in chain(self._adding_deleted(local, broker_id), self._adding_changed(local, broker_id)):
@@ -499,7 +500,7 @@ class TopicsDelta:
         return local
 
     def _adding_deleted(self, local: LocalReplicaChanges, broker_id: int) -> Iterator[int]:
-        """Some partitions at a time; how many these were."""
+        """Add some partitions at a time; yield their number."""
         for topic in self.deleted.values():
             for partitions in _pieces(topic.partitions):
                 local.add_deleted(topic, broker_id, partitions)
@@ -523,7 +524,7 @@ class TopicsDelta:
 
 
 def _shrinking(topic: TopicImage) -> Iterator[TopicDelta]:
-    """Before a large topic is deleted its partitions go, some in each delta, until few enough are left."""
+    """Remove the partitions of a large deleted topic first, some in each delta, until few enough are left."""
     partitions = list(topic.partitions.items())
     for start in range(CHANGES_A_STEP, len(partitions), CHANGES_A_STEP):
         delta = TopicDelta(topic.name, topic.id, None, is_replaced=True)

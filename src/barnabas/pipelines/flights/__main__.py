@@ -1,4 +1,4 @@
-"""``python -m barnabas.pipelines.flights``: exit status 0 when the tables were proved to add up to the source."""
+"""``python -m barnabas.pipelines.flights``: exit status 0 when the tables add up to the source."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_options(sys.argv[1:] if arguments is None else arguments, os.environ)
     interruption = Interruption()
     interruption.install()
-    logging.getLogger().addHandler(logging.NullHandler())  # Else Py4J prints the traces of what it raises anyway.
+    logging.getLogger().addHandler(logging.NullHandler())  # Otherwise Py4J also prints the errors that it raises.
     try:
         from barnabas.pipelines.flights.run import FlightsRun
 
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: no space left on the disk of {options.run_directory.absolute()}", file=sys.stderr)
         return 1
     except Interrupted as interrupted:
-        print(f"interrupted by {interrupted}: started again, the run goes on where it was", file=sys.stderr)
+        print(f"interrupted by {interrupted}: start again to resume the run", file=sys.stderr)
         return interrupted.exit_status
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("barnabas"):
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _console(console: Console) -> Console:
-    """Off a terminal rich would break lines at 80 columns; nobody's window is that narrow there."""
+    """Set a wide console when the output is not a terminal: rich would break its lines at 80 columns."""
     if not console.is_terminal:
         console.width = _WIDTH_OFF_TERMINAL
     return console

@@ -1,7 +1,8 @@
 """A barnabas command as a child process in the run's folder: a node, or a worker.
 
-It is in a session of its own: Ctrl-C reaches us alone, and we stop it after those who use it. It is told to end when we
-die, however we die, unless it shall be kept. One that a former run kept, or left, is used again.
+The child has a session of its own: Ctrl-C reaches only this process, which stops the child after its users. The child
+receives a signal when this process dies, however it dies, unless the child is to be kept. A child that an earlier run
+kept or left behind is used again.
 """
 
 from __future__ import annotations
@@ -34,19 +35,19 @@ _PR_SET_PDEATHSIG = 1
 
 @dataclass(frozen=True, slots=True)
 class ProcessRecord:
-    """What a later run must know of a process that is still up."""
+    """What a later run must know about a process that is still running."""
 
     process_id: int
-    """0 when it was stopped."""
+    """0 after the process was stopped."""
     port: int
     controller_port: int = 0
-    """A node's; a worker has none."""
+    """The controller port of a node; 0 for a worker."""
     kept: bool = False
-    """It was left up on purpose, and will not be stopped by a run that only finds it."""
+    """The process was left running on purpose. A run that only finds it does not stop it."""
 
 
 class ChildProcess:
-    """``kind`` is how people call it. ``argument`` is one of its arguments, which no other process has."""
+    """``kind`` names the process in messages. ``argument`` is one of its arguments, which no other process has."""
 
     def __init__(self, kind: str, *, argument: str, record: Path, log: Path, keep: bool) -> None:
         self.kind = kind
@@ -66,7 +67,7 @@ class ChildProcess:
 
     @property
     def is_ours(self) -> bool:
-        """This run started it, rather than taking it over."""
+        """Whether this run started the process, rather than taking it over."""
         return self._process is not None
 
     @property
@@ -74,7 +75,7 @@ class ChildProcess:
         return self._record is not None and self.is_running(self._record)
 
     def former(self) -> ProcessRecord | None:
-        """What a former run noted, whether or not it still runs."""
+        """Return the record of an earlier run, whether or not its process still runs."""
         try:
             return ProcessRecord(**json.loads(self._record_path.read_text()))
         except (OSError, ValueError, TypeError):
@@ -84,7 +85,7 @@ class ChildProcess:
         return _is_ours(record.process_id, self._argument)
 
     def start(self, arguments: Sequence[str], record: ProcessRecord, *, end_by: signal.Signals) -> None:
-        """``end_by`` is the signal that it gets when we die; ``record`` has its ports."""
+        """Start the process. It receives the signal ``end_by`` when this process dies; ``record`` has its ports."""
         executable = Path(sys.executable).parent / "barnabas"
         if not executable.exists():
             raise PipelineError(f"the command {executable} is missing: install barnabas there (`make env`).")
@@ -102,16 +103,16 @@ class ChildProcess:
         self._remember(replace(record, process_id=self._process.pid))
 
     def take_over(self, former: ProcessRecord) -> str:
-        """Use the one that runs; says so."""
+        """Use the process that already runs. Return a line that says so."""
         self._record = former
-        return f"using the {self.kind} that an earlier run left up (process {former.process_id})"
+        return f"using the {self.kind} that an earlier run left running (process {former.process_id})"
 
     def check_alive(self) -> None:
-        """Raise, with its last words, if it ended on its own."""
+        """Raise PipelineError, with the last lines of the log, if the process has ended."""
         if self._process is None:
             if self.is_running(self.record):
                 return
-            raise PipelineError(f"the {self.kind} ended. Started again, the run goes on where it was.")
+            raise PipelineError(f"the {self.kind} ended. Start again to resume the run.")
         status = self._process.poll()
         if status is not None:
             words = "\n".join(self.log_tail().strip().splitlines()[-_LOG_LINES_SHOWN:])
@@ -126,17 +127,17 @@ class ChildProcess:
             time.sleep(0.02)
 
     def log_tail(self) -> str:
-        """What it has written since it was started."""
+        """Return what the process has written since it was started."""
         with self.log.open("rb") as log:
             log.seek(self._log_start)
             return log.read(1_000_000).decode(errors="replace")
 
     def leave_up(self) -> None:
-        """From here on it is the person's: neither this run nor a later one stops it."""
+        """Leave the process running: neither this run nor a later one stops it."""
         self._remember(replace(self.record, kept=True))
 
     def stop(self) -> None:
-        """End it unless it was left up on purpose; safe to call at any time."""
+        """Stop the process unless it was left running on purpose. Safe to call at any time."""
         record = self._record
         if record is None or record.kept:
             return
@@ -144,7 +145,7 @@ class ChildProcess:
             _stop_child(self._process)
         else:
             _stop_other(record.process_id, self._argument)
-        self._remember(replace(record, process_id=0))  # Its ports are wanted again the next time.
+        self._remember(replace(record, process_id=0))  # The next run uses the same ports.
         self._record = None
 
     def _remember(self, record: ProcessRecord) -> None:
@@ -153,7 +154,7 @@ class ChildProcess:
 
 
 def free_ports(count: int) -> tuple[int, ...]:
-    """Ports that were free a moment ago. All are held until all are known, so that they differ."""
+    """Return ports that were free a moment ago. All are held until all are known, so that they differ."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for listener in sockets:
@@ -178,12 +179,12 @@ def _log_for_appending(path: Path) -> BinaryIO:
 
 
 def _is_ours(process_id: int, argument: str) -> bool:
-    """Process ids are given out again, so the command line decides."""
+    """Check the command line, because the system assigns process ids again."""
     return argument in _arguments(process_id)
 
 
 def _arguments(process_id: int) -> list[str]:
-    """What the process was started with; empty if it is gone, or dead and not yet reaped."""
+    """Return the arguments of the process; empty if it does not exist, or is dead and not yet reaped."""
     if Path("/proc/self/cmdline").exists():
         try:
             return Path(f"/proc/{process_id}/cmdline").read_bytes().decode(errors="replace").split("\0")
@@ -217,12 +218,15 @@ def _stop_other(process_id: int, argument: str) -> None:
 
 
 def _end_with_parent(number: signal.Signals) -> Callable[[], None] | None:
-    """For the child to call before it becomes the command: Linux then sends it the signal when this process dies."""
+    """Return a function that the child calls before it becomes the command.
+
+    Linux then sends the child the signal when this process dies.
+    """
     if not sys.platform.startswith("linux"):
         return None
     prctl = ctypes.CDLL(None).prctl  # Loaded here: between fork and exec there must be no imports.
 
-    def ask() -> None:
+    def request_signal() -> None:
         prctl(_PR_SET_PDEATHSIG, number)
 
-    return ask
+    return request_signal

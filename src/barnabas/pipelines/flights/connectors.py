@@ -1,6 +1,6 @@
 """FlightDelays: a sink connector that keeps delays per carrier and hour current while flights stream in.
 
-An example of a connector of one's own: the worker brings the records, the upsert makes a repeated batch harmless.
+An example of a custom connector: the worker delivers the records, and the upsert makes a repeated batch harmless.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ class FlightDelays(SinkConnector):
     version = "1.0.0"
     task_class = FlightDelaysTask
     config_def = ConfigDef(
-        [ConfigKey(_DIRECTORY, documentation="Where the tables are. An absolute path.", validator=NonEmptyString())]
+        [ConfigKey(_DIRECTORY, documentation="Folder of the tables. An absolute path.", validator=NonEmptyString())]
     )
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
-        """One task, whatever is allowed: two would replace each other's months."""
+        """Return one task, whatever ``max_tasks`` is: two tasks would replace each other's months."""
         return [dict(self.config)]
 
     @classmethod
     def validate(cls, config: Mapping[str, str], settings: Mapping[str, object]) -> Mapping[str, Sequence[str]]:
         directory = settings.get(_DIRECTORY)
         if directory and not Path(str(directory)).is_absolute():
-            return {_DIRECTORY: [f"{directory} is no absolute path."]}
+            return {_DIRECTORY: [f"{directory} is not an absolute path."]}
         return {}

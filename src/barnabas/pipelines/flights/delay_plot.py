@@ -1,4 +1,4 @@
-"""Draw the result: when and with whom one waits, and how the year went."""
+"""Draw the result: delays by carrier and hour, and delays over the year."""
 
 from __future__ import annotations
 
@@ -14,20 +14,21 @@ __all__ = ["draw_delays"]
 
 _LOCAL_ZONE = "America/New_York"
 _DEPARTURES_MIN = 30
-"""A cell of the heat map that rests on fewer departures stays empty."""
+"""A cell of the heat map with fewer departures stays empty."""
 
 
 def draw_delays(delays: pd.DataFrame, airlines: dict[str, str], path: Path) -> None:
-    """Write the PNG as a whole: a killed run leaves the former one or the new one."""
+    """Write the PNG atomically: after a kill the file is either the former one or the new one."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
     figure, (by_hour, by_week) = plt.subplots(2, 1, figsize=(12, 11), height_ratios=[3, 2], layout="constrained")
-    total, gone = int(delays["flights"].sum()), int(delays["not_departed"].sum())
+    total, not_departed = int(delays["flights"].sum()), int(delays["not_departed"].sum())
     figure.suptitle(
-        f"Departure delays from New York City, 2013: {total:,} flights, {gone:,} of them never departed", fontsize=14
+        f"Departure delays from New York City, 2013: {total:,} flights, {not_departed:,} of them never departed",
+        fontsize=14,
     )
     _draw_carriers_by_hour(by_hour, delays, airlines)
     _draw_weeks(by_week, delays)

@@ -1,4 +1,4 @@
-"""The connectors of the run: made by REST, watched by REST and by what they have committed, removed by REST."""
+"""The connectors of the run: created and removed by REST, watched by REST and by their committed offsets."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ if TYPE_CHECKING:
 __all__ = ["FLIGHT_DELAYS", "FlightConnectors", "connector_configs", "failure_of"]
 
 FLIGHT_DELAYS = "barnabas.pipelines.flights.connectors:FlightDelays"
-"""The connector of the run's own, which the settings of its worker have to list."""
+"""The run's own connector, which the settings of its worker must list."""
 
 _NOT_FOUND = 404
 _START_SECONDS_MAX = 300.0
 _STOP_SECONDS_MAX = 90.0
 _FAILED_SECONDS_MAX = 60.0
-"""So long a failed task may stay failed: the worker restarts it by itself."""
+"""How long a task may stay failed: the worker restarts it automatically."""
 _COLUMNS = """row BIGINT, carrier STRING, flight INT, tailnum STRING, origin STRING, dest STRING, time_hour TIMESTAMP, \
 dep_delay INT, arr_delay INT, distance INT"""
-"""What is landed of a flight's fields; the others stay in the topics."""
+"""The fields of a flight that are landed; the others stay in the topics."""
 _VALUES = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
     "value.converter.schemas.enable": "false",
     "value.converter.barnabas.schema": _COLUMNS,
     "value.converter.barnabas.schema.unknown.fields": "ignore",
-    "errors.tolerance": "all",  # What is no flight is left out and counted, and does not hold up the others.
+    "errors.tolerance": "all",  # Records that are not flights are skipped and counted, and don't block the others.
 }
 
 
 def connector_configs(
     topics: FlightTopics, directory: RunDirectory, batch_records_max: int
 ) -> dict[str, dict[str, str]]:
-    """The settings of each connector, by its name. All read the topics that the pattern matches, also later ones."""
+    """Return the settings of each connector, by name. All read the topics that match the pattern, also later ones."""
     common = {
         "topics.regex": topics.pattern,
         "tasks.max": "1",
@@ -80,19 +80,19 @@ class FlightConnectors:
     client: ConnectClient
     configs: Mapping[str, Mapping[str, str]]
     check: Callable[[], None]
-    """Raises when the node or the worker has ended."""
-    tell: Callable[[str], None]
+    """Raise PipelineError when the node or the worker has ended."""
+    notify: Callable[[str], None]
     _failed_since: dict[str, float] = field(default_factory=dict)
     _checked: float = 0.0
 
     def create(self) -> None:
-        """Make those that are missing; one that is there with other settings is changed."""
+        """Create the missing connectors. Change those that exist with other settings."""
         for name, config in self.configs.items():
             if self._config(name) != {"name": name, **config}:
                 self._ask(lambda name=name, config=config: self.client.put_config(name, config))  # type: ignore[misc]
 
     def await_running(self) -> None:
-        """Until each has a task that runs. The first one that does has started Spark."""
+        """Wait until each connector has a running task. The first such task has started Spark."""
         deadline = time.monotonic() + _START_SECONDS_MAX
         while waiting := [name for name in self.configs if not _runs(self._status(name))]:
             self.check()
@@ -105,13 +105,13 @@ class FlightConnectors:
             time.sleep(0.25)
 
     def remove(self) -> None:
-        """Stop their tasks first: afterwards nobody writes any more."""
+        """Stop the tasks, then delete the connectors. Afterwards no connector writes."""
         known = set(self._ask(self.client.connectors) or ())
-        there = [name for name in self.configs if name in known]
-        for name in there:
+        existing = [name for name in self.configs if name in known]
+        for name in existing:
             self._ask(lambda name=name: self.client.change_state(name, "stop"))  # type: ignore[misc]
         deadline = time.monotonic() + _STOP_SECONDS_MAX
-        for name in there:
+        for name in existing:
             while (status := self._status(name)) is not None and status["tasks"]:
                 self.check()
                 if time.monotonic() > deadline:
@@ -122,9 +122,9 @@ class FlightConnectors:
             self._ask(lambda name=name: self.client.delete(name))  # type: ignore[misc]
 
     def check_tasks(self, *, every: float = 0.0) -> None:
-        """Raise, with the reason, for a task that stays failed. One that failed just now is told of.
+        """Raise PipelineError, with the reason, for a task that stays failed. Report a task that failed just now.
 
-        Does nothing if it was done less than ``every`` seconds ago.
+        Do nothing if the last check was less than ``every`` seconds ago.
         """
         now = time.monotonic()
         if now - self._checked < every:
@@ -136,7 +136,7 @@ class FlightConnectors:
                 self._failed_since.pop(name, None)
             elif name not in self._failed_since:
                 self._failed_since[name] = now
-                self.tell(f"connector {name} has failed, and its worker restarts it: {reason}")
+                self.notify(f"connector {name} has failed, and its worker restarts it: {reason}")
             elif now - self._failed_since[name] > _FAILED_SECONDS_MAX:
                 raise PipelineError(
                     f"connector {name} stays failed: {reason}. See {self.client.url}/connectors/{name}/status"
@@ -151,7 +151,7 @@ class FlightConnectors:
         return status
 
     def _ask(self, request: Callable[[], Any]) -> Any:
-        """None for what is not there. Raises PipelineError, for a dead worker with its last words."""
+        """Return the answer; None for 404. Raise PipelineError, for a dead worker with the last lines of its log."""
         try:
             return request()
         except RequestRefused as error:
@@ -164,7 +164,7 @@ class FlightConnectors:
 
 
 def failure_of(status: Document | None) -> str | None:
-    """Why a connector or one of its tasks has failed, in a line."""
+    """Return one line that says why a connector or one of its tasks has failed."""
     if status is None:
         return None
     for status_part in (status["connector"], *status["tasks"]):

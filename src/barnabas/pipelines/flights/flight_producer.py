@@ -1,7 +1,7 @@
 """Send the flights to their topics: JSON, keyed by carrier, each row once.
 
-The producer is idempotent, so a retry after a lost response is not a second record. What a killed run had written is
-found by reading the topics; only the other rows are sent.
+The producer is idempotent, so a retry after a lost response does not write a second record. A run that resumes reads
+the topics to learn which rows a killed run had written, and sends only the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SETTINGS = {
     "enable.idempotence": True,
     "acks": "all",
     "compression.type": "lz4",
-    "partitioner": "murmur2_random",  # A key goes to the partition to which Java's clients would send it.
+    "partitioner": "murmur2_random",  # The partition of a key is the one that Java's clients choose.
     "linger.ms": 20,
     "message.timeout.ms": 60_000,
     "log_level": 0,
@@ -33,7 +33,7 @@ _SETTINGS = {
 
 
 class FlightProducer(threading.Thread):
-    """Runs beside the connectors. ``totals`` is complete, and ``error`` meaningful, once the thread has ended."""
+    """A thread beside the connectors. ``totals`` is complete, and ``error`` meaningful, once the thread has ended."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class FlightProducer(threading.Thread):
         *,
         rate: int | None,
         resume: bool,
-        tell: Callable[[str], None],
+        notify: Callable[[str], None],
     ) -> None:
         super().__init__(name="flight-producer", daemon=True)
         self.totals = SourceTotals()
@@ -50,7 +50,7 @@ class FlightProducer(threading.Thread):
         self.found = 0
         """Flights that an earlier run had written."""
         self._topics = topics
-        self._tell = tell
+        self._notify = notify
         self._dataset = dataset
         self._rate = rate
         self._resume = resume
@@ -60,7 +60,7 @@ class FlightProducer(threading.Thread):
 
     @property
     def produced(self) -> int:
-        """Flights that are in the topic for certain."""
+        """The number of flights that are certainly in the topics."""
         return self.found + self._acknowledged
 
     def stop(self) -> None:
@@ -87,7 +87,7 @@ class FlightProducer(threading.Thread):
             if row >= self._topics.second_from and not is_second:
                 is_second = True
                 if self._topics.begin_second():
-                    self._tell(f"the second half of the flights begins: topic {self._topics.second.name} is made")
+                    self._notify(f"the second half of the flights begins: topic {self._topics.second.name} is created")
             if present and present[row]:
                 continue
             self._send(producer, self._topics.of(row), str(flight["carrier"]), encode(flight))
@@ -125,7 +125,7 @@ class FlightProducer(threading.Thread):
         if self._delivery_error is not None:
             raise PipelineError(
                 f"flights could not be written to {self._topics.first.name} at {self._topics.bootstrap_server}: "
-                f"{self._delivery_error.str()}. Started again, the run goes on where it was."
+                f"{self._delivery_error.str()}. Start again to resume the run."
             )
 
     def _delivered(self, error: KafkaError | None, _message: Message) -> None:

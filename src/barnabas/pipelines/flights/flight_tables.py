@@ -1,6 +1,6 @@
-"""The two tables that the connector FlightDelays keeps current, one micro-batch after the other.
+"""The two tables that the connector FlightDelays keeps current, one micro-batch after another.
 
-The upsert is a union by row number, so that a micro-batch that comes again after a failure changes nothing.
+The upsert is a union by row number, so a micro-batch that is repeated after a failure changes nothing.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class FlightTables:
         self.flights = MonthTable(directory / FLIGHTS_BY_ROW, FLIGHTS, scratch=scratch)
         self.delays = MonthTable(directory / DELAYS, DELAYS_BY_CARRIER_HOUR, scratch=scratch)
         self.foreign_records = 0
-        """Records that this process read and that are no flights."""
+        """The number of records that this process read and that are not flights."""
 
     def upsert(self, records: DataFrame) -> None:
         """Merge one micro-batch of records, whose ``value`` is a flight as JSON.
 
-        Only the months that it touches are read and written.
+        Only the months of the micro-batch are read and written.
         """
         spark = records.sparkSession
         arrived = flights_from_records(records).persist()

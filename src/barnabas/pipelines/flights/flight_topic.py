@@ -1,7 +1,7 @@
-"""The topics that the flights stream through: made, looked into and removed with an ordinary Kafka client.
+"""The topics that the flights stream through: created, read and deleted with an ordinary Kafka client.
 
-The second half of the stream has a topic of its own, which is made when the first half is sent: connectors that
-subscribe to a pattern find it while they run.
+The second half of the stream has a topic of its own, created after the first half is sent. Connectors that subscribe to
+a pattern find it while they run.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _REQUEST_TIMEOUT_SECONDS = 20.0
 _DELETE_TIMEOUT_SECONDS = 60.0
 _READ_AT_ONCE = 10_000
 _READ_PAUSE_SECONDS = 1.0
-_NOBODY_ANSWERED = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
+_NO_BROKER_ANSWERED = (KafkaError._TIMED_OUT, KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._RESOLVE)
 
 
 class FlightTopic:
@@ -41,7 +41,7 @@ class FlightTopic:
         self._admin = AdminClient({"bootstrap.servers": bootstrap_server, "log_level": 0})
 
     def id(self) -> str | None:
-        """The topic's id, or None if there is no such topic. A topic made anew under the same name has another one."""
+        """Return the topic's id, or None if the topic does not exist. A topic that is created again has another id."""
         described = self._admin.describe_topics(TopicCollection([self.name]), request_timeout=_REQUEST_TIMEOUT_SECONDS)[
             self.name
         ]
@@ -53,7 +53,7 @@ class FlightTopic:
             raise self._failed("describe", error) from error
 
     def create(self, partitions: int) -> str:
-        """Make the topic and return its id. Waits while an earlier one of that name is still being removed."""
+        """Create the topic and return its id. Wait while an earlier topic of that name is still being deleted."""
         deadline = time.monotonic() + _DELETE_TIMEOUT_SECONDS
         while True:
             future = self._admin.create_topics(
@@ -79,11 +79,11 @@ class FlightTopic:
         while self.id() is not None and time.monotonic() < deadline:
             time.sleep(0.1)
 
-    def rows(self, flights: int, tell: Callable[[int], None]) -> bytearray:
-        """One byte per row of the source: 1 if the topic holds that flight already.
+    def rows(self, flights: int, on_progress: Callable[[int], None]) -> bytearray:
+        """Return one byte per row of the source: 1 if the topic holds that flight already.
 
-        The whole topic is read, from its first record to what is its end now. That needs no knowledge of how a killed
-        producer had spread its flights, and no trust in what else was written to the topic since.
+        The whole topic is read, from its first record to its present end. So it does not matter how a killed producer
+        had spread its flights, nor what else was written to the topic since.
         """
         present = bytearray(flights)
         consumer = self._consumer()
@@ -101,7 +101,7 @@ class FlightTopic:
                     row = row_of(message.value())
                     if row is not None and 0 <= row < flights:
                         present[row] = 1
-                tell(sum(present))
+                on_progress(sum(present))
                 for position in consumer.position([TopicPartition(self.name, partition) for partition in ends]):
                     if position.offset >= ends[position.partition]:
                         del ends[position.partition]
@@ -112,12 +112,12 @@ class FlightTopic:
         return present
 
     def ends(self) -> dict[int, int]:
-        """The end offsets of the partitions that have records."""
+        """Return the end offsets of the partitions that have records."""
         consumer = self._consumer()
         try:
             return self._ends(consumer)
         except KafkaException as error:
-            raise self._failed("look into", error) from error
+            raise self._failed("read the end offsets of", error) from error
         finally:
             consumer.close()
 
@@ -125,7 +125,7 @@ class FlightTopic:
         return Consumer(
             {
                 "bootstrap.servers": self.bootstrap_server,
-                "group.id": f"{self.name}-resume",  # Never joined, nothing is committed: the client insists on one.
+                "group.id": f"{self.name}-resume",  # The client requires one. It is never joined.
                 "enable.auto.commit": False,
                 "auto.offset.reset": "earliest",
                 "fetch.min.bytes": 1,
@@ -153,58 +153,58 @@ class FlightTopic:
         return topic_id
 
     def _failed(self, verb: str, error: KafkaException) -> PipelineError:
-        if error.args[0].code() in _NOBODY_ANSWERED:
+        if error.args[0].code() in _NO_BROKER_ANSWERED:
             return PipelineError(
                 f"no broker answers at {self.bootstrap_server} ({error.args[0].str()}). Check the address, "
-                "and that the cluster is up and reachable from here by the addresses that it advertises."
+                "and that the cluster runs and is reachable from here by the addresses that it advertises."
             )
         return PipelineError(f"can't {verb} topic {self.name} at {self.bootstrap_server}: {error.args[0].str()}")
 
 
 class FlightTopics:
-    """The topic, and the one of the second half of ``flights`` flights."""
+    """The topic, and the topic for the second half of ``flights`` flights."""
 
     def __init__(self, bootstrap_server: str, name: str, *, flights: int, partitions: int) -> None:
         self.bootstrap_server = bootstrap_server
         self.first = FlightTopic(bootstrap_server, name)
         self.second = FlightTopic(bootstrap_server, name + SECOND_HALF)
         self.second_from = (flights + 1) // 2
-        """The row with which the second half begins."""
+        """The first row of the second half."""
         self._flights = flights
         self._partitions = partitions
         self._admin = AdminClient({"bootstrap.servers": bootstrap_server, "log_level": 0})
 
     @property
     def pattern(self) -> str:
-        """What matches both names and no other."""
+        """Return a pattern that matches both names and no other."""
         return f"{self.first.name.replace('.', '[.]')}({SECOND_HALF})?"
 
     def of(self, row: int) -> str:
         return (self.first if row < self.second_from else self.second).name
 
     def begin_second(self) -> bool:
-        """Make the topic of the second half; False if it is there already."""
+        """Create the topic of the second half. Return False if it exists already."""
         if self.second.id() is not None:
             return False
         self.second.create(self._partitions)
         return True
 
-    def rows(self, tell: Callable[[int], None]) -> bytearray:
-        """One byte per row of the source: 1 if one of the topics holds that flight already."""
-        present = self.first.rows(self._flights, tell)
+    def rows(self, on_progress: Callable[[int], None]) -> bytearray:
+        """Return one byte per row of the source: 1 if one of the topics holds that flight already."""
+        present = self.first.rows(self._flights, on_progress)
         if self.second.id() is not None:
             found = sum(present)
-            later = self.second.rows(self._flights, lambda rows: tell(found + rows))
+            later = self.second.rows(self._flights, lambda rows: on_progress(found + rows))
             present = bytearray(map(max, present, later))
         return present
 
     def ends(self) -> dict[tuple[str, int], int]:
-        """By topic and partition, of those that have records."""
+        """Return the end offsets by topic and partition, for partitions that have records."""
         topics = [self.first] if self.second.id() is None else [self.first, self.second]
         return {(topic.name, partition): end for topic in topics for partition, end in topic.ends().items()}
 
     def committed(self, group: str) -> dict[tuple[str, int], int]:
-        """Where a consumer group is in these topics; empty while it has committed nothing."""
+        """Return the committed offsets of a consumer group in these topics; empty before the first commit."""
         request = ConsumerGroupTopicPartitions(group)
         try:
             found = self._admin.list_consumer_group_offsets([request], request_timeout=_REQUEST_TIMEOUT_SECONDS)
@@ -212,7 +212,7 @@ class FlightTopics:
         except KafkaException as error:
             if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
                 return {}
-            raise self.first._failed("see who has read", error) from error
+            raise self.first._failed("read the committed offsets of", error) from error
         names = (self.first.name, self.second.name)
         return {
             (position.topic, position.partition): position.offset
@@ -221,12 +221,12 @@ class FlightTopics:
         }
 
     def delete(self) -> None:
-        """The first one goes last: who finds it knows that the other may be there too."""
+        """Delete the first topic last: while it exists, the second one may exist too."""
         self.second.delete()
         self.first.delete()
 
     def forget_group(self, group: str) -> None:
-        """A group of that name may have offsets of the topics' predecessors."""
+        """Delete the group. It may have offsets of earlier topics with these names."""
         try:
             self._admin.delete_consumer_groups([group], request_timeout=_REQUEST_TIMEOUT_SECONDS)[group].result()
         except KafkaException as error:
@@ -235,7 +235,7 @@ class FlightTopics:
 
 
 def row_of(value: bytes | None) -> int | None:
-    """The row number in a record's value; None if it is no flight of ours."""
+    """Return the row number in a record's value; None if the record is not a flight of ours."""
     try:
         flight = json.loads(value or b"")
     except ValueError:

@@ -1,6 +1,6 @@
 """Turn SIGINT, SIGTERM and SIGHUP into an exception in the main thread, once.
 
-The first signal ends the work; the clean-up that follows is bounded in time and is not interrupted by a second one.
+The first signal ends the work. The clean-up that follows is bounded in time, and a second signal does not interrupt it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Interrupted(BaseException):
-    """Not an Exception: nothing that handles errors on the way may swallow it."""
+    """Not an Exception, so that no error handler on the way swallows it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(signal.Signals(number).name)
@@ -30,7 +30,7 @@ class Interruption:
             signal.signal(number, self._handle)
 
     def shield(self) -> None:
-        """From now on signals are ignored: what is running is the clean-up."""
+        """Ignore signals from now on, during the clean-up."""
         self._is_shielded = True
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:

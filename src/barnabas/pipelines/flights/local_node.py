@@ -33,13 +33,13 @@ class LocalNode:
         return f"{HOST}:{self.process.record.port}"
 
     def start(self) -> str:
-        """Start the node, or take over the one that a former run left; says which. Does not wait until it is ready."""
+        """Start the node, or take over the one that an earlier run left. Say which. Don't wait until it is ready."""
         former = self.process.former()
         if former is not None and self.process.is_running(former):
             if self._port not in (None, former.port):
                 raise PipelineError(
-                    f"a node of an earlier run is still up on port {former.port} (process {former.process_id}), "
-                    f"so --port {self._port} can't be had. Stop it first: kill {former.process_id}"
+                    f"a node of an earlier run still runs on port {former.port} (process {former.process_id}), "
+                    f"so --port {self._port} is not possible. Stop it first: kill {former.process_id}"
                 )
             return self.process.take_over(former)
         record = self._choose_ports(former)
@@ -54,10 +54,10 @@ class LocalNode:
             )
 
     def _choose_ports(self, former: ProcessRecord | None) -> ProcessRecord:
-        """The ports of the last time if they are free, so that what was configured for a node goes on working."""
+        """Choose the ports of the last run if they are free, so that clients configured for the node still work."""
         if self._port is not None and not is_free(self._port):
             raise PipelineError(
-                f"port {self._port} of {HOST} is taken. Choose another with --port, or leave it away for a free one."
+                f"port {self._port} of {HOST} is in use. Choose another with --port, or omit it for a free one."
             )
         port, controller_port = free_ports(2)
         if former is not None:

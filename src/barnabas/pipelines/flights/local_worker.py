@@ -1,6 +1,6 @@
-"""A Connect worker as a child process, its properties and its Spark in the run's folder.
+"""A Connect worker as a child process, with its properties and its Spark files in the run's folder.
 
-Its topics and its group are named after the flights' topic, so that runs on one cluster don't meet in one group.
+Its topics and its group are named after the flights' topic, so that runs on one cluster don't share a group.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["SPARK_SETTINGS", "LocalWorker", "internal_topics"]
 
 _READY_TIMEOUT_SECONDS = 120.0
 _BATCH_MS_MAX = "30000"
-"""A batch that runs when a topic is added may end; it would only be repeated."""
+"""A batch that runs when a topic is added may finish; otherwise it would be repeated."""
 _CONF = "barnabas.connect.spark.conf."
 
 SPARK_SETTINGS = {
@@ -29,14 +29,14 @@ SPARK_SETTINGS = {
     "spark.sql.adaptive.enabled": "false",  # Its re-planning costs more than these small stages.
     "spark.ui.enabled": "false",
     "spark.driver.memory": "1g",
-    # The run is over before the optimizing compiler has earned its keep: it would double the CPU of the first minute.
+    # The optimizing compiler would double the CPU time of the first minute, and the run ends before that pays off.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "1000",
 }
 
 
 def internal_topics(topic: str) -> dict[str, str]:
-    """The worker's three, by the settings that name them."""
+    """Return the worker's three internal topics, by the settings that name them."""
     return {
         "config.storage.topic": f"{topic}-connect-configs",
         "offset.storage.topic": f"{topic}-connect-offsets",
@@ -63,7 +63,7 @@ class LocalWorker:
         return f"http://{HOST}:{self.process.record.port}"
 
     def start(self) -> str:
-        """Start the worker, or take over the one that a former run left; says which."""
+        """Start the worker, or take over the one that an earlier run left. Say which."""
         former = self.process.former()
         if former is not None and self.process.is_running(former):
             self._check_cluster(former)
@@ -72,7 +72,7 @@ class LocalWorker:
         self._directory.worker.mkdir(exist_ok=True)
         shutil.rmtree(self._directory.worker / "scratch", ignore_errors=True)
         write_durably(self._directory.worker_properties, format_properties(self._properties(port)))
-        # Killed at once: what it had begun is repeated, and a graceful end could take longer than the next start.
+        # SIGKILL: unfinished work is repeated, and a graceful end could take longer than the next start.
         self.process.start(
             ["worker", str(self._directory.worker_properties)], ProcessRecord(0, port), end_by=signal.SIGKILL
         )
@@ -89,7 +89,7 @@ class LocalWorker:
         self.process.await_ready(is_ready, seconds=_READY_TIMEOUT_SECONDS)
 
     def _check_cluster(self, former: ProcessRecord) -> None:
-        """A worker that was left up for another cluster, or topic, is of no use."""
+        """Raise PipelineError if the worker runs for another cluster or topic."""
         try:
             settings = parse_properties(self._directory.worker_properties.read_text()).values
         except (OSError, MalformedProperties):
@@ -97,7 +97,7 @@ class LocalWorker:
         wanted = self._properties(former.port)
         if any(settings.get(name) != wanted[name] for name in ("bootstrap.servers", "group.id")):
             raise PipelineError(
-                f"a worker of an earlier run is still up (process {former.process_id}), for "
+                f"a worker of an earlier run still runs (process {former.process_id}), for "
                 f"{settings.get('bootstrap.servers', 'another cluster')}. Stop it first: kill {former.process_id}"
             )
 

@@ -1,7 +1,7 @@
 """A Parquet table in which a month is one file, and replacing a month is one rename.
 
-A reader sees each month as it was or as it is, never half of it, and a process killed at any point leaves either. No
-other bookkeeping exists: whoever merges into a table by row identity may do so twice. The folder is ordinary
+A reader sees each month either before or after a replacement, never half of it. So does a process that starts after a
+kill. No other bookkeeping exists: a merge by row identity may run twice. The folder is ordinary
 partitioned Parquet (``month=2013-07/flights.parquet``), readable by Spark, pandas or anything else at any time.
 """
 
@@ -32,22 +32,22 @@ class MonthTable:
         self._file_name = f"{path.name}.parquet"
 
     def read(self, spark: SparkSession, months: Iterable[str]) -> DataFrame:
-        """Those of the months that exist; an empty frame with the same columns if none does."""
+        """Return the rows of those months that exist; an empty frame with the same columns if none does."""
         present = [str(self._month_file(month)) for month in sorted(months) if self._month_file(month).exists()]
         if not present:
             return spark.createDataFrame([], self._schema)
         return spark.read.schema(self._schema).option("basePath", str(self.path)).parquet(*present)
 
     def replace(self, frame: DataFrame, *, months: int, order: Iterable[str]) -> None:
-        """Put the frame's months in place of those that are there; the others stay untouched.
+        """Replace the frame's months, and leave the others untouched.
 
-        ``frame`` may well read the months that it replaces: everything is written before anything is renamed.
+        ``frame`` may read the months that it replaces: everything is written before anything is renamed.
         """
         shutil.rmtree(self._scratch, ignore_errors=True)
         columns = self._schema.fieldNames()
         (
             frame.select(columns)
-            .repartition(months, _PARTITION)  # A month is written by one task, and so into one file.
+            .repartition(months, _PARTITION)  # One task writes a month, so it becomes one file.
             .sortWithinPartitions(_PARTITION, *order)
             .write.partitionBy(_PARTITION)
             .parquet(str(self._scratch))

@@ -14,7 +14,7 @@ from barnabas.pipelines.flights.dataset import FLIGHT_COUNT
 __all__ = ["FlightsOptions", "parse_options"]
 
 _ADDRESS = re.compile(r"[^\s:,]+:\d{1,5}(,[^\s:,]+:\d{1,5})*|\[[0-9a-fA-F:]+\]:\d{1,5}")
-_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,200}")  # The names of other topics begin with it.
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,200}")  # Other topics' names begin with it.
 _TRUE, _FALSE = ("1", "true", "yes", "on"), ("", "0", "false", "no", "off")
 
 
@@ -34,14 +34,14 @@ class FlightsOptions:
 
 
 def parse_options(arguments: Sequence[str], environment: Mapping[str, str]) -> FlightsOptions:
-    """Exits with status 2 and a message that names the option when one of them is wrong."""
+    """Return the options. Exit with status 2 and a message that names the option when one of them is wrong."""
     parser = _parser()
     parsed = parser.parse_args(arguments)
     keep = environment.get("KEEP", "").lower()
     if keep not in _TRUE + _FALSE:
-        parser.error(f"the environment variable KEEP is {keep!r}; it may be 1 (leave node and worker up) or 0")
+        parser.error(f"the environment variable KEEP is {keep!r}; it may be 1 (leave node and worker running) or 0")
     if parsed.bootstrap_server and parsed.port is not None:
-        parser.error("--port is for the node that is started here; with --bootstrap-server none is")
+        parser.error("--port applies to a node that this command starts; with --bootstrap-server it starts none")
     return FlightsOptions(
         run_directory=parsed.run_directory,
         bootstrap_server=parsed.bootstrap_server,
@@ -79,31 +79,33 @@ def _parser() -> argparse.ArgumentParser:
         metavar="HOST:PORT",
         help="stream through this cluster instead of a node of our own",
     )
-    where.add_argument("--port", type=_integer(1, 65535), help="of the node's listener (default: one that is free)")
-    where.add_argument("--topic", type=_topic, default="flights", help="(default: flights)")
-    where.add_argument("--partitions", type=_integer(1, 1000), default=4, help="of the topic (default: 4)")
+    where.add_argument("--port", type=_integer(1, 65535), help="port of the node's listener (default: a free one)")
+    where.add_argument("--topic", type=_topic, default="flights", help="name of the topic (default: flights)")
+    where.add_argument("--partitions", type=_integer(1, 1000), default=4, help="number of partitions (default: 4)")
     how = parser.add_argument_group("how")
-    how.add_argument("--keep", action="store_true", help="leave node and worker up at the end; KEEP=1 does the same")
+    how.add_argument(
+        "--keep", action="store_true", help="leave node and worker running at the end; KEEP=1 does the same"
+    )
     how.add_argument("--fresh", action="store_true", help="start over, even if the last run was interrupted")
     how.add_argument(
         "--flights",
         type=_integer(1, FLIGHT_COUNT),
         default=FLIGHT_COUNT,
         metavar="COUNT",
-        help="only the first so many (default: all 336,776)",
+        help="send only the first COUNT flights (default: all 336,776)",
     )
     how.add_argument(
-        "--rate", type=_integer(1, 10_000_000), metavar="COUNT", help="flights a second (default: as fast as it goes)"
+        "--rate", type=_integer(1, 10_000_000), metavar="COUNT", help="flights a second (default: no limit)"
     )
     how.add_argument(
         "--batch-records-max",
         type=_integer(100, 10_000_000),
         default=60_000,
         metavar="COUNT",
-        help="records in a batch of a connector (default: 60000)",
+        help="maximum records in a batch of a connector (default: 60000)",
     )
     how.add_argument(
-        "--cores", type=_cores, default="*", metavar="COUNT", help="for Spark (default: all of this machine)"
+        "--cores", type=_cores, default="*", metavar="COUNT", help="cores for Spark (default: all of this machine)"
     )
     return parser
 
@@ -136,7 +138,7 @@ def _address(text: str) -> str:
 def _topic(text: str) -> str:
     if not _TOPIC.fullmatch(text) or text in (".", ".."):
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no name for a topic: letters, digits, '.', '_', '-'; 200 at most, as others begin with it"
+            f"{text!r} is not a valid topic name: at most 200 letters, digits, '.', '_', '-'"
         )
     return text
 

@@ -1,4 +1,4 @@
-"""Show how far producer and connectors are: bars on a terminal, a line every few seconds anywhere else."""
+"""Show the progress of producer and connectors: bars on a terminal, otherwise a line every few seconds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class RunProgress(Protocol):
     def start(self) -> None: ...
 
     def update(self, *, produced: int, processed: Mapping[str, int]) -> None:
-        """``processed`` is by connector."""
+        """Show the counts of records. ``processed`` maps connectors to counts."""
 
     def stop(self) -> None: ...
 
@@ -76,7 +76,7 @@ class LineProgress:
             self._console.print(f"  {now - self._started:4.0f} s  {text}", highlight=False, soft_wrap=True)
 
     def stop(self) -> None:
-        """Nothing is drawn that would have to be taken away."""
+        """Do nothing: no bar has to be removed."""
 
 
 def run_progress(console: Console, *, connectors: Sequence[str], total: int) -> RunProgress:

@@ -1,4 +1,4 @@
-"""The report at the end: whether files, tables and database add up to the source, the top rows, the plot."""
+"""The report at the end: whether files, tables and database add up to the source, then the top rows and the plot."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ __all__ = [
 ]
 
 DEPARTURES_MIN = 10
-"""Hours with fewer departures are left out of the top rows: the 95th percentile of two flights says nothing."""
+"""The top rows omit hours with fewer departures: the 95th percentile of two flights says nothing."""
 
 
 _ROWS_SHOWN = 15
-_AGAIN = "The next run starts over by itself."
+_AGAIN = "The next run starts over automatically."
 _WIDTH_WITH_NAMES = 105
-"""On a narrower terminal carriers are shown by their code alone, so that no figure is cut off."""
+"""A narrower terminal shows only the codes of carriers, so that no figure is cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class LandedTotals:
     """The contents of the files that the connector wrote."""
 
     records: int
-    """Rows of the files: one for each record of the topics, if each came exactly once."""
+    """Rows of the files: one for each record of the topics, if each was delivered exactly once."""
     positions: int
-    """Different places in the topics that they came from."""
+    """Distinct positions in the topics that the rows came from."""
     flights: int
-    """Different flights among them."""
+    """Distinct flights among the rows."""
     not_departed: int
     dep_delay_sum: int
 
@@ -62,9 +62,9 @@ class LandedTotals:
 def report(
     directory: RunDirectory, source: SourceTotals, airlines: dict[str, str], *, records: int, console: Console
 ) -> None:
-    """Prove what was written, show the top rows, draw the plot. ``records`` is how many are in the topics.
+    """Check what was written, print the top rows, and draw the plot. ``records`` is how many are in the topics.
 
-    Raises PipelineError if something does not add up.
+    Raise PipelineError if the totals differ.
     """
     landed = read_landed(directory.landed)
     check_landed(landed, source, records=records)
@@ -78,7 +78,7 @@ def report(
     draw_delays(delays, airlines, directory.plot)
     _say(console, f"{landed.records:,} of the {records:,} records of the topics are in the files, each exactly once")
     if records > landed.flights:
-        _say(console, f"{records - landed.flights:,} of them were no flights, or one that was sent twice")
+        _say(console, f"{records - landed.flights:,} of them were not flights, or repeat a flight")
     if directory.database.exists():
         _say(console, f"the database holds the same {source.flights:,} flights")
     _say(
@@ -96,7 +96,7 @@ def read_landed(folder: Path) -> LandedTotals:
     import pandas as pd
 
     if not any(folder.glob("*.parquet")):
-        raise PipelineError(f"there are no files in {folder}: the connector wrote nothing. Start again with --fresh.")
+        raise PipelineError(f"{folder} has no files: the connector wrote nothing. Start again with --fresh.")
     columns = ["row", "dep_delay", "_topic", "_partition", "_offset"]
     landed = pd.read_parquet(folder, columns=columns)
     places = landed[["_topic", "_partition", "_offset"]].drop_duplicates()
@@ -114,23 +114,28 @@ def read_delays(table: Path) -> pd.DataFrame:
     import pandas as pd
 
     if not table.exists():
-        raise PipelineError(f"there is no table in {table}: the connector wrote nothing. Start again with --fresh.")
+        raise PipelineError(f"{table} does not exist: the connector wrote nothing. Start again with --fresh.")
     return pd.read_parquet(table)
 
 
 def check_landed(landed: LandedTotals, source: SourceTotals, *, records: int) -> None:
-    """Every record once, and so every flight. Records that no converter can read are left out by the connector."""
+    """Check that the files hold each record once, and so each flight.
+
+    The connector skips records that its converter can't read.
+    """
     _compare(
         "the files do not add up to the source",
         {
-            "rows that came twice": (landed.records - landed.positions, 0),
+            "rows written twice": (landed.records - landed.positions, 0),
             "flights": (landed.flights, source.flights),
             "flights without a departure": (landed.not_departed, source.not_departed),
             "minutes of departure delay": (landed.dep_delay_sum, source.dep_delay_sum),
         },
     )
     if landed.records > records:
-        raise PipelineError(f"the files hold {landed.records:,} rows, and the topics {records:,} records. {_AGAIN}")
+        raise PipelineError(
+            f"the files hold {landed.records:,} rows, but the topics only {records:,} records. {_AGAIN}"
+        )
 
 
 def check_database(path: Path, source: SourceTotals) -> None:
@@ -152,7 +157,7 @@ def check_database(path: Path, source: SourceTotals) -> None:
 
 
 def check_totals(delays: pd.DataFrame, source: SourceTotals, *, flights_in_table: int) -> None:
-    """Compare what the Parquet tables add up to with what was counted while the source was read."""
+    """Compare the totals of the Parquet tables with those that were counted while the source was read."""
     departed = delays[delays["departed"] > 0]
     minutes = round(float((departed["dep_delay_mean"] * departed["departed"]).sum()))
     figures = {
@@ -170,7 +175,7 @@ def check_totals(delays: pd.DataFrame, source: SourceTotals, *, flights_in_table
 
 
 def _compare(what: str, figures: Mapping[str, tuple[int, int]]) -> None:
-    """``figures`` are what was found and what is expected, by name. Raises PipelineError."""
+    """Raise PipelineError if figures differ. ``figures`` has what was found and what is expected, by name."""
     wrong = [
         f"{name}: {found:,} instead of {expected:,}" for name, (found, expected) in figures.items() if found != expected
     ]
@@ -179,14 +184,14 @@ def _compare(what: str, figures: Mapping[str, tuple[int, int]]) -> None:
 
 
 def _row_count(table: Path) -> int:
-    """Read from the files' footers alone."""
+    """Return the number of rows, read from the files' footers alone."""
     import pyarrow.parquet as parquet
 
     return sum(parquet.read_metadata(file).num_rows for file in table.glob("month=*/*.parquet"))
 
 
 def worst_hours(delays: pd.DataFrame, count: int) -> pd.DataFrame:
-    """The carrier hours with the highest 95th percentile, among those with enough departures."""
+    """Return the carrier hours with the highest 95th percentile, among those with enough departures."""
     enough = delays[delays["departed"] >= DEPARTURES_MIN]
     keys = ["dep_delay_p95", "dep_delay_mean", "carrier", "time_hour"]
     return enough.sort_values(keys, ascending=[False, False, True, True]).head(count)

@@ -1,10 +1,10 @@
-"""One run from beginning to end: node and worker up, connectors made, then the flights, the proof and the pictures.
+"""One run from beginning to end: start node and worker, create connectors, send flights, check and plot the result.
 
-Every step asks what is there already, so that a run that was killed anywhere can simply be started again:
+Every step first looks at what already exists. So a run that was killed anywhere can simply be started again:
 
-- the topics are read to learn which flights they lack; only these are sent;
-- the connectors are in the worker's topics, and their positions in their consumer groups or beside their data;
-- whoever starts over removes connectors, positions, topics and results, in an order that a kill can't spoil.
+- the run reads the topics to learn which flights are missing, and sends only these;
+- the connectors are in the worker's topics; their positions are in their consumer groups or beside their data;
+- a run that starts over removes connectors, positions, topics and results, in an order that is safe under kills.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ __all__ = ["FlightsRun"]
 
 _POLL_SECONDS = 0.25
 _LOOK_SECONDS = 1.0
-"""How often the worker is asked for states; positions are asked for with every poll."""
+"""How often to request states from the worker. Positions are requested with every poll."""
 
 
 class FlightsRun:
@@ -53,15 +53,15 @@ class FlightsRun:
         self._processed: dict[str, int] = {}
 
     def run(self, interruption: Interruption) -> None:
-        """No child outlives it. Raises PipelineError or SparkUnavailable with what a person can do, or Interrupted."""
+        """Run to the end. No child outlives it. Raise PipelineError, SparkUnavailable or Interrupted."""
         started = time.monotonic()
         resources = ExitStack()
         try:
             resources.callback(self._directory.close)
             self._directory.open()
             dataset = find_dataset(flights=self._options.flights)
-            # The worker would do both itself, and say it in a trace.
-            connector_jars(cache_directory(self._environment), find_java(self._environment), self._tell)
+            # The worker would do both itself, but report an error as a trace.
+            connector_jars(cache_directory(self._environment), find_java(self._environment), self._print)
             bootstrap_server = self._start_node(resources)
             topics = FlightTopics(
                 bootstrap_server,
@@ -71,13 +71,13 @@ class FlightsRun:
             )
             record, totals = self._stream(topics, dataset, resources)
             self._conclude(record, totals, topics, dataset)
-            self._tell(f"finished in {time.monotonic() - started:.0f} s")
+            self._print(f"finished in {time.monotonic() - started:.0f} s")
             self._say_where(bootstrap_server)
         except (PipelineError, SparkUnavailable) as error:
-            if self._directory.is_full():  # Node, worker, producer and Spark each have their own words for it.
+            if self._directory.is_full():  # Node, worker, producer and Spark each report it differently.
                 raise PipelineError(
-                    f"the disk of {self._directory.path} is full: free some space and start again, the run goes on "
-                    f"where it was. What failed first: {error}"
+                    f"the disk of {self._directory.path} is full: free some space and start again to resume "
+                    f"the run. The first error was: {error}"
                 ) from error
             raise
         finally:
@@ -88,13 +88,14 @@ class FlightsRun:
 
     def _start_node(self, resources: ExitStack) -> str:
         if self._options.bootstrap_server is not None:
-            FlightTopic(self._options.bootstrap_server, self._options.topic).id()  # Says at once if nobody answers.
+            # Fails immediately if no broker answers.
+            FlightTopic(self._options.bootstrap_server, self._options.topic).id()
             return self._options.bootstrap_server
         self._node = LocalNode(self._directory, port=self._options.port, keep=self._options.keep)
         resources.callback(self._node.process.stop)
-        self._tell(self._node.start())
+        self._print(self._node.start())
         self._node.await_ready()
-        self._tell(
+        self._print(
             f"the node is ready at {self._node.bootstrap_server} (process {self._node.process.record.process_id})"
         )
         return self._node.bootstrap_server
@@ -108,10 +109,10 @@ class FlightsRun:
             keep=self._options.keep,
         )
         resources.callback(worker.process.stop)
-        self._tell(worker.start())
+        self._print(worker.start())
         client = resources.enter_context(ConnectClient(worker.url))
         worker.await_ready(client)
-        self._tell(
+        self._print(
             f"the worker is ready (process {worker.process.record.process_id}), its console is {worker.url}/console"
         )
         return worker, client
@@ -121,20 +122,20 @@ class FlightsRun:
     def _stream(
         self, topics: FlightTopics, dataset: FlightDataset, resources: ExitStack
     ) -> tuple[RunRecord, SourceTotals]:
-        """Let the connectors process every flight. Unless it is kept, the worker is gone when this returns."""
+        """Let the connectors process every flight. Unless the worker is kept, it has stopped when this returns."""
         start, wanted = self._starting_point(topics)
         if not start.resumes:
-            self._directory.write_record(wanted)  # Whatever is left after a kill from here on counts as not begun.
+            self._directory.write_record(wanted)  # After a kill from here on, the next run starts over.
         worker, client = self._start_worker(topics.bootstrap_server, resources)
         configs = connector_configs(topics, self._directory, self._options.batch_records_max)
-        connectors = FlightConnectors(client, configs, self._check, self._tell)
+        connectors = FlightConnectors(client, configs, self._check, self._print)
         record = self._directory.record() if start.resumes else self._start_over(topics, connectors, wanted)
         assert record is not None
         connectors.create()
-        self._tell(f"connectors {', '.join(configs)}: made by REST; their tasks start Spark")
+        self._print(f"connectors {', '.join(configs)}: created by REST; their tasks start Spark")
         connectors.await_running()
-        self._tell(f"they read what matches {topics.pattern}; streaming {self._options.flights:,} flights")
-        producer = FlightProducer(topics, dataset, rate=self._options.rate, resume=start.resumes, tell=self._tell)
+        self._print(f"they read the topics that match {topics.pattern}; streaming {self._options.flights:,} flights")
+        producer = FlightProducer(topics, dataset, rate=self._options.rate, resume=start.resumes, notify=self._print)
         try:
             self._watch(topics, connectors, producer)
         finally:
@@ -153,11 +154,11 @@ class FlightsRun:
         start = starting_point(
             self._directory.record(), wanted, topic_id=wanted.topic_id, others=others, is_fresh_asked=options.fresh
         )
-        self._tell(start.text)
+        self._print(start.text)
         return start, wanted
 
     def _start_over(self, topics: FlightTopics, connectors: FlightConnectors, wanted: RunRecord) -> RunRecord:
-        """Nobody writes to the results once the connectors are gone, and nobody has positions in the new topics."""
+        """Remove the connectors before the results, and their positions before the new topics exist."""
         connectors.remove()
         self._directory.forget_results()
         topics.delete()
@@ -168,7 +169,7 @@ class FlightsRun:
         return record
 
     def _watch(self, topics: FlightTopics, connectors: FlightConnectors, producer: FlightProducer) -> None:
-        """Produce, and wait until every connector has committed all of it."""
+        """Produce, and wait until every connector has committed all flights."""
         names = list(connectors.configs)
         progress = run_progress(self._console, connectors=names, total=self._options.flights)
         progress.start()
@@ -217,18 +218,18 @@ class FlightsRun:
 
     def _say_where(self, bootstrap_server: str) -> None:
         directory = self._directory
-        self._tell(f"result table   {directory.delays}")
-        self._tell(f"flights        {directory.landed}")
+        self._print(f"result table   {directory.delays}")
+        self._print(f"flights        {directory.landed}")
         if directory.database.exists():
-            self._tell(f"database       {directory.database}")
-        self._tell(f"plot           {directory.plot}")
-        self._tell(
+            self._print(f"database       {directory.database}")
+        self._print(f"plot           {directory.plot}")
+        self._print(
             f"worker         {directory.worker_properties} (log: {directory.worker_log}, Spark's: {directory.worker})"
         )
         if self._node is None:
-            self._tell(f"topics         {self._options.topic} and others that begin with it, at {bootstrap_server}")
+            self._print(f"topics         {self._options.topic} and others that begin with it, at {bootstrap_server}")
         else:
-            self._tell(f"node's data    {directory.node} (log: {directory.node_log})")
+            self._print(f"node's data    {directory.node} (log: {directory.node_log})")
         self._say_what_stays_up(bootstrap_server)
 
     def _say_what_stays_up(self, bootstrap_server: str) -> None:
@@ -243,15 +244,15 @@ class FlightsRun:
         if not up:
             return
         if self._node in up:
-            self._tell(f"the node stays up: bootstrap server {bootstrap_server}, topic {self._options.topic}")
+            self._print(f"the node stays up: bootstrap server {bootstrap_server}, topic {self._options.topic}")
         if self._worker is not None and self._worker in up:
-            self._tell(f"the worker stays up: {self._worker.url}, console {self._worker.url}/console")
-            self._tell(f"look at it     barnabas connect status --worker {self._worker.url}")
-        self._tell(
+            self._print(f"the worker stays up: {self._worker.url}, console {self._worker.url}/console")
+            self._print(f"status         barnabas connect status --worker {self._worker.url}")
+        self._print(
             f"stop with      kill {' '.join(str(process.process.record.process_id) for process in reversed(up))}"
         )
 
-    def _tell(self, text: str) -> None:
+    def _print(self, text: str) -> None:
         self._console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 

@@ -1,8 +1,8 @@
-"""The files that a run leaves behind, so that the next one can resume or start over.
+"""The files that a run leaves behind, so that the next run can resume or start over.
 
-One process at a time works in the folder. ``run.json`` says what is being done and whether it was finished; it is
-written before the work starts and again when its outcome was checked. Everything else is derived: the topic's
-content, the groups of the connectors and the tables each tell for themselves how far they are.
+One process at a time works in the folder. ``run.json`` says what the run does and whether it is finished; it is written
+before the work starts, and again after the outcome was checked. All other progress is derived from the topic's content,
+the connectors' groups and the tables.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from barnabas.pipelines.flights.starting_point import RunRecord, RunState
 
 __all__ = ["RunDirectory", "write_durably"]
 
-_BYTES_FREE_MIN = 500 * 1024 * 1024  # A run leaves some 50 MB; Spark's scratch files come on top.
-_BYTES_FULL = 20 * 1024 * 1024  # Writers of large files fail, and remove what they had begun, before the last byte.
+_BYTES_FREE_MIN = 500 * 1024 * 1024  # A run leaves some 50 MB; Spark's scratch files need more.
+_BYTES_FULL = 20 * 1024 * 1024  # Writers of large files fail, and remove their partial files, before the last byte.
 
 
 class RunDirectory:
@@ -32,7 +32,7 @@ class RunDirectory:
         self.node_log = self.path / "node.log"
         self.node_record = self.path / "node.json"
         self.worker = self.path / "worker"
-        """Spark's log, checkpoints and scratch files. A worker that was left up goes on to use it."""
+        """Spark's log, checkpoints and scratch files. A worker that was left running continues to use it."""
         self.worker_log = self.path / "worker.log"
         self.worker_record = self.path / "worker.json"
         self.worker_properties = self.path / "worker.properties"
@@ -46,11 +46,11 @@ class RunDirectory:
 
     @property
     def scratch(self) -> Path:
-        """Emptied at every start. On the same file system as everything that is moved out of it."""
+        """A folder that is emptied at every start. It is on the same file system as the targets of its files."""
         return self._scratch
 
     def open(self) -> None:
-        """Make the folder, lock it for this process, and clear away what a killed run had not finished."""
+        """Create the folder, lock it for this process, and remove the unfinished files of a killed run."""
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             self._lock()
@@ -64,7 +64,7 @@ class RunDirectory:
         free = shutil.disk_usage(self.path).free
         if free < _BYTES_FREE_MIN:
             raise PipelineError(
-                f"there are {free // 1024**2} MB free at {self.path}, and a run needs {_BYTES_FREE_MIN // 1024**2} MB. "
+                f"{self.path} has {free // 1024**2} MB free, and a run needs {_BYTES_FREE_MIN // 1024**2} MB. "
                 "Free some space, or choose another folder with --run-directory."
             )
 
@@ -78,7 +78,7 @@ class RunDirectory:
         return self.path.exists() and shutil.disk_usage(self.path).free < _BYTES_FULL
 
     def record(self) -> RunRecord | None:
-        """What the last run did here; None if there was none, or if what it left can't be understood."""
+        """Return the record of the last run; None if it does not exist or can't be parsed."""
         try:
             values = json.loads(self._record.read_text())
             return RunRecord(**{**values, "state": RunState(values["state"])})
@@ -89,12 +89,12 @@ class RunDirectory:
         write_durably(self._record, json.dumps(asdict(record), indent=2) + "\n")
 
     def forget_results(self) -> None:
-        """Remove tables and plot. Nobody may be writing to them."""
+        """Remove tables and plot. No process may be writing to them."""
         beside = [self.path / f"{self.database.name}{suffix}" for suffix in ("-wal", "-shm", "-journal")]
         self.trash(self.delays, self.flights, self.landed, *beside, self.database, self.plot)
 
     def trash(self, *paths: Path) -> None:
-        """Remove at once, by a rename: a folder half removed by a killed process never counts as one."""
+        """Remove folders atomically, by a rename, so that a half-removed folder never counts as a result."""
         bin_folder = self.path / "trash"
         for path in paths:
             if path.exists():
@@ -122,7 +122,7 @@ class RunDirectory:
 
 
 def write_durably(path: Path, text: str) -> None:
-    """Replace the file as a whole: whoever reads it sees the old text or the new one."""
+    """Replace the file atomically: a reader sees the old text or the new one."""
     new = path.with_name(f".{path.name}.new")
     with new.open("w") as file:
         file.write(text)

@@ -1,4 +1,4 @@
-"""The shapes of the flights pipeline: what lies in the topic, and what lies in its two tables."""
+"""The schemas of the flights pipeline: the records of the topic, and the rows of its two tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FLIGHT_VALUE = StructType(
 )
 """A record's JSON value: the columns of the data set as they are, and ``row``, the flight's place in the source.
 
-``row`` is the identity of a flight. Nothing else in the data set is: the same number may leave twice on a day.
+``row`` is the identity of a flight. No other column is: the same number may leave twice on a day.
 """
 
 FLIGHTS = StructType(

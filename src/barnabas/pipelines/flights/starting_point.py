@@ -1,4 +1,4 @@
-"""Decide from what a former run left whether this one goes on or starts over. Pure: looks only at what it is given."""
+"""Decide from the record of an earlier run whether this run resumes or starts over. Pure: it performs no I/O."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ __all__ = ["RunRecord", "RunState", "StartingPoint", "starting_point"]
 
 class RunState(StrEnum):
     STARTING = "starting"
-    """What a former run left is being removed: nothing of it counts any more."""
+    """The results of an earlier run are being removed, and none of them is valid."""
     STREAMING = "streaming"
-    """Topics, connectors and tables belong together, and whoever comes may go on with them."""
+    """Topics, connectors and tables belong together, and the next run may resume with them."""
     FINISHED = "finished"
-    """The tables were checked against the source, and the plot is drawn."""
+    """The tables were checked against the source, and the plot was drawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
     bootstrap_server: str | None
-    """Of the cluster that the caller named; None when the run has a node of its own."""
+    """The cluster that the caller named; None when the run has a node of its own."""
     topic: str
     flights: int
     partitions: int
     state: RunState = RunState.STARTING
     topic_id: str | None = None
-    """Of the topic that we made, and may therefore delete."""
+    """The id of the topic that a run created, and may therefore delete."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartingPoint:
     resumes: bool
     text: str
-    """For the person who watches."""
+    """A line for the person at the terminal."""
 
 
 def starting_point(
@@ -47,21 +47,23 @@ def starting_point(
     others: Sequence[str] = (),
     is_fresh_asked: bool,
 ) -> StartingPoint:
-    """``topic_id`` is that of the topic which is there now, if any. ``others`` are topics with names that the run would
-    give to its own: of the second half, of the worker.
+    """Return where the run starts.
 
-    A topic on somebody else's cluster that we did not make is never touched: raises PipelineError. On a node of our
-    own, whatever has the topic's name is ours.
+    ``topic_id`` is the id of the existing topic, if any. ``others`` are existing topics with names that the run needs
+    for its own topics: that of the second half, and those of the worker.
+
+    Raise PipelineError for a topic on an external cluster that no run in this folder created. On a node of our
+    own, every topic of that name is ours.
     """
     if wanted.bootstrap_server is not None and topic_id is not None and not _is_ours(former, wanted, topic_id):
         raise PipelineError(
-            f"topic {wanted.topic} exists already at {wanted.bootstrap_server}, and no run in this folder made it. "
+            f"topic {wanted.topic} exists already at {wanted.bootstrap_server}, and no run in this folder created it. "
             "It is left as it is. Choose another name with --topic, or delete it yourself."
         )
     if wanted.bootstrap_server is not None and others and not _was_here(former, wanted):
         raise PipelineError(
-            f"{', '.join(others)} at {wanted.bootstrap_server}: topics of these names are there already, and no run "
-            "in this folder made them. They are left as they are. Choose another name with --topic, or delete them."
+            f"{', '.join(others)} at {wanted.bootstrap_server}: topics of these names exist already, and no run "
+            "in this folder created them. They are left as they are. Choose another name with --topic, or delete them."
         )
     if former is None:
         return StartingPoint(False, "this is the first run here")
@@ -74,8 +76,8 @@ def starting_point(
     if _work(former) != _work(wanted):
         return StartingPoint(False, "the last run here was interrupted, but had other settings: starting over")
     if former.topic_id != topic_id:
-        return StartingPoint(False, "the last run here was interrupted, but its topic is gone: starting over")
-    return StartingPoint(True, "the last run here was interrupted: going on where it was")
+        return StartingPoint(False, "the last run here was interrupted, but its topic was deleted: starting over")
+    return StartingPoint(True, "the last run here was interrupted: resuming it")
 
 
 def _is_ours(former: RunRecord | None, wanted: RunRecord, topic_id: str) -> bool:
@@ -83,7 +85,7 @@ def _is_ours(former: RunRecord | None, wanted: RunRecord, topic_id: str) -> bool
 
 
 def _was_here(former: RunRecord | None, wanted: RunRecord) -> bool:
-    """A run writes its record only when it has seen that none of its topics was somebody else's."""
+    """A run writes its record only after it has checked that none of its topics belongs to another owner."""
     return former is not None and former.bootstrap_server == wanted.bootstrap_server and former.topic == wanted.topic
 
 

@@ -1,7 +1,7 @@
 """Pure steps from a topic's records to delays per carrier and hour.
 
-The percentile is exact, so it can't be merged from earlier results: the hours of a month are computed anew from all
-flights of that month whenever one of them changes. A month holds some 28,000 flights however many months there are.
+The percentile is exact, so it can't be merged from earlier results. The hours of a month are computed again from all
+flights of that month whenever one of them changes. A month holds some 28,000 flights, however many months exist.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["delays_by_carrier_hour", "flights_from_records", "merged_flights", "
 
 
 def flights_from_records(records: DataFrame) -> DataFrame:
-    """Flights of Kafka records. A record that isn't one becomes a row of nulls: it can be counted, and left out."""
+    """Return the flights of Kafka records. A record that is not a flight becomes a row of nulls, to be counted."""
     flight = F.col("flight")
     is_flight = flight["row"].isNotNull() & flight["carrier"].isNotNull() & flight["time_hour"].isNotNull()
 
@@ -32,14 +32,14 @@ def flights_from_records(records: DataFrame) -> DataFrame:
 
 
 def records_by_month(flights: DataFrame) -> DataFrame:
-    """How many records came per month; the null month counts invalid records."""
+    """Return the number of records per month. The null month counts invalid records."""
     return flights.select("month").groupBy("month").agg(F.count(F.lit(1)).alias("records")).select("month", "records")
 
 
 def merged_flights(known: DataFrame, arrived: DataFrame) -> DataFrame:
-    """The union of both with each row number once.
+    """Return the union of both, with each row number once.
 
-    That is what makes the upsert idempotent: a micro-batch may come again, a producer may have written a flight twice,
+    So the upsert is idempotent: a micro-batch may be repeated, or a producer may have written a flight twice,
     and the outcome is the same. Copies of a row are equal, so it does not matter which one stays.
     """
     columns = FLIGHTS.fieldNames()
@@ -53,7 +53,7 @@ def merged_flights(known: DataFrame, arrived: DataFrame) -> DataFrame:
 
 
 def delays_by_carrier_hour(flights: DataFrame) -> DataFrame:
-    """One row per carrier and scheduled hour, over all of that hour's flights."""
+    """Return one row per carrier and scheduled hour, over all flights of that hour."""
     delay = F.col("dep_delay")
     return (
         flights.select("carrier", "time_hour", "dep_delay", "month")

@@ -1,6 +1,6 @@
 """AddPartitionsToTxn (API key 24).
 
-Adds partitions to a transaction; from version 4 brokers verify several transactions at once.
+Adds partitions to a transaction; from version 4 brokers verify several transactions in one request.
 """
 
 from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, int64, string

@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs (API key 73): a broker tells the controller in which directory each replica lives."""
+"""AssignReplicasToDirs (API key 73): a broker reports the directory of each replica to the controller."""
 
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, int64, uuid

@@ -1,4 +1,4 @@
-"""BeginQuorumEpoch (API key 53): a new raft leader tells the voters that its epoch began."""
+"""BeginQuorumEpoch (API key 53): a new raft leader notifies the voters that its epoch began."""
 
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string, uint16, uuid

@@ -1,4 +1,4 @@
-"""ControllerRegistration (API key 70): a controller makes its listeners and features known."""
+"""ControllerRegistration (API key 70): a controller registers its listeners and features."""
 
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, string, uint16, uuid

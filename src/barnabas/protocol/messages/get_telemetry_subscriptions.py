@@ -1,4 +1,4 @@
-"""GetTelemetrySubscriptions (API key 71): which client metrics a client is asked to push."""
+"""GetTelemetrySubscriptions (API key 71): which client metrics a client should push."""
 
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.schema import Message, Request, array, bool_, int16, int32, uuid

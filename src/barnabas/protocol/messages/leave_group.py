@@ -1,4 +1,4 @@
-"""LeaveGroup (API key 13): members leave a classic group; several at once since 3."""
+"""LeaveGroup (API key 13): members leave a classic group; several in one request since 3."""
 
 from barnabas.protocol.schema import Message, Request, Struct, array, int16, int32, string
 

@@ -1,4 +1,4 @@
-"""SyncGroup (API key 14): the leader hands in assignments, every member gets its own."""
+"""SyncGroup (API key 14): the leader sends the assignments, every member receives its own."""
 
 from barnabas.protocol.schema import Message, Request, Struct, array, bytes_, int16, int32, string
 

@@ -1,4 +1,4 @@
-"""Vote (API key 52): asks for a vote or, since 2, a pre-vote."""
+"""Vote (API key 52): requests a vote or, since 2, a pre-vote."""
 
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.schema import Message, Request, Struct, array, bool_, int16, int32, int64, string, uint16, uuid

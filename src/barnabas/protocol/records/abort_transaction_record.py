@@ -1,4 +1,4 @@
-"""AbortTransactionRecord (metadata record 25): drops what came since BeginTransactionRecord."""
+"""AbortTransactionRecord (metadata record 25): drops the records since BeginTransactionRecord."""
 
 from barnabas.protocol.schema import Message, string
 

@@ -1,4 +1,4 @@
-"""EndTransactionRecord (metadata record 24): applies what came since BeginTransactionRecord."""
+"""EndTransactionRecord (metadata record 24): applies the records since BeginTransactionRecord."""
 
 from barnabas.protocol.schema import Message
 

@@ -1,4 +1,4 @@
-"""LeaderChangeMessage (data): control record: the leader of a raft epoch and who voted for it."""
+"""LeaderChangeMessage (data): control record: the leader of a raft epoch and the voters that elected it."""
 
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.schema import Message, Struct, array, int16, int32, uuid

@@ -1,4 +1,4 @@
-"""Has started an epoch, voted for itself in it and asks the others for theirs."""
+"""Candidate: has started an epoch, voted for itself in it, and requests the votes of the others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CandidateState(EpochState):
         return self._election_deadline_ms
 
     def stand_again(self, deadline_ms: int) -> None:
-        """This election can't be won: don't wait for its end."""
+        """End an election that can't be won, without waiting for its timeout."""
         self._election_deadline_ms = min(self._election_deadline_ms, deadline_ms)
 
     def can_grant_vote(self, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:

@@ -11,7 +11,7 @@ from barnabas.raft.replica_key import ReplicaKey
 __all__ = ["EpochState", "FOREVER_MS"]
 
 FOREVER_MS = 1 << 62
-"""A deadline that never comes."""
+"""A deadline that is never reached."""
 
 
 class EpochState(ABC):
@@ -31,11 +31,11 @@ class EpochState(ABC):
     @property
     @abstractmethod
     def deadline_ms(self) -> int:
-        """When something is due in this state even if no message arrives."""
+        """When work is due in this state even without a message."""
 
     @abstractmethod
     def can_grant_vote(self, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
-        """Whether ``candidate``, whose epoch is this one, gets this replica's vote."""
+        """Return whether ``candidate``, whose epoch is this one, receives this replica's vote."""
 
     def election(self) -> ElectionState:
         return ElectionState(self.epoch, self.leader_id, self.voted_key)

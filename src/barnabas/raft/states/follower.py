@@ -1,4 +1,4 @@
-"""Fetches from the leader of the epoch, and gets ready for an election when the leader falls silent."""
+"""Follower: fetches from the leader of the epoch, and prepares an election if the leader does not respond."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FollowerState(EpochState):
         self._voted_key = voted_key
         self.leader_endpoints = leader_endpoints
         self.is_leader_unreachable = False
-        """Whether the last request to those endpoints has failed: then an answer that names others is believed."""
+        """Whether the last request to those endpoints has failed: then a response with other endpoints is accepted."""
         self.fetch_deadline_ms = fetch_deadline_ms
         self.has_fetched_from_leader = False
         self.update_deadline_ms = fetch_deadline_ms
@@ -50,9 +50,10 @@ class FollowerState(EpochState):
         return self.fetch_deadline_ms
 
     def leader_is_gone(self, deadline_ms: int) -> None:
-        """The leader's address refused: wait for a shorter time than for a silent leader.
+        """Shorten the wait because the leader's machine refused a connection.
 
-        Once for each leader: what comes after is a matter of the fetch timeout again.
+        A leader that only does not respond is given more time. This happens once for each leader; after that the fetch
+        timeout applies again.
         """
         if self.has_fetched_from_leader:
             self.has_fetched_from_leader = False
@@ -64,5 +65,5 @@ class FollowerState(EpochState):
         self.snapshot_is_complete = False
 
     def can_grant_vote(self, candidate: ReplicaKey, *, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
-        """A follower that had an answer from its leader refuses even a pre-vote: the leader is alive."""
+        """Refuse even a pre-vote after a response from the leader: the leader is alive."""
         return is_pre_vote and is_log_up_to_date and not self.has_fetched_from_leader

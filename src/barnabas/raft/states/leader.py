@@ -1,7 +1,7 @@
-"""Leads the epoch: appends, follows how far the voters have come, and commits what a majority has.
+"""Leader: appends, tracks the progress of the voters, and commits the records that a majority has.
 
-The high watermark moves only once a majority holds a record of this very epoch: records of earlier epochs commit
-with it, never on their own (Raft, 5.4.2). It never goes back; a new voter that lags only stops it for a while.
+The high watermark moves only once a majority holds a record of this epoch: records of earlier epochs commit
+with it, never alone (Raft, 5.4.2). It never decreases; a new voter that lags only stops it for a while.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class LeaderState(EpochState):
         self.progress: dict[int, ReplicaProgress] = {id_.id: ReplicaProgress(id_) for id_ in voters.keys}
         self.observers: dict[ReplicaKey, ReplicaProgress] = {}
         self.described_voters: dict[int, VoterNode] = {}
-        """The facts that voters from the settings have reported about themselves in this epoch."""
+        """The descriptions that voters from the settings have sent in this epoch."""
 
     @property
     def leader_id(self) -> int:
@@ -82,7 +82,7 @@ class LeaderState(EpochState):
 
     @property
     def check_quorum_deadline_ms(self) -> int:
-        """Never, for the only voter."""
+        """The deadline to resign without fetches of a majority; never for the only voter."""
         return FOREVER_MS if self.voters.is_only_voter(self._key) else self._check_quorum_deadline_ms
 
     @property
@@ -113,7 +113,7 @@ class LeaderState(EpochState):
         return self.voters.is_voter(key)
 
     def update_local(self, durable_end_offset: int, now_ms: int) -> bool:
-        """Count the leader's own log as far as it is durable; says whether the high watermark moved."""
+        """Count the leader's own durable log; return whether the high watermark moved."""
         own = self.progress.get(self._key.id)
         if own is None:
             return self._update_high_watermark()
@@ -122,7 +122,7 @@ class LeaderState(EpochState):
         return self._update_high_watermark()
 
     def update_replica(self, key: ReplicaKey, fetch_offset: int, leader_end_offset: int, now_ms: int) -> bool:
-        """Note a fetch at this offset; says whether the high watermark moved."""
+        """Record a fetch at this offset; return whether the high watermark moved."""
         if not self.is_voter(key):
             self.observers.setdefault(key, ReplicaProgress(key)).fetched(fetch_offset, leader_end_offset, now_ms)
             return False
@@ -132,7 +132,7 @@ class LeaderState(EpochState):
         return self._update_high_watermark()
 
     def note_snapshot_fetch(self, key: ReplicaKey, now_ms: int) -> None:
-        """A voter that reads a snapshot is alive, though it acknowledges nothing yet."""
+        """Record that a voter reads a snapshot: it is alive, although it acknowledges nothing yet."""
         if self.is_voter(key):
             self._note_fetch(key.id, now_ms)
 
@@ -149,7 +149,7 @@ class LeaderState(EpochState):
             self._check_quorum_deadline_ms = now_ms + self._check_quorum_timeout_ms
 
     def distrust_next_fetches(self) -> None:
-        """A fetch that waits in a socket may have been sent before this process stood still; the one after it was not.
+        """Distrust the next fetch of each voter: it may have been sent before this process stood still.
 
         A voter has one fetch under way, and sends the next when that is answered.
         """

@@ -1,4 +1,4 @@
-"""Asks whether an election would be won before it disturbs the quorum with a new epoch (KIP-996)."""
+"""Prospective: checks with pre-votes whether it would win, before an election disturbs the quorum (KIP-996)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ProspectiveState"]
 
 
 class ProspectiveState(EpochState):
-    """Epoch, leader and vote stay what they were: a pre-vote for oneself is never written down."""
+    """Epoch, leader and vote are unchanged: a pre-vote for oneself is never stored."""
 
     name = "Prospective"
 

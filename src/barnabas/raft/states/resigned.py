@@ -1,4 +1,4 @@
-"""The former leader of this epoch, which has resigned and asks the voters to elect another."""
+"""The former leader of this epoch, which has resigned and requests the election of another."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ResignedState(EpochState):
 
     @property
     def leader_id(self) -> int:
-        """Still itself: an epoch has one leader, also when that one has stepped down."""
+        """This replica itself: an epoch has one leader, also after it has resigned."""
         return self._node_id
 
     @property

@@ -54,7 +54,7 @@ def grant_without_leader(
     is_log_up_to_date: bool,
     is_pre_vote: bool,
 ) -> bool:
-    """The rule shared by Unattached and Prospective: one real vote an epoch, and it may be repeated to the same one."""
+    """The rule of Unattached and Prospective: one real vote an epoch, which may be repeated to the same candidate."""
     if is_pre_vote:
         return is_log_up_to_date
     if voted_key is not None:

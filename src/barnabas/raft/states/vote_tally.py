@@ -21,7 +21,7 @@ class VoteTally:
             self.record(voter_id, granted=True)
 
     def record(self, voter_id: int, *, granted: bool) -> bool:
-        """Note an answer; False when it came from no voter or contradicts an earlier one."""
+        """Record an answer; return False if it is not from a voter or contradicts an earlier one."""
         if voter_id not in self._answers:
             return False
         earlier = self._answers[voter_id]
@@ -30,8 +30,8 @@ class VoteTally:
         self._answers[voter_id] = granted
         return True
 
-    def nobody_listens(self, voter_id: int) -> None:
-        """The voter's address refused: its process has stopped and will hardly answer in time."""
+    def connection_refused(self, voter_id: int) -> None:
+        """Record that the voter's machine refused a connection: its process has stopped and will hardly answer."""
         self._gone.add(voter_id)
 
     @property
@@ -48,7 +48,7 @@ class VoteTally:
 
     @property
     def is_rejected(self) -> bool:
-        """A majority can't be reached any more."""
+        """Whether a majority can no longer be reached."""
         possible = sum(answer is not False for answer in self._answers.values())
         return possible < self.voters.majority
 

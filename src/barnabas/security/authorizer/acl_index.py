@@ -6,11 +6,11 @@ Three layers, each built from the one below on demand:
 - ``PrincipalMasks``: the rules of one principal as bits by pattern.
 - ``AclView``: what concerns one principal at one host, and the decisions made so far.
 
-A change is put into all three where they exist; nothing is made anew, except what was decided before about exactly
-the names that the changed pattern covers. Views are bounded in number and in what they remember: the young half
-becomes the old one when it is full, and unused entries are dropped with the old half.
+A change is applied to all three where they exist. Nothing is rebuilt, except earlier decisions about exactly the names
+that the changed pattern covers. Views are bounded in number and in what they remember: the young half becomes the old
+one when it is full, and unused entries are dropped with the old half.
 
-Callers that ask for one name read ``views`` themselves first, see ``mask``.
+Callers that need one name read ``views`` themselves first, see ``mask``.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ if TYPE_CHECKING:
 __all__ = ["AclIndex", "MatchingRules"]
 
 _SAMPLE_NAME = "hardcode"
-"""The name that Kafka asks about when it asks for any resource of a type."""
+"""The name that Kafka uses when it queries any resource of a type."""
 
 _VIEWS_MAX = 8_192
 _REMEMBERED_MAX = 131_072
 """Views, and decisions in them, of the young half."""
 
 _NAME_LENGTH_MAX = 255
-"""Longer names (group ids may have 32 KiB) are decided each time, and not remembered."""
+"""Decisions about longer names (group ids may have 32 KiB) are not cached."""
 
 _CHEAP_TO_COMPILE = 256
-"""Principals with fewer rules are compiled again when they come back."""
+"""The masks of principals with fewer rules are not kept; they are compiled again on the next use."""
 
 _REPEATS_SEARCHED_MAX = 64
-"""A rule is looked for among so many others one by one; where there are more, the principal is compiled."""
+"""The most rules that are searched one by one for an equal rule; beyond that the principal is compiled."""
 
 
 class MatchingRules:
-    """The rules that speak about one decision, each list in the order in which Kafka looks at them."""
+    """The rules that apply to one decision, each list in the order in which Kafka evaluates them."""
 
     __slots__ = ("allowing", "denying", "is_any_on_resource")
 
@@ -75,7 +75,7 @@ class AclIndex:
     ) -> None:
         """``allow_if_no_rule``: resources that no rule covers are open to all principals.
 
-        ``rules`` are taken instead of ``acls_by_id``, where they have been loaded.
+        ``rules`` replaces ``acls_by_id`` if the rules have been loaded already.
         """
         self._rules = AclRules(acls_by_id) if rules is None else rules
         self._allow_if_no_rule = allow_if_no_rule
@@ -93,11 +93,11 @@ class AclIndex:
         return self._rules.by_id
 
     def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
-        """The rules that match the filter, in Kafka's order."""
+        """Return the rules that match the filter, in Kafka's order."""
         return self._rules.find(acl_filter)
 
     def slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
-        """The same without ids, in slices; the rules may change meanwhile."""
+        """Yield the same rules without ids, in slices; the rules may change meanwhile."""
         return self._rules.slices(acl_filter)
 
     # ---- changes -------------------------------------------------------------------------------
@@ -108,8 +108,8 @@ class AclIndex:
         if masks is None and self._rules.group_size(binding) > _REPEATS_SEARCHED_MAX:
             masks = self._masks_of(binding.principal)
         is_in_masks = masks is not None and raw_bit(binding) != 0
-        is_there = masks.has(binding) if masks is not None and is_in_masks else self._rules.contains(binding)
-        if is_there:
+        already_exists = masks.has(binding) if masks is not None and is_in_masks else self._rules.contains(binding)
+        if already_exists:
             raise InvariantViolated(f"the rule of ACL {acl_id} exists already under another id: {binding}")
         is_first = self._rules.add(acl_id, binding)
         if masks is not None:
@@ -126,7 +126,7 @@ class AclIndex:
         return binding
 
     def _forget(self, binding: AclBinding, *, everywhere: bool) -> None:
-        """Make the views forget what the rule may have changed; ``everywhere``: for whomever it is."""
+        """Drop cached decisions that the rule may have changed; with ``everywhere``, those of all principals."""
         resource_type, name, pattern_type, text, host, _, _ = binding
         kind, _, principal_name = text.partition(":")
         for views in (self.views, self._old_views):
@@ -147,8 +147,8 @@ class AclIndex:
     def mask(self, principal: Principal, host: str, resource_type: int, name: str) -> int:
         """The operations that are allowed on the resource: bit n for the operation with code n.
 
-        It may already stand in ``views[principal][host].masks[resource_type][name]``: fast paths look there
-        first and calls this upon a KeyError.
+        It may already be in ``views[principal][host].masks[resource_type][name]``: fast paths look there first and
+        call this method upon a KeyError.
         """
         view = self._view(principal, host)
         by_name = view.masks.get(resource_type)
@@ -173,7 +173,7 @@ class AclIndex:
     def masks(
         self, principal: Principal, host: str, resource_type: int, names: Sequence[str], *, among: int = ALL_OPERATIONS
     ) -> Sequence[int]:
-        """``mask`` for each of many names, as far as operations are ``among`` these; quickest when they are sorted."""
+        """Return ``mask`` for each of many names, limited to operations in ``among``; fastest for sorted names."""
         if not all(map(le, names, names[1:])):
             in_order = sorted(set(names))
             by_name = dict(
@@ -199,7 +199,7 @@ class AclIndex:
         return self._view(principal, host).allows_any(operation, resource_type)
 
     def matching(self, principal: Principal, host: str, operation: int, resource_type: int, name: str) -> MatchingRules:
-        """The rules that made the decision, or would have. Reads rules one by one: not for the request path."""
+        """Return the rules that made the decision, or would have. Reads rules one by one: not for the request path."""
         rules = self._rules
         positions = {pattern: index for index, pattern in enumerate(rules.patterns_matching(resource_type, name))}
         result = MatchingRules(is_any_on_resource=bool(positions))
@@ -241,7 +241,7 @@ class AclIndex:
         return view
 
     def _masks_of(self, principal: str) -> PrincipalMasks:
-        """Compiled on first use, empty without rules; then kept up to date as long as a view refers to it."""
+        """Return the principal's masks: compiled on first use, then kept up to date while a view refers to them."""
         masks = self._compiled.get(principal)
         if masks is None:
             masks = self._compiled[principal] = PrincipalMasks(self._rules.bindings_of_principal(principal))
@@ -260,7 +260,7 @@ class AclIndex:
 
 
 def _texts_of(principal: Principal) -> tuple[str, ...]:
-    """The principal's text in rules. A rule's text is split at its first colon: no type has one."""
+    """Return the principal's text in rules. A rule's text is split at its first colon: a type never has one."""
     if ":" in principal.type:
         return (WILDCARD_PRINCIPAL,)
     return f"{principal.type}:{principal.name}", WILDCARD_PRINCIPAL

@@ -1,7 +1,7 @@
-"""The answer to DescribeAcls: at once if it is short, otherwise made in steps and encoded on the way.
+"""The response to DescribeAcls: immediate if it is short, otherwise built and encoded in steps.
 
-The parts of an entry repeat: a few principals and hosts stand in many rules. So their bytes are kept, and no object is
-made for an entry.
+The parts of an entry repeat: a few principals and hosts occur in many rules. So their bytes are kept, and an entry
+does not become an object.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class AclListing(LongAnswer):
         return part is not None
 
     def _encode(self, bindings: Sequence[AclBinding], out: list[bytes]) -> None:
-        """A resource stays open at the end: the next slice may have more rules for it."""
+        """Encode a slice. Its last resource stays open: the next slice may have more rules for it."""
         texts = self._texts
         if len(texts) > _KEPT_MAX:
             texts.clear()
@@ -136,7 +136,7 @@ class AclListing(LongAnswer):
         return compact_length(count + 1) if self._is_flexible else _INT32.pack(count)
 
     def write(self, version: int, chunks: list[bytes]) -> None:
-        """Encoded with no resources, and cut where its (empty) list of them stands, at the end but for the tags."""
+        """Encode a response without resources, and replace its empty list, the last field before the tags."""
         encoded = DescribeAclsResponse(throttle_time_ms=self.throttle_time_ms).encode(version)
         end = len(encoded) - len(self._no_tags)
         chunks.append(encoded[: end - len(self._length(0))] + self._length(self._count))

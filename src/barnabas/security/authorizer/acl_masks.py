@@ -2,8 +2,8 @@
 
 A *raw* mask has the bit of each operation that is allowed in its lower half and of each that is denied in its upper
 half, as the rules have them: the raw masks of all matching rules are or-ed, and only then ``effective`` draws the
-conclusions (``All`` is everything, some operations imply Describe, a denial wins). So a rule is one bit, put and
-taken away without a look at any other rule.
+conclusions (``All`` is everything, some operations imply Describe, a denial wins). So a rule is one bit, which is set
+and cleared without reading any other rule.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BITS: dict[tuple[int, int, int], int] = {
 
 
 def raw_bit(binding: AclBinding) -> int:
-    """The bit of a rule; 0 for one with a code that we don't know, which can't decide anything."""
+    """Return the bit of a rule; 0 for a rule with an unknown code, which can't decide anything."""
     return _BITS.get((binding[2], binding[5], binding[6]), 0)
 
 
@@ -58,7 +58,7 @@ def deny_bits(operation: int) -> int:
 
 @lru_cache(maxsize=4096)
 def effective(raw: int) -> int:
-    """The operations that are allowed: bit n is set when the operation with code n is."""
+    """Return the allowed operations: bit n is set if the operation with code n is allowed."""
     allowed, denied = raw & _LOWER_HALF, raw >> _DENY_SHIFT
     if denied & _ALL or not allowed:
         return 0
@@ -145,7 +145,7 @@ class PrincipalMasks:
     def __init__(self, bindings: Iterable[AclBinding]) -> None:
         self.by_host: dict[str, dict[int, PatternMasks]] = {}
         self.rule_count = 0
-        # Rules that stand under several ids, with how many there are besides the first: only a snapshot brings such.
+        # Rules that have several ids, with the number of further ids: only a snapshot contains such rules.
         self._repeated: dict[AclBinding, int] = {}
         for binding in bindings:
             self.add(binding)

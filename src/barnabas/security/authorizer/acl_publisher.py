@@ -1,4 +1,4 @@
-"""Feeds the authorizer from the metadata log: a snapshot as a whole, what follows rule by rule in the order of the log.
+"""Feeds the authorizer from the metadata log: a snapshot as a whole, later rules one by one in the order of the log.
 
 The order matters: a denial that was written before an allow must never be seen after it.
 """
@@ -18,7 +18,7 @@ __all__ = ["AclPublisher", "rules_loaded"]
 
 
 class AclPublisher:
-    """A MetadataPublisher. The owner of the high watermark, not this class, says when the rules are complete."""
+    """A MetadataPublisher. The owner of the high watermark, not this class, determines when the rules are complete."""
 
     def __init__(self, authorizer: AclAuthorizer) -> None:
         self._authorizer = authorizer
@@ -30,7 +30,7 @@ class AclPublisher:
     def publish_in_steps(
         self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest
     ) -> Iterator[None]:
-        """The rules of a snapshot are taken in steps. Those of a batch take effect together: in a single step."""
+        """Apply the rules of a snapshot in steps. Those of a batch take effect together, in a single step."""
         if manifest.is_snapshot:
             yield from rules_loaded(self._authorizer, new_image)
             return
@@ -45,7 +45,7 @@ class AclPublisher:
 
 
 def rules_loaded(authorizer: AclAuthorizer, image: MetadataImage) -> Iterator[None]:
-    """Give the authorizer all rules of the image, in steps if it can take them so."""
+    """Load all rules of the image into the authorizer, in steps if it supports that."""
     from barnabas.security.authorizer.standard_authorizer import StandardAuthorizer
 
     acls = image.acls.by_id

@@ -1,9 +1,9 @@
-"""ACLs between requests and rules: what Kafka's request classes make of the codes in an ACL request.
+"""Converts ACLs between requests and rules, with the checks of Kafka's request classes.
 
 A request that has the code UNKNOWN (0) anywhere can't be read: Kafka closes the connection, as for a body that is cut
 short. A code that is merely not known here (of a newer Kafka) can be read, and becomes UNKNOWN. ANY and MATCH belong
-into filters: a rule to create with one of them fails the whole request, as in Kafka, where it is error -1 without a
-word; here it is INVALID_REQUEST and says what is wrong.
+into filters: a rule to create with one of them fails the whole request, as in Kafka. There it is error -1 without a
+message; here it is INVALID_REQUEST with the reason.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = [
 
 
 def require_acls(authorizer: Authorizer, none_configured: str) -> AclAuthorizer:
-    """The authorizer that keeps the cluster's ACLs; raises SECURITY_DISABLED when nothing decides by any."""
+    """Return the authorizer that keeps the cluster's ACLs; raises SECURITY_DISABLED if the authorizer has none."""
     known = authorizer.acl_authorizer
     if known is None:
         message = none_configured if authorizer.is_absent else "The authorizer of this node does not decide by ACLs."
@@ -74,7 +74,7 @@ def _check_filter(acl_filter: DeleteAclsFilter | DescribeAclsRequest) -> None:
 
 
 def binding_of_creation(creation: AclCreation) -> AclBinding:
-    """Raises INVALID_REQUEST for what only a filter may have."""
+    """Raise INVALID_REQUEST for a code that only a filter may have."""
     for what, kind, code in (
         ("resourceType", ResourceType, creation.resource_type),
         ("patternType", PatternType, creation.resource_pattern_type),
@@ -94,20 +94,20 @@ def binding_of_creation(creation: AclCreation) -> AclBinding:
     )
 
 
-def filter_of(asked: DeleteAclsFilter | DescribeAclsRequest) -> AclBindingFilter:
+def filter_of(requested: DeleteAclsFilter | DescribeAclsRequest) -> AclBindingFilter:
     return AclBindingFilter(
-        _known(ResourceType, asked.resource_type_filter),
-        asked.resource_name_filter,
-        _known(PatternType, asked.pattern_type_filter),
-        asked.principal_filter,
-        asked.host_filter,
-        _known(AclOperation, asked.operation),
-        _known(AclPermissionType, asked.permission_type),
+        _known(ResourceType, requested.resource_type_filter),
+        requested.resource_name_filter,
+        _known(PatternType, requested.pattern_type_filter),
+        requested.principal_filter,
+        requested.host_filter,
+        _known(AclOperation, requested.operation),
+        _known(AclPermissionType, requested.permission_type),
     )
 
 
 def describe_bindings(bindings: Iterable[AclBinding]) -> list[DescribeAclsResource]:
-    """One entry for each resource pattern with all of its rules, in the order in which they come."""
+    """Return one entry for each resource pattern with all of its rules, in the order of ``bindings``."""
     resources: dict[tuple[int, str, int], DescribeAclsResource] = {}
     for binding in bindings:
         key = (binding.resource_type, binding.name, binding.pattern_type)

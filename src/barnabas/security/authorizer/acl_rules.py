@@ -2,7 +2,7 @@
 
 This index holds the rules themselves; decisions use masks (``acl_masks``) that are compiled from it. A million rules
 must fit, so a rule has no object of its own: a group with one id is that id, a small group a list, a large group a dict
-from which an id is removed at once.
+from which an id is removed in constant time.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["AclRules"]
 
 RULES_A_STEP: Final = 2_000
-"""Some 5 ms of loading."""
+"""Takes some 5 ms to load."""
 _LIST_LENGTH_MAX = 64
 
 _FEW = 2_048
@@ -39,7 +39,7 @@ _Pattern = tuple[int, int]
 
 
 class AclRules:
-    """All rules. Adding a known rule and removing an unknown one raise; a snapshot is not checked."""
+    """All rules. Adding a known rule or removing an unknown one raises; a snapshot is not checked."""
 
     __slots__ = ("_by_pattern", "_by_principal", "_changes", "_in_order", "_lengths", "by_id")
 
@@ -50,12 +50,12 @@ class AclRules:
         self._lengths: dict[int, Counter[int]] = {}
         self._changes = 0
         self._in_order: list[AclBinding] | None = None
-        """All rules in Kafka's order, from when they were listed until one comes or goes."""
+        """All rules in Kafka's order, cached from a listing until a rule is added or removed."""
         for _ in self.load_in_steps(() if acls_by_id is None else acls_by_id.items()):
             pass
 
     def load_in_steps(self, acls: Iterable[tuple[Uuid, AclBinding]]) -> Iterator[None]:
-        """Take the rules of a snapshot, where there are none yet."""
+        """Load the rules of a snapshot into an empty index."""
         by_id = self.by_id
         by_principal = self._by_principal
         patterns = self._by_pattern
@@ -77,7 +77,7 @@ class AclRules:
         return len(self.by_id)
 
     def add(self, acl_id: Uuid, binding: AclBinding) -> bool:
-        """Whether this is the first rule of its pattern. The caller has made sure that the rule is new."""
+        """Add a rule; return whether it is the first of its pattern. The caller has verified that the rule is new."""
         if acl_id in self.by_id:
             raise InvariantViolated(f"ACL {acl_id} exists already")
         self._in_order = None
@@ -112,7 +112,7 @@ class AclRules:
         return binding, is_last
 
     def contains(self, binding: AclBinding) -> bool:
-        """Whether a rule that is equal in all fields exists under some id. Reads the smaller of its groups."""
+        """Return whether a rule that is equal in all fields exists under some id. Reads the smaller of its groups."""
         by_id = self.by_id
         return any(by_id[acl_id] == binding for acl_id in self._smallest_group(binding))
 
@@ -138,10 +138,10 @@ class AclRules:
         return () if by_name is None else _ids(by_name.get(name))
 
     def patterns_matching(self, resource_type: int, name: str) -> Iterator[tuple[int, str]]:
-        """Pattern type and name of each pattern with rules that a resource of this name falls under.
+        """Return pattern type and name of each pattern with rules that matches a resource of this name.
 
         The order is that in which a decision names its rule: from the name itself to its shorter prefixes, then
-        the wildcard. (``*`` as a prefix is not the wildcard; the wildcard of a resource called ``*`` comes once.)
+        the wildcard. (``*`` as a prefix is not the wildcard; the wildcard of a resource named ``*`` occurs once.)
         """
         literals = self._by_pattern.get((resource_type, PatternType.LITERAL), {})
         prefixes = self._by_pattern.get((resource_type, PatternType.PREFIXED), {})
@@ -162,7 +162,7 @@ class AclRules:
         return any(name[:length] in prefixes for length in self._lengths.get(resource_type, ()))
 
     def candidates(self, resource_type: int, name: str, principals: Iterable[str]) -> Iterator[Uuid]:
-        """Ids among which are all rules for one of the principals on the resource; reads as few as it can."""
+        """Return a superset of the ids of rules for one of the principals on the resource; reads as few as possible."""
         patterns = list(self.patterns_matching(resource_type, name))
         on_resource = [self._ids_on(resource_type, pattern, found) for pattern, found in patterns]
         of_principals = [self.ids_of_principal(principal) for principal in principals]
@@ -170,17 +170,17 @@ class AclRules:
         return (acl_id for group in fewer for acl_id in group)
 
     def find(self, acl_filter: AclBindingFilter) -> Iterator[tuple[Uuid, AclBinding]]:
-        """The rules that match the filter, with ids, in Kafka's order, found in one go; ``slices`` is for many."""
+        """Return the rules that match the filter, with ids, in Kafka's order, in one step; ``slices`` is for many."""
         by_id, matches = self.by_id, acl_filter.matches
         found = [(acl_id, by_id[acl_id]) for acl_id in self._candidates(acl_filter) if matches(by_id[acl_id])]
-        # Three stable sorts, for what is less significant comes first and one part descends.
+        # Three stable sorts: the less significant parts are sorted first, and one part descends.
         found.sort(key=lambda item: (item[1].pattern_type, scan_order(item[1])))
         found.sort(key=lambda item: utf16_order(item[1].name), reverse=True)
         found.sort(key=lambda item: item[1].resource_type)
         return iter(found)
 
     def slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
-        """The rules that the filter finds, in Kafka's order; see ``AclAuthorizer.acl_slices``."""
+        """Yield the rules that match the filter, in Kafka's order; see ``AclAuthorizer.acl_slices``."""
         ids = self._candidates(acl_filter)
         if len(ids) <= _FEW:
             few = list(map(self.by_id.__getitem__, ids))
@@ -206,12 +206,12 @@ class AclRules:
             self._in_order = order
 
     def _snapshot(self, acl_filter: AclBindingFilter) -> list[AclBinding]:
-        """Rules among which are all that the filter finds, as they are now."""
+        """Return a superset of the rules that match the filter, in their present state."""
         ids = self._candidates(acl_filter)
         return list(self.by_id.values() if len(ids) > _LOOKED_UP_MAX else map(self.by_id.__getitem__, ids))
 
     def _candidates(self, acl_filter: AclBindingFilter) -> Collection[Uuid]:
-        """Ids of few rules, if possible, among which are all that the filter finds."""
+        """Return a superset, as small as possible, of the ids of rules that match the filter."""
         of_principal = None if acl_filter.principal is None else self.ids_of_principal(acl_filter.principal)
         if acl_filter.name is not None:
             ids = self._ids_by_name(acl_filter, acl_filter.name)

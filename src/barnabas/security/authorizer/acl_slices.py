@@ -1,8 +1,8 @@
 """Returns many rules in Kafka's order, a slice at a time.
 
-Sorting 250,000 rules at once takes a tenth of a second, in which no client is served. So it is done in steps: runs of a
-few thousand rules are sorted, cut at the same keys, and the rules between two cuts are merged in their turn. Between
-two slices, which may be empty, the work is bounded by some thousand rules.
+Sorting 250,000 rules in one call takes a tenth of a second, during which no client is served. So it is done in steps:
+runs of a few thousand rules are sorted, cut at the same keys, and the rules between two cuts are merged. Between two
+slices, which may be empty, the work is bounded by some thousand rules.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["SLICE", "in_order", "scan_order", "utf16_order"]
 
 SLICE: Final = 1_024
-"""Rules in a slice, about."""
+"""The approximate number of rules in a slice."""
 
 _RUN: Final = 2_048
-"""Rules that are sorted at once."""
+"""Rules that are sorted in one call."""
 
 _SAMPLED: Final = 64
-"""Every so manieth rule of a run says where to cut, and every so manieth of these is a cut."""
+"""The sampling interval: every n-th rule of a run is a sample, and every n-th sample is a cut."""
 
 _type_of: Callable[[AclBinding], int] = itemgetter(0)
 _name_of: Callable[[AclBinding], str] = itemgetter(1)
@@ -39,7 +39,7 @@ def scan_order(binding: AclBinding) -> tuple[int, str, str, int]:
 
 
 def utf16_order(text: str) -> str:
-    """Text that sorts as Java sorts the given one: by UTF-16 code units, not by characters."""
+    """Return a text that sorts as Java sorts ``text``: by UTF-16 code units, not by characters."""
     if text.isascii():
         return text
     units = text.encode("utf-16-be", "surrogatepass")
@@ -47,7 +47,7 @@ def utf16_order(text: str) -> str:
 
 
 def in_order(bindings: Sequence[AclBinding], acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
-    """The rules that match the filter; they must not change meanwhile. Slices may be empty."""
+    """Yield the rules that match the filter; they must not change meanwhile. Slices may be empty."""
     by_type: dict[int, list[AclBinding]] = {}
     names_by_type: dict[int, set[str]] = {}
     not_ascii: set[int] = set()
@@ -73,7 +73,7 @@ def in_order(bindings: Sequence[AclBinding], acl_filter: AclBindingFilter) -> It
 
 
 def _with_names_in_order(bindings: Sequence[AclBinding]) -> Iterator[Sequence[AclBinding]]:
-    """Slices of rules that are sorted by name already; here the rules of each name get their order."""
+    """Yield slices of rules that are sorted by name already, and sort the rules of each name."""
     if len(bindings) > _RUN and bindings[0].name == bindings[-1].name:
         yield from _of_one_name(bindings)
         return
@@ -114,7 +114,7 @@ def _order_within_name(binding: AclBinding) -> tuple[int, int, str, str, int]:
 def _sorted_pieces(
     bindings: Sequence[AclBinding], key: Callable[[AclBinding], Any], *, descending: bool
 ) -> Iterator[Sequence[AclBinding]]:
-    """The rules sorted, in pieces one behind the other. Rules with the same key are in the same piece."""
+    """Yield the sorted rules in consecutive pieces. Rules with the same key are in the same piece."""
     runs: list[list[AclBinding]] = []
     for start in range(0, len(bindings), _RUN):
         runs.append(sorted(bindings[start : start + _RUN], key=key, reverse=descending and len(bindings) <= _RUN))

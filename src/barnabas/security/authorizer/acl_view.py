@@ -1,7 +1,7 @@
 """The decisions about one principal at one host, as masks that are cached until a rule changes them.
 
-A view points at the compiled rules that concern it (its own and those of all, for its host and for any host), so a
-change of a rule takes effect at once; only the cached decisions have to be dropped.
+A view refers to the compiled rules that apply to it (those of its principal and those of all principals, for its host
+and for any host). So a change of a rule takes effect immediately; only the cached decisions have to be dropped.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["AclView"]
 
 _Probes = tuple[int, tuple[tuple[Callable[[str, int], int], Callable[[str, int], int], tuple[int, ...]], ...]]
-"""The wildcard's raw mask, and of each source how to ask for literals and for prefixes of which lengths."""
+"""The wildcard's raw mask, and for each source the lookups of literals and of prefixes, with the prefix lengths."""
 
 _LAST_CHARACTER = chr(0x10FFFF)
 
 _RUN_COST = 8
-"""Finding one pattern among sorted names costs about as much as looking up so many names among the patterns."""
+"""Finding one pattern among sorted names costs about as much as looking up this many names among the patterns."""
 
 
 class AclView:
@@ -46,7 +46,7 @@ class AclView:
         self._prefix_runs: dict[int, list[tuple[str, int]]] = {}
 
     def forget(self, resource_type: int, pattern_type: int, name: str) -> None:
-        """A rule on this pattern came or went."""
+        """Drop cached decisions after a rule on this pattern was added or removed."""
         masks = self.masks.get(resource_type)
         if masks:
             if pattern_type == PatternType.LITERAL and name != WILDCARD_NAME:
@@ -73,7 +73,7 @@ class AclView:
         return sources
 
     def raw_mask(self, resource_type: int, name: str) -> int:
-        """The mask of the rules that match the resource: one traversal of name, prefixes and wildcard."""
+        """Return the mask of the rules that match the resource: one traversal of name, prefixes and wildcard."""
         try:
             raw, probes = self._probes[resource_type]
         except KeyError:
@@ -86,7 +86,7 @@ class AclView:
         return raw
 
     def _probes_of(self, resource_type: int) -> _Probes:
-        """The sources taken apart, for the one place that is in a hurry. Until ``forget`` none of them changes."""
+        """Return the lookups of the sources, for the fast path. They do not change until ``forget``."""
         wildcard = 0
         probes = []
         for patterns in self._sources_of(resource_type):
@@ -97,7 +97,7 @@ class AclView:
         return result
 
     def raw_masks(self, resource_type: int, names: Sequence[str]) -> list[int]:
-        """``raw_mask`` of each of many names, which must be sorted: the names with a prefix are neighbours."""
+        """Return ``raw_mask`` of each of many names, which must be sorted: the names with a prefix are adjacent."""
         sources = self._sources_of(resource_type)
         wildcard = 0
         prefix_count = probe_count = 0
@@ -133,7 +133,7 @@ class AclView:
                 masks[start:end] = [masks[start] | mask] * (end - start)
 
     def _runs(self, resource_type: int, sources: tuple[PatternMasks, ...]) -> list[tuple[str, int]]:
-        """The prefixes in order, each with what it and its own prefixes say. Runs are inside each other or disjoint."""
+        """Return the prefixes in order, each with the mask of it and its own prefixes. Runs are nested or disjoint."""
         runs = self._prefix_runs.get(resource_type)
         if runs is None:
             merged: dict[str, int] = {}
@@ -151,7 +151,7 @@ class AclView:
         return runs
 
     def allows_any(self, operation: int, resource_type: int) -> bool:
-        """Whether some pattern is allowed that no denial covers (KIP-679); nothing is implied."""
+        """Return whether some pattern is allowed that no denial covers (KIP-679); implications do not apply."""
         key = (operation, resource_type)
         known = self._any_resource.get(key)
         if known is None:

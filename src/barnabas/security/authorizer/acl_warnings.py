@@ -1,7 +1,7 @@
 """Warns of rules that Kafka accepts but that never apply, or probably not as intended.
 
-Kafka stores a rule without asking whether its operation fits the resource type or its host is an address,
-and Barnabas does the same, so that Kafka's tools work. The author of the rule still receives a warning.
+Kafka stores a rule without checking whether its operation fits the resource type or its host is an address,
+and barnabas does the same, so that Kafka's tools work. The author of the rule still receives a warning.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["acl_warnings"]
 
 
 def acl_warnings(binding: AclBinding) -> list[str]:
-    """A sentence for each thing about the rule that is probably not what its author means; usually none."""
+    """Yield a sentence for each property of the rule that its author probably did not intend; usually none."""
     return [warning for warning in (_of_operation(binding), _of_host(binding), _of_wildcard(binding)) if warning]
 
 
@@ -30,7 +30,7 @@ def _of_operation(binding: AclBinding) -> str | None:
         return None
     fitting = ", ".join(operation.name for operation in operations)
     type_name = ResourceType(binding.resource_type).name
-    return f"nothing asks for {AclOperation(binding.operation).name} on a {type_name}; its operations are {fitting}"
+    return f"no request needs {AclOperation(binding.operation).name} on a {type_name}; its operations are {fitting}"
 
 
 def _of_host(binding: AclBinding) -> str | None:

@@ -1,17 +1,17 @@
 """Collects access decisions until they are written: the audit without its logs and topics.
 
-``Access`` in ``network.api_handler`` is the one place that calls ``decided``, for every authorizer, one of your own
-included; an authorizer itself never does. It calls for a denial of a requested access, and for an allowed
-decision when ``wants_allowed`` (acl-matrix: logging flags).
+``Access`` in ``network.api_handler`` is the only caller of ``decided``, for every authorizer, custom ones included; an
+authorizer itself never calls it. It reports a denial of a requested access, and an allowed decision if
+``wants_allowed`` (acl-matrix: logging flags).
 
 The cost stays flat, whatever the load:
 
 - Allowed decisions that are alike (principal, host, API, operation, resource, forwarding broker) are counted together
   for a window, and become one event with a count at its end.
-- So are denials, but the first ``denials_per_window`` of each kind are events of their own, at once.
+- So are denials, but the first ``denials_per_window`` of each kind immediately become separate events.
 - The deciding rule is looked up when a kind is new in a window, and not for more than ``RULE_LOOKUPS_MAX`` of them.
-- Kinds are bounded, also those of one caller: what it does with more names is counted under the name ``OTHERS``.
-  Waiting events are too: events that do not fit are counted in ``dropped``, and the owner says how many.
+- Kinds are bounded, also those of one caller: decisions about further names are counted under the name ``OTHERS``.
+- Waiting events are bounded too: events that do not fit are counted in ``dropped``, and the owner reports the number.
 
 Nothing here waits: the owner of the clock takes the events with ``take`` after ``on_event``.
 """
@@ -56,10 +56,10 @@ OTHERS = "(others)"
 """The name, with pattern type ANY, under which decisions beyond the bound on kinds are counted."""
 
 OTHERS_MAX = 100
-"""The most such kinds, beside ``kinds_max``."""
+"""The largest number of such kinds, in addition to ``kinds_max``."""
 
 TEXT_MAX = 1024
-"""Characters of a name or a client id that are kept. A request may bring 32 KiB of each, many times."""
+"""Characters of a name or a client id that are kept. A request may contain 32 KiB of each, many times."""
 
 
 _NS_PER_MS = 1_000_000
@@ -79,7 +79,7 @@ class DecidingRule(NamedTuple):
 
 
 class AuditedRequest(NamedTuple):
-    """Which request it was."""
+    """The request that was decided."""
 
     listener: str
     api_version: int
@@ -100,13 +100,13 @@ class AuditedRequest(NamedTuple):
 
 
 class AccessEvent(NamedTuple):
-    """One decision, or ``decisions`` that are alike; then the request named is that of the first."""
+    """One decision, or ``decisions`` equal ones; then the request is that of the first."""
 
     first_ms: int
     last_ms: int
     decisions: int
     references: int
-    """How many places of the requests named the resource: partitions, mostly."""
+    """The number of references to the resource in the requests: mostly partitions."""
     allowed: bool
     principal: Principal
     host: str
@@ -116,7 +116,7 @@ class AccessEvent(NamedTuple):
     operation: AclOperation
     resource_type: ResourceType
     pattern_type: PatternType
-    """LITERAL; ANY when the question was about any resource of the type, or about a listing of all."""
+    """LITERAL; ANY for a decision about any resource of the type, or about a listing of all."""
     resource_name: str
     rule: DecidingRule
 
@@ -124,11 +124,11 @@ class AccessEvent(NamedTuple):
 class AuditLimits(NamedTuple):
     window_ms: int = 30_000
     denials_per_window: int = 10
-    """Denials of one kind that become events of their own."""
+    """Denials of one kind that become separate events."""
     kinds_max: int = 10_000
     queue_max: int = 10_000
     denials_of_caller_max: int = 200
-    """Denials of one principal and host in a window that become events, and names that are counted apart."""
+    """Denials of one principal and host in a window that become events, and names that are counted separately."""
 
 
 if TYPE_CHECKING:
@@ -151,12 +151,12 @@ class _Tally:
         self.count = 0
         self.references = 0
         self.reported = 0
-        """Events of their own, so far."""
+        """Separate events so far."""
 
 
 class AccessAudit:
-    """``wants_allowed`` may be changed at any time. ``now_ns`` is the wall clock, in nanoseconds: nothing is converted
-    on the way of a request.
+    """``wants_allowed`` may be changed at any time. ``now_ns`` is the wall clock, in nanoseconds: the request path
+    converts nothing.
     """
 
     __slots__ = (
@@ -185,8 +185,8 @@ class AccessAudit:
         wants_allowed: bool = False,
         timer: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        """``timer`` returns the seconds by which look-ups are measured. ``on_event`` is called when an event can be
-        taken now, or at the end of the window."""
+        """``timer`` returns seconds, to measure look-ups. ``on_event`` is called when an event can be taken, now or
+        at the end of the window."""
         self._limits = limits
         self._now_ns = now_ns
         self._on_event = on_event
@@ -205,7 +205,7 @@ class AccessAudit:
 
     @property
     def window_end_ms(self) -> int | None:
-        """When the decisions counted so far become events; None while there are none."""
+        """When the decisions counted so far become events; None without counted decisions."""
         return self._window_start_ms + self._limits.window_ms if self._tallies else None
 
     def decided(
@@ -269,7 +269,7 @@ class AccessAudit:
         return tally
 
     def _may_report(self, context: RequestContext) -> bool:
-        """Whether the caller is below its bound: thousands of names must not fill the log."""
+        """Return whether the caller is below its bound: thousands of names must not fill the log."""
         caller = (context.principal, context.client_host)
         reported = self._denials_of_callers.get(caller, 0)
         if reported >= self._limits.denials_of_caller_max:
@@ -304,9 +304,9 @@ class AccessAudit:
             self._on_event()
 
     def take(self, now_ms: int, *, is_last: bool = False) -> list[AccessEvent]:
-        """The events so far; at the end of a window, or the last time, with those of the decisions counted in it.
+        """Return the events so far; at the end of a window, or at the last call, with those of the counted decisions.
 
-        A clock that was set back ends the window too.
+        A wall clock that was set back ends the window too.
         """
         end_ms = self.window_end_ms
         if end_ms is not None and (is_last or not self._window_start_ms <= now_ms < end_ms):
@@ -338,7 +338,7 @@ def deciding_rule(
     resource_type: ResourceType,
     allowed: bool,
 ) -> DecidingRule:
-    """The authorizer's explanation of its decision; Unknown if it has none or fails to explain."""
+    """Return the authorizer's explanation of its decision; Unknown if it has none or fails to explain."""
     explain = getattr(authorizer, "explain", None)
     if explain is None:
         return _NO_AUTHORIZER if getattr(authorizer, "is_absent", False) else _UNKNOWN

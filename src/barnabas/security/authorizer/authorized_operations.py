@@ -1,4 +1,4 @@
-"""Which operations a resource type supports, as bits (KIP-430): bit n stands for the operation with code n.
+"""The operations that a resource type supports, as bits (KIP-430): bit n means the operation with code n.
 
 The sets are those of Kafka 4.3.1, not those of the KIP: groups have configs, transactional ids two-phase commit.
 """
@@ -53,5 +53,5 @@ def supported_operations(resource_type: int) -> tuple[AclOperation, ...]:
 
 
 def supported_mask(resource_type: int) -> int:
-    """All operations of the type; 0 for a type that we don't know."""
+    """Return all operations of the type; 0 for an unknown type."""
     return SUPPORTED_MASKS.get(resource_type, 0)

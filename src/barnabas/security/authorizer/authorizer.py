@@ -1,7 +1,7 @@
 """The port of every access decision, which a custom authorizer implements.
 
-A node takes the class that ``authorizer.class.name`` names as ``module:Class``. It must be a subclass of
-``Authorizer``, and only ``authorize`` has to be written::
+A node loads the class that ``authorizer.class.name`` names as ``module:Class``. It must be a subclass of
+``Authorizer``, and only ``authorize`` must be implemented::
 
     class BusinessHours(Authorizer):
         def authorize(self, context, operation, resource_type, resource_name, *, log_if_allowed=True,
@@ -11,11 +11,11 @@ A node takes the class that ``authorizer.class.name`` names as ``module:Class``.
 Rules that hold for every authorizer:
 
 - It is created without arguments and then configured once, before the node opens a listener.
-- It answers from memory and at once: it is asked on the event loop, for every request and every resource in it.
+- It answers from memory and immediately: it runs on the event loop, for every request and every resource in it.
 - An exception denies the request and is logged; only ``AuthorizerNotReady`` reaches the client, as an error to retry.
 - ``log_if_allowed`` and ``log_if_denied`` are False where the caller only filters a listing: such a decision is
   not an attempt and does not belong in an audit trail.
-- Names are literal: a question has no pattern, and a topic may really be called ``*``.
+- Names are literal: a call never has a pattern, and a topic may really be named ``*``.
 
 ``AclAuthorizer`` is the port of an authorizer whose rules are the ACLs of the metadata log (KIP-801).
 """
@@ -44,13 +44,13 @@ __all__ = ["ACL_COUNT_UNKNOWN", "AclAuthorizer", "AllowAllAuthorizer", "Authoriz
 ACL_COUNT_UNKNOWN = -1
 
 _SAMPLE_NAME = "hardcode"
-"""A name that stands for "any": Kafka asks for the same one."""
+"""A name that means "any": Kafka uses the same one."""
 
 
 class AuthorizerNotReady(ApiException, Transient):
-    """The rules are not all loaded, and the principal is not a super user; retriable.
+    """Not all rules are loaded, and the principal is not a super user; retriable.
 
-    Kafka's table has no code for it, so a client receives UNKNOWN_SERVER_ERROR. A Barnabas broker that forwards for a
+    Kafka's table has no code for it, so a client receives UNKNOWN_SERVER_ERROR. A barnabas broker that forwards for a
     client recognises it by its type.
     """
 
@@ -59,19 +59,19 @@ class AuthorizerNotReady(ApiException, Transient):
 
 
 class Authorizer(ABC):
-    """Decides what a principal may do to a resource. See the module for what an implementation promises."""
+    """Decides what a principal may do to a resource. The module lists the obligations of an implementation."""
 
     is_absent: ClassVar[bool] = False
-    """Whether this stands for having no authorizer: then the ACL APIs answer SECURITY_DISABLED."""
+    """True for the stand-in without an authorizer: then the ACL APIs answer SECURITY_DISABLED."""
 
     audit: AccessAudit | None = None
     """Set by the node. Implementations do not use it: ``Access`` reports decisions to it."""
 
     def configure(self, configs: Mapping[str, str]) -> None:  # noqa: B027
-        """Take the node's settings, as written in its properties. Raise ConfigException for what can't work."""
+        """Receive the node's settings, as written in its properties. Raise ConfigException for invalid ones."""
 
     def is_ready_for(self, principal: Principal) -> bool:
-        """Whether a decision about this principal can be made now. Until then ``authorize`` may raise."""
+        """Return whether a decision about this principal can be made now. Until then ``authorize`` may raise."""
         return True
 
     @abstractmethod
@@ -85,22 +85,22 @@ class Authorizer(ABC):
         log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
-        """Whether ``context.principal`` at ``context.client_host`` may do this to the resource of this name.
+        """Return whether ``context.principal`` at ``context.client_host`` may do this to the resource of this name.
 
         Raises AuthorizerNotReady while the rules are being loaded.
         """
 
     @property
     def acl_authorizer(self) -> AclAuthorizer | None:
-        """The authorizer, this one or the one behind it, whose rules DescribeAcls shows; None without rules."""
+        """Return the authorizer whose rules DescribeAcls shows, this one or a wrapped one; None without rules."""
         return None
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
     ) -> bool:
-        """Whether at least one resource of the type is allowed.
+        """Return whether at least one resource of the type is allowed.
 
-        The default asks about an unused name, which shows the rules for all names. An authorizer that
+        The default decides about an unused name, which shows the rules for all names. An authorizer that
         allows single resources should override it.
         """
         return self.authorize(
@@ -110,7 +110,7 @@ class Authorizer(ABC):
     def filter_authorized(
         self, context: RequestContext, operation: AclOperation, resource_type: ResourceType, names: Sequence[str]
     ) -> Sequence[str]:
-        """The allowed ones of many names, in their order; ``names`` itself when all are. Never logged."""
+        """Return the allowed names, in their order; ``names`` itself if all are allowed. Never logged."""
         allowed = [
             name
             for name in names
@@ -119,7 +119,7 @@ class Authorizer(ABC):
         return names if len(allowed) == len(names) else allowed
 
     def authorized_operations(self, context: RequestContext, resource_type: ResourceType, resource_name: str) -> int:
-        """The operations allowed on the resource, a bit for each that the type supports (KIP-430). Never logged."""
+        """Return the operations allowed on the resource, as bits, limited to the type's own (KIP-430). Never logged."""
         mask = 0
         for operation in supported_operations(resource_type):
             if self.authorize(
@@ -131,18 +131,18 @@ class Authorizer(ABC):
     def authorized_operations_many(
         self, context: RequestContext, resource_type: ResourceType, names: Sequence[str]
     ) -> Sequence[int]:
-        """``authorized_operations`` for each name."""
+        """Return ``authorized_operations`` for each name."""
         return [self.authorized_operations(context, resource_type, name) for name in names]
 
     def close(self) -> None:  # noqa: B027
-        """The node stops; nothing is asked afterwards."""
+        """Called when the node stops; no call follows."""
 
 
 class AclAuthorizer(Authorizer):
-    """An authorizer that is fed with the ACLs of the metadata log, in log order (KIP-801's ClusterMetadataAuthorizer).
+    """An authorizer that receives the ACLs of the metadata log, in log order (KIP-801's ClusterMetadataAuthorizer).
 
     Adding a known id or rule, and removing an unknown id, raise InvariantViolated: the log and this
-    authorizer no longer agree, and the node must not go on as if they did.
+    authorizer no longer agree, and the node must not continue as if they did.
     """
 
     @property
@@ -151,7 +151,7 @@ class AclAuthorizer(Authorizer):
 
     @abstractmethod
     def load_snapshot(self, acls_by_id: Mapping[Uuid, AclBinding]) -> None:
-        """Replace all rules at once; no intermediate state is visible."""
+        """Replace all rules atomically; no intermediate state is visible."""
 
     @abstractmethod
     def add_acl(self, acl_id: Uuid, binding: AclBinding) -> None: ...
@@ -161,17 +161,17 @@ class AclAuthorizer(Authorizer):
 
     @abstractmethod
     def complete_initial_load(self) -> None:
-        """The log has been replayed up to its end at the node's start: decisions can be made."""
+        """Called when the log is replayed up to its end at the node's start: decisions can be made."""
 
     @abstractmethod
     def acls(self, acl_filter: AclBindingFilter) -> Iterable[tuple[Uuid, AclBinding]]:
-        """The rules that the filter finds, in Kafka's order: by resource type, then by name, the last name first."""
+        """Return the rules that match the filter, in Kafka's order: by resource type, then by name, descending."""
 
     def acl_slices(self, acl_filter: AclBindingFilter) -> Iterator[Sequence[AclBinding]]:
-        """The same rules at one moment, without ids, in slices: other clients are served between slices.
+        """Yield the same rules at one moment, without ids, in slices: other clients are served between slices.
 
-        Nothing is done before the first slice is requested. If that one is empty, more work is to be done; the set
-        of rules is fixed with the next one. The default sorts and finds in one go, and only cuts the result.
+        No work is done before the first slice is requested. If that slice is empty, more work is needed, and the set
+        of rules is fixed with the next one. The default finds and sorts in one step, and only cuts the result.
         """
         found = [binding for _, binding in self.acls(acl_filter)]
         for start in range(0, len(found), SLICE):
@@ -179,12 +179,12 @@ class AclAuthorizer(Authorizer):
 
     @property
     def acl_count(self) -> int:
-        """How many rules there are; -1 for an authorizer that does not say."""
+        """Return the number of rules; -1 if the authorizer does not report it."""
         return ACL_COUNT_UNKNOWN
 
 
 class AllowAllAuthorizer(Authorizer):
-    """No authorizer is configured: everything is allowed, as Kafka does without one."""
+    """Used if no authorizer is configured: everything is allowed, as in Kafka without one."""
 
     is_absent = True
 

@@ -1,4 +1,4 @@
-"""The message for a denied caller: principal, operation and resource, and nothing else.
+"""Builds the message for a denied caller: principal, operation and resource, and nothing else.
 
 It never names the deciding rule, nor a name that the caller did not send.
 """
@@ -45,5 +45,5 @@ def denial_text(context: RequestContext, operation: AclOperation, resource_type:
 def denial_error(
     context: RequestContext, operation: AclOperation, resource_type: ResourceType, name: str
 ) -> ApiException:
-    """The text with the code that Kafka has for the type."""
+    """Return the text with Kafka's error code for the type."""
     return ApiException(_CODES[resource_type], denial_text(context, operation, resource_type, name))

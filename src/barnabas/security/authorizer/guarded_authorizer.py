@@ -1,6 +1,6 @@
 """Wraps a custom authorizer: its exceptions deny the request, are logged, and are not passed on.
 
-The built-in authorizers need no guard: when they raise, we are wrong, and a node must not go on as if it were right.
+The built-in authorizers need no guard: an exception there is a bug, and the node must not continue as if it were not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 def guarded(authorizer: Authorizer) -> Authorizer:
-    """The authorizer behind a guard, which is an AclAuthorizer when the authorizer is one."""
+    """Return the guarded authorizer; the guard is an AclAuthorizer if the authorizer is one."""
     return (
         _GuardedAclAuthorizer(authorizer) if isinstance(authorizer, AclAuthorizer) else _GuardedAuthorizer(authorizer)
     )
@@ -45,7 +45,7 @@ class _GuardedAuthorizer(Authorizer):
             raise
         except Exception:
             log.exception(
-                "authorizer %s failed, so %s is denied what it asked for with %s",
+                "authorizer %s failed; the access that %s requested with %s is denied",
                 type(self.guarded).__qualname__,
                 printable(str(context.principal)),
                 context.api_key.name,
@@ -59,7 +59,7 @@ class _GuardedAuthorizer(Authorizer):
         try:
             return bool(self.guarded.is_ready_for(principal))
         except Exception:
-            log.exception("authorizer %s could not say whether it is ready", type(self.guarded).__qualname__)
+            log.exception("authorizer %s failed to report whether it is ready", type(self.guarded).__qualname__)
             return False
 
     def authorize(
@@ -113,12 +113,12 @@ class _GuardedAuthorizer(Authorizer):
             log.exception("authorizer %s failed to close", type(self.guarded).__qualname__)
 
     def __getattr__(self, name: str) -> object:
-        """Attributes that only this authorizer has, for example ``explain``."""
+        """Return attributes that only the guarded authorizer has, for example ``explain``."""
         return getattr(self.guarded, name)
 
 
 class _GuardedAclAuthorizer(_GuardedAuthorizer, AclAuthorizer):
-    """Not guarded is what feeds it: an authorizer that lost a rule must not decide."""
+    """The calls that feed the authorizer are not guarded: an authorizer that lost a rule must not decide."""
 
     def load_snapshot(self, acls_by_id: Mapping[Uuid, AclBinding]) -> None:
         self.guarded.load_snapshot(acls_by_id)

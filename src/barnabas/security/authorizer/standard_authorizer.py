@@ -1,6 +1,6 @@
 """The authorizer whose rules are the ACLs of the metadata log, as Kafka's StandardAuthorizer (KIP-801).
 
-It decides in this order. Super users may do everything, even while the rules are loading. A session that calls itself
+It decides in this order. Super users may do everything, even while the rules are loading. A session with the principal
 ``User:*`` is refused, because rules use that name for all principals (Kafka's authorizer raises). Before the rules are
 complete, other principals receive AuthorizerNotReady. Then the rules decide (``acl_index``).
 """
@@ -38,16 +38,16 @@ __all__ = [
 SUPER_USERS_CONFIG = "super.users"
 ALLOW_EVERYONE_CONFIG = "allow.everyone.if.no.acl.found"
 
-_EVERYBODY = ("User", "*")
+_ALL_USERS = ("User", "*")
 
 
 class Decision(NamedTuple):
-    """An answer with its reason. ``rule`` is one of
+    """A decision with its reason. ``rule`` is one of
 
     - ``MatchingAcl``: the rule in ``binding`` decided;
-    - ``SuperUser``: no rule was looked at;
+    - ``SuperUser``: no rule was evaluated;
     - ``DefaultAllow`` or ``DefaultDeny``: no rule matched;
-    - ``RefusedPrincipal``: the session calls itself ``User:*``.
+    - ``RefusedPrincipal``: the principal of the session is ``User:*``.
     """
 
     allowed: bool
@@ -55,7 +55,7 @@ class Decision(NamedTuple):
     id: Uuid | None = None
     binding: AclBinding | None = None
     allowing: Sequence[tuple[Uuid, AclBinding]] = ()
-    """The rules that allow this, were it not for a denial or a more general reason, in the order they are looked at."""
+    """The rules that would allow this without a denial or a more general reason, in the order of evaluation."""
     denying: Sequence[tuple[Uuid, AclBinding]] = ()
 
     @property
@@ -68,11 +68,11 @@ class Decision(NamedTuple):
 
 
 class StandardAuthorizer(AclAuthorizer):
-    """``allowed_count`` and ``denied_count`` are of decisions, not of names that were only listed."""
+    """``allowed_count`` and ``denied_count`` count decisions, not names that were only listed."""
 
     def __init__(self) -> None:
         self.super_users: frozenset[Principal] = frozenset()
-        """Principals as they come in a request, whether authenticated by a token or not."""
+        """Principals as they occur in a request, authenticated by a token or not."""
         self.allows_everyone_without_acl = False
         self.is_loaded = False
         self.allowed_count = 0
@@ -92,7 +92,7 @@ class StandardAuthorizer(AclAuthorizer):
         self._index = AclIndex(acls_by_id, allow_if_no_rule=self.allows_everyone_without_acl)
 
     def load_snapshot_in_steps(self, acls: Iterable[tuple[Uuid, AclBinding]]) -> Iterator[None]:
-        """The same; the rules from before are in force until the end."""
+        """Load a snapshot in steps; the earlier rules stay in force until the end."""
         rules = AclRules()
         yield from rules.load_in_steps(acls)
         self._index = AclIndex(rules=rules, allow_if_no_rule=self.allows_everyone_without_acl)
@@ -149,10 +149,10 @@ class StandardAuthorizer(AclAuthorizer):
         return self._index.mask(principal, context.client_host, resource_type, name)
 
     def _mask_without_rules(self, principal: Principal) -> int | None:
-        """The decision that needs no rules, if any. Such principals never have a view in the index."""
+        """Return the decision that needs no rules, if any. Such principals never have a view in the index."""
         if principal in self.super_users:
             return ALL_OPERATIONS
-        if principal[:2] == _EVERYBODY:
+        if principal[:2] == _ALL_USERS:
             return 0
         if not self.is_loaded:
             raise AuthorizerNotReady
@@ -197,7 +197,7 @@ class StandardAuthorizer(AclAuthorizer):
     def explain(
         self, principal: Principal, host: str, operation: int, resource_type: int, resource_name: str
     ) -> Decision:
-        """Decide, and say which rule did; with the rules that speak about it although another one decides.
+        """Decide, and return the deciding rule, with the other rules that apply.
 
         The rule is the one that Kafka's audit would name: the first denial on the way from the name over its
         prefixes to the wildcard, otherwise the last rule there that allows. Reads rules one by one.
@@ -218,7 +218,7 @@ class StandardAuthorizer(AclAuthorizer):
 
 
 def parse_super_users(text: str) -> list[Principal]:
-    """``User:alice;User:CN=bob,O=example``: separated by semicolons, for names of certificates contain commas."""
+    """Parse ``User:alice;User:CN=bob,O=example``: semicolons separate users, because certificate names have commas."""
     users = []
     for part in text.split(";"):
         user = part.strip()
@@ -237,4 +237,4 @@ def parse_super_users(text: str) -> list[Principal]:
 
 def _require_concrete(operation: int, resource_type: int) -> None:
     if operation <= AclOperation.ANY or resource_type <= ResourceType.ANY:
-        raise ValueError(f"operation {operation} on any resource of type {resource_type} can't be asked for")
+        raise ValueError(f"operation {operation} on any resource of type {resource_type} can't be authorized")

@@ -1,8 +1,8 @@
 """The port through which SASL reads the credentials of a login.
 
 SCRAM credentials and delegation tokens live in the metadata log; its follower implements ``CredentialStore``.
-Answers come from memory, at once: they are asked for on the event loop, in the middle of an exchange. None of these
-values shows its secrets in its repr.
+An implementation answers from memory and immediately: it is called on the event loop, during an exchange. None of
+these values shows its secrets in its repr.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class TokenCredential:
     token_id: str
     owner: Principal
     hmac: str = field(repr=False)
-    """Base64, as the owner was given it."""
+    """Base64, as the owner received it."""
     expires_at_ms: int
-    """The earlier of its expiry and its end of life. The port may still have an expired token; SASL refuses it."""
+    """The earlier of its expiry and its end of life. The port may still return an expired token; SASL refuses it."""
     scram_credentials: Mapping[ScramMechanism, ScramCredential] = field(repr=False)
-    """Derived from ``hmac``. The mapping may derive them at the first look: PBKDF2 takes milliseconds."""
+    """Derived from ``hmac``. The mapping may derive them on first access: PBKDF2 takes milliseconds."""
 
 
 class CredentialStore(Protocol):

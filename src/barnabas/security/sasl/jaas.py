@@ -1,6 +1,6 @@
 """JAAS lines as Kafka reads them: ``<login module> <control flag> <key>=<value> ... ;``.
 
-The lexer follows ``java.io.StreamTokenizer`` with Kafka's settings, because lines that people have come from there:
+The lexer follows ``java.io.StreamTokenizer`` with Kafka's settings, because existing lines were written for it:
 
 - a value in double or single quotes has Java's escapes (``\\n``, ``\\"``, octal); it ends at the line's end, too;
 - words may contain letters, digits and ``-_$.``; a word that begins with a digit, a dot or a minus is a number, not a
@@ -23,7 +23,7 @@ _QUOTES = "\"'"
 
 
 class InvalidJaasConfig(ValueError):
-    """The text is not a JAAS configuration; the message says why and holds no value of it."""
+    """The text is not a JAAS configuration; the message has the reason and no value of the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class _Token:
 
 
 class _Tokens:
-    """The tokens of a text, with a look at whether there are more."""
+    """The tokens of a text, with a check for more tokens."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
@@ -158,7 +158,7 @@ def _after_comment(text: str, position: int) -> int:
 
 
 def _after_number(text: str, position: int) -> int:
-    """Behind the number that begins here; ``position`` itself for a minus that no number follows."""
+    """Return the position after the number that begins here; ``position`` itself for a minus without a number."""
     end = position
     if text[end] == "-":
         following = text[end + 1 : end + 2]

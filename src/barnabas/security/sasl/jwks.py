@@ -1,11 +1,11 @@
-"""The keys that check tokens: a JSON Web Key Set in a file or at a URL, fetched periodically.
+"""The keys that verify tokens: a JSON Web Key Set in a file or at a URL, fetched periodically.
 
-A thread fetches, so that no client waits for the provider: at the start, every ``refresh.ms``, and once more when
-a token names an unknown key (a provider that changed its keys), but not more than once in ten seconds however
-many tokens do. While fetching fails the known keys stay, and the pause between attempts grows.
+A thread fetches them, so that no client waits for the provider: at the start, every ``refresh.ms``, and again when
+a token names an unknown key (a provider that changed its keys), but at most once in ten seconds for all tokens
+together. While fetches fail, the known keys stay valid and the pause between attempts grows.
 
-A file is read before the node is ready, so that a wrong one is noticed then. A URL need not answer for the node to
-start; until it does, no token is taken.
+A file is read before the node is ready, so that a wrong file is detected at the start. The node starts even if a URL
+does not respond; until it does, no token is accepted.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _CURVES = {"ES256": "P-256", "ES384": "P-384", "ES512": "P-521"}
 
 
 class UnusableJwksUrl(ValueError):
-    """The setting can't be a place of keys; the message says why."""
+    """The setting is not a valid URL of keys; the message has the reason."""
 
 
 class UnusableJwks(Exception):
@@ -62,7 +62,7 @@ class RefreshPolicy:
 
 
 def check_jwks_url(url: str) -> None:
-    """Raises UnusableJwksUrl. A file must be there and hold a key set; a URL is only looked at."""
+    """Raise UnusableJwksUrl for an invalid URL. A file must exist and hold a key set; other URLs are only parsed."""
     scheme = urlsplit(url).scheme.lower()
     if scheme not in ("file", "http", "https"):
         raise UnusableJwksUrl(f"its protocol '{scheme}' is none of file, http and https")
@@ -77,7 +77,7 @@ def check_jwks_url(url: str) -> None:
 
 
 def fetch(url: str) -> bytes:
-    """The document at a file:, http: or https: URL. Waits for the network. Raises UnusableJwks."""
+    """Return the document at a file:, http: or https: URL. Waits for the network. Raises UnusableJwks."""
     parts = urlsplit(url)
     try:
         if parts.scheme.lower() == "file":
@@ -113,19 +113,19 @@ def _fetch_over_http(url: str) -> bytes:
 
 
 def read_key_set(data: bytes) -> list[dict[str, object]]:
-    """The keys of a JSON Web Key Set as they stand there. Raises UnusableJwks."""
+    """Return the entries of a JSON Web Key Set, unparsed. Raises UnusableJwks."""
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):
         raise UnusableJwks("it is not JSON") from None
     keys = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(keys, list) or not all(isinstance(key, dict) for key in keys):
-        raise UnusableJwks("it is not a JSON Web Key Set: it has no list 'keys'")
+        raise UnusableJwks("it is not a JSON Web Key Set: the list 'keys' is missing")
     return keys[:_KEYS_MAX]
 
 
 class _Key:
-    """One public key for signatures, and which algorithms it is for."""
+    """One public key for signatures, and its algorithms."""
 
     __slots__ = ("_algorithm", "_curve", "_type", "id", "key")
 
@@ -146,9 +146,9 @@ class _Key:
 
 
 class JsonWebKeys:
-    """``fetch_document`` gets the URL and returns the document's bytes or raises UnusableJwks.
+    """``fetch_document`` receives the URL and returns the document's bytes or raises UnusableJwks.
 
-    ``setting`` is where the URL comes from, for the log.
+    ``setting`` names the setting with the URL, for the log.
     """
 
     def __init__(
@@ -179,7 +179,7 @@ class JsonWebKeys:
         self._thread.start()
 
     def close(self) -> None:
-        """The thread may still be waiting for an answer; it ends with the process at the latest."""
+        """Stop. The thread may still be waiting for a response; it ends with the process at the latest."""
         self._is_closed = True
         self._wake.set()
 
@@ -192,7 +192,7 @@ class JsonWebKeys:
         return found
 
     def refresh(self) -> bool:
-        """Fetch now; False when it failed and the old keys stay."""
+        """Fetch now; return False if that failed and the old keys stay."""
         try:
             self._keys = _usable_keys(read_key_set(self._fetch(self._url)))
         except UnusableJwks as error:
@@ -201,7 +201,7 @@ class JsonWebKeys:
             log.log(level, "the keys of %s=%s can't be used: %s", self._setting, self._url, error)
             return False
         except Exception:
-            # Whatever it is, the thread has to go on: without it the keys would never change again.
+            # Catch everything: without this thread the keys would never change again.
             self._failures += 1
             log.exception("the keys of %s=%s can't be fetched", self._setting, self._url)
             return False
@@ -241,7 +241,7 @@ def _usable_keys(descriptions: list[dict[str, object]]) -> tuple[_Key, ...]:
         try:
             key = _public_key(description)
         except (ValueError, TypeError, KeyError):
-            log.warning("a key of the JSON Web Key Set can't be used; it is passed over", exc_info=True)
+            log.warning("a key of the JSON Web Key Set can't be used; it is skipped", exc_info=True)
         else:
             if key is not None:
                 keys.append(_Key(description, key))
@@ -249,7 +249,7 @@ def _usable_keys(descriptions: list[dict[str, object]]) -> tuple[_Key, ...]:
 
 
 def _public_key(description: dict[str, object]) -> PublicKey | None:
-    """None for a key that is for something else. Raises ValueError, TypeError or KeyError."""
+    """Return the key; None if it has another purpose. Raises ValueError, TypeError or KeyError."""
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
     from jwt import PyJWTError

@@ -2,8 +2,8 @@
 
 Only asymmetric signatures count (RS, PS and ES), and only with a key that the issuer publishes for them: an unsigned
 token, or one "signed" with a public key as a shared secret, is refused whatever it says. The rules are those of Kafka's
-BrokerJwtValidator: ``exp`` and ``iat`` must be there, ``aud`` must be one that is expected (a token with ``aud`` is
-refused where none is expected), ``iss`` is compared when an issuer is expected.
+BrokerJwtValidator: ``exp`` and ``iat`` are required, ``aud`` must be an expected one (a token with ``aud`` is refused
+if none is expected), ``iss`` is compared if an issuer is expected.
 
 PyJWT does the cryptography. It is imported with this module, which a node loads only when a listener needs it.
 """
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["JwtRules", "JwtValidator"]
 
 _KEYS_TRIED_MAX = 8
-# Times are checked here, with the node's clock; the rest of PyJWT's checks stays on.
+# Times are checked here, with the node's clock; PyJWT's other checks stay enabled.
 _OPTIONS: Options = {
     "verify_exp": False,
     "verify_nbf": False,
@@ -76,7 +76,7 @@ class JwtValidator:
             raise InvalidToken("it is not signed with one of " + ", ".join(ALGORITHMS))
         keys = self._keys.candidates(key_id if isinstance(key_id, str) else None, algorithm)
         if not keys:
-            raise InvalidToken("no key of the issuer's fits it")
+            raise InvalidToken("no key of the issuer fits it")
         reason = "its signature is wrong"
         for key in keys[:_KEYS_TRIED_MAX]:
             try:
@@ -119,7 +119,7 @@ def _subject(claims: dict[str, object], name: str) -> str:
 
 
 def _scope(claims: dict[str, object], rules: JwtRules) -> frozenset[str]:
-    """A text is one scope, a list several; without the claim there are none. A duplicate is refused, as by Kafka."""
+    """Return the scopes: a text is one, a list several, a missing claim none. A duplicate is refused, as by Kafka."""
     value = claims.get(rules.scope_claim, [])
     scopes = [value] if isinstance(value, str) else value
     if not isinstance(scopes, list) or not all(isinstance(scope, str) and scope.strip() for scope in scopes):

@@ -1,7 +1,7 @@
-"""The server of SASL/OAUTHBEARER (RFC 7628): one message with a bearer token, which a validator judges.
+"""The server of SASL/OAUTHBEARER (RFC 7628): one message with a bearer token, which a validator checks.
 
-A token that is refused is answered with a small JSON object; the client then sends a single 0x01 and the exchange ends.
-Extensions (``name=value`` beside the token) are read and kept, as Kafka does; nothing depends on them.
+A refused token is answered with a small JSON object; the client then sends a single 0x01 and the exchange ends.
+Extensions (``name=value`` next to the token) are parsed and kept, as in Kafka; nothing depends on them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _REFUSAL = '{"status":"invalid_token"}'
 
 
 class InvalidToken(Exception):
-    """Why a token is not taken; the text holds nothing of the token but names of claims."""
+    """The reason to refuse a token; the text has nothing of the token but names of claims."""
 
 
 class BearerToken(NamedTuple):
@@ -39,12 +39,12 @@ class BearerToken(NamedTuple):
 
 class TokenValidator(Protocol):
     def validate(self, token: str) -> BearerToken:
-        """Raises InvalidToken. Answers at once: it is asked on the event loop."""
+        """Return the claims or raise InvalidToken. Must return immediately: it runs on the event loop."""
         ...
 
 
 class InitialResponse(NamedTuple):
-    """The client's message, taken apart."""
+    """The parsed message of the client."""
 
     token: str
     authorization_id: str

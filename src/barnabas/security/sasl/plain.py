@@ -1,7 +1,7 @@
 """SASL/PLAIN (RFC 4616): ``[authzid] NUL user NUL password`` in one message, compared with the listener's JAAS line.
 
-The line's options ``user_<name>="<password>"`` are the users. Passwords are compared in constant time, and for an
-unknown user a password is compared all the same. An authorization id must be empty or the user's own name.
+The line's options ``user_<name>="<password>"`` are the users. Passwords are compared in constant time, also for an
+unknown user. An authorization id must be empty or the user's own name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TOKENS_COUNTED = 4
 
 
 def plain_users(options: Mapping[str, str]) -> dict[str, str]:
-    """The passwords by user name of a JAAS line's options."""
+    """Return the passwords in a JAAS line's options, by user name."""
     return {name[len(_USER_OPTION) :]: value for name, value in options.items() if name.startswith(_USER_OPTION)}
 
 

@@ -1,17 +1,17 @@
-"""The authentication of one connection: frames in, answers and a login (or a failure) out. No I/O.
+"""Authenticates one connection: frames in, responses and a login (or a failure) out. No I/O.
 
 Every legal move is a row of ``MOVES``: the state, the frame, and the method that answers it. A frame without a row ends
 the connection without an answer. At most a handful of frames can be sent before the end or a login. A failure has at
-most one answer; the owner of the connection holds it back for a while
+most one answer; the owner of the connection delays it
 (``connection.failed.authentication.delay.ms``) and then closes.
 
 Only what SASL needs is decoded before the login: the header, SaslHandshake and SaslAuthenticate.
-ApiVersions goes to the listener's own handler. A real Kafka also decodes other requests that come in the middle of an
-exchange, to answer them with ILLEGAL_SASL_STATE; here they only close the connection.
+The listener's own handler answers ApiVersions. A real Kafka also decodes other requests during an exchange, to answer
+them with ILLEGAL_SASL_STATE; here they only close the connection.
 
 After SaslHandshake version 0 the frames are the bytes of the mechanism themselves, without request headers.
-Re-authentication (KIP-368) is the same exchange on a connection that is logged in; mechanism and principal must stay
-what they were.
+Re-authentication (KIP-368) is the same exchange on a connection that is logged in; mechanism and principal must not
+change.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ _LIMITS = DecodeLimits(elements=_TAGGED_FIELDS_MAX, tagged_fields=_TAGGED_FIELDS
 
 
 class SaslState(Enum):
-    START = "nothing came yet: SaslHandshake is expected, ApiVersions may come before it"
+    START = "no request was received yet: SaslHandshake is expected, ApiVersions may precede it"
     HANDSHAKE = "ApiVersions was answered, only SaslHandshake may follow"
-    TOKENS = "a mechanism was chosen, its bytes come in SaslAuthenticate"
-    RAW_TOKENS = "a mechanism was chosen, its bytes come as they are"
-    OTHER_MECHANISM = "a re-authentication asked for another mechanism: whatever follows ends it"
+    TOKENS = "a mechanism was chosen, its bytes are expected in SaslAuthenticate"
+    RAW_TOKENS = "a mechanism was chosen, its bytes are expected without headers"
+    OTHER_MECHANISM = "a re-authentication requested another mechanism: any further frame ends it"
     COMPLETE = "logged in"
     CLOSED = "over"
 
@@ -66,7 +66,7 @@ class Input(Enum):
     API_VERSIONS = ApiKey.API_VERSIONS
     SASL_HANDSHAKE = ApiKey.SASL_HANDSHAKE
     SASL_AUTHENTICATE = ApiKey.SASL_AUTHENTICATE
-    FRAME = "a frame whose header is not looked at"
+    FRAME = "a frame whose header is not parsed"
 
 
 MOVES = {
@@ -99,7 +99,7 @@ class Login:
 class Outcome:
     """The result of a frame. ``answer`` is a frame's content; b"" is an empty frame, None no frame.
 
-    With ``failure`` the connection is over: its text is for the log, ``answer`` goes out after the delay.
+    With ``failure`` the connection ends: its text is for the log, ``answer`` is sent after the delay.
     """
 
     answer: bytes | None = None
@@ -113,7 +113,7 @@ class PeerServices(Protocol):
     """The parts of a connection that an authenticator uses."""
 
     def answer_api_versions(self, frame: bytes) -> bytes | None:
-        """The listener's answer to an ApiVersions request, with its header; None when it can't be read."""
+        """Return the listener's answer to an ApiVersions request, with its header; None if it can't be read."""
         ...
 
     def principal_of(self, mechanism: str, authorization_id: str, token_owner: Principal | None) -> Principal:
@@ -135,7 +135,7 @@ class _Request:
 
 
 class _Broken(Exception):
-    """The peer does not speak as it should: no answer."""
+    """The peer violates the protocol: the connection ends without an answer."""
 
 
 class SaslAuthenticator:
@@ -177,7 +177,7 @@ class SaslAuthenticator:
         return self.state is SaslState.RAW_TOKENS
 
     def receive(self, frame: bytes) -> Outcome:
-        """Take one frame. Never raises; after an outcome with ``failure`` nothing more may come."""
+        """Process one frame. Never raises; after an outcome with ``failure`` no frame may follow."""
         if self.state is SaslState.CLOSED:
             return self._fail("a frame after the end")
         try:
@@ -198,7 +198,7 @@ class SaslAuthenticator:
             move = None
         if move is None:
             name = _NAMES.get(request.key, f"API key {request.key}")
-            raise _Broken(f"{name} came where it may not: {self.state.value}")
+            raise _Broken(f"{name} is not allowed now: {self.state.value}")
         return move, request
 
     def _fail(self, reason: str, answer: bytes | None = None) -> Outcome:
@@ -276,8 +276,8 @@ class SaslAuthenticator:
             challenge = exchange.evaluate_response(token)
         except SaslFailure:
             raise
-        except Exception as error:  # Nothing that a client sends may be more than a failed login.
-            raise SaslFailure(f"the mechanism can't judge it: {type(error).__name__}") from error
+        except Exception as error:  # Whatever a client sends, the worst result is a failed login.
+            raise SaslFailure(f"the mechanism failed with {type(error).__name__}") from error
         if not exchange.is_complete:
             return challenge, None
         try:
@@ -302,7 +302,7 @@ class SaslAuthenticator:
         )
 
     def _session_lifetime_ms(self, expires_at_ms: int | None) -> int | None:
-        """The shorter of the setting and of what is left of the token."""
+        """Return the shorter of the setting and the remaining lifetime of the token."""
         longest_ms = self._listener.mechanisms[self._mechanism].reauthentication_ms_max
         candidates = [longest_ms] if longest_ms > 0 else []
         if expires_at_ms is not None:
@@ -313,19 +313,19 @@ class SaslAuthenticator:
         doing = "re-authentication" if self.is_reauthentication else "authentication"
         return f"Authentication failed during {doing} due to invalid credentials with SASL mechanism {self._mechanism}"
 
-    # --- what ends it
+    # --- the end
 
     def _refuse_handshake(self, request: _Request) -> Outcome:
         _check_version(request, ApiKey.SASL_HANDSHAKE)
         answer = _answer(request, SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE))
-        return self._fail("SaslHandshake came during an exchange", answer)
+        return self._fail("SaslHandshake was received during an exchange", answer)
 
     def _refuse_api_versions(self, request: _Request) -> Outcome:
         info = API_TABLE[ApiKey.API_VERSIONS]
         version = request.version if info.lowest <= request.version <= info.highest else 0
         response = ApiVersionsResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE)
         answer = _CORRELATION.pack(request.correlation_id) + response.encode(version)
-        return self._fail("ApiVersions came during an exchange", answer)
+        return self._fail("ApiVersions was received during an exchange", answer)
 
     def _refuse_other_mechanism(self, request: _Request) -> Outcome:
         return self._fail(

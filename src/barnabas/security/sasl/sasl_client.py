@@ -1,8 +1,8 @@
-"""The client's side of SASL: what our own clients and tools log in with. Challenges in, responses out.
+"""The client's side of SASL, for barnabas's own clients and tools. Challenges in, responses out.
 
-An exchange begins with ``evaluate_challenge(b"")``, which gives the first message, and goes on until ``is_complete``.
-SCRAM is complete only when the server has shown that it knows the password too (RFC 5802): a server that only says
-"welcome" is refused.
+An exchange begins with ``evaluate_challenge(b"")``, which returns the first message, and continues until
+``is_complete``. SCRAM is complete only when the server has proved that it knows the password too (RFC 5802): a server
+that only reports success is refused.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ __all__ = ["OAuthBearerClient", "PlainClient", "SaslClient", "ScramClient"]
 
 _NO_CHANNEL_BINDING = "biws"
 _ITERATIONS_MAX = 1_000_000
-"""Each costs the client time: a server that asks for more than half a second of it is not answered."""
+"""Each iteration costs the client time: a server that requires more than half a second is not answered."""
 _SEPARATOR = "\x01"
 _EXTENSION_NAME = re.compile("[A-Za-z]+")
 _EXTENSION_VALUE = re.compile(r"[\x21-\x7e \t\r\n]+")
 
 
 class SaslClient(Protocol):
-    """One exchange. ``mechanism_name`` is what SaslHandshake asks for."""
+    """One exchange. ``mechanism_name`` is the mechanism for SaslHandshake."""
 
     mechanism_name: str
 
     def evaluate_challenge(self, challenge: bytes) -> bytes:
-        """The next message, b"" when none is due. Raises SaslFailure when the server's proof is wrong."""
+        """Return the next message, b"" when none is due. Raises SaslFailure when the server's proof is wrong."""
         ...
 
     @property
@@ -64,14 +64,14 @@ class PlainClient:
     def evaluate_challenge(self, challenge: bytes) -> bytes:
         if self.is_complete:
             if challenge:
-                raise SaslFailure.public("the server goes on after a complete PLAIN exchange")
+                raise SaslFailure.public("the server continues after a complete PLAIN exchange")
             return b""
         self.is_complete = True
         return self._message
 
 
 class ScramClient:
-    """``token_auth`` says that the user is a delegation token's id and the password its HMAC in base64."""
+    """``token_auth`` means that the user is a delegation token's id and the password its HMAC in base64."""
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class ScramClient:
             self._has_begun = True
             return self._first.text().encode()
         if self.is_complete:
-            raise SaslFailure.public("the server goes on after a complete SCRAM exchange")
+            raise SaslFailure.public("the server continues after a complete SCRAM exchange")
         try:
             if self._expected_signature is None:
                 return self._prove(ServerFirst.read(challenge))
@@ -139,7 +139,7 @@ class ScramClient:
 
 
 class OAuthBearerClient:
-    """RFC 7628. ``token`` gives the token of each exchange, as text."""
+    """RFC 7628. ``token`` returns the token of each exchange, as text."""
 
     mechanism_name = "OAUTHBEARER"
 
@@ -153,7 +153,7 @@ class OAuthBearerClient:
         self.is_complete = False
 
     def evaluate_challenge(self, challenge: bytes) -> bytes:
-        """After the server refused the token it gets the empty answer that lets it say so, and fails then."""
+        """If the server refuses the token, send the empty answer that lets it report the failure, then fail."""
         if not self._has_begun:
             self._has_begun = True
             pairs = "".join(f"{name}={value}{_SEPARATOR}" for name, value in self._extensions.items())

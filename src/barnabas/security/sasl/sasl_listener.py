@@ -1,6 +1,6 @@
 """The SASL of one listener: its mechanisms, its limits, and its login counters.
 
-Made once when the listener opens; each connection gets its authenticator from it.
+Created once when the listener opens; it creates the authenticator of each connection.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class AuthenticationStats:
 
 @dataclass(frozen=True, slots=True)
 class SaslMechanism:
-    """``make_server`` makes the server's side of one exchange."""
+    """``make_server`` creates the server's side of one exchange."""
 
     make_server: Callable[[], SaslServer]
     reauthentication_ms_max: int = 0
-    """connections.max.reauth.ms: how long a login lasts at most; 0 for as long as the connection."""
+    """connections.max.reauth.ms: the longest lifetime of a login; 0 for the lifetime of the connection."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class SaslListener:
     """Within this time a connection must have logged in; 0 for no limit."""
     failure_delay_ms: int = 100
     close: Callable[[], None] = lambda: None
-    """Ends what the mechanisms run beside the connections (a key refresh)."""
+    """Ends the background work of the mechanisms (a key refresh)."""
     stats: AuthenticationStats = field(init=False)
 
     def __post_init__(self) -> None:

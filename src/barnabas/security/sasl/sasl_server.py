@@ -1,6 +1,6 @@
-"""One mechanism's side of one exchange: bytes of the client in, bytes for it out, until the client has logged in.
+"""The server's side of one exchange: the client's bytes in, the answer's bytes out, until the client has logged in.
 
-A server is made anew for each exchange and forgotten after it. It does no I/O and knows nothing of frames.
+A server is created for each exchange and dropped after it. It does no I/O and knows nothing about frames.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ __all__ = ["SaslFailure", "SaslServer"]
 class SaslFailure(Exception):
     """The client's proof is wrong, or its message violates the mechanism. The exchange is over.
 
-    ``public_message`` is sent to the client; where it is None the authenticator says no more than that it failed.
-    ``reason`` is for our log: it names neither passwords nor tokens, nor whether the user exists.
+    ``public_message`` is sent to the client; if it is None, the authenticator only reports that the login failed.
+    ``reason`` is for our log: it reveals neither passwords nor tokens, nor whether the user exists.
     """
 
     def __init__(self, reason: str, *, public_message: str | None = None) -> None:
@@ -35,7 +35,7 @@ class SaslServer(Protocol):
     """Read-only attributes are None or False until ``is_complete``."""
 
     def evaluate_response(self, response: bytes) -> bytes:
-        """The next challenge, possibly empty. Raises SaslFailure; nothing else may escape."""
+        """Return the next challenge, possibly empty. Raises SaslFailure; no other exception may escape."""
         ...
 
     @property
@@ -46,7 +46,7 @@ class SaslServer(Protocol):
 
     @property
     def session_expires_at_ms(self) -> int | None:
-        """When what the client showed expires (a token), in wall-clock time; None if it doesn't."""
+        """When the client's credential (a token) expires, in wall-clock time; None if it doesn't."""
         ...
 
     @property

@@ -42,7 +42,7 @@ __all__ = [
 _MESSAGE_BYTES_MAX = 32 * 1024
 _RANDOM_BITS = 130
 RANDOM_BYTES = (_RANDOM_BITS + 7) // 8
-"""So many random bytes make a nonce or a salt."""
+"""The number of random bytes in a nonce or a salt."""
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 _WRONG = "Authentication failed: Invalid user credentials"
 
@@ -57,7 +57,7 @@ class FakeCredentials:
     __slots__ = ("_key",)
 
     def __init__(self, key: bytes = b"") -> None:
-        """Without a key, one that is drawn now."""
+        """Without a key, a random one is drawn."""
         self._key = key or os.urandom(32)
 
     def credential(
@@ -199,7 +199,7 @@ def new_nonce() -> str:
 
 
 def random_text(data: bytes) -> str:
-    """130 of the bits in base 36: what Kafka takes as a nonce and as a salt. ``data`` has RANDOM_BYTES or more."""
+    """Return 130 of the bits in base 36, as Kafka's nonces and salts. ``data`` has RANDOM_BYTES or more."""
     number = int.from_bytes(data[:RANDOM_BYTES], "big") & ((1 << _RANDOM_BITS) - 1)
     digits = []
     while number:
@@ -209,12 +209,12 @@ def random_text(data: bytes) -> str:
 
 
 def signed_text(first: ClientFirst, sent: ServerFirst, final: ClientFinal) -> bytes:
-    """The AuthMessage of RFC 5802."""
+    """Return the AuthMessage of RFC 5802."""
     return f"{first.bare},{sent.text()},{final.without_proof}".encode()
 
 
 def sign(stored_key: bytes, text: bytes, digest: str) -> bytes:
-    """The client's signature: exclusive-or with it turns its key into the proof, and back."""
+    """Return the client's signature: exclusive-or with it converts the client key to the proof, and back."""
     return hmac.digest(stored_key, text, digest)
 
 
@@ -234,7 +234,7 @@ def credential_to_text(credential: ScramCredential) -> str:
 
 
 def credential_from_text(text: str) -> ScramCredential:
-    """The reverse. Raises ValueError."""
+    """Parse the text of ``credential_to_text``. Raises ValueError."""
     values = {}
     for part in text.split(","):
         key, equals, value = part.partition("=")
@@ -242,6 +242,6 @@ def credential_from_text(text: str) -> ScramCredential:
             raise ValueError("Credentials not valid: a part without an equals sign")
         values[key] = value
     if sorted(values) != sorted(_TEXT_KEYS):
-        raise ValueError(f"Credentials not valid: {', '.join(_TEXT_KEYS)} are needed, and nothing else")
+        raise ValueError(f"Credentials not valid: exactly {', '.join(_TEXT_KEYS)} are required")
     salt, stored, server = (b64decode(values[key], validate=True) for key in _TEXT_KEYS[:3])
     return ScramCredential(salt, stored, server, int(values["iterations"]))

@@ -1,8 +1,8 @@
-"""The messages of SCRAM (RFC 5802, section 7), read as Kafka reads them: what is not exactly of the form is refused.
+"""The messages of SCRAM (RFC 5802, section 7), parsed as in Kafka: any other form is refused.
 
-Kafka's deviations: user names and values are ASCII, a reserved ``m=`` attribute is skipped instead of refused, what
-the client binds its channel with (``c=``) is not looked at because no channel is ever bound, and extensions of the
-final message are left out of what is signed.
+Kafka's deviations: user names and values are ASCII; a reserved ``m=`` attribute is skipped instead of refused; the
+channel binding (``c=``) is ignored because channels are never bound; and extensions of the final message are not
+signed.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _SERVER_FINAL = re.compile(rf"(?:e=(?P<error>{_VALUE_SAFE}))|(?:v=(?P<signature>
 
 
 class InvalidScramMessage(ValueError):
-    """The text is not the expected message. It is not repeated: it may contain a secret."""
+    """The text is not the expected message. The error does not repeat it: it may contain a secret."""
 
 
 class ClientFirst(NamedTuple):
@@ -128,12 +128,12 @@ class ServerFinal(NamedTuple):
 
 
 def sasl_name(user: str) -> str:
-    """A user name as it stands in a message."""
+    """Return a user name in the form of a message."""
     return user.replace("=", "=3D").replace(",", "=2C")
 
 
 def user_name(name: str) -> str:
-    """The user name that a SASL name stands for. Raises ValueError for an equals sign that escapes nothing."""
+    """Return the user name of a SASL name. Raises ValueError for an equals sign that escapes nothing."""
     with_commas = name.replace("=2C", ",")
     if "=" in with_commas.replace("=3D", ""):
         raise ValueError("Invalid username: an equals sign in it is not escaped")

@@ -1,4 +1,4 @@
-"""How an audited decision is written: as a line of the log, and as JSON (``docs/reference/access-audit.md``).
+"""The formats of an audited decision: a line of the log, and JSON (``docs/reference/access-audit.md``).
 
 Names and client ids that clients chose can't end a line, a field or a string: see ``common.printable``.
 """

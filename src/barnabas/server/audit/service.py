@@ -1,7 +1,7 @@
 """The access audit of a node: from the decisions on the request path to the log and the topic ``__access_audit``.
 
-The event loop only hands over lists of events. A thread writes the lines, encodes the JSON and builds the batches;
-batches come back to the loop, which appends them. Every queue is bounded. Events that do not fit are counted
+The event loop only passes lists of events on. A thread writes the lines, encodes the JSON and builds the batches;
+the loop receives the batches and appends them. Every queue is bounded. Events that do not fit are counted
 and reported in the log, in the topic and as a metric.
 """
 
@@ -52,7 +52,7 @@ class AccessAuditService:
         topic: AccessAuditTopic | None = None,
         now_ns: Callable[[], int] = time_ns,
     ) -> None:
-        """Without ``topic`` events are written to the log alone."""
+        """Without ``topic`` events are written only to the log."""
         self._node_id = config.node_id
         self._clock = clock
         self._topic = topic
@@ -72,7 +72,7 @@ class AccessAuditService:
             wants_allowed=topic is not None or self._logger.isEnabledFor(logging.DEBUG),
         )
         self.lines_written = 0
-        self._told_dropped = 0
+        self._reported_dropped = 0
         self._flush_timer: asyncio.TimerHandle | None = None
         self._window_timer: asyncio.TimerHandle | None = None
         self._handed_over: queue.Queue[Sequence[AccessEvent] | None] = queue.Queue(_HANDED_OVER_MAX)
@@ -134,13 +134,13 @@ class AccessAuditService:
             self._hand_over(events)
         if self._topic is not None:
             self.audit.dropped += self._topic.take_dropped()
-        if self.audit.dropped != self._told_dropped:
-            self._tell_dropped(now_ms)
+        if self.audit.dropped != self._reported_dropped:
+            self._report_dropped(now_ms)
 
-    def _tell_dropped(self, now_ms: int) -> None:
-        dropped, self._told_dropped = self.audit.dropped - self._told_dropped, self.audit.dropped
+    def _report_dropped(self, now_ms: int) -> None:
+        dropped, self._reported_dropped = self.audit.dropped - self._reported_dropped, self.audit.dropped
         log.warning(
-            "%d decisions are missing from the access audit, %d since the start: more came than it holds "
+            "%d decisions are missing from the access audit, %d since the start: more occurred than it holds "
             "(barnabas.audit.kinds.max, barnabas.audit.queue.max) or could be written",
             dropped,
             self.audit.dropped,

@@ -1,7 +1,7 @@
 """The topic ``__access_audit``: created by the node itself, appended to where this node leads its partitions.
 
 Records are keyed by principal, and those of a principal go to one of the partitions that this node leads. No other node
-may write to them, so a node that leads no partition writes its events to its log alone. This module never asks an
+may write to them, so a node that leads no partition writes its events only to its log. This module never calls an
 authorizer, so the audit does not audit its own writes.
 """
 
@@ -39,7 +39,7 @@ __all__ = ["AccessAuditTopic"]
 log = logging.getLogger(__name__)
 
 _BATCH_BYTES_MAX = 256 * 1024
-"""Before compression: well below the smallest max.message.bytes that is of use."""
+"""Before compression: well below any useful max.message.bytes."""
 _WAITING_MAX = 64
 """Batches that may wait until the topic exists."""
 _RETRY_S = 1.0
@@ -118,7 +118,7 @@ class AccessAuditTopic:
             loop.call_soon_threadsafe(self._append, _batches(encoded, self._own_partitions(topic)))
 
     def _own_partitions(self, topic: TopicImage) -> list[int]:
-        """All of them while this node leads none: what becomes of an append says why."""
+        """All partitions while this node leads none: the result of an append then says why."""
         node_id = self._config.node_id
         led = sorted(number for number, partition in topic.partitions.items() if partition.leader == node_id)
         return led or list(range(len(topic.partitions)))

@@ -1,4 +1,4 @@
-"""Stands in for the replica fetchers until the first partition has to be copied: a broker alone never loads them."""
+"""Replaces the replica fetchers until the first partition must be copied: a single broker never loads them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One connection to a leader, and what is asked over it: one request at a time, as its ``ReplicaFetcher`` says."""
+"""One connection to a leader, and its requests: one at a time, as its ``ReplicaFetcher`` decides."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PARTITIONS_AT_ONCE = 32
 
 
 class LeaderAddress(Protocol):
-    """Where a leader is, and how to get there."""
+    """The address of a leader, and how to connect to it."""
 
     leader_id: int
 
@@ -42,7 +42,7 @@ class LeaderAddress(Protocol):
         ...
 
     async def connect(self) -> NodeConnection:
-        """Raises ClientError."""
+        """Connect. Raise ClientError."""
         ...
 
     def count(self, written_bytes: int) -> None: ...
@@ -71,7 +71,7 @@ class FetchConnection:
         self._changed.set()
 
     def cancel(self) -> asyncio.Task[None] | None:
-        """The task that ends now, if it was ever started; what it waits for is not looked at any more."""
+        """Cancel and return the task, if it was ever started. Its pending answer is ignored."""
         if self._task is not None:
             self._task.cancel()
         return self._task

@@ -18,13 +18,13 @@ R = TypeVar("R", bound="Message")
 
 
 class OtherBrokers:
-    """Implements the broker's port of the same name. It asks rarely: a connection serves one request."""
+    """Implements the broker's port of the same name. Requests are rare: a connection serves one request."""
 
     def __init__(self, core: NodeCore) -> None:
         self._core = core
 
     async def ask(self, broker_id: int, request: Request[R]) -> R:
-        """Raises BROKER_NOT_AVAILABLE, with the reason."""
+        """Send a request. Raise BROKER_NOT_AVAILABLE, with the reason."""
         from barnabas.clients.network_client import NetworkClient
         from barnabas.server.listeners.inter_broker_client_config import (
             inter_broker_address,
@@ -46,4 +46,4 @@ class OtherBrokers:
 
 
 def _unavailable(broker_id: int, why: str) -> ApiException:
-    return ApiException(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {broker_id} can't be asked: {why}")
+    return ApiException(ErrorCode.BROKER_NOT_AVAILABLE, f"Broker {broker_id} is unreachable: {why}")

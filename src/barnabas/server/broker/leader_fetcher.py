@@ -63,7 +63,7 @@ class LeaderSource:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is followed any more, and nothing was given up."""
+        """Whether no partition is followed, and none was given up."""
         fetchers = self._fetchers()
         return all(fetcher.is_empty and not fetcher.failed for fetcher in fetchers)
 

@@ -1,6 +1,6 @@
 """Background work on the partition logs: new directories, retention, flushes, checkpoints, cleaning.
 
-Short steps run on the event loop; what takes long runs on one thread, and the cleaner on its own.
+Short steps run on the event loop; long ones run on one thread, and the cleaner on its own.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 _NEW_LOGS_INTERVAL_S = 0.2
 _NEW_LOGS_AT_ONCE = 1
-"""Creating a directory and its file can take milliseconds, so the loop serves others after each."""
+"""Creating a directory and its file can take milliseconds, so the loop runs other tasks after each."""
 _INITIAL_RETENTION_DELAY_S = 30
 _DELETION_INTERVAL_S = 5
 _ROLLED_FLUSH_INTERVAL_S = 1
@@ -101,7 +101,7 @@ class LogMaintenance:
         )
 
     def follow(self, config: NodeConfig) -> None:
-        """Go on with changed settings of the cleaner: it begins anew with what it was cleaning."""
+        """Continue with changed settings of the cleaner: it restarts the log that it was cleaning."""
         self._config = config
         if self._cleaner is None:
             return
@@ -133,7 +133,7 @@ class LogMaintenance:
             self._logs.checkpoint_high_watermarks()
 
     def _open_new(self) -> None:
-        """Directories of new partitions, one in each turn of the loop, so that answering goes first."""
+        """Create directories of new partitions, one in each turn of the loop, so that answers are not delayed."""
         if self._replicas.without_log and self._replicas.open_some(_NEW_LOGS_AT_ONCE):
             asyncio.get_running_loop().call_soon(self._open_new)
 
@@ -153,5 +153,5 @@ async def _repeat(interval_s: float, work: Callable[[], object], first: float | 
             if isinstance(done, asyncio.Future):
                 await done
         except Exception:
-            log.exception("background work on the logs failed; it goes on in %s s", interval_s)
+            log.exception("background work on the logs failed; it continues in %s s", interval_s)
         await asyncio.sleep(interval_s)

@@ -73,7 +73,7 @@ class ReplicaFetchers:
         logs: LogManager,
         quota: ReplicationQuota | None = None,
     ) -> None:
-        """``client_config`` makes the settings of a client with this id; it may raise NodeStartError."""
+        """``client_config`` returns the settings of a client with this id; it may raise NodeStartError."""
         self._broker_id = broker_id
         self._config = config
         self._fetchers_per_leader = fetchers_per_leader
@@ -149,7 +149,7 @@ class ReplicaFetchers:
                 source.end()
 
     def resize(self, fetchers_per_leader: int) -> None:
-        """Share the partitions anew among so many fetchers of each leader."""
+        """Distribute the partitions again over so many fetchers of each leader."""
         self._fetchers_per_leader = fetchers_per_leader
         self.follow([partition for _, partition in self._followed.values()])
 
@@ -187,7 +187,7 @@ class ReplicaFetchers:
 
     # --- what is known of them
 
-    # These may be asked from another thread.
+    # These may be called from another thread.
 
     @property
     def failed_count(self) -> int:
@@ -211,7 +211,7 @@ class ReplicaFetchers:
         return self._clock.monotonic_ms()
 
     def address_of(self, leader_id: int) -> Address:
-        """Raises ClientError while it is not known."""
+        """Return the address. Raise ClientError while it is unknown."""
         address = self._find_broker(leader_id)
         if address is None:
             raise ClientError("it has no listener of the name that brokers use among each other")

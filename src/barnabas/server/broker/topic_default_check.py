@@ -1,4 +1,4 @@
-"""Warns of brokers whose files give topics other defaults. Imported where there are other brokers."""
+"""Warns of brokers whose files set other defaults for topics. Imported if other brokers exist."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 async def compare_topic_defaults(core: NodeCore, others: OtherBrokers) -> None:
-    """Warn of brokers whose files have other defaults of topics; those that can't be asked are passed over."""
+    """Warn of brokers whose files have other defaults of topics; unreachable brokers are skipped."""
     config = core.config
     own = {name: text for name, text in config.static.items() if name in SETTINGS_OF_TOPIC_DEFAULTS}
     brokers = core.metadata.image.cluster.brokers

@@ -1,6 +1,6 @@
 """The controller's API modules as a dispatcher of the network layer calls them.
 
-They decide without I/O and give a Deferred; here it becomes what the event loop can wait for.
+They decide without I/O and return a Deferred; here it becomes an awaitable of the event loop.
 """
 
 from __future__ import annotations

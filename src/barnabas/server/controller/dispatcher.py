@@ -1,12 +1,12 @@
-"""The dispatcher of a controller's listeners: it also opens the envelopes of brokers and answers what is inside.
+"""The dispatcher of a controller's listeners: it also opens the envelopes of brokers and answers the requests inside.
 
-The client's request is decided as if the client had come here itself, and counted and audited as its own; the broker's
-connection is never made to wait for a quota of its clients, because all of them share it. Where the answer inside would
-say that this is not the active controller, the envelope says it: the broker then asks the one that is. A client whose
+The client's request is decided as if the client had connected directly, and counted and audited as the client's. A
+quota of one client never delays the broker's connection, because all its clients share it. If the answer would say that
+this is not the active controller, the envelope says so: the broker then contacts the active one. A client whose
 rights can't be decided yet, because the rules are still being read, waits for them.
 
-A broker of ours numbers its calls. One that comes again is decided once: while the first is under way both get its
-answer, and later it is known from the log (``controller.applied_calls``), whichever controller was active then.
+A barnabas broker numbers its calls. A repeated call is decided once: while the first is in progress both receive its
+answer, and later the log identifies it (``controller.applied_calls``), whichever controller was active then.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class ControllerDispatcher(RequestDispatcher):
     def _numbered(
         self, opened: ForwardedRequest, call_id: bytes, size: int, started: float
     ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
-        """Handle a call that may be a repetition. The work goes on when its broker disconnects."""
+        """Handle a call that may be a repetition. The work continues when its broker disconnects."""
         under_way = self._under_way.get(call_id)
         if under_way is None:
             applied = self._server.calls.find(call_id) if self._server.is_active else None
@@ -226,7 +226,7 @@ class ControllerDispatcher(RequestDispatcher):
     async def _sealed_in_steps(
         self, opened: ForwardedRequest, response: Message, size: int, started: float, busy_s: float
     ) -> EnvelopeResponse:
-        """The same as ``_sealed``; a long answer is encoded in steps."""
+        """Seal as ``_sealed`` does, but encode a long answer in steps."""
         version = opened.context.api_version
         if not takes_steps(response, version):
             return self._sealed(opened, response, size, started, busy_s)

@@ -1,8 +1,8 @@
 """Runs the operator's policies beside the controller, so that neither their time nor their faults harm it.
 
-One thread asks one question after the other. A policy that raises anything but PolicyViolation makes the change fail
-with an error of ours. One that does not answer in time makes it POLICY_VIOLATION, and as long as it hangs every further
-change is refused at once: a policy that is broken lets nothing through. Log and metrics say so.
+One thread calls the policies one after another. If a policy raises anything but PolicyViolation the change fails
+with an error of ours. If it does not answer in time the change fails with POLICY_VIOLATION, and while it hangs every
+further change is refused immediately: a broken policy permits nothing. Log and metrics report that.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class PolicyWorker:
         return self._hangs_since is not None
 
     async def ask(self, questions: Sequence[Question], principal: Principal) -> list[ApiException | None]:
-        """The verdict on each question: None, or the error for its caller. Requests take turns."""
+        """Return the verdict on each question: None, or the error for its caller. Requests take turns."""
         self.asked += len(questions)
         if self._waiting >= _WAITING_MAX:
             return self._refusals(questions, f"The policy is busy: {self._waiting} requests wait for it; try again.")
@@ -96,7 +96,7 @@ class PolicyWorker:
 
         def job() -> None:
             verdicts = [self._verdict(question, principal) for question in questions]
-            with suppress(RuntimeError):  # The loop is closed: no request waits any more.
+            with suppress(RuntimeError):  # The loop is closed: no request waits.
                 loop.call_soon_threadsafe(self._answered, done, verdicts)
 
         self._start()
@@ -185,7 +185,7 @@ class Policies:
     async def settle(
         self, rehearse: Callable[[Rehearsal], None], controller: QuorumController, principal: Principal
     ) -> PolicySession:
-        """A session that knows all that the decision of a request will ask. Use it before anything else runs."""
+        """Return a session with all verdicts that the decision of a request needs. Use it before anything else runs."""
         session = PolicySession()
         for _ in range(_REHEARSALS_MAX):
             if not controller.is_active:
@@ -202,7 +202,7 @@ class Policies:
         return session
 
     async def _rehearse_in_steps(self, steps: Steps[object], session: PolicySession) -> None:
-        """The state may change between the steps: then the decision itself asks more, and that is refused."""
+        """Collect the questions. If the state changes meanwhile, a decision that needs more is refused."""
         is_going_on = True
         while is_going_on:
             with session.rehearsal(), self.gate.opened(session):
@@ -244,7 +244,7 @@ class Rehearsal:
         return getattr(self._controller, name)
 
     def submit(self, decide: Callable[[], object], answer_error: Callable[[ApiException], object]) -> Deferred[object]:
-        with suppress(Exception):  # It comes again when it counts.
+        with suppress(Exception):  # It is raised again when it counts.
             decide()
         return Deferred()
 
@@ -254,7 +254,7 @@ class Rehearsal:
 
 
 def _step(steps: Steps[object]) -> bool:
-    """Whether the decision goes on; one that fails comes again when it counts."""
+    """Return whether the decision continues; a failure is raised again when it counts."""
     try:
         next(steps)
     except Exception:  # Also the end, which is an exception.
@@ -276,7 +276,7 @@ def policies_of(config: NodeConfig) -> Policies | None:
             policy.configure({name: text for name, text in config.static.items() if not _is_secret(name)})
         except Exception as error:
             what = f"{class_name} can't be configured: {type(error).__name__}: {error}"
-            raise PolicyProblem(setting, what, "mend the policy, or its settings") from error
+            raise PolicyProblem(setting, what, "fix the policy, or its settings") from error
         workers[setting] = PolicyWorker(setting, policy, timeout_ms=config.barnabas_policy_timeout_ms)
     return Policies(create=workers.get(CREATE_POLICY), alter=workers.get(ALTER_POLICY))
 

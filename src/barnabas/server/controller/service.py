@@ -38,7 +38,7 @@ class ControllerService:
         self._is_closed = False
 
     def connect(self, driver: RaftDriver, controller: QuorumController) -> None:
-        """The controller is made with ``wake`` as its ``on_appends``, so it comes second."""
+        """The controller is created second, with ``wake`` as its ``on_appends``."""
         self._driver = driver
         self._controller = controller
         self._schedule_tick()

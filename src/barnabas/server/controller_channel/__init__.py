@@ -1,1 +1,1 @@
-"""How a broker reaches the active controller, in the process or over the network."""
+"""The broker's channel to the active controller, in the process or over the network."""

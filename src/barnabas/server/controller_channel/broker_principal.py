@@ -1,7 +1,7 @@
 """The principal of this node's broker: the one that controllers would see if it connected to their listener.
 
 The broker of a combined node calls its controller inside the process (decision 10), without authentication. Checks,
-audit and quotas still need a principal, and it has to be the one that the same broker would have from another process.
+audit and quotas still need a principal, and it must be the one that the same broker would have in another process.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class WaitingCall(Call, Generic[R_co]):
     def __init__(self) -> None:
         super().__init__()
         self.committed_offset: int | None = None
-        """How far the metadata log was committed when a controller of ours answered."""
+        """The committed offset of the metadata log when a barnabas controller answered."""
         self.future: asyncio.Future[R_co] = asyncio.get_running_loop().create_future()
         self._answer: R_co | None = None
 
@@ -49,12 +49,12 @@ class WaitingCall(Call, Generic[R_co]):
     def is_repeatable(self, *, is_numbered: bool) -> bool:
         """Whether it does no harm to send it again when its answer was lost.
 
-        ``is_numbered``: the controller that may have it is known to recognise a call that comes again.
+        ``is_numbered``: the controller that may have it recognizes a repeated call.
         """
         return True
 
     def is_recognised(self, *, is_numbered: bool) -> bool:
-        """Whether a controller that has it already notices when it comes again, so that sending it early is safe."""
+        """Whether a controller that already has it recognizes a repetition, so that sending it early is safe."""
         return True
 
     def read(self, response: Message) -> ErrorCode:
@@ -62,12 +62,12 @@ class WaitingCall(Call, Generic[R_co]):
         raise NotImplementedError
 
     def deliver(self) -> None:
-        """Hand the answer to the sender, unless the sender has an outcome already or has gone."""
+        """Pass the answer to the sender, unless it already has a result or has stopped waiting."""
         if self._answer is not None and not self.future.done():
             self.future.set_result(self._answer)
 
     def fail(self, error: Exception) -> None:
-        """Raise the error at the sender, unless the sender has an outcome already or has gone."""
+        """Raise the error at the sender, unless it already has a result or has stopped waiting."""
         if not self.future.done():
             self.future.set_exception(error)
 

@@ -24,7 +24,7 @@ R = TypeVar("R", bound="Message")
 
 
 def network_channel(core: NodeCore, serialize_principal: Callable[[RequestContext], bytes]) -> NetworkChannel:
-    """Raises NodeStartError when the settings of the controller listener don't make a client."""
+    """Raise NodeStartError if no client can be created from the settings of the controller listener."""
     from barnabas.broker.forwarding_queue import LIMIT_MS  # The broker of the only controller needs none of it.
     from barnabas.server.controller_channel.network import NetworkChannel
 
@@ -66,7 +66,7 @@ class CombinedChannel:
 
     @property
     def remote(self) -> NetworkChannel | None:
-        """None while no other controller was ever asked."""
+        """None until another controller was contacted."""
         return self._remote
 
     def versions(self) -> Mapping[int, tuple[int, int]] | None:
@@ -85,7 +85,7 @@ class CombinedChannel:
             await self._remote.close()
 
     async def _ask_own(self, ask: Callable[[], Awaitable[R]]) -> R | None:
-        """None when another controller has to be asked."""
+        """None if another controller must be contacted."""
         if self._is_alone():
             return await ask()
         if not self._controller.is_active:

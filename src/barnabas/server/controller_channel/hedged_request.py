@@ -59,7 +59,7 @@ class Exchange:
         self.address = address
         self.was_sent = False
         self.is_bypassed = False
-        """The answer came over another connection than the first one."""
+        """The answer arrived over another connection than the first one."""
         self.has_ended = False
         self._timeout: asyncio.Timeout | None = None
 

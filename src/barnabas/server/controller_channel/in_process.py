@@ -2,7 +2,7 @@
 
 An Envelope travels only between processes; inside one the request is handed over as it is. A client's request is
 authorized for the client. The broker's own requests (registration, heartbeats, producer ids, internal topics) are
-allowed because they come from the same process, whatever principal the broker would have over the wire (decision 10).
+allowed because they are from the same process, whatever principal the broker would have over the wire (decision 10).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The broker's way to an active controller in another process: its clients' requests in envelopes, its own as they are.
+"""The broker's channel to an active controller in another process: clients' requests in envelopes, its own unchanged.
 
 ``broker.forwarding_queue`` decides when a request is sent, when it is repeated, and what its sender receives. This
 module holds the connections, each opened when a request needs it, and the waiting senders. The active controller is
@@ -83,12 +83,12 @@ class NetworkChannel:
         new_call_id: Callable[[], bytes] = lambda: urandom(CALL_ID_SIZE),
         connections_max: int = CONNECTIONS_MAX,
     ) -> None:
-        """``config``: its request time-out is ``controller.socket.timeout.ms``. ``leader`` is asked for each attempt.
+        """``config``: its request time-out is ``controller.socket.timeout.ms``. ``leader`` is called for each attempt.
 
         ``lifecycle_limit_ms`` is how long a registration or a heartbeat is tried; after ``heartbeat_interval_ms``
         without an answer it is sent over another connection as well. ``reach_offset`` waits until this node has applied
-        the metadata log as far as that, so many seconds at most. Raises NodeStartError when the settings don't make a
-        client.
+        the metadata log up to that offset, at most so many seconds. Raises NodeStartError when the settings are
+        unusable for a client.
         """
         try:
             self._client = NetworkClient(config)
@@ -126,7 +126,7 @@ class NetworkChannel:
         return self._forwarding.versions() or self._lifecycle.versions()
 
     async def forward(self, request: Message, context: RequestContext) -> Message:
-        """Raises CloseConnection where the client has to ask for versions anew."""
+        """Forward the request. Raise CloseConnection if the client must request the versions again."""
         try:
             principal = self._serialize_principal(context)
         except Exception as error:  # Whatever a user's principal builder does.
@@ -171,7 +171,7 @@ class NetworkChannel:
 
 
 class _ConnectionPool:
-    """A queue and the connections that take from it."""
+    """A queue and its connections."""
 
     def __init__(
         self,
@@ -185,7 +185,7 @@ class _ConnectionPool:
         attempts: AttemptLimit | None = None,
         on_path_back: Callable[[Address, int], None] | None = None,
     ) -> None:
-        """``numbering`` holds the controllers that are known to recognise a numbered call; answers add to it.
+        """``numbering`` has the controllers that recognize a numbered call; answers add to it.
 
         ``on_path_back(address, since_ms)``: a controller answers that left an attempt of that time without an answer.
         """
@@ -226,7 +226,7 @@ class _ConnectionPool:
             self.queue.withdraw(call)
 
     def follow(self, leader: Endpoint) -> None:
-        """Another controller may be active: what the former one has not answered goes to the new one."""
+        """Another controller may be active: requests without an answer from the former one are sent to the new one."""
         self._silent_since_ms = None
         for exchange in self._under_way.values():
             if exchange.address != Address(*leader):
@@ -234,9 +234,9 @@ class _ConnectionPool:
         self._pump()
 
     def end_silent(self, address: Address, since_ms: int) -> None:
-        """The way to ``address`` was interrupted: send again what may have been lost on it.
+        """The connection to ``address`` was interrupted: repeat the requests that may be lost.
 
-        Only what the controller recognises when it comes again: it may only be slow to answer.
+        Only requests that the controller recognizes when repeated: it may only be slow to answer.
         """
         for exchange in self._under_way.values():
             if (
@@ -259,7 +259,7 @@ class _ConnectionPool:
             await controller.hang_up()
 
     def _pump(self) -> None:
-        """Send what can be sent, give up what is late, and come back when there may be more to do."""
+        """Send requests, give up late ones, and schedule the next call."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -339,7 +339,7 @@ class _ConnectionPool:
             self._stats.queue_times.record(call.queued_ms)
             call.deliver()
         elif verdict.fate is Fate.HANG_UP:
-            call.fail(CloseConnection("the controller does not serve this version of the request any more"))
+            call.fail(CloseConnection("the controller no longer serves this version of the request"))
         elif verdict.fate is Fate.FAIL:
             if error not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
                 log.error("the controller at %s refuses what this broker forwards: %s", exchange.address, error.name)

@@ -29,7 +29,7 @@ _KEY = "connection_creation_rate"
 
 
 def connection_caps(config: NodeConfig, listeners: Iterable[str], *, protected: str | None = None) -> ConnectionCaps:
-    """Raises ValueError for overrides that can't be read."""
+    """Parse the limits. Raise ValueError for malformed overrides."""
     by_listener = {}
     for name in listeners:
         prefix = f"listener.name.{name.lower()}."
@@ -47,7 +47,7 @@ def connection_caps(config: NodeConfig, listeners: Iterable[str], *, protected: 
 
 
 def per_ip_overrides(text: str) -> dict[str, int]:
-    """``host:number`` separated by commas. A name stands for all of its addresses."""
+    """``host:number`` separated by commas. A name means all of its addresses."""
     overrides: dict[str, int] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         host, colon, number = item.rpartition(":")
@@ -86,7 +86,7 @@ class ConnectionEffect:
 
 
 class IpRatePublisher:
-    """A MetadataPublisher. Addresses of names are looked up on a thread; until then the default holds for them."""
+    """A MetadataPublisher. Addresses of names are looked up on a thread; until then the default applies to them."""
 
     def __init__(self, every: Sequence[ConnectionQuotas]) -> None:
         self._every = every

@@ -1,4 +1,4 @@
-"""How this node connects to controllers, its own quorum's: by the settings of the first controller listener.
+"""The client settings of this node for its quorum's controllers, from the first controller listener.
 
 As in Kafka the client's side of that listener is what the listener itself has: ``listener.name.<name>.ssl.*`` and
 ``listener.name.<name>.<mechanism>.sasl.jaas.config`` in front of the settings without a listener's name.

@@ -1,4 +1,4 @@
-"""How this broker connects to others: by the settings of the listener that brokers use among each other.
+"""The client settings of this broker for other brokers, from the inter-broker listener.
 
 As in Kafka the client's side of that listener is what the listener itself has: ``listener.name.<name>.ssl.*`` and
 ``listener.name.<name>.<mechanism>.sasl.jaas.config`` in front of the settings without a listener's name.
@@ -44,6 +44,6 @@ def inter_broker_client_config(config: NodeConfig, *, client_id: str) -> ClientC
         peers="other brokers",
     )
     values["socket.connection.setup.timeout.ms"] = config.socket_connection_setup_timeout_ms
-    # The default is far too small for a fast network: unless a size is asked for, the operating system decides.
+    # The default is far too small for a fast network: unless a size is configured, the operating system decides.
     values["receive.buffer.bytes"] = config.values.get("replica.socket.receive.buffer.bytes", _BY_THE_SYSTEM)
     return ClientConfig([], values)

@@ -52,7 +52,7 @@ class NodeListeners:
         self.by_name[endpoint.listener] = listener
 
     async def start(self, *, early: bool) -> None:
-        """Those that read requests before the metadata log is read, or the others."""
+        """Return the listeners that read requests before the metadata log is read, or the others."""
         for name, listener in self.by_name.items():
             if self._core.authorization.reads_early(name) is early:
                 await listener.start()
@@ -80,7 +80,7 @@ class NodeListeners:
         except Exception as error:  # Whatever a user's class does.
             raise ValueError(f"{type(builder).__qualname__}: {type(error).__name__}: {error}") from error
         if not isinstance(principal, Principal):
-            raise ValueError(f"{type(builder).__qualname__} made a {type(principal).__name__} of it")
+            raise ValueError(f"{type(builder).__qualname__} returned a {type(principal).__name__}")
         return principal
 
     def advertised(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:

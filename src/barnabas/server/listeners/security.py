@@ -55,7 +55,7 @@ class ListenerSecurity:
 def listener_security(
     config: NodeConfig, endpoint: Endpoint, *, credentials: CredentialStore, clock: Clock
 ) -> ListenerSecurity | None:
-    """None for a listener on which all clients are anonymous (PLAINTEXT with the default builder)."""
+    """Return None for a listener on which all clients are anonymous (PLAINTEXT with the default builder)."""
     protocol = endpoint.security_protocol
     uses_tls = protocol in ("SSL", "SASL_SSL")
     has_builder = listener_value(config, endpoint.listener, "principal.builder.class") != KAFKA_DEFAULT_BUILDER

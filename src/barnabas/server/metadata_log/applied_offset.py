@@ -1,4 +1,4 @@
-"""How far this node has applied the metadata log, for requests that wait until a given offset has been applied."""
+"""The offset up to which this node has applied the metadata log, for requests that wait for one."""
 
 from __future__ import annotations
 

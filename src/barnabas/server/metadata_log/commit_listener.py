@@ -1,6 +1,6 @@
 """Hands the committed metadata log to the node's two readers: the broker's image and the controller.
 
-The broker's image goes first: when the controller answers a caller, the broker of this node already knows.
+The broker's image is updated first: when the controller answers a caller, this node's broker already has the change.
 """
 
 from __future__ import annotations

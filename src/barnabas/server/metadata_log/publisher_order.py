@@ -1,7 +1,7 @@
 """The order in which publishers receive a new metadata image: the same in nodes and in the simulator.
 
-The authorizer comes first: a topic is never visible before its ACLs. A broker's log partitions come before the
-groups that are kept in them. The publisher that announces an image as applied comes last.
+The authorizer is first: a topic is never visible before its ACLs. A broker's log partitions precede the
+groups that are stored in them. The publisher that announces an image as applied is last.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ __all__ = ["MetadataRecordSerde"]
 
 
 class MetadataRecordSerde:
-    """Takes ``ApiMessageAndVersion``, gives the message."""
+    """Converts ``ApiMessageAndVersion`` to the message."""
 
     def encode(self, record: Any) -> bytes:
         return encode_metadata_record(record.message, record.version)

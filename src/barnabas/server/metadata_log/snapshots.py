@@ -1,6 +1,6 @@
-"""Makes snapshots of the metadata, and lets the old ones and the log before them go.
+"""Creates snapshots of the metadata, and deletes old ones and the log before them.
 
-A snapshot is written on a thread of its own: images never change, so the loop goes on meanwhile. It must not be newer
+A snapshot is written on a thread of its own: images never change, so the loop continues meanwhile. It must not be newer
 than the high watermark, nor cut a batch in two; both hold for every image that the loader publishes.
 """
 
@@ -93,7 +93,7 @@ class MetadataSnapshots:
         return snapshot_id
 
     def clean(self) -> OffsetAndEpoch | None:
-        """Delete what retention lets go; gives the snapshot that the log starts at now, if that has changed.
+        """Apply retention. Return the snapshot at which the log starts now, if that has changed.
 
         A disk that refuses leaves files that this process does not know: the node stops, and its next start looks.
         """
@@ -165,12 +165,12 @@ class MetadataSnapshots:
 
 
 class SnapshotGenerator:
-    """A publisher that asks for a snapshot when enough was committed, or enough time has passed, since the last."""
+    """A publisher that requests a snapshot when enough was committed, or enough time has passed, since the last one."""
 
     def __init__(
         self, snapshots: MetadataSnapshots, driver: RaftDriver, *, max_bytes: int, max_interval_ms: int
     ) -> None:
-        """``max_interval_ms`` 0 turns off the snapshots that only time asks for."""
+        """``max_interval_ms`` 0 disables snapshots by time."""
         self._snapshots = snapshots
         self._driver = driver
         self._max_bytes = max_bytes
@@ -220,7 +220,7 @@ class SnapshotGenerator:
         self._running = None
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            # The log still holds everything: the node can go on, only its next start takes longer.
+            # The log still has everything: the node can continue, only its next start takes longer.
             is_disk = isinstance(error, OSError | StorageError)
             log.error(
                 "a metadata snapshot could not be written; the next one is due as usual: %s",

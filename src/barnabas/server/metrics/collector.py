@@ -1,4 +1,4 @@
-"""Turns a node's counters into Prometheus metrics, with Kafka's names made Prometheus-like.
+"""Turns a node's counters into Prometheus metrics, with Kafka's names in Prometheus form.
 
 ``METRICS`` names all of them; ``docs/reference/metrics.md`` is written from it.
 """
@@ -70,7 +70,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "barnabas_quota_throttled_requests",
             "counter",
-            "Answers that made a client over a quota wait (Produce, Fetch, Request), and what could not be created "
+            "Answers that throttled a client over a quota (Produce, Fetch, Request), and entities not created "
             "or deleted yet (ControllerMutation).",
             ("quota",),
         ),
@@ -226,7 +226,7 @@ METRICS: dict[str, MetricInfo] = {
         ),
         MetricInfo("barnabas_access_audit_events", "counter", "Events that the access audit wrote.", ("to",)),
         MetricInfo("barnabas_access_audit_dropped", "counter", "Decisions that the access audit dropped."),
-        MetricInfo("barnabas_policy_questions", "counter", "Requests that policies were asked to decide.", ("policy",)),
+        MetricInfo("barnabas_policy_questions", "counter", "Requests that policies had to decide.", ("policy",)),
         MetricInfo(
             "barnabas_policy_refusals", "counter", "Requests that policies refused (POLICY_VIOLATION).", ("policy",)
         ),
@@ -235,7 +235,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "barnabas_policy_hanging",
             "gauge",
-            "1 while a policy does not answer, and every change that it has to decide is refused.",
+            "1 while a policy does not answer, and every change that it must decide is refused.",
             ("policy",),
         ),
     )

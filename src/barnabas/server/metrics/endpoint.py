@@ -1,6 +1,6 @@
 """Prometheus metrics, /healthz and /readyz over HTTP, when ``barnabas.metrics.listener`` names an address.
 
-Names are Kafka's made Prometheus-like. The numbers are plain counters kept where the work is done; they are read
+Names are Kafka's in Prometheus form. The numbers are plain counters kept where the work is done; they are read
 when a scraper requests them. The web server and the metrics library are loaded after the node is ready.
 """
 
@@ -74,7 +74,7 @@ class MetricsEndpoint:
             block_on_close = False
 
             def handle_error(self, request: object, client_address: object) -> None:
-                log.debug("a client of the metrics endpoint went away", exc_info=True)
+                log.debug("a client of the metrics endpoint disconnected", exc_info=True)
 
         server = Server(bound.getsockname()[:2], Quiet, bind_and_activate=False)
         server.socket.close()

@@ -1,4 +1,4 @@
-"""How a metric is described, apart from its value."""
+"""The description of a metric, without its value."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ REPLICATION_METRICS = (
     MetricInfo(
         f"{_FETCHERS}_failed_partitions_count",
         "gauge",
-        "Followed partitions that are not copied: their disk failed, or a newer leader epoch is to come.",
+        "Followed partitions that are not copied: their disk failed, or a newer leader epoch is expected.",
     ),
 )
 

@@ -1,7 +1,7 @@
-"""How long the event loop is held up: by one of its turns, and by each kind of decision of the controller.
+"""How long the event loop is blocked: by one of its turns, and by each kind of decision of the controller.
 
-While the loop is in a turn it reads no socket. So the longest turn is what every client may have to wait for, whatever
-else it asked for. The longest of the last one to two minutes counts: an operator who reacts to an alarm still
+While the loop is in a turn it reads no socket. So every client may have to wait for the longest turn, whatever
+it requested. The longest of the last one to two minutes counts: an operator who reacts to an alarm still
 finds it.
 """
 
@@ -66,7 +66,7 @@ class LoopTurns:
 
 
 class TurnTimes:
-    """How long the controller's decisions took, by kind: an API's name, ``tick``, ``append`` or ``commit``."""
+    """Durations of the controller's decisions, by kind: an API's name, ``tick``, ``append`` or ``commit``."""
 
     def __init__(self, clock: Callable[[], float] = perf_counter) -> None:
         self._clock = clock
@@ -115,5 +115,5 @@ def measured_loop() -> asyncio.AbstractEventLoop:
 
 
 def turns_of(loop: asyncio.AbstractEventLoop) -> LoopTurns | None:
-    """None for a loop that does not measure them, as in a test."""
+    """Return None for a loop that does not measure them, as in a test."""
     return getattr(loop, "barnabas_turns", None)

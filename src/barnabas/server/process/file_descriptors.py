@@ -1,7 +1,7 @@
-"""How the descriptors that the system allows the process are shared out: files, connections, and the rest.
+"""Divides the descriptors of the process between files, connections, and the rest.
 
-A node that has none left can't open its own logs any more, so a client that opens connections without end must not be
-able to take them all. One that is beyond its share is closed again at once.
+A node without free descriptors can't open its own logs, so a client that opens many connections must not be
+able to use them all. A connection beyond its share is closed immediately.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def descriptor_budget(allowed: int, files_wanted: int = -1) -> DescriptorBudget:
 
 
 def raise_descriptor_limit() -> int:
-    """Take as many as the system lets us, as Java does; returns how many that are."""
+    """Raise the limit as far as the system allows, as Java does. Return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with suppress(ValueError, OSError):

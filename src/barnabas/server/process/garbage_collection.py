@@ -1,15 +1,15 @@
 """Keeps the pauses of Python's garbage collector short, however much metadata a node holds.
 
-A full collection looks at every object: 2 s with 200,000 topics, in which the node answers nothing. The metadata is
-made of values without cycles, which need no collection: they are freed when nothing refers to them. So objects that
+A full collection looks at every object: 2 s with 200,000 topics, in which the node answers nothing. The metadata
+consists of values without cycles, which need no collection: they are freed when nothing refers to them. So objects that
 survive a long full collection are set aside (``gc.freeze``), and later collections look only at newer objects. Garbage
 in cycles that was set aside stays. Therefore everything is looked at again when the process has grown by half: in
 memory, or in objects that are set aside. Growth of the metadata does not count: a cluster that grows to 200,000
 partitions must not pause for seconds, which would cost an active controller its leadership.
 
 Memory alone would not do. The interpreter and the C library keep what a look frees: the process does not shrink, and
-the next garbage fills it without growth, so that the bound would grow by half with each look. What the C library holds
-is given back after a look, and objects are counted.
+the next garbage fills it without growth, so that the bound would grow by half with each look. Memory that the C library
+keeps is returned after a look, and objects are counted.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class BoundedPauses:
         gc.callbacks.append(self._heard)
 
     def remove(self) -> None:
-        """Also if it was never installed."""
+        """Safe even if it was never installed."""
         with suppress(ValueError):
             gc.callbacks.remove(self._heard)
 
@@ -116,7 +116,7 @@ class BoundedPauses:
 
 
 def least_extent_of(image: MetadataImage) -> Extent:
-    """The least memory and objects that topics, partitions and ACLs take: other growth is never counted as theirs."""
+    """The minimum memory and objects of topics, partitions and ACLs: other growth is never counted as theirs."""
     topics = image.topics
     counts = (len(topics), topics.partition_count(), len(image.acls.by_id))
     kinds = (_OF_A_TOPIC, _OF_A_PARTITION, _OF_AN_ACL)
@@ -133,13 +133,13 @@ def _frozen_count() -> int:
 
 def _give_back_freed_memory() -> None:
     with suppress(OSError, AttributeError):
-        import ctypes  # Rarely needed, and takes some ms to import.
+        import ctypes  # Rarely needed, and importing it takes some ms.
 
         ctypes.CDLL(None).malloc_trim(0)  # The C library of Linux, where it is GNU's.
 
 
 def _resident_bytes() -> int:
-    """Without what is mapped from files."""
+    """Return the memory without mapped files."""
     try:
         with open("/proc/self/statm", "rb") as statm:
             resident, shared = map(int, statm.read().split()[1:3])

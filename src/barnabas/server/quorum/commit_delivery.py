@@ -40,7 +40,7 @@ class RaftListener(Protocol):
         ...
 
     def handle_load_snapshot(self, reader: SnapshotReader) -> Iterator[None] | None:
-        """Everything up to the snapshot's end is replaced by what it holds."""
+        """The contents of the snapshot replace everything up to its end."""
         ...
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None: ...
@@ -100,7 +100,7 @@ class CommitDelivery:
         self.advance()
 
     def advance(self) -> None:
-        """Hand on as much as one turn may take."""
+        """Deliver as much as one turn may."""
         for subscription in self._subscriptions:
             if subscription.handled_offset < self._high_watermark:
                 self._take_turn(subscription)
@@ -131,7 +131,7 @@ class CommitDelivery:
             yield batch
 
     def _take_turn(self, subscription: _Subscription) -> None:
-        """Hand on some of what is due: from a snapshot, from disk, from memory, as it comes."""
+        """Deliver some due records, in order: from a snapshot, from disk, or from memory."""
         if subscription.steps is None:
             subscription.steps = self._begin(subscription)
         if subscription.steps is not None:

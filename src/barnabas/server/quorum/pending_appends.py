@@ -13,7 +13,7 @@ __all__ = ["PendingAppend", "PendingAppends"]
 
 
 class PendingAppend:
-    """Records on their way: where they stand in the log, and when they are committed.
+    """Records in progress: their offsets in the log, and their commit.
 
     ``committed`` is done after every listener has handled them; it fails with NotLeaderException when this node
     loses its leadership first, and then they may or may not survive.

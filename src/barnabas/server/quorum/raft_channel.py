@@ -1,7 +1,7 @@
-"""Carries the quorum's requests to other controllers, and what became of them back to the driver.
+"""Sends the quorum's requests to other controllers, and returns the results to the driver.
 
-One connection to each address, made when a request needs it and again after it ended. Nothing is sent twice here: the
-raft node decides what to do about a failure, and when.
+It opens one connection to each address when a request needs it, and again after it ended. It repeats nothing: the
+raft node decides how to handle a failure, and when.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ _NO_RIGHT = (
 
 
 class RaftChannel:
-    """``send`` is the driver's; every request comes to one ``handle_outcome``."""
+    """``send`` is the driver's; every request results in one ``handle_outcome``."""
 
     def __init__(self, config: NodeConfig, handle_outcome: Callable[[RaftResponse | RequestFailed], None]) -> None:
-        """Raises NodeStartError when the settings of the controller listener don't make a client."""
+        """Raise NodeStartError if no client can be created from the settings of the controller listener."""
         client = controller_client_config(
             config,
             client_id=f"raft-client-{config.node_id}",
@@ -61,7 +61,7 @@ class RaftChannel:
         task.add_done_callback(self._under_way.discard)
 
     async def close(self) -> None:
-        """No outcome comes any more."""
+        """Close. No further outcome is reported."""
         self._is_closed = True
         for task in tuple(self._under_way):
             task.cancel()
@@ -78,7 +78,7 @@ class RaftChannel:
             connection = await self._client.connection_to(address)
             response = await connection.request(request.body, timeout_s=request.timeout_ms / 1000)
         except (UnsupportedVersion, EncodeError) as error:
-            # A pre-vote, for one, can't be asked of a peer that knows only real votes.
+            # A pre-vote, for example, can't be sent to a peer that supports only real votes.
             log.debug("%s can't be sent to %s: %s", type(request.body).__name__, address, error)
             return RequestFailed(request.correlation_id, request.destination_id, is_unsupported_version=True)
         except ClientError as error:

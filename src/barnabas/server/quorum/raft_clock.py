@@ -8,7 +8,7 @@ __all__ = ["RaftClock"]
 
 
 class RaftClock:
-    """Follows the wall clock forward; when that one is set back, goes on at the pace of the monotonic clock.
+    """Follows the wall clock forward; when that is set back, it continues at the pace of the monotonic clock.
 
     Timers would freeze on a clock that jumps back, and batches would carry timestamps that decrease.
     """

@@ -1,14 +1,14 @@
-"""Runs the raft node: owns its files, feeds it time, appends and messages, and does what each ``Ready`` asks.
+"""Runs the raft node: owns its files, passes it time, appends and messages, and carries out each ``Ready``.
 
-Everything happens on the event loop except fsync, which a thread does; while one runs, what is appended meanwhile
-gathers for the next, so that many callers share a flush. A ``Ready`` that holds an election is written to disk by that
+Everything happens on the event loop except fsync, which a thread does; while one runs, further appends
+wait for the next, so that many callers share a flush. A ``Ready`` that holds an election is written to disk by that
 thread before anything later is handled: nothing may leave this process before its vote or its epoch is durable.
 
 A listener receives all events in one order: committed batches, in the order of the log and each once; a snapshot in
 place of the batches that are no longer in the log; that this node leads only after the last batch that was committed
 before; that it no longer leads at once.
 
-When the disk fails the node must not go on: ``fault_handler`` is called once, and every append that waits fails.
+When the disk fails the node must not continue: ``fault_handler`` is called once, and every append that waits fails.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ class RaftDriver:
         self._leader = LeaderAndEpoch(None, 0)
         self._is_flushing = False
         self._flush_end = 0
-        """Up to where the flush under way makes the log durable, less what is cut off meanwhile."""
+        """The offset up to which the present flush makes the log durable, minus records truncated meanwhile."""
         self._is_persisting = False
         self._is_processing = False
         self._fault: BaseException | None = None
@@ -124,7 +124,7 @@ class RaftDriver:
 
     @property
     def leader_endpoint(self) -> Endpoint | None:
-        """Where the leader's controller listener is, when another replica leads and it is known where."""
+        """The address of the leader's controller listener, if another replica leads and its address is known."""
         return None if self._leader.is_leader(self.config.node_id) else self.node.leader_endpoint
 
     @property
@@ -162,7 +162,7 @@ class RaftDriver:
         self._enqueue(self.node.start(stored, self.clock.now_ms(), lost))
 
     async def close(self) -> None:
-        """Step down, make durable what was appended, and leave the files as after a clean shutdown."""
+        """Resign, make all appended records durable, and leave the files as after a clean shutdown."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -183,7 +183,7 @@ class RaftDriver:
     def append(
         self, records: Sequence[object], *, is_atomic: bool = True, values: Sequence[bytes] | None = None
     ) -> PendingAppend:
-        """Append as the leader; raises NotLeaderException or RecordBatchTooLargeException and takes nothing then."""
+        """Append as the leader. Raise NotLeaderException or RecordBatchTooLargeException without appending anything."""
         if self._fault is not None or self._is_closed:
             raise NotLeaderException("The metadata log is closed")
         base_offset = self.node.next_offset
@@ -206,7 +206,7 @@ class RaftDriver:
             await asyncio.wait_for(self._has_left.wait(), timeout_s)
 
     def upgrade_kraft_version(self, level: int, validate_only: bool) -> None:
-        """Raises ApiException with the reason when the quorum can't be upgraded, or is not led from here."""
+        """Upgrade. Raise ApiException with the reason if the quorum can't be upgraded, or this node does not lead."""
         try:
             ready = self.node.upgrade_kraft_version(level, self.clock.now_ms(), validate_only=validate_only)
         except NotLeaderException as error:
@@ -258,7 +258,7 @@ class RaftDriver:
             self._exchange = _exchange_of(self.log, self._log_has_rotted)
         return self._exchange
 
-    # --- doing what the node asks
+    # --- carrying out Ready
 
     def _enqueue(self, ready: Ready) -> None:
         self._flush_end = min(self._flush_end, _kept_by(ready, self._flush_end))
@@ -266,7 +266,7 @@ class RaftDriver:
         self._process()
 
     def _process(self) -> None:
-        """Work through the inbox; stops while an election is being written, and goes on when it is durable."""
+        """Work through the inbox; stops while an election is being written, and continues when it is durable."""
         if self._is_processing:
             return
         self._is_processing = True
@@ -322,12 +322,12 @@ class RaftDriver:
         self.log.truncate_to(end_offset)
 
     def _log_has_rotted(self, error: DamagedLogError) -> None:
-        """Go on if the newest snapshot holds the records; else the node stops, and its next start deals with it."""
+        """Continue if the newest snapshot has the records; otherwise the node stops, and its next start repairs it."""
         latest = self.log.latest_snapshot_id
         if latest is None or error.damage.offset >= latest.offset:
             raise error
         SnapshotReader(self.log.directory, latest).verify()
-        log.error("%s. The snapshot %s holds these records: the log begins after it now", error, latest)
+        log.error("%s. The snapshot %s has these records: the log begins after it now", error, latest)
         self.log.delete_before(latest.offset)
         self.node.log_start_moved(latest)
 

@@ -80,7 +80,7 @@ class RaftExchange:
     # --- a snapshot that is fetched
 
     def write_chunk(self, snapshot_id: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
-        """Chunks come in order; one at position 0 starts anew, and discards earlier chunks."""
+        """Add a chunk. Chunks arrive in order; one at position 0 starts again, and discards earlier chunks."""
         if position == 0:
             if self._fetching is not None:
                 self._fetching.abandon()
@@ -98,7 +98,7 @@ class RaftExchange:
 
 
 def _freeze(writer: RawSnapshotWriter) -> FetchedSnapshot:
-    """Raises CorruptFileError for a snapshot that is not sound: nothing of it is used, and its file is removed."""
+    """Raise CorruptFileError for a corrupt snapshot: none of it is used, and its file is removed."""
     try:
         writer.verify()
     except CorruptFileError:

@@ -200,7 +200,7 @@ def read_election(
     is_alone = is_voter and control_records.last_voter_set.is_only_voter(raft.key)
     stored, problem, is_unreadable = _stored_election(file, metadata_log.last_epoch)
     if problem is not None and (is_alone or not is_voter):
-        log.warning("%s; this node goes on in epoch %d", problem, metadata_log.last_epoch)
+        log.warning("%s; this node continues in epoch %d", problem, metadata_log.last_epoch)
     elif problem is not None:
         log.error("%s. This node does not vote until every other voter has reported its epoch", problem)
         promises.add(LostPromises(metadata_log.end_offset, forgot_votes=True, reason=problem))
@@ -254,7 +254,7 @@ def recovered_node(
 
 
 def replay_control_records(metadata_log: MetadataLog, control_records: ControlRecordStateMachine) -> None:
-    """``control_records`` gets what snapshot and log say of voters and kraft.version."""
+    """``control_records`` receives voters and kraft.version from snapshot and log."""
     latest = metadata_log.latest_snapshot_id
     if latest is not None:
         reader = SnapshotReader(metadata_log.directory, latest)

@@ -1,8 +1,8 @@
-"""Up to where the metadata log has to be applied here to show all that was committed at some moment: read indexes.
+"""Read indexes: the offset up to which the log must be applied here to include all commits before a moment.
 
 A replica that follows takes the high watermark from the answer to a Fetch that was sent after that
 moment. The leader itself waits until a record is committed that it appended after that moment: a majority has
-acknowledged it as their leader by then. (NoOp records come twice a second.)
+acknowledged it as their leader by then. (NoOp records are written twice a second.)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["ReadIndexes"]
 class _Question(NamedTuple):
     number: int
     led_epoch: int | None
-    """The epoch in which this replica led when the question came."""
+    """The epoch in which this replica led when the request arrived."""
     end_offset: int
     future: asyncio.Future[int]
 

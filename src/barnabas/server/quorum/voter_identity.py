@@ -89,7 +89,7 @@ def _formatted_voters(directory: str) -> VoterSet | None:
 
 
 def _first_voters(directory: str) -> tuple[str, VoterSet] | None:
-    """The path of the segment that holds offset 0, and the first voters that it names."""
+    """Return the path of the segment with offset 0, and the first voters that it names."""
     try:
         size = segment_sizes(directory).get(0, 0)
         segment = Segment(directory, 0, FilePool(1), size=size)

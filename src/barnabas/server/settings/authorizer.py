@@ -20,7 +20,7 @@ _ADVICE = f"set it to {KAFKA_STANDARD_AUTHORIZER}, or to module:Class of an auth
 
 
 def authorizer_class(name: str) -> type[Authorizer]:
-    """Kafka's name stands for ours. Raises ConfigException when there is no such authorizer."""
+    """Return the class; Kafka's name means ours. Raise ConfigException for an unknown authorizer."""
     if name == KAFKA_STANDARD_AUTHORIZER:
         return StandardAuthorizer
     module_name, colon, attribute = name.partition(":")
@@ -31,7 +31,7 @@ def authorizer_class(name: str) -> type[Authorizer]:
     except Exception as error:  # Whatever a user's module does when it is imported.
         raise ConfigException(_SETTING, name, f"can't be loaded: {type(error).__name__}: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Authorizer)):
-        raise ConfigException(_SETTING, name, f"is no subclass of {Authorizer.__module__}.{Authorizer.__name__}")
+        raise ConfigException(_SETTING, name, f"is not a subclass of {Authorizer.__module__}.{Authorizer.__name__}")
     missing = sorted(getattr(found, "__abstractmethods__", ()))
     if missing:
         raise ConfigException(_SETTING, name, f"lacks {', '.join(missing)}")

@@ -1,4 +1,4 @@
-"""What a node's settings say together: listeners and their protocols, directories, whom to ask for the leader.
+"""Values derived from several settings: listeners and their protocols, directories, addresses for finding the leader.
 
 The rules read them before the settings are known to fit together, and ``node_config_rules.derive`` when they do.
 """
@@ -66,7 +66,7 @@ def early_start_listeners(settings: Settings) -> frozenset[str]:
 
 
 def bootstrap_servers(settings: Settings, controllers: list[Endpoint]) -> list[QuorumVoter]:
-    """Whom to ask for the leader: those that were named, else the voters, else this node."""
+    """Return the addresses for finding the leader: the configured ones, else the voters, else this node."""
     named = settings.texts("controller.quorum.bootstrap.servers") or settings.texts("controller.quorum.voters")
     servers = [parse_voter(text)._replace(id=-1) for text in named]
     return servers or [QuorumVoter(-1, controller.host, controller.port) for controller in controllers]

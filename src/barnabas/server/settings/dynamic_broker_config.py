@@ -1,15 +1,15 @@
 """Settings of this broker that change while it runs: checked before they are stored, put into force when they are.
 
 Secrets may refer to the config providers that the node's file names (``${file:/run/secrets:password}``): what is stored
-is the reference, and each node looks up what it stands for when it puts the setting into force. Only secrets, for what
-comes of them is never shown to anybody: who may alter settings must not read the node's files by way of errors.
+is the reference, and each node looks up what it stands for when it puts the setting into force. Only secrets, because
+their values are never shown: a user who may alter settings must not read the node's files through errors.
 
-What would hold is worked out as the start of a node does it: the file with the settings of all brokers on top, and
-those of this broker on top of them. So a setting that would keep a node from starting is refused when somebody sets it.
+The effective settings are computed as at the start of a node: the file with the settings of all brokers on top, and
+those of this broker on top of them. So a setting that would keep a node from starting is refused when it is set.
 A bad one that is stored all the same (another controller took it) is left out with a line in the log, and what it was
 to replace stays in force.
 
-Stores of keys take long to open: that is done on a thread. Only the last step of a change runs on the event loop.
+Stores of keys take long to open: a thread does that. Only the last step of a change runs on the event loop.
 """
 
 from __future__ import annotations
@@ -21,11 +21,12 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.common.broker_config import DYNAMIC_QUOTA_CONFIG_DEF, broker_config_key
 from barnabas.common.config_def import PER_BROKER, ConfigException
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.settings.problem import InvalidSettings, SettingProblem
 from barnabas.common.settings.setting import SupportState
 from barnabas.metadata.image.configs import DEFAULT_BROKER, ConfigResource
 from barnabas.security.config_cipher import UndecryptableConfig
 from barnabas.server.settings.node_config import NodeConfig, node_config_of
-from barnabas.server.settings.problem import Given, InvalidSettings, Problem
+from barnabas.server.settings.problem import Given
 from barnabas.server.settings.support import DynamicSupport, dynamic_support_of
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ _OF_FILE, _OF_ALL, _KEPT = "the node's file", "set for all brokers", "in force b
 
 
 class SettingsChange:
-    """From one state of the node's settings to another. ``rereads``: files are read again although no path changed."""
+    """A change of the node's settings. ``rereads``: files are read again although no path changed."""
 
     __slots__ = ("new", "old", "rereads")
 
@@ -87,7 +88,7 @@ class Effect(Protocol):
     """Something that follows settings while the node runs."""
 
     def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
-        """What puts the change into force, to be called on the event loop; None for a change that is no concern of it.
+        """Return a function that applies the change on the event loop; None for an irrelevant change.
 
         Called on a thread, to check and to apply; changes nothing. Raises ValueError with what can't work.
         """
@@ -121,7 +122,7 @@ class DynamicSettings:
     # --- before something is stored
 
     def current(self, resource: ConfigResource) -> Mapping[str, str]:
-        """What is set on the resource, in clear. Raises ApiException."""
+        """Return the resource's settings, in clear. Raise ApiException."""
         stored = self._configs().of(resource)
         if self._cipher is None:
             return stored
@@ -253,17 +254,17 @@ class DynamicSettings:
                     self._keep(problem.name, given)
 
     def _keep(self, name: str, given: dict[str, Given]) -> None:
-        """Let stand what is in force now, in place of what can't be."""
+        """Keep the present values instead of unusable ones."""
         given.pop(name, None)
         if name in self.in_force.static:
             given[name] = Given(self.in_force.static[name], _KEPT)
 
-    def _is_dynamic(self, problem: Problem, given: Mapping[str, Given]) -> bool:
+    def _is_dynamic(self, problem: SettingProblem, given: Mapping[str, Given]) -> bool:
         value = given.get(problem.name)
         return value is not None and value.where not in (_OF_FILE, _KEPT)
 
     def _usable(self, cluster: Mapping[str, str], own: Mapping[str, str], *, says: bool = False) -> dict[str, Given]:
-        """The file with what may stand over it. ``says``: what may not is written to the log."""
+        """Return the file's settings with the valid dynamic ones on top. ``says``: log the invalid ones."""
         given = {name: Given(text, _OF_FILE) for name, text in self._static.static.items()}
         for resource, configs in ((DEFAULT_BROKER, cluster), (self._own, own)):
             where = f"set for broker {resource.name}" if resource.name else _OF_ALL
@@ -305,7 +306,7 @@ def _retention_problems(config: NodeConfig) -> Iterable[str]:
 
 
 def _name_problems(new: Mapping[str, str], *, for_all: bool) -> Iterable[str]:
-    """What is wrong with each setting by itself; all settings with the same problem in one text."""
+    """Return the error of each setting on its own, with one text for all settings with the same problem."""
     fixed, per_listener, per_broker, refused = [], [], [], []
     for name, text in new.items():
         key = broker_config_key(name)

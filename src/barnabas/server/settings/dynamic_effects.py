@@ -1,6 +1,6 @@
-"""What follows changed settings in a running node; ``dynamic_settings`` works them out, here they arrive.
+"""Applies changed settings to a running node; ``dynamic_settings`` computes them.
 
-Connections that are open stay as they are: new keys, new trust and new passwords are for those who come after.
+Open connections do not change: new keys, new trust and new passwords apply to later connections.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ListenerEffect:
         self._plain_jaas = f"{prefix}plain.sasl.jaas.config"
 
     def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
-        """Raises TlsError, a ValueError, for stores that can't be used, or that are for another name."""
+        """Raise TlsError, a ValueError, for unusable stores, or stores for another name."""
         steps = [step for step in (self._tls(change), self._plain(change)) if step is not None]
         if not steps:
             return None

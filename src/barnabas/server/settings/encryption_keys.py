@@ -1,7 +1,7 @@
 """The keys of a node for encrypted configs, and the check that it can read what is in the metadata log.
 
 A node that finds a sensitive config which it can't read does not start: it would run with another value than the one
-that was set. One that comes later, from a controller with other keys, is an error in the log, and not in force.
+that was set. A later one, from a controller with other keys, is logged as an error and not applied.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ log = logging.getLogger(__name__)
 
 _KEYS = "barnabas.config.encryption.keys"
 _FILE = "barnabas.config.encryption.keys.file"
-_ADVICE = "make one with: openssl rand -base64 32"
+_ADVICE = "create one with: openssl rand -base64 32"
 
 
 def config_cipher(config: NodeConfig) -> ConfigCipher | None:
-    """None where nothing is to be encrypted. Raises NodeStartError for keys that can't be used."""
+    """Return the keys; None without encryption. Raise NodeStartError for unusable keys."""
     keys, path = config.value(_KEYS), str(config.value(_FILE) or "")
     if keys is None and not path:
         return None
@@ -62,7 +62,7 @@ def _lines(path: str) -> list[str]:
 
 
 def offered_features(cipher: ConfigCipher | None) -> Mapping[str, VersionRange]:
-    """What a node says in its registrations: also that it can read encrypted configs, when it can."""
+    """Return the features for registrations, including the ability to read encrypted configs."""
     if cipher is None:
         return SUPPORTED_FEATURES
     return {**SUPPORTED_FEATURES, CONFIG_ENCRYPTION: VersionRange(0, 1)}
@@ -84,7 +84,7 @@ class EncryptedConfigsCheck:
         self._has_started = True
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """While the log is replayed, later records may still put a readable value in place of another."""
+        """While the log is replayed, later records may still replace an unreadable value."""
         if delta.configs is None or not self._has_started:
             return
         changed = {

@@ -1,6 +1,6 @@
 """Listeners as the configuration writes them: ``NAME://host:port``, and the security protocol behind each name.
 
-Names are upper case whatever the file says. An empty host means every interface; port 0 lets the system choose.
+Names are upper case whatever the file says. An empty host means every interface; port 0 means that the system chooses.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = [
 ]
 
 META_ADDRESS = "0.0.0.0"
-"""Every interface of a machine: one can listen there, and nobody can connect to it."""
+"""Every interface of a machine: an address to listen on, but not to connect to."""
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 _ENDPOINT = re.compile(
@@ -51,7 +51,7 @@ class QuorumVoter(NamedTuple):
 
 
 def parse_endpoint(text: str) -> Endpoint:
-    """Raises ValueError with what is wrong with the text."""
+    """Parse an endpoint. Raise ValueError with the reason."""
     match = _ENDPOINT.fullmatch(text)
     if match is None:
         raise ValueError(f"'{text}' is not of the form NAME://host:port")

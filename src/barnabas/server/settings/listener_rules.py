@@ -1,4 +1,4 @@
-"""Listeners: their names and ports, whose they are, how each is secured, and what others are told of them."""
+"""Listeners: their names and ports, their roles, their security, and their advertised addresses."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from barnabas.server.settings.role_rules import is_broker, is_controller, is_in_
 from barnabas.server.settings.rule import Settings, rule
 
 if TYPE_CHECKING:
+    from barnabas.common.settings.problem import SettingProblem
     from barnabas.server.settings.endpoints import Endpoint
     from barnabas.server.settings.node_config import NodeConfig
-    from barnabas.server.settings.problem import Problem
 
 __all__ = ["derive_listeners"]
 
@@ -54,12 +54,12 @@ def derive_listeners(config: NodeConfig, settings: Settings) -> None:
 
 
 @rule("listeners")
-def _listeners_are_well_formed(settings: Settings) -> Iterator[Problem]:
+def _listeners_are_well_formed(settings: Settings) -> Iterator[SettingProblem]:
     yield from _well_formed(settings, "listeners")
 
 
 @rule("listeners")
-def _listeners_differ(settings: Settings) -> Iterator[Problem]:
+def _listeners_differ(settings: Settings) -> Iterator[SettingProblem]:
     bound = endpoints(settings, "listeners")
     names = [endpoint.listener for endpoint in bound]
     ports = [endpoint.port for endpoint in bound if endpoint.port]
@@ -70,7 +70,7 @@ def _listeners_differ(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("process.roles", "controller.listener.names", "listeners")
-def _controller_listeners_are_listeners(settings: Settings) -> Iterator[Problem]:
+def _controller_listeners_are_listeners(settings: Settings) -> Iterator[SettingProblem]:
     names = controller_listener_names(settings)
     bound = [endpoint.listener for endpoint in endpoints(settings, "listeners")]
     if not names:
@@ -81,7 +81,7 @@ def _controller_listeners_are_listeners(settings: Settings) -> Iterator[Problem]
     for name in names:
         if name in bound and not is_controller(settings):
             yield settings.problem(
-                "listeners", f"{name} is a controller listener, and this node is no controller",
+                "listeners", f"{name} is a controller listener, but this node is not a controller",
                 "remove it from listeners; controller.listener.names says how controllers are reached",
             )  # fmt: skip
         elif name not in bound and is_controller(settings):
@@ -92,7 +92,7 @@ def _controller_listeners_are_listeners(settings: Settings) -> Iterator[Problem]
     others = [name for name in bound if name not in names]
     if not is_broker(settings) and others:
         yield settings.problem(
-            "listeners", f"{', '.join(others)} is no controller listener, and this node is no broker",
+            "listeners", f"{', '.join(others)} is not a controller listener, and this node is not a broker",
             "name only those of controller.listener.names",
         )  # fmt: skip
     elif bound and not others and is_broker(settings):
@@ -103,7 +103,7 @@ def _controller_listeners_are_listeners(settings: Settings) -> Iterator[Problem]
 
 
 @rule("listener.security.protocol.map")
-def _protocol_map_is_well_formed(settings: Settings) -> Iterator[Problem]:
+def _protocol_map_is_well_formed(settings: Settings) -> Iterator[SettingProblem]:
     try:
         parse_protocol_map(settings.text("listener.security.protocol.map"))
     except ValueError as error:
@@ -111,7 +111,7 @@ def _protocol_map_is_well_formed(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("listener.security.protocol.map", "listeners", "controller.listener.names")
-def _listeners_have_a_protocol(settings: Settings) -> Iterator[Problem]:
+def _listeners_have_a_protocol(settings: Settings) -> Iterator[SettingProblem]:
     protocols = protocols_by_listener(settings)
     bound = [endpoint.listener for endpoint in endpoints(settings, "listeners")]
     for setting, names in (("listeners", bound), ("controller.listener.names", controller_listener_names(settings))):
@@ -124,7 +124,7 @@ def _listeners_have_a_protocol(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("listener.security.protocol.map", "listeners", "controller.listener.names", "sasl.enabled.mechanisms")
-def _sasl_listeners_have_logins(settings: Settings) -> Iterator[Problem]:
+def _sasl_listeners_have_logins(settings: Settings) -> Iterator[SettingProblem]:
     protocols = protocols_by_listener(settings)
     for endpoint in endpoints(settings, "listeners"):
         if protocols.get(endpoint.listener, "").startswith("SASL_"):
@@ -135,7 +135,7 @@ def _sasl_listeners_have_logins(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("listener.security.protocol.map", "listeners", "controller.listener.names")
-def _forms_for_a_listener_name_one(settings: Settings) -> Iterator[Problem]:
+def _forms_for_a_listener_name_one(settings: Settings) -> Iterator[SettingProblem]:
     names = {endpoint.listener.lower() for endpoint in endpoints(settings, "listeners")}
     names.update(name.lower() for name in (*controller_listener_names(settings), *protocols_by_listener(settings)))
     for name in sorted(settings.given):
@@ -151,9 +151,9 @@ def _forms_for_a_listener_name_one(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("listener.security.protocol.map", "listeners", "controller.listener.names", "principal.builder.class", "ssl.*")
-def _secure_listeners_can_be_opened(settings: Settings) -> Iterator[Problem]:
+def _secure_listeners_can_be_opened(settings: Settings) -> Iterator[SettingProblem]:
     protocols = protocols_by_listener(settings)
-    told: set[str] = set()
+    reported: set[str] = set()
     for endpoint in endpoints(settings, "listeners"):
         protocol = protocols.get(endpoint.listener, "PLAINTEXT")
         if protocol.endswith("PLAINTEXT") and not _has_principal_builder(settings, endpoint.listener):
@@ -162,8 +162,8 @@ def _secure_listeners_can_be_opened(settings: Settings) -> Iterator[Problem]:
 
         problems, notes = tls_problems(settings, endpoint.listener, protocol)
         for problem in problems:
-            if problem.name not in told:  # Several listeners may share a setting.
-                told.add(problem.name)
+            if problem.name not in reported:  # Several listeners may share a setting.
+                reported.add(problem.name)
                 yield settings.problem(problem.name, problem.what, problem.advice)
         settings.notes += (note for note in notes if note not in settings.notes)
 
@@ -173,12 +173,12 @@ def _has_principal_builder(settings: Settings, listener: str) -> bool:
 
 
 @rule("advertised.listeners")
-def _advertised_are_well_formed(settings: Settings) -> Iterator[Problem]:
+def _advertised_are_well_formed(settings: Settings) -> Iterator[SettingProblem]:
     yield from _well_formed(settings, "advertised.listeners")
 
 
 @rule("advertised.listeners", "listeners", "controller.listener.names", "process.roles")
-def _advertised_can_be_reached(settings: Settings) -> Iterator[Problem]:
+def _advertised_can_be_reached(settings: Settings) -> Iterator[SettingProblem]:
     name = "advertised.listeners" if "advertised.listeners" in settings else "listeners"
     advertised = advertised_endpoints(settings)
     bound = [endpoint.listener for endpoint in endpoints(settings, "listeners")]
@@ -204,7 +204,7 @@ def _advertised_can_be_reached(settings: Settings) -> Iterator[Problem]:
 @rule(
     "inter.broker.listener.name", "security.inter.broker.protocol", "advertised.listeners", "listeners", "process.roles"
 )
-def _brokers_have_a_listener(settings: Settings) -> Iterator[Problem]:
+def _brokers_have_a_listener(settings: Settings) -> Iterator[SettingProblem]:
     if not is_broker(settings):
         return
     if "inter.broker.listener.name" in settings and "security.inter.broker.protocol" in settings:
@@ -228,7 +228,7 @@ def _brokers_have_a_listener(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("early.start.listeners", "listeners", "controller.listener.names")
-def _early_listeners_are_listeners(settings: Settings) -> Iterator[Problem]:
+def _early_listeners_are_listeners(settings: Settings) -> Iterator[SettingProblem]:
     known = list(
         dict.fromkeys((*(e.listener for e in endpoints(settings, "listeners")), *controller_listener_names(settings)))
     )
@@ -240,7 +240,7 @@ def _early_listeners_are_listeners(settings: Settings) -> Iterator[Problem]:
         )  # fmt: skip
 
 
-def _well_formed(settings: Settings, name: str) -> Iterator[Problem]:
+def _well_formed(settings: Settings, name: str) -> Iterator[SettingProblem]:
     for text in settings.texts(name):
         try:
             parse_endpoint(text)

@@ -1,4 +1,4 @@
-"""What a node is told by its ``server.properties`` and ``--override``s, checked as a whole before anything is written.
+"""The configuration of a node from ``server.properties`` and ``--override``s, checked before anything is written.
 
 ``load_node_config`` gives a NodeConfig or raises InvalidSettings with *every* setting that can't be used: its name and
 value, where it stands, what is wrong, what is allowed and what to do. Unknown names are refused too: a typo that is
@@ -14,11 +14,12 @@ from barnabas.common.broker_config import BROKER_CONFIG_DEF, broker_config_key, 
 from barnabas.common.config_def import ConfigException, ConfigValue, Setting
 from barnabas.common.properties_file import MalformedProperties, read_properties_file
 from barnabas.common.settings.node_settings import NodeSettings
+from barnabas.common.settings.problem import InvalidSettings, SettingProblem
 from barnabas.common.settings.setting import SupportState
 from barnabas.common.topic_config import TopicConfig
 from barnabas.server.settings.endpoints import Endpoint, QuorumVoter
 from barnabas.server.settings.node_rules import check_rules, derive
-from barnabas.server.settings.problem import Given, InvalidSettings, Problem
+from barnabas.server.settings.problem import Given, node_problem
 from barnabas.server.settings.support import removed_setting, support_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ __all__ = [
     "Given",
     "InvalidSettings",
     "NodeConfig",
-    "Problem",
+    "SettingProblem",
     "load_node_config",
     "node_config_of",
 ]
@@ -53,7 +54,7 @@ FILELESS_SETTINGS = {
 
 
 # Names that Kafka never had, and documents of Kafka's do (KIP-133).
-_STANDS_IN = "What is set dynamically is used instead, as long as it is set"
+_STANDS_IN = "The dynamic value is used instead, as long as it is set"
 _ALIASES = {"alter.configs.policy.class.name": "alter.config.policy.class.name"}
 
 _OF_A_PROVIDER = "config.providers."
@@ -67,7 +68,7 @@ class NodeConfig(NodeSettings):
     static: dict[str, str]
     """The text of every setting that was given: what describe calls show as the static broker config."""
     warnings: list[str]
-    """What the operator should read in the log, a line each."""
+    """Warnings for the operator, one line each."""
     values: dict[str, ConfigValue]
     """The typed value of every setting that was given."""
     config_providers: ConfigProviders | None
@@ -75,7 +76,7 @@ class NodeConfig(NodeSettings):
     broker_listeners: list[Endpoint]
     controller_listeners: list[Endpoint]
     advertised_broker_listeners: list[Endpoint]
-    """What clients are told. A host may be empty when the listener's is: then the machine's own name is meant."""
+    """The advertised addresses. A host may be empty if the listener's is: then it means the machine's own name."""
     advertised_controller_listeners: list[Endpoint]
     first_controller_listener: str
     """The listener of the quorum: by this one controllers and brokers find the controllers."""
@@ -105,7 +106,7 @@ def load_node_config(path: str | None, overrides: Sequence[str] = ()) -> NodeCon
     Raises InvalidSettings, or OSError when the file can't be read.
     """
     given: dict[str, Given] = {}
-    problems: list[Problem] = []
+    problems: list[SettingProblem] = []
     warnings: list[str] = []
     if path is None:
         given.update((name, Given(text, "default without a file")) for name, text in FILELESS_SETTINGS.items())
@@ -113,7 +114,7 @@ def load_node_config(path: str | None, overrides: Sequence[str] = ()) -> NodeCon
         try:
             properties = read_properties_file(path)
         except MalformedProperties as error:
-            raise InvalidSettings([Problem(path, None, str(error))]) from None
+            raise InvalidSettings([node_problem(path, None, str(error))]) from None
         warnings += [f"{path}: {warning}" for warning in properties.warnings]
         for name, text in properties.values.items():
             given[name] = Given(text, f"{path} line {properties.lines[name]}")
@@ -122,7 +123,7 @@ def load_node_config(path: str | None, overrides: Sequence[str] = ()) -> NodeCon
         if not equals or not name.strip():
             end = next((at for at, c in enumerate(override) if not (c.isalnum() or c in "._-")), len(override))
             shown = override[:end] or "--override"  # What follows the name may be a secret.
-            problems.append(Problem(shown, None, "is not of the form key=value", "write --override key=value"))
+            problems.append(node_problem(shown, None, "is not of the form key=value", "write --override key=value"))
             continue
         given[name.strip()] = Given(text.strip(), "--override")
     providers = _resolve_references(given, problems, warnings)
@@ -131,7 +132,7 @@ def load_node_config(path: str | None, overrides: Sequence[str] = ()) -> NodeCon
     try:
         return node_config_of(given, source=path, warnings=warnings, problems=problems, providers=providers)
     except InvalidSettings as refused:
-        from barnabas.server.settings.stored_dynamic_configs import in_place_of  # Who has no problem does not load it.
+        from barnabas.server.settings.stored_dynamic_configs import in_place_of  # Loaded only if problems exist.
 
         stored = in_place_of(refused.problems, given)
         if not stored:
@@ -151,7 +152,7 @@ def node_config_of(
     *,
     source: str | None = None,
     warnings: Sequence[str] = (),
-    problems: Sequence[Problem] = (),
+    problems: Sequence[SettingProblem] = (),
     providers: ConfigProviders | None = None,
 ) -> NodeConfig:
     """Check settings that were read already; raises InvalidSettings with all that is wrong."""
@@ -182,15 +183,15 @@ def node_config_of(
 
 
 def _resolve_references(
-    given: dict[str, Given], problems: list[Problem], warnings: list[str]
+    given: dict[str, Given], problems: list[SettingProblem], warnings: list[str]
 ) -> ConfigProviders | None:
-    """Put what config providers give in the place of references to them."""
+    """Replace references by the values of config providers."""
     if "config.providers" not in given:
         return None
     from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
 
     providers = ConfigProviders({name: found.text for name, found in given.items()})
-    problems += [Problem(name, given.get(name), what) for name, what in providers.problems.items()]
+    problems += [node_problem(name, given.get(name), what) for name, what in providers.problems.items()]
     for name, text in given.items():
         if name.startswith("config.providers") or not has_reference(text.text):
             continue
@@ -201,11 +202,11 @@ def _resolve_references(
         try:
             given[name] = Given(providers.resolve(text.text), text.where)
         except UnresolvedReference as error:
-            problems.append(Problem(name, text, str(error), "put it there, or write the value itself"))
+            problems.append(node_problem(name, text, str(error), "put it there, or write the value itself"))
     return providers
 
 
-def _without_aliases(given: Mapping[str, Given], notes: list[str], found: list[Problem]) -> Mapping[str, Given]:
+def _without_aliases(given: Mapping[str, Given], notes: list[str], found: list[SettingProblem]) -> Mapping[str, Given]:
     """Settings under the names that are meant."""
     renamed = dict(given)
     for alias, name in _ALIASES.items():
@@ -213,7 +214,7 @@ def _without_aliases(given: Mapping[str, Given], notes: list[str], found: list[P
             continue
         value = renamed.pop(alias)
         if name in given:
-            found.append(Problem(alias, value, f"{name} is set too", "keep that one"))
+            found.append(node_problem(alias, value, f"{name} is set too", "keep that one"))
         else:
             renamed[name] = value
             notes.append(f"{alias} is taken for {name}, which is its name")
@@ -225,7 +226,7 @@ def _untouched(given: Mapping[str, Given]) -> bool:
     return servers is not None and servers.where != "--override"
 
 
-def _check_one(name: str, given: Given, values: dict[str, ConfigValue], notes: list[str]) -> Problem | None:
+def _check_one(name: str, given: Given, values: dict[str, ConfigValue], notes: list[str]) -> SettingProblem | None:
     """Put the setting's value into ``values``, or say what is wrong with it."""
     key = broker_config_key(name)
     if key is None or (name not in BROKER_CONFIG_DEF and not name.startswith("listener.name.")):
@@ -236,11 +237,11 @@ def _check_one(name: str, given: Given, values: dict[str, ConfigValue], notes: l
     except ConfigException as error:
         reason = error.reason or "is not allowed"
         allowed = str(key.validator) if key.validator is not None else ""
-        return Problem(name, given, reason, f"its type is {key.type.name}" + (allowed and f", allowed: {allowed}"))
+        return node_problem(name, given, reason, f"its type is {key.type.name}" + (allowed and f", allowed: {allowed}"))
     if support.state is SupportState.REFUSED and not _is_allowed(key, value, support.also_allowed, name):
         default = "no value" if key.default in (None, "", []) else f"{key.default_text}"
         allowed = " or ".join(f"'{text}'" for text in support.also_allowed)
-        return Problem(
+        return node_problem(
             name,
             given,
             support.reason,
@@ -254,15 +255,15 @@ def _check_one(name: str, given: Given, values: dict[str, ConfigValue], notes: l
 
 def _is_allowed(key: Setting, value: ConfigValue, also_allowed: Sequence[str], name: str) -> bool:
     if name != key.name and not key.name.startswith("ssl."):
-        return False  # The form for one listener is no default, unless the setting has one for each.
+        return False  # The form for one listener is not a default, unless each listener has one.
     return value == key.default or any(value == key.parse(text) for text in also_allowed)
 
 
-def _unknown(name: str, given: Given) -> Problem:
+def _unknown(name: str, given: Given) -> SettingProblem:
     removed = removed_setting(name)
     if removed is not None:
         what, _, advice = removed.partition("; ")
-        return Problem(name, given, what, advice)
+        return node_problem(name, given, what, advice)
     nearest = BROKER_CONFIG_DEF.nearest_name(name)
     advice = f"did you mean {nearest}?" if nearest else "remove it; docs/reference/configs.md lists what there is"
-    return Problem(name, given, "there is no such setting", advice)
+    return node_problem(name, given, "no such setting exists", advice)

@@ -1,4 +1,4 @@
-"""What follows from several of a node's settings, and what must hold between them.
+"""Rules between several of a node's settings, and values derived from them.
 
 The rules about roles and listeners are in ``role_rules`` and ``listener_rules``; ``setting_rules`` runs all of them.
 """
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.replication.replica_selector import LEADER_SELECTOR, RACK_AWARE_SELECTOR
 from barnabas.common.config_value import Password
+from barnabas.common.settings.problem import SettingProblem
 from barnabas.network.request_limits import bytes_by_api
 from barnabas.server.settings.derived_values import (
     bootstrap_servers,
@@ -19,7 +20,6 @@ from barnabas.server.settings.derived_values import (
 )
 from barnabas.server.settings.endpoints import parse_voter
 from barnabas.server.settings.listener_rules import derive_listeners
-from barnabas.server.settings.problem import Problem
 from barnabas.server.settings.rule import Settings, check_rules, rule
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def derive(config: NodeConfig) -> None:
     config.process_roles = tuple(settings.texts("process.roles"))
     derive_listeners(config, settings)
     if settings.text("super.users") and not settings.text("authorizer.class.name"):
-        config.warnings.append("super.users has no effect: without authorizer.class.name everybody may do everything")
+        config.warnings.append("super.users has no effect: without authorizer.class.name all users may do everything")
     if settings.text("super.users"):
         from barnabas.security.super_user_warnings import (
             super_user_warnings,  # A node without super users does not load it.
@@ -56,7 +56,7 @@ def derive(config: NodeConfig) -> None:
 
 
 @rule("barnabas.config.encryption.keys", "barnabas.config.encryption.keys.file")
-def _encryption_keys_are_keys(settings: Settings) -> Iterator[Problem]:
+def _encryption_keys_are_keys(settings: Settings) -> Iterator[SettingProblem]:
     name, file = "barnabas.config.encryption.keys", "barnabas.config.encryption.keys.file"
     keys = settings.value(name)
     if not isinstance(keys, Password):
@@ -68,32 +68,32 @@ def _encryption_keys_are_keys(settings: Settings) -> Iterator[Problem]:
     try:
         parse_encryption_keys(key_texts(keys.value))
     except ValueError as error:
-        yield settings.problem(name, str(error), "make a key with: openssl rand -base64 32")
+        yield settings.problem(name, str(error), "create a key with: openssl rand -base64 32")
 
 
 @rule("barnabas.audit.topic.replication.factor")
-def _audit_topic_has_replicas(settings: Settings) -> Iterator[Problem]:
+def _audit_topic_has_replicas(settings: Settings) -> Iterator[SettingProblem]:
     name = "barnabas.audit.topic.replication.factor"
     if settings.number(name) == 0:
         yield settings.problem(name, "a topic needs a replica", "set it to -1 for default.replication.factor")
 
 
 @rule("replica.selector.class")
-def _replica_selector_is_known(settings: Settings) -> Iterator[Problem]:
+def _replica_selector_is_known(settings: Settings) -> Iterator[SettingProblem]:
     name, known = "replica.selector.class", (RACK_AWARE_SELECTOR, LEADER_SELECTOR)
     if settings.text(name) not in ("", *known):
         yield settings.problem(name, "is a class that can't be loaded here", f"set it to {' or '.join(known)}")
 
 
 @rule("log.dirs", "log.dir")
-def _there_are_log_dirs(settings: Settings) -> Iterator[Problem]:
+def _there_are_log_dirs(settings: Settings) -> Iterator[SettingProblem]:
     directories = log_directories(settings)
     if not directories or not all(directories):
         yield settings.problem("log.dirs", "at least one log directory is needed", "set log.dirs=/var/lib/barnabas")
 
 
 @rule("cordoned.log.dirs")
-def _cordoned_directories_are_log_dirs(settings: Settings) -> Iterator[Problem]:
+def _cordoned_directories_are_log_dirs(settings: Settings) -> Iterator[SettingProblem]:
     for path in cordoned_log_directories(settings):
         if path not in log_directories(settings):
             yield settings.problem(
@@ -102,17 +102,17 @@ def _cordoned_directories_are_log_dirs(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("log.roll.ms", "log.roll.jitter.ms", "log.retention.ms", "log.retention.minutes", "log.retention.hours")
-def _times_are_positive(settings: Settings) -> Iterator[Problem]:
+def _times_are_positive(settings: Settings) -> Iterator[SettingProblem]:
     for name, least in (("log.roll.ms", 1), ("log.roll.jitter.ms", 0)):
         if name in settings and settings.number(name) < least:
             yield settings.problem(name, f"must be at least {least}")
     for name in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
         if name in settings and settings.number(name) == 0:
-            yield settings.problem(name, "must be at least 1, or negative to keep records for ever")
+            yield settings.problem(name, "must be at least 1, or negative to keep records forever")
 
 
 @rule("log.cleaner.dedupe.buffer.size", "log.cleaner.threads")
-def _cleaner_has_memory(settings: Settings) -> Iterator[Problem]:
+def _cleaner_has_memory(settings: Settings) -> Iterator[SettingProblem]:
     threads = settings.number("log.cleaner.threads")
     if threads < 1:
         yield settings.problem("log.cleaner.threads", "must be at least 1", "set log.cleaner.enable=false for none")
@@ -131,7 +131,7 @@ _ORDERED = (
 
 
 @rule(*(name for pair in _ORDERED for name in pair))
-def _pairs_are_in_order(settings: Settings) -> Iterator[Problem]:
+def _pairs_are_in_order(settings: Settings) -> Iterator[SettingProblem]:
     for smaller, larger in _ORDERED:
         least, most = int(settings.number(smaller)), int(settings.number(larger))
         if least > most and (smaller in settings or larger not in settings):
@@ -141,7 +141,7 @@ def _pairs_are_in_order(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("connections.max.idle.ms", "connection.failed.authentication.delay.ms")
-def _idle_connections_outlive_failed_ones(settings: Settings) -> Iterator[Problem]:
+def _idle_connections_outlive_failed_ones(settings: Settings) -> Iterator[SettingProblem]:
     idle, delay = (
         settings.number("connections.max.idle.ms"),
         settings.number("connection.failed.authentication.delay.ms"),
@@ -152,7 +152,7 @@ def _idle_connections_outlive_failed_ones(settings: Settings) -> Iterator[Proble
 
 
 @rule("authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found")
-def _the_authorizer_takes_its_settings(settings: Settings) -> Iterator[Problem]:
+def _the_authorizer_takes_its_settings(settings: Settings) -> Iterator[SettingProblem]:
     if not settings.text("authorizer.class.name") and not settings.text("super.users"):
         return
     from barnabas.server.settings.authorizer import authorizer_problems  # A node without ACLs does not load it.
@@ -162,7 +162,7 @@ def _the_authorizer_takes_its_settings(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("alter.config.policy.class.name", "create.topic.policy.class.name")
-def _policies_can_be_loaded(settings: Settings) -> Iterator[Problem]:
+def _policies_can_be_loaded(settings: Settings) -> Iterator[SettingProblem]:
     for name in ("alter.config.policy.class.name", "create.topic.policy.class.name"):
         if not settings.text(name):
             continue
@@ -178,7 +178,7 @@ def _policies_can_be_loaded(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("barnabas.request.max.bytes.overrides")
-def _request_sizes_are_numbers(settings: Settings) -> Iterator[Problem]:
+def _request_sizes_are_numbers(settings: Settings) -> Iterator[SettingProblem]:
     name = "barnabas.request.max.bytes.overrides"
     try:
         bytes_by_api(settings.text(name))
@@ -187,7 +187,7 @@ def _request_sizes_are_numbers(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("barnabas.metrics.listener")
-def _metrics_listener_is_an_address(settings: Settings) -> Iterator[Problem]:
+def _metrics_listener_is_an_address(settings: Settings) -> Iterator[SettingProblem]:
     try:
         metrics_endpoint(settings)
     except ValueError as error:

@@ -34,7 +34,7 @@ def load_policy(name: str, class_name: str) -> Any:
     try:
         found = getattr(import_module(module_name), attribute)
         if not (isinstance(found, type) and issubclass(found, base)):
-            raise PolicyProblem(name, f"{class_name} is no {base.__name__}", advice)
+            raise PolicyProblem(name, f"{class_name} is not a {base.__name__}", advice)
         return found()
     except PolicyProblem:
         raise

@@ -34,9 +34,9 @@ name before anything is written.
 
 `barnabas configs show <name>` prints one of them, `barnabas configs check server.properties` checks a file.
 
-The sections of node settings say what this release makes of them:
+The sections of node settings say how this release treats them:
 
-- **[Used](#used)**: the value is what the node goes by.
+- **[Used](#used)**: the node applies the value.
 - **[Accepted, without effect](#accepted-without-effect)**: any allowed value is taken, and a value other than the
   default is logged at the start. What the setting tunes in Kafka does not exist here.
 - **[Refused unless default](#refused-unless-default)**: asking for anything else would silently not happen.
@@ -57,7 +57,7 @@ def reference_page() -> str:
         "Kafka lets many of them be set for one listener, as `listener.name.<listener>.<setting>`: these forms are",
         "refused too, except where the setting itself has no effect.",
         "",
-        "## Gone since Kafka 4.0",
+        "## Removed in Kafka 4.0",
         "",
         "| Setting | What to do |",
         "|---|---|",
@@ -76,7 +76,7 @@ def reference_page() -> str:
 
 
 def describe_setting(name: str) -> list[tuple[str, str]] | None:
-    """What is known about one setting, as labels and texts; none if no setting has the name."""
+    """Return the information about one setting, as labels and texts; none for an unknown name."""
     found: list[tuple[str, str]] = []
     broker = broker_config_key(name)
     if broker is not None:
@@ -115,7 +115,7 @@ def _described(kind: str, key: Setting, doc: str | None) -> list[tuple[str, str]
 
 def _node_section(title: str, state: SupportState, *, with_reason: bool) -> list[str]:
     names = [name for name in BROKER_CONFIG_DEF if support_of(name).state is state]
-    # Our own settings first: nobody knows them from elsewhere.
+    # Our own settings first: readers don't know them from Kafka.
     names.sort(key=lambda name: (not name.startswith("barnabas."), name))
     last = "Why" if with_reason else "Dynamic"
     lines = [
@@ -134,7 +134,7 @@ def _node_section(title: str, state: SupportState, *, with_reason: bool) -> list
 
 
 def _dynamic(name: str) -> str:
-    """Where a change of a setting is followed while the node runs; empty for nowhere, in Kafka neither."""
+    """Return where a change of a setting applies while the node runs; empty if nowhere, also in Kafka."""
     mode = update_mode(name) or READ_ONLY
     support = dynamic_support_of(name)
     if support is not None:

@@ -9,7 +9,7 @@ from barnabas.server.settings.endpoints import META_ADDRESS, parse_voter
 from barnabas.server.settings.rule import Settings, rule
 
 if TYPE_CHECKING:
-    from barnabas.server.settings.problem import Problem
+    from barnabas.common.settings.problem import SettingProblem
 
 __all__ = ["is_broker", "is_controller", "is_in_a_quorum"]
 
@@ -23,12 +23,12 @@ def is_broker(settings: Settings) -> bool:
 
 
 def is_in_a_quorum(settings: Settings) -> bool:
-    """Whether other nodes have to find this one's controller listener."""
+    """Return whether other nodes must find this one's controller listener."""
     return len(settings.texts("controller.quorum.voters")) > 1 or not is_broker(settings)
 
 
 @rule("node.id", "broker.id")
-def _node_has_an_id(settings: Settings) -> Iterator[Problem]:
+def _node_has_an_id(settings: Settings) -> Iterator[SettingProblem]:
     if "node.id" not in settings and settings.number("broker.id") < 0:
         yield settings.problem("node.id", "is required and has no default", "add node.id=1")
     elif {"node.id", "broker.id"} <= settings.given and settings.number("node.id") != settings.number("broker.id"):
@@ -36,7 +36,7 @@ def _node_has_an_id(settings: Settings) -> Iterator[Problem]:
 
 
 @rule("process.roles")
-def _node_has_roles(settings: Settings) -> Iterator[Problem]:
+def _node_has_roles(settings: Settings) -> Iterator[SettingProblem]:
     if "process.roles" not in settings:
         yield settings.problem("process.roles", "is required and has no default", "add process.roles=broker,controller")
 
@@ -49,7 +49,7 @@ def _node_has_roles(settings: Settings) -> Iterator[Problem]:
     "process.roles",
     "controller.quorum.auto.join.enable",
 )
-def _there_is_a_quorum(settings: Settings) -> Iterator[Problem]:
+def _there_is_a_quorum(settings: Settings) -> Iterator[SettingProblem]:
     voters = settings.texts("controller.quorum.voters")
     servers = settings.texts("controller.quorum.bootstrap.servers")
     ids: list[int] = []
@@ -61,7 +61,7 @@ def _there_is_a_quorum(settings: Settings) -> Iterator[Problem]:
             return
         ids += [voter.id for voter in parsed if voter.id >= 0]
         if any(address.host == META_ADDRESS for address in parsed):
-            yield settings.problem(name, f"nobody can connect to {META_ADDRESS}", "write the name of the machine")
+            yield settings.problem(name, f"no client can connect to {META_ADDRESS}", "write the name of the machine")
     name, own_id = "controller.quorum.voters", settings.number("node.id" if "node.id" in settings else "broker.id")
     if len(set(ids)) < len(ids):
         yield settings.problem(name, "each voter must have a different id")
@@ -69,7 +69,7 @@ def _there_is_a_quorum(settings: Settings) -> Iterator[Problem]:
         yield settings.problem(name, f"does not name this node, whose id is {own_id}", "correct the id before the @")
     elif voters and not is_controller(settings) and own_id in ids:
         yield settings.problem(
-            name, f"names this node, whose id is {own_id} and which is no controller", "give it another node.id"
+            name, f"names this node, whose id is {own_id} but which is not a controller", "give it another node.id"
         )
     if settings.value("controller.quorum.auto.join.enable") and not is_controller(settings):
         yield settings.problem(

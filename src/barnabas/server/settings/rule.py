@@ -1,7 +1,7 @@
-"""How rules about several settings are run.
+"""Runs rules about several settings.
 
-A rule names the settings that it looks at, and is skipped when one of them is bad by itself: the operator hears of
-each mistake once.
+A rule names the settings that it uses, and is skipped when one of them is invalid on its own, so that each error is
+reported once.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF, listener_base_name
 from barnabas.common.config_def import ConfigValue
-from barnabas.server.settings.problem import Given, Problem
+from barnabas.common.settings.problem import SettingProblem
+from barnabas.server.settings.problem import Given, node_problem
 
 __all__ = ["Settings", "check_rules", "rule"]
 
@@ -25,7 +26,7 @@ class Settings:
         self._given = given
         self.fileless = fileless
         self.notes: list[str] = []
-        """What the operator should read in the log although nothing is wrong."""
+        """A warning for the operator's log, without an error."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -50,8 +51,8 @@ class Settings:
         value = self._value(name)
         return [str(item) for item in value] if isinstance(value, list) else []
 
-    def problem(self, name: str, what: str, advice: str = "") -> Problem:
-        return Problem(name, self._given.get(name), what, advice)
+    def problem(self, name: str, what: str, advice: str = "") -> SettingProblem:
+        return node_problem(name, self._given.get(name), what, advice)
 
     def value(self, name: str) -> ConfigValue:
         return self._value(name)
@@ -60,7 +61,7 @@ class Settings:
         return self._values[name] if name in self._values else BROKER_CONFIG_DEF[name].default
 
 
-Rule = Callable[[Settings], Iterator[Problem]]
+Rule = Callable[[Settings], Iterator[SettingProblem]]
 _RULES: list[tuple[tuple[str, ...], Rule]] = []
 
 
@@ -81,14 +82,14 @@ def check_rules(
     *,
     notes: list[str],
     fileless: bool = False,
-) -> list[Problem]:
+) -> list[SettingProblem]:
     """The problems of all rules; what a rule complains about is bad for the rules after it.
 
     What isn't wrong and should be known is added to ``notes``.
     """
     settings = Settings(values, given, fileless=fileless)
     known_bad = set(bad)
-    problems: list[Problem] = []
+    problems: list[SettingProblem] = []
     for names, check in _RULES:
         if not any(_is_about(name, names) for name in known_bad):
             found = list(check(settings))

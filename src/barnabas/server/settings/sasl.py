@@ -1,4 +1,4 @@
-"""The SASL half of a listener's settings: what is wrong with them, and the mechanisms that they make.
+"""The SASL half of a listener's settings: their errors, and the mechanisms that they define.
 
 Each enabled mechanism needs a JAAS line under ``listener.name.<listener>.<mechanism>.sasl.jaas.config``, as with Kafka:
 a plain ``sasl.jaas.config`` says nothing about a listener. Files with a ``KafkaServer`` section, which a JVM is pointed
@@ -132,14 +132,14 @@ def _mechanism_problems(settings: SaslSettings, mechanism: str) -> Iterator[Sasl
         if entry is None:
             yield SaslProblem(
                 jaas_name,
-                f"listener {settings.listener} offers {mechanism}, and there is no JAAS line for it"
+                f"listener {settings.listener} offers {mechanism}, but has no JAAS line for it"
                 " (looked for under this name; neither sasl.jaas.config nor a KafkaServer file counts)",
                 f"set it to '{known.login_module} required ...;'",
             )
         elif entry.login_module != known.login_module:
             # A line that lacks its beginning may begin with a secret.
             module = entry.login_module if entry.login_module.endswith("LoginModule") else "its first word"
-            yield SaslProblem(jaas_name, f"{module} is no login module of {mechanism}", f"use {known.login_module}")
+            yield SaslProblem(jaas_name, f"{module} is not a login module of {mechanism}", f"use {known.login_module}")
     handler = settings.text(_HANDLER, mechanism)
     if handler is not None and handler not in known.handlers:
         yield SaslProblem(
@@ -228,7 +228,11 @@ def _warn_about_tokens(settings: SaslSettings) -> None:
     if settings.text("sasl.oauthbearer.expected.issuer", "OAUTHBEARER") is None:
         log.warning("%s: sasl.oauthbearer.expected.issuer is not set: tokens of any issuer are taken", where)
     if (settings.text(_JWKS_URL, "OAUTHBEARER") or "").lower().startswith("http:"):
-        log.warning("%s: %s is not https: whoever changes the keys on their way can be anybody", where, _JWKS_URL)
+        log.warning(
+            "%s: %s is not https: an attacker who changes the keys in transit can impersonate any user",
+            where,
+            _JWKS_URL,
+        )
 
 
 def _plain(settings: SaslSettings) -> Callable[[], SaslServer]:

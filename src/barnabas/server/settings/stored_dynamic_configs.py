@@ -1,4 +1,4 @@
-"""What was set on a broker while it ran may stand in for a bad value in its file.
+"""Dynamic settings of a broker may replace an invalid value in its file.
 
 Such a value is in force as soon as the node has read its metadata, so the bad one must not keep it from starting. What
 is stored is read from the node's own directory. Secrets are left alone: they may be encrypted.
@@ -18,13 +18,13 @@ from barnabas.storage.metadata_reader import read_metadata
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from barnabas.server.settings.problem import Problem
+    from barnabas.common.settings.problem import SettingProblem
 
 __all__ = ["in_place_of"]
 
 
-def in_place_of(problems: Sequence[Problem], given: Mapping[str, Given]) -> dict[str, Given]:
-    """By name what is set on this broker, or on all, where there are problems. Empty where nothing is known."""
+def in_place_of(problems: Sequence[SettingProblem], given: Mapping[str, Given]) -> dict[str, Given]:
+    """Return the dynamic settings of this broker, or of all, for invalid names. Empty if unknown."""
     names = {problem.name for problem in problems if problem.name in given and _may_be_stored(problem.name)}
     node_id = _first_of(given, "node.id", "broker.id")
     directory = _first_of(given, "metadata.log.dir", "log.dirs", "log.dir").split(",")[0].strip()

@@ -1,4 +1,4 @@
-"""How far a node setting is supported: its row says it, and here is what follows for the forms of it.
+"""The support of a node setting: its row defines it, and this module derives that of its forms.
 
 A setting may be given for one listener, and may be changed while the node runs. ``support_of`` answers for what a file
 says, ``dynamic_support_of`` for a change. What older Kafkas had and this one does not is here too, with advice.
@@ -27,7 +27,7 @@ __all__ = [
 
 _JAAS = "sasl.jaas.config"
 _DOTS_OF_MECHANISM = 4
-"""In front of a setting that is given for a listener and a mechanism."""
+"""The prefix of a setting for a listener and a mechanism."""
 # What may be set for one listener, as listener.name.<listener>.<setting>.
 _PER_LISTENER = (
     "sasl.* ssl.* connections.max.reauth.ms principal.builder.class max.connections max.connection.creation.rate"
@@ -35,19 +35,19 @@ _PER_LISTENER = (
 
 # What Kafka 4 no longer has, with what to do about it.
 REMOVED_SETTINGS: tuple[tuple[str, str], ...] = (
-    ("zookeeper.*", "ZooKeeper is gone since Kafka 4.0; remove it, and set process.roles and node.id"),
-    ("inter.broker.protocol.version", "metadata.version took its place; remove it, and see 'barnabas storage format'"),
+    ("zookeeper.*", "Kafka 4.0 removed ZooKeeper; remove the setting, and set process.roles and node.id"),
+    ("inter.broker.protocol.version", "metadata.version replaced it; remove it, and see 'barnabas storage format'"),
     (
         "log.message.timestamp.difference.max.ms",
         "it was split in two; use log.message.timestamp.before.max.ms and log.message.timestamp.after.max.ms",
     ),
-    ("broker.id.generation.enable reserved.broker.max.id", "ids are not generated any more; set node.id"),
-    ("control.plane.listener.name", "it went with ZooKeeper; use controller.listener.names"),
+    ("broker.id.generation.enable reserved.broker.max.id", "ids are no longer generated; set node.id"),
+    ("control.plane.listener.name", "it was removed with ZooKeeper; use controller.listener.names"),
     (
         "log.message.format.version log.message.downconversion.enable auto.include.jmx.reporter"
         " offsets.commit.required.acks producer.quota.default consumer.quota.default delegation.token.master.key"
         " port host.name advertised.port advertised.host.name",
-        "it is gone since Kafka 4.0; remove it",
+        "Kafka 4.0 removed it; remove the setting",
     ),
 )
 
@@ -68,7 +68,7 @@ def support_of(name: str) -> Support:
 
 
 class DynamicSupport(NamedTuple):
-    """What a changed value of a setting does in a running node."""
+    """The effect of a changed value in a running node."""
 
     state: SupportState
     reason: str = ""
@@ -93,7 +93,7 @@ def dynamic_support_of(name: str) -> DynamicSupport | None:
 
 
 def removed_setting(name: str) -> str | None:
-    """What became of a setting of older Kafkas, and what to do; none if ``name`` isn't one."""
+    """Return the fate of a setting of older Kafkas, and what to do; none if ``name`` isn't one."""
     return next((advice for names, advice in REMOVED_SETTINGS if _fits(name, names)), None)
 
 

@@ -1,7 +1,7 @@
-"""The TLS and the principal builder of a listener from the node's settings, with every mistake named.
+"""The TLS and the principal builder of a listener from the node's settings. It reports every error.
 
-``tls_problems`` is what ``load_node_config`` asks before anything is written: stores are opened, keys are compared with
-certificates, rules are read.
+``load_node_config`` calls ``tls_problems`` before anything is written: it opens stores, compares keys with
+certificates, and parses rules.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class TlsProblem(NodeStartError):
 
 
 def tls_settings_of(config: GivenSettings, listener: str, protocol: str = "SSL") -> TlsSettings:
-    """As Kafka does it, ``ssl.client.auth`` is about a SASL_SSL listener only where it is given for the listener."""
+    """As in Kafka, ``ssl.client.auth`` applies to a SASL_SSL listener only if it is set for that listener."""
     settings = TlsSettings.read(_lookup(config, listener))
     if protocol == "SASL_SSL" and listener_setting_name(config, listener, _CLIENT_AUTH) == _CLIENT_AUTH:
         settings.client_auth = "none"
@@ -55,7 +55,7 @@ def tls_settings_of(config: GivenSettings, listener: str, protocol: str = "SSL")
 
 
 def server_tls_of(config: GivenSettings, listener: str, protocol: str = "SSL") -> ServerTls:
-    """Raises TlsProblem."""
+    """Raise TlsProblem for unusable settings."""
     from barnabas.security.tls import ServerTls  # Loads OpenSSL and cryptography.
 
     value = _lookup(config, listener)
@@ -71,7 +71,7 @@ def server_tls_of(config: GivenSettings, listener: str, protocol: str = "SSL") -
 
 
 def principal_builder_of(config: GivenSettings, listener: str) -> PrincipalBuilder:
-    """Raises TlsProblem."""
+    """Raise TlsProblem for unusable settings."""
     value = _lookup(config, listener)
     class_name = str(value("principal.builder.class"))
     if class_name == KAFKA_DEFAULT_BUILDER:
@@ -84,7 +84,7 @@ def principal_builder_of(config: GivenSettings, listener: str) -> PrincipalBuild
 
 
 def tls_problems(config: GivenSettings, listener: str, protocol: str) -> tuple[list[TlsProblem], list[str]]:
-    """What is wrong with a listener's settings, and what its operator should know."""
+    """Return the errors in a listener's settings, and warnings for its operator."""
     problems, notes = [], []
     if protocol in ("SSL", "SASL_SSL"):
         from barnabas.security.tls import server_mistakes
@@ -135,7 +135,7 @@ def _custom_builder(config: GivenSettings, listener: str, class_name: str) -> Pr
         if hasattr(builder, "configure"):
             builder.configure({name: listener_value(config, listener, name) for name in _SHOWN_TO_BUILDERS})
     except Exception as error:
-        raise TlsProblem(name, f"{class_name} can't be made: {type(error).__name__}: {error}", "") from error
+        raise TlsProblem(name, f"{class_name} can't be created: {type(error).__name__}: {error}", "") from error
     made: PrincipalBuilder = builder
     return made
 

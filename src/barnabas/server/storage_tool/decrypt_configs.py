@@ -1,7 +1,7 @@
 """``barnabas storage decrypt-configs``: sensitive configs in clear again, before a data directory moves to Kafka.
 
-The node must be stopped. The values are written once more, in clear, at the end of the metadata log; what stands
-before them stays as it is, and Kafka, which reads the log in order, ends with the clear ones.
+The node must be stopped. The values are written once more, in clear, at the end of the metadata log; earlier
+records are unchanged, and Kafka, which reads the log in order, ends with the clear ones.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["decrypt_configs"]
 
 
 def decrypt_configs(config: NodeConfig, *, now_ms: int, write_line: Callable[[str], None]) -> None:
-    """Raises FormatError with what is in the way; then nothing was written."""
+    """Decrypt the configs. Raise FormatError with the obstacle; then nothing was written."""
     directories = [LogDirectory(path) for path in dict.fromkeys([*config.log_dirs, config.metadata_log_dir])]
     try:
         for directory in directories:
@@ -56,7 +56,7 @@ def decrypt_configs(config: NodeConfig, *, now_ms: int, write_line: Callable[[st
         name = record.message.resource_name
         write_line(f"Decrypted {record.message.name} of {f'broker {name}' if name else 'all brokers'}.")
     if not records:
-        write_line("There are no encrypted configs.")
+        write_line("No config is encrypted.")
     else:
         write_line("Remove barnabas.config.encryption.keys before the next start, or they are encrypted again.")
 

@@ -39,7 +39,7 @@ _FLAGS = "--standalone, --initial-controllers, or --no-initial-controllers"
 
 
 class FormatError(Exception):
-    """The directories can't be formatted as asked; the message is for the operator."""
+    """The directories can't be formatted as requested; the message is for the operator."""
 
 
 class _DirectoryType(Enum):
@@ -136,7 +136,7 @@ def _write_section(write_line: Callable[[str], None], singular: str, plural: str
 
 
 class _Formatter:
-    """Formats one directory after the other; the metadata log's directory comes first."""
+    """Formats one directory after another; the metadata log's directory is first."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""``barnabas storage repair``: what a damaged metadata log has lost, and how to go on without it.
+"""``barnabas storage repair``: show what a damaged metadata log has lost, and continue without it.
 
 Only a node that is alone needs it, or a quorum most of whose voters are damaged: any other node takes the records from
 its quorum when it starts. The node must be stopped. A torn tail is cut here as it would be at a start.
@@ -27,7 +27,7 @@ def repair_storage(
 ) -> bool:
     """List what is lost and, if that is accepted, cut the log. Gives whether the node can start afterwards.
 
-    ``ask`` is called when the loss was listed and not accepted yet. Raises FormatError.
+    ``ask`` is called when the loss was listed and not accepted yet. Raise FormatError.
     """
     with ExitStack() as locks:
         try:
@@ -52,7 +52,7 @@ def _repair(log_dir: str, accepts_loss: bool, ask: Callable[[], bool], write_lin
         for line in describe_loss(log_dir, damage):
             write_line(line)
         if not (accepts_loss or ask()):
-            write_line("Nothing was changed. `barnabas storage repair --accept-loss` goes on without these records.")
+            write_line("Nothing was changed. `barnabas storage repair --accept-loss` continues without these records.")
             return False
         accepts_loss = True
         cut_damaged_log(log_dir, damage, report=write_line)
@@ -60,7 +60,7 @@ def _repair(log_dir: str, accepts_loss: bool, ask: Callable[[], bool], write_lin
     if lost is not None:
         write_line(f"{promises.path}: this voter waits for what it lost ({lost.reason}), and does not vote before.")
         if not (accepts_loss or ask()):
-            write_line("Nothing was changed. `barnabas storage repair --accept-loss` lets it vote without that.")
+            write_line("Nothing was changed. `barnabas storage repair --accept-loss` allows it to vote without that.")
             return False
         promises.clear()
         write_line(f"{promises.path}: removed. The voter votes from its next start on.")

@@ -1,4 +1,4 @@
-"""A broker and its controller in one place, for requests about credentials: no socket, the log in memory."""
+"""A broker and its controller in one process, for requests about credentials: no socket, the log in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ SUPER_USERS = {"admin", "ANONYMOUS"}
 
 
 class FixedRights(Authorizer):
-    """The rights of ``credential_requests``, without ACLs."""
+    """Grants the rights of ``credential_requests``, without ACLs."""
 
     def authorize(
         self,
@@ -65,7 +65,7 @@ class CredentialWorld:
         for publisher in (self.metadata, self.credentials):
             loader.install(publisher)
         loader.handle_commit(self.harness.log)
-        # As on a node, the broker's image goes first.
+        # As on a node, the broker's image is published first.
         self.harness.on_commit = lambda batch: loader.handle_commit([batch])
         self._write_quotas()
         self.broker = SimpleNamespace(
@@ -101,7 +101,7 @@ class CredentialWorld:
         )
 
     def ask(self, caller: str, request: Message, version: int) -> Any:
-        """The answer as the client decodes it."""
+        """Return the response as the client decodes it."""
         key = ApiKey(request.API_KEY)
         return self.ask_in(self.context(caller, key, version), request)
 

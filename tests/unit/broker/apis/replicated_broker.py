@@ -1,4 +1,4 @@
-"""Broker 1 as the leader of one partition that 2 and 3 copy: real logs, a controller that takes what it is asked."""
+"""Broker 1 leads a partition that 2 and 3 replicate: real logs, and a controller that accepts every ISR."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class Clock:
 
 
 class Controller:
-    """Takes every ISR, or answers with ``refusal``."""
+    """Accepts every ISR, or answers with ``refusal``."""
 
     def __init__(self) -> None:
-        self.asked: list[list[int]] = []
+        self.proposals: list[list[int]] = []
         self.refusal: ApiException | None = None
 
     def versions(self) -> None: ...
@@ -63,8 +63,8 @@ class Controller:
     async def send(self, request: AlterPartitionRequest) -> AlterPartitionResponse:
         (topic,) = request.topics
         (asks,) = topic.partitions
-        members = [each.broker_id for each in asks.new_isr_with_epochs]
-        self.asked.append(members)
+        members = [member.broker_id for member in asks.new_isr_with_epochs]
+        self.proposals.append(members)
         if self.refusal is not None:
             raise self.refusal
         data = AlterPartitionResponsePartitionData(
@@ -80,7 +80,7 @@ class Controller:
 
 
 class ReplicatedBroker:
-    """To be made inside of an event loop; ``close`` ends it."""
+    """Create it inside an event loop; ``close`` ends it."""
 
     def __init__(self, directory: Path, state: PartitionRegistration | None = None, **settings: object) -> None:
         self.clock = Clock()
@@ -139,7 +139,7 @@ class ReplicatedBroker:
         self.replicas.close()
 
     def follow(self, state: PartitionRegistration) -> None:
-        """A state from the metadata log."""
+        """Apply a partition state from the metadata log."""
         self.partition.update(state)
         if state.leader == 1:
             self.leader_replicas.lead(self.partition, state)
@@ -150,7 +150,7 @@ class ReplicatedBroker:
         self.replicas.append(self.partition, batch(count), requires_all_in_sync=False)
 
     async def ask(self, handler: Any, request: Any, version: int) -> Any:
-        """The answer, waited for."""
+        """Wait for the response and return it."""
         declared = handler.api_handler
         context = RequestContext(api_key=declared.api_key, api_version=version, correlation_id=1)
         answer = handler(self.broker, request, Access(AllowAllAuthorizer(), context, declared.acl))

@@ -1,4 +1,4 @@
-"""What a broker does with alterations of configs itself, and how answers come back in order."""
+"""How a broker itself handles alterations of configs, and how the results are ordered."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ RIGHTS = [
 
 
 class Settings:
-    """Takes every change but those of ``num.io.threads``; remembers what would hold."""
+    """Accepts every change except those of ``num.io.threads``; remembers the configs that would be in force."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -112,7 +112,7 @@ class World:
         return response
 
     def outcomes(self, request: Any) -> list[tuple[str, int]]:
-        return [(each.resource_name, each.error_code) for each in self.ask(request).responses]
+        return [(response.resource_name, response.error_code) for response in self.ask(request).responses]
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def logger() -> Iterator[logging.Logger]:
     logger.setLevel(logging.NOTSET)
 
 
-def test_kafkas_recorded_answers_come_from_a_broker_too() -> None:
+def test_a_broker_gives_kafkas_recorded_answers_too() -> None:
     world = World(*RIGHTS, "CLUSTER:CREATE", "CLUSTER:ALTER", "TOPIC:DESCRIBE", "TOPIC:ALTER", "TOPIC:DELETE")
     answers, different = recorded(), {}
     for name, request, version in requests_for_broker():
@@ -141,7 +141,7 @@ def test_kafkas_recorded_answers_come_from_a_broker_too() -> None:
     assert different == {}
 
 
-def test_answers_stand_in_the_order_of_the_request(world: World) -> None:
+def test_results_have_the_order_of_the_request(world: World) -> None:
     request = alter(
         (BROKER, "1", ("log.cleaner.threads", SET, "2")),
         (TOPIC, "missing", ("retention.ms", SET, "5")),
@@ -154,13 +154,13 @@ def test_answers_stand_in_the_order_of_the_request(world: World) -> None:
     assert world.metadata.image.configs.of_broker(1) == {"log.cleaner.threads": "2"}
 
 
-def test_a_resource_that_is_named_twice_fails_each_time(world: World) -> None:
+def test_a_resource_named_twice_fails_both_times(world: World) -> None:
     twice = (TOPIC, "ok", ("retention.ms", SET, "5"))
     other = (CLIENT_METRICS, "m", ("interval.ms", SET, "5000"))
     assert world.outcomes(alter(twice, other, twice)) == [("ok", 42), ("m", 0), ("ok", 42)]
 
 
-def test_settings_of_brokers_are_checked_as_they_would_be(world: World) -> None:
+def test_broker_settings_are_checked_as_they_would_be_after_the_change(world: World) -> None:
     world.ask(alter((BROKER, "1", ("a.b", SET, "1"), ("c.d", SET, "2"))))
     world.ask(alter((BROKER, "1", ("a.b", DELETE, None), ("sasl.enabled.mechanisms", APPEND, "X"))))
     assert world.settings.checked[-1] == {"c.d": "2", "sasl.enabled.mechanisms": "GSSAPI,X"}
@@ -169,7 +169,7 @@ def test_settings_of_brokers_are_checked_as_they_would_be(world: World) -> None:
     assert world.metadata.image.configs.of_broker(1) == {"e.f": "3"}
 
 
-def test_a_likely_typo_is_in_the_log(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_likely_typo_is_logged(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.ask(alter((BROKER, "", ("log.cleaner.backof.ms", SET, "hunter2"))))
     world.ask(alter((BROKER, "", ("log.cleaner.backof.ms", DELETE, None))))
     (record,) = caplog.records
@@ -179,14 +179,14 @@ def test_a_likely_typo_is_in_the_log(world: World, caplog: pytest.LogCaptureFixt
     )
 
 
-def test_who_may_not_alter_client_metrics_writes_no_line_about_them(caplog: pytest.LogCaptureFixture) -> None:
-    """A client without a right wrote a line for each of 10,000 names, as often as it liked."""
+def test_a_denied_alteration_of_client_metrics_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """A client without the right used to write a line for each of 10,000 names, as often as it liked."""
     subscriptions = [(CLIENT_METRICS, f"m{number}", ("interval.ms", SET, "5000")) for number in range(300)]
     World().ask(alter(*subscriptions))
     assert [record for record in caplog.records if "client-metrics" in record.getMessage()] == []
 
 
-def test_many_client_metrics_are_one_line(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_many_client_metrics_are_logged_in_one_line(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.ask(alter(*((CLIENT_METRICS, f"m{number}", ("interval.ms", SET, "5000")) for number in range(300))))
     assert [record.getMessage() for record in caplog.records] == [
         "User:ANONYMOUS alters the client-metrics subscription m0 and 299 more: it is stored, but brokers of ours "
@@ -194,28 +194,30 @@ def test_many_client_metrics_are_one_line(world: World, caplog: pytest.LogCaptur
     ]
 
 
-def test_thousands_of_unknown_settings_are_a_few_lines(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_thousands_of_unknown_settings_are_logged_in_a_few_lines(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
     world.ask(alter((BROKER, "", *((f"odd.{number}", SET, "1") for number in range(5_000)))))
     assert len(caplog.records) == 11
     assert caplog.records[-1].getMessage() == "User:ANONYMOUS sets 4990 more unknown settings for all brokers"
 
 
 @pytest.mark.parametrize("name", ["2", "x", "-1"])
-def test_a_broker_changes_its_own_settings_only(world: World, name: str) -> None:
+def test_a_broker_changes_only_its_own_settings(world: World, name: str) -> None:
     assert world.outcomes(alter((BROKER, name, ("a.b", SET, "1")))) == [(name, 42)]
 
 
 @pytest.mark.parametrize("kind", [BROKER, BROKER_LOGGER])
 @pytest.mark.parametrize("name", ["1", "2", "x", ""])
 @pytest.mark.parametrize("change", [("num.io.threads", SET, None), ("no.such.logger", 9, "x"), ("root", SET, "INFO")])
-def test_who_may_not_is_told_nothing_else(kind: int, name: str, change: Any) -> None:
+def test_a_denied_alteration_reveals_nothing_else(kind: int, name: str, change: Any) -> None:
     world = World()
     (result,) = world.ask(alter((kind, name, change))).responses
     assert result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     assert result.error_message == "User:ANONYMOUS lacks ALTER_CONFIGS on Cluster:kafka-cluster"
 
 
-def test_log_levels_change_here_and_are_not_stored(world: World, logger: logging.Logger) -> None:
+def test_log_levels_change_on_this_broker_and_are_not_stored(world: World, logger: logging.Logger) -> None:
     name = logger.name
     assert world.outcomes(alter((BROKER_LOGGER, "1", (name, SET, "DEBUG")))) == [("1", 0)]
     assert logger.level == logging.DEBUG
@@ -224,7 +226,7 @@ def test_log_levels_change_here_and_are_not_stored(world: World, logger: logging
     assert list(world.metadata.image.configs.names(BROKER_LOGGER)) == []
 
 
-def test_validating_log_levels_changes_none(world: World, logger: logging.Logger) -> None:
+def test_validating_log_levels_changes_nothing(world: World, logger: logging.Logger) -> None:
     assert world.outcomes(alter((BROKER_LOGGER, "1", (logger.name, SET, "TRACE")), validate_only=True)) == [("1", 0)]
     assert logger.level == logging.NOTSET
 
@@ -241,11 +243,13 @@ def test_validating_log_levels_changes_none(world: World, logger: logging.Logger
         (("root", DELETE, None), 42),
     ],
 )
-def test_bad_changes_of_log_levels(world: World, logger: logging.Logger, change: Any, code: int) -> None:
+def test_invalid_changes_of_log_levels_are_refused(
+    world: World, logger: logging.Logger, change: Any, code: int
+) -> None:
     assert world.outcomes(alter((BROKER_LOGGER, "1", change))) == [("1", code)]
 
 
-def test_all_that_is_wrong_with_log_levels_is_said_and_none_changes(world: World, logger: logging.Logger) -> None:
+def test_all_mistakes_about_log_levels_are_reported_and_nothing_changes(world: World, logger: logging.Logger) -> None:
     changes = ((logger.name, SET, "DEBUG"), ("barnabas.test.level", SET, "INFO"), ("root", SET, "LOUD"))
     (result,) = world.ask(alter((BROKER_LOGGER, "1", *changes))).responses
     assert "Did you mean barnabas.test.levels?" in result.error_message
@@ -258,18 +262,18 @@ def test_log_levels_belong_to_this_broker(world: World, name: str) -> None:
     assert world.outcomes(alter((BROKER_LOGGER, name, ("root", SET, "INFO")))) == [(name, 42)]
 
 
-def test_the_legacy_form_has_no_log_levels(world: World) -> None:
+def test_the_legacy_api_does_not_alter_log_levels(world: World) -> None:
     assert world.outcomes(replace((BROKER_LOGGER, "1", ("root", "INFO")))) == [("1", 42)]
 
 
-def test_without_a_controller_what_was_forwarded_fails(world: World, logger: logging.Logger) -> None:
+def test_without_a_controller_forwarded_alterations_fail(world: World, logger: logging.Logger) -> None:
     world.harness.controller.deactivate()
     request = alter((BROKER_LOGGER, "1", (logger.name, SET, "ERROR")), (TOPIC, "ok", ("retention.ms", SET, "5")))
     assert world.outcomes(request) == [("1", 0), ("ok", ErrorCode.NOT_CONTROLLER)]
 
 
 def listed(answer: Any) -> set[tuple[int, str]]:
-    return {(each.resource_type, each.resource_name) for each in answer.config_resources}
+    return {(resource.resource_type, resource.resource_name) for resource in answer.config_resources}
 
 
 def test_config_resources_are_listed(world: World) -> None:
@@ -286,6 +290,6 @@ def test_config_resources_are_listed(world: World) -> None:
     assert listed(world.ask(ListConfigResourcesRequest(), 0)) == {(CLIENT_METRICS, "m")}
 
 
-def test_an_unknown_type_of_config_resource_is_not_supported(world: World) -> None:
+def test_an_unknown_config_resource_type_is_not_supported(world: World) -> None:
     answer = world.ask(ListConfigResourcesRequest(resource_types=[TOPIC, 7]))
     assert (answer.error_code, answer.config_resources) == (ErrorCode.UNSUPPORTED_VERSION, [])

@@ -1,4 +1,4 @@
-"""Whatever is asked of configs, each resource gets one answer in its place, and the controller goes on."""
+"""For any request about configs, each resource receives one result in its place, and the controller continues."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ from tests.unit.controller.controller_harness import topic
 from tests.unit.server.settings.test_dynamic_broker_config import config_of
 
 KNOWN = [
-    name for each in (BROKER_CONFIG_DEF, TOPIC_CONFIG_DEF, GROUP_CONFIG_DEF, CLIENT_METRICS_CONFIG_DEF) for name in each
+    name
+    for definitions in (BROKER_CONFIG_DEF, TOPIC_CONFIG_DEF, GROUP_CONFIG_DEF, CLIENT_METRICS_CONFIG_DEF)
+    for name in definitions
 ]
 KINDS = st.sampled_from([TOPIC, TOPIC, BROKER, BROKER, GROUP, CLIENT_METRICS]) | st.integers(-128, 127).filter(
     lambda kind: kind != 8  # Levels of the test's own loggers.
@@ -52,8 +54,8 @@ def world() -> World:
 def check(request: Any, resources: list[Any]) -> None:
     made = world()
     answers = made.ask(request).responses
-    assert [(each.resource_type, each.resource_name) for each in answers] == [each[:2] for each in resources]
-    bugs = [each for each in answers if each.error_code == ErrorCode.UNKNOWN_SERVER_ERROR]
+    assert [(answer.resource_type, answer.resource_name) for answer in answers] == [answer[:2] for answer in resources]
+    bugs = [answer for answer in answers if answer.error_code == ErrorCode.UNKNOWN_SERVER_ERROR]
     assert (bugs, made.harness.faults, made.harness.controller.is_active) == ([], [], True)
 
 

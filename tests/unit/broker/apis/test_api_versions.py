@@ -76,7 +76,7 @@ def test_a_feature_is_offered_as_soon_as_its_api_is_served() -> None:
     assert "share.version" in {feature.name for feature in ask(4, broker=broker).finalized_features}
 
 
-def test_a_feature_whose_api_is_advertised_only_to_refuse_it_is_not_offered() -> None:
+def test_a_feature_is_not_offered_if_its_api_is_advertised_only_to_refuse_it() -> None:
     assert ApiKey.CONSUMER_GROUP_HEARTBEAT in {api.api_key for api in ask(4).api_keys}
     assert "group.version" not in {feature.name for feature in ask(4).finalized_features}
 
@@ -90,7 +90,7 @@ def test_features_that_may_be_absent_are_left_out_before_version_4() -> None:
 
 
 @pytest.mark.parametrize("software", ["", "-test", "te st", "test\n"])
-def test_a_software_name_that_is_none_is_refused(software: str) -> None:
+def test_an_invalid_software_name_is_refused(software: str) -> None:
     assert ask(3, software=software).error_code == ErrorCode.INVALID_REQUEST
     assert ask(2, software=software).error_code == ErrorCode.NONE
 
@@ -98,24 +98,24 @@ def test_a_software_name_that_is_none_is_refused(software: str) -> None:
 def ranges(controller: dict[int, tuple[int, int]]) -> dict[int, tuple[int, int]]:
     broker = FakeBroker()
     broker.controller = SimpleNamespace(versions=lambda: controller)
-    return {each.api_key: (each.min_version, each.max_version) for each in ask(4, broker=broker).api_keys}
+    return {api.api_key: (api.min_version, api.max_version) for api in ask(4, broker=broker).api_keys}
 
 
-def test_what_is_passed_on_is_offered_in_the_versions_that_the_controller_serves_too() -> None:
+def test_forwarded_apis_are_offered_in_versions_that_the_controller_serves_too() -> None:
     found = ranges({ApiKey.CREATE_TOPICS: (0, 5), ApiKey.DELETE_TOPICS: (3, 99), ApiKey.CREATE_ACLS: (2, 3)})
     assert found[ApiKey.CREATE_TOPICS] == (2, 5)
     assert found[ApiKey.DELETE_TOPICS] == (3, 6)
     assert found[ApiKey.CREATE_ACLS] == (2, 3)
 
 
-def test_what_the_controller_does_not_serve_is_not_offered() -> None:
+def test_forwarded_apis_that_the_controller_does_not_serve_are_not_offered() -> None:
     found = ranges({ApiKey.CREATE_TOPICS: (8, 9)})
     assert ApiKey.CREATE_TOPICS not in found
     assert ApiKey.ELECT_LEADERS not in found
 
 
-def test_what_the_broker_answers_itself_does_not_depend_on_the_controller() -> None:
-    alone = {each.api_key: (each.min_version, each.max_version) for each in ask(4).api_keys}
+def test_apis_that_the_broker_answers_itself_do_not_depend_on_the_controller() -> None:
+    alone = {api.api_key: (api.min_version, api.max_version) for api in ask(4).api_keys}
     found = ranges({ApiKey.METADATA: (0, 1), ApiKey.PRODUCE: (5, 6)})
     assert found[ApiKey.METADATA] == alone[ApiKey.METADATA]
     assert found[ApiKey.PRODUCE] == alone[ApiKey.PRODUCE] == (0, 13)

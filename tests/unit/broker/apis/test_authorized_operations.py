@@ -1,4 +1,4 @@
-"""Which operations a caller has, in the describe calls that tell it (KIP-430): by the ACLs, and only when asked.
+"""Which operations a caller has, in the describe calls that return them (KIP-430): by the ACLs, and only on request.
 
 Decided by the real authorizer.
 """
@@ -31,7 +31,7 @@ DEAD_GROUP_IS_AN_ERROR_SINCE = 6
 
 
 class Describing(World):
-    """Topics ``secret`` and ``other``; ANONYMOUS asks from 127.0.0.1. Every group is one in state Dead."""
+    """Topics ``secret`` and ``other``; ANONYMOUS sends requests from 127.0.0.1. Every group is in state Dead."""
 
     def __init__(self, *rules: AclBinding, super_users: str = "", everyone: str = "false") -> None:
         super().__init__()
@@ -45,11 +45,11 @@ class Describing(World):
         self.broker.groups.coordinator.describe_group = _dead_group
         self.broker.topic_creation = _Nothing()
 
-    def metadata(self, *names: str, version: int = 13, asked: bool = True, cluster: bool = False) -> Any:
+    def metadata(self, *names: str, version: int = 13, requested: bool = True, cluster: bool = False) -> Any:
         topics = [MetadataRequestTopic(name=name) for name in names] or None
         request = MetadataRequest(topics=topics, allow_auto_topic_creation=False)
         if version >= 8:
-            request.include_topic_authorized_operations = asked
+            request.include_topic_authorized_operations = requested
         if 8 <= version <= 10:
             request.include_cluster_authorized_operations = cluster
         return self.ask(request, version)
@@ -58,15 +58,15 @@ class Describing(World):
         answer = self.metadata(*names, version=version)
         return {t.name: (t.error_code, t.topic_authorized_operations) for t in answer.topics}
 
-    def group_bits(self, group: str, version: int = 6, *, asked: bool = True) -> tuple[int, int]:
+    def group_bits(self, group: str, version: int = 6, *, requested: bool = True) -> tuple[int, int]:
         request = DescribeGroupsRequest(groups=[group])
         if version >= 3:
-            request.include_authorized_operations = asked
+            request.include_authorized_operations = requested
         (described,) = self.ask(request, version).groups
         return described.error_code, described.authorized_operations
 
-    def cluster_bits(self, version: int = 2, *, asked: bool = True) -> int:
-        request = DescribeClusterRequest(include_cluster_authorized_operations=asked)
+    def cluster_bits(self, version: int = 2, *, requested: bool = True) -> int:
+        request = DescribeClusterRequest(include_cluster_authorized_operations=requested)
         bits: int = self.ask(request, version).cluster_authorized_operations
         return bits
 
@@ -92,15 +92,15 @@ ON_TOPIC, ON_GROUP = rule(TOPIC, "secret", DESCRIBE), rule(GROUP, "g", DESCRIBE)
 ON_CLUSTER = rule(CLUSTER, "kafka-cluster", DESCRIBE)
 
 
-# ---- only when asked, and only where the version has the field
+# ---- only on request, and only where the version has the field
 
 
-def test_nobody_is_told_who_did_not_ask() -> None:
+def test_operations_are_not_returned_unless_requested() -> None:
     world = Describing(ON_TOPIC, ON_GROUP, ON_CLUSTER)
-    assert world.metadata("secret", asked=False).topics[0].topic_authorized_operations == MARKER
+    assert world.metadata("secret", requested=False).topics[0].topic_authorized_operations == MARKER
     assert world.metadata("secret", version=8).cluster_authorized_operations == MARKER
-    assert world.group_bits("g", asked=False) == (0, MARKER)
-    assert world.cluster_bits(asked=False) == MARKER
+    assert world.group_bits("g", requested=False) == (0, MARKER)
+    assert world.cluster_bits(requested=False) == MARKER
 
 
 @pytest.mark.parametrize("version", [4, 7, 8, 10, 11, 13])
@@ -112,14 +112,14 @@ def test_versions_without_the_field_do_not_have_it(version: int) -> None:
 
 
 @pytest.mark.parametrize("version", range(7))
-def test_groups_have_it_from_version_3(version: int) -> None:
+def test_groups_have_the_field_from_version_3(version: int) -> None:
     assert Describing(ON_GROUP).group_bits("g", version) == (0, 1 << DESCRIBE if version >= 3 else MARKER)
 
 
 # ---- which bits
 
 
-def test_all_means_every_supported_operation_less_what_is_denied() -> None:
+def test_all_means_every_supported_operation_except_denied_ones() -> None:
     denied = [rule(TOPIC, "secret", op, permission=DENY) for op in (READ, AclOperation.DESCRIBE_CONFIGS)]
     world = Describing(rule(TOPIC, "secret", ALL), rule(GROUP, "g", ALL), rule(CLUSTER, "kafka-cluster", ALL), *denied)
     assert world.topic_bits("secret") == {"secret": (0, 2544)}
@@ -128,31 +128,31 @@ def test_all_means_every_supported_operation_less_what_is_denied() -> None:
 
 
 @pytest.mark.parametrize("super_users", ["User:ANONYMOUS", "User:other"])
-def test_a_super_user_and_an_open_cluster_have_everything(super_users: str) -> None:
+def test_a_super_user_and_a_cluster_without_authorizer_have_every_operation(super_users: str) -> None:
     world = Describing(super_users=super_users, everyone=str(super_users == "User:other"))
     assert world.topic_bits("secret", "missing") == {"secret": (0, ALL_TOPIC), "missing": (3, ALL_TOPIC)}
     assert world.group_bits("g") == (0, ALL_GROUP)
     assert world.cluster_bits() == ALL_CLUSTER
 
 
-def test_implied_operations_count() -> None:
+def test_implied_operations_are_included() -> None:
     world = Describing(rule(TOPIC, "secret", READ), rule(CLUSTER, "kafka-cluster", ALTER))
     assert world.topic_bits("secret") == {"secret": (0, 264)}
     assert world.cluster_bits() == 384
 
 
-def test_a_denied_describe_is_not_implied_back() -> None:
+def test_a_denied_describe_is_not_implied_by_another_operation() -> None:
     world = Describing(rule(TOPIC, "secret", READ), rule(TOPIC, "sec", DESCRIBE, permission=DENY, pattern=PREFIXED))
     assert world.topic_bits("secret") == {"secret": (29, MARKER)}
 
 
-def test_the_callers_address_decides() -> None:
+def test_the_operations_depend_on_the_callers_address() -> None:
     here = rule(TOPIC, "secret", READ, host="127.0.0.1")
     elsewhere = rule(TOPIC, "secret", AclOperation.WRITE, host="127.0.0.2")
     assert Describing(here, elsewhere).topic_bits("secret") == {"secret": (0, 264)}
 
 
-def test_rules_for_everybody_for_every_topic_and_for_prefixes_are_added_up() -> None:
+def test_acls_for_all_users_all_topics_and_prefixes_are_combined() -> None:
     world = Describing(
         rule(TOPIC, "*", DESCRIBE, principal="User:*"),
         rule(TOPIC, "se", AclOperation.WRITE, pattern=PREFIXED),
@@ -161,47 +161,47 @@ def test_rules_for_everybody_for_every_topic_and_for_prefixes_are_added_up() -> 
     assert world.topic_bits("secret", "other") == {"secret": (0, 256 + 16), "other": (0, 256)}
 
 
-# ---- no audit
+# ---- not audited
 
 
-def test_bits_are_nobodys_attempt() -> None:
-    asked: list[Any] = []
+def test_computing_operations_is_not_audited() -> None:
+    audited: list[Any] = []
 
     class Audit:
         wants_allowed = True
 
         def decided(self, authorizer: Any, context: Any, operation: int, *_: Any) -> None:
-            asked.append(operation)
+            audited.append(operation)
 
     world = Describing(rule(TOPIC, "secret", ALL), rule(GROUP, "g", ALL))
     world.authorizer.audit = Audit()  # type: ignore[assignment]
     world.topic_bits("secret")
     world.group_bits("g")
-    assert set(asked) == {DESCRIBE}
+    assert set(audited) == {DESCRIBE}
 
 
-# ---- without Describe, and in the way of errors
+# ---- without Describe, and next to errors
 
 
-def test_without_describe_on_the_cluster_its_bits_are_zero() -> None:
+def test_without_describe_the_operations_of_the_cluster_are_zero() -> None:
     world = Describing(rule(CLUSTER, "kafka-cluster", AclOperation.CREATE))
     assert world.cluster_bits() == 0
     assert world.metadata("secret", version=8, cluster=True).cluster_authorized_operations == 0
 
 
-def test_a_topic_that_may_not_be_described_shows_nothing() -> None:
+def test_a_topic_without_describe_shows_nothing() -> None:
     world = Describing(rule(TOPIC, "secret", AclOperation.CREATE))
     (entry,) = world.metadata("secret").topics
     assert (entry.error_code, entry.topic_id, entry.topic_authorized_operations) == (29, Uuid.ZERO, MARKER)
     assert world.metadata().topics == []
 
 
-def test_a_topic_that_is_not_there_has_the_bits_of_its_name() -> None:
+def test_a_missing_topic_has_the_operations_of_its_name() -> None:
     world = Describing(rule(TOPIC, "*", DESCRIBE))
     assert world.topic_bits("missing", "bad name") == {"missing": (3, 256), "bad name": (17, 256)}
 
 
-def test_a_topic_that_may_not_be_created_has_the_marker() -> None:
+def test_a_missing_topic_without_create_has_the_marker() -> None:
     world = Describing(rule(TOPIC, "*", DESCRIBE))
     request = MetadataRequest(topics=[MetadataRequestTopic(name="new")], include_topic_authorized_operations=True)
     (entry,) = world.ask(request, 13).topics
@@ -226,12 +226,12 @@ def test_a_group_without_describe_or_with_an_error_has_the_marker() -> None:
     assert world.group_bits("gone", 6) == (ErrorCode.GROUP_ID_NOT_FOUND, MARKER)
 
 
-def test_all_topics_have_their_bits_in_one_answer() -> None:
+def test_all_topics_have_their_operations_in_one_response() -> None:
     world = Describing(rule(TOPIC, "other", READ), rule(TOPIC, "*", DESCRIBE))
     assert world.topic_bits() == {"other": (0, 264), "secret": (0, 256)}
 
 
-def test_described_partitions_come_with_bits_unasked() -> None:
+def test_describe_topic_partitions_always_returns_operations() -> None:
     world = Describing(rule(TOPIC, "other", READ), rule(TOPIC, "m", DESCRIBE, pattern=PREFIXED))
     names = [TopicRequest(name=name) for name in ("secret", "other", "missing", "m m")]
     answer = world.ask(DescribeTopicPartitionsRequest(topics=names), 0)
@@ -251,7 +251,7 @@ def test_described_partitions_come_with_bits_unasked() -> None:
 @pytest.mark.parametrize(
     ("operation", "error", "bits"), [(ALL, 0, ALL_CLUSTER), (ALTER, 0, 384), (DESCRIBE, 31, MARKER)]
 )
-def test_the_controllers_answer_needs_alter(operation: int, error: int, bits: int) -> None:
+def test_describing_the_cluster_on_the_controller_needs_alter(operation: int, error: int, bits: int) -> None:
     world = Describing(rule(CLUSTER, "kafka-cluster", operation))
     world.harness.authorizer = world.authorizer  # type: ignore[assignment]
     request = DescribeClusterRequest(endpoint_type=2, include_cluster_authorized_operations=True)

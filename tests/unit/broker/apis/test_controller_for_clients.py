@@ -1,4 +1,4 @@
-"""Clients learn of a live broker as the controller, picked at random (KIP-590), and of none when none lives."""
+"""Clients receive a random live broker as the controller (KIP-590), and none when no broker is live."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ class Brokers(World):
         for broker_id in broker_ids:
             self.harness.heartbeat(broker_id, want_fence=True)
 
-    def told(self) -> tuple[set[int], set[int]]:
-        """The controllers in 40 answers of each kind."""
+    def controllers_returned(self) -> tuple[set[int], set[int]]:
+        """Return the controllers in 40 responses of each kind."""
         manifest: Any = None
         self.broker.metadata.publish(SimpleNamespace(), self.harness.controller.committed_image, manifest)
         return (
@@ -39,7 +39,7 @@ class Brokers(World):
     [((), {1, 2, 3}), ((2,), {1, 3}), ((1,), {2, 3}), ((1, 2), {3}), ((1, 2, 3), {-1})],
     ids=["none", "other", "this", "two", "all"],
 )
-def test_it_is_any_live_broker(fenced: tuple[int, ...], controllers: set[int]) -> None:
+def test_the_controller_for_clients_is_any_live_broker(fenced: tuple[int, ...], controllers: set[int]) -> None:
     world = Brokers()
     world.fence(*fenced)
-    assert world.told() == (controllers, controllers)
+    assert world.controllers_returned() == (controllers, controllers)

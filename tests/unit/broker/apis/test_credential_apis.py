@@ -25,11 +25,11 @@ def recorded() -> dict[str, Any]:
         return {line["case"]: line["answer"] for line in map(json.loads, lines)}
 
 
-def differences(world: CredentialWorld, asked: list[Step]) -> dict[str, tuple[Any, Any]]:
+def differences(world: CredentialWorld, steps: list[Step]) -> dict[str, tuple[Any, Any]]:
     kafka = recorded()
     known: dict[str, bytes] = {}
     found = {}
-    for step in asked:
+    for step in steps:
         world.harness.clock.ms += 1
         answer = world.ask(step.caller, step.make(known), step.version)
         if getattr(answer, "token_id", ""):
@@ -40,7 +40,7 @@ def differences(world: CredentialWorld, asked: list[Step]) -> dict[str, tuple[An
     return found
 
 
-def test_every_answer_is_kafkas() -> None:
+def test_every_answer_equals_kafkas() -> None:
     different = differences(CredentialWorld(), steps())
     assert {name: pair for name, pair in different.items() if name not in BETTER} == {}
     assert set(different) == set(BETTER)
@@ -59,8 +59,8 @@ def test_every_recorded_answer_is_compared() -> None:
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_a_token_that_was_answered_is_known_at_once(version: int) -> None:
-    """A real Kafka needs some milliseconds until it can renew, describe or authenticate a token that it made."""
+def test_a_created_token_can_be_used_immediately(version: int) -> None:
+    """A real Kafka needs some milliseconds until it can renew, describe or authenticate a token that it created."""
     world = CredentialWorld()
     step = next(step for step in steps() if step.name == f"t{version}")
     created = world.ask("alice", step.make({}), version)

@@ -1,7 +1,7 @@
-"""Every API module declares the rights that Kafka 4.3.1 asks for, and no others.
+"""Every API module declares the rights that Kafka 4.3.1 requires, and no others.
 
-An API that the controller decides declares none: the controller asks, for the client's principal. Creating a delegation
-token is asked for on both.
+An API that the controller decides declares none: the controller checks the rights of the client's principal.
+Creating a delegation token requires rights on both.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ RIGHTS = {
     ApiKey.CREATE_DELEGATION_TOKEN: "USER:CREATE_TOKENS",
     ApiKey.DESCRIBE_DELEGATION_TOKEN: "DELEGATION_TOKEN:DESCRIBE USER:DESCRIBE_TOKENS",
     ApiKey.DELETE_GROUPS: "GROUP:DELETE",
-    ApiKey.ALTER_CONFIGS: "CLUSTER:ALTER_CONFIGS",  # Of what is checked before it is forwarded.
+    ApiKey.ALTER_CONFIGS: "CLUSTER:ALTER_CONFIGS",  # Checked before the request is forwarded.
     ApiKey.INCREMENTAL_ALTER_CONFIGS: "CLUSTER:ALTER_CONFIGS",
     ApiKey.OFFSET_DELETE: "GROUP:DELETE TOPIC:READ",
     ApiKey.DESCRIBE_CLIENT_QUOTAS: "CLUSTER:DESCRIBE_CONFIGS",
@@ -53,7 +53,7 @@ TABLE = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
 
 
 @pytest.mark.parametrize("key", SERVED_BY_BROKER, ids=lambda key: key.name)
-def test_an_api_declares_the_rights_that_kafka_asks_for(key: ApiKey) -> None:
+def test_an_api_declares_the_rights_that_kafka_requires(key: ApiKey) -> None:
     declared = {f"{rule.resource_type.name}:{rule.operation.name}" for rule in TABLE.handler(key).acl}
     if API_TABLE[key].forwardable and key not in RIGHTS:
         assert declared == set()

@@ -1,6 +1,6 @@
-"""Where everything is denied, each API says so as Kafka 4.3.1 does, in every version that is served.
+"""If everything is denied, each API reports it as Kafka 4.3.1 does, in every version that is served.
 
-The broker's parts that would do the work fail the test when they are touched: a denial comes first.
+The broker's parts that would do the work fail the test when they are used: the denial comes first.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ from tests.unit.controller.controller_harness import ControllerHarness, topic
 
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 29, 30, 31, 53
 ON_PLAINTEXT = 64
-"""What everybody who asks for delegation tokens is told there, whatever the rights."""
+"""The error of every request for delegation tokens on a PLAINTEXT listener, whatever the rights."""
 LOGGED_IN = 34
-"""There is nothing to log in to any more, whatever the rights."""
+"""The connection has no login left to do, whatever the rights."""
 NOT_SERVED = 35
 """The protocol of the group is missing, whatever the rights."""
 TABLE = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
 
-# What a denied request of tests.peers.every_request is told; nothing at all where the API leaves out what is denied.
-TOLD: dict[ApiKey, set[int]] = {
+# The error codes that a denied request of tests.peers.every_request receives; empty if the API omits what is denied.
+DENIED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.PRODUCE: {TOPIC},
     ApiKey.FETCH: {TOPIC},
     ApiKey.LIST_OFFSETS: {TOPIC},
@@ -113,7 +113,7 @@ VERSIONS = [
 
 
 class Denying(Authorizer):
-    """Denies everything, except what was named as ``TYPE:OPERATION``; remembers denials that are to be logged."""
+    """Denies everything except what was named as ``TYPE:OPERATION``; records denials that would be logged."""
 
     def __init__(self, *allowed: str) -> None:
         self._allowed = set(allowed)
@@ -129,10 +129,10 @@ class Denying(Authorizer):
         log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> bool:
-        asked = f"{resource_type.name}:{operation.name}"
-        if asked not in self._allowed and log_if_denied:
-            self.logged.add(asked)
-        return asked in self._allowed
+        right = f"{resource_type.name}:{operation.name}"
+        if right not in self._allowed and log_if_denied:
+            self.logged.add(right)
+        return right in self._allowed
 
     def authorize_by_resource_type(
         self, context: RequestContext, operation: AclOperation, resource_type: ResourceType
@@ -154,7 +154,7 @@ class Denying(Authorizer):
 
 
 class Untouched:
-    """A part of the broker that a denied request must not reach; ``given`` is what it may."""
+    """A part of the broker that a denied request must not use, apart from what ``given`` contains."""
 
     def __init__(self, **given: Any) -> None:
         self.__dict__.update(given)
@@ -236,7 +236,7 @@ class World:
         }
 
     def ask(self, request: Message, version: int) -> Any:
-        """The answer as the client decodes it."""
+        """Return the response as the client decodes it."""
         key = ApiKey(request.API_KEY)
         handler = TABLE.handler(key)
         dispatcher = RequestDispatcher(server=self.broker, handlers=TABLE, authorizer=self.authorizer, stats={})
@@ -266,30 +266,30 @@ def codes(answer: Any) -> set[int]:
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS, ids=lambda value: getattr(value, "name", f"v{value}"))
-def test_a_denied_request_is_told_what_kafka_tells(key: ApiKey, version: int) -> None:
+def test_a_denied_request_receives_kafkas_error(key: ApiKey, version: int) -> None:
     world = World()
     answer = world.ask(request_for(key, version, world.target), version)
-    told = TOLD[key]
+    denied_codes = DENIED_CODES[key]
     if key is ApiKey.DESCRIBE_LOG_DIRS and version < 3:
-        told = set()
+        denied_codes = set()
         assert answer.results == []
-    assert codes(answer) == told
+    assert codes(answer) == denied_codes
     if key is ApiKey.LIST_GROUPS:
         assert answer.groups == []
     filters = (
         key is ApiKey.INIT_PRODUCER_ID
-        or told in ({ON_PLAINTEXT}, {LOGGED_IN}, {NOT_SERVED})
-        or not (told or key is ApiKey.DESCRIBE_LOG_DIRS)
+        or denied_codes in ({ON_PLAINTEXT}, {LOGGED_IN}, {NOT_SERVED})
+        or not (denied_codes or key is ApiKey.DESCRIBE_LOG_DIRS)
     )
-    assert bool(world.authorizer.logged) != filters, "what only filters is not logged"
+    assert bool(world.authorizer.logged) != filters, "a check that only filters is not logged"
 
 
 @pytest.mark.parametrize("key", SERVED_BY_BROKER, ids=lambda key: key.name)
-def test_a_denial_says_who_lacks_what_wherever_there_is_room_for_it(key: ApiKey) -> None:
+def test_a_denial_names_principal_and_right_where_the_response_has_a_text(key: ApiKey) -> None:
     world, version = World(), SERVED_BY_BROKER[key][1]
     named = r"(secret|new|hidden|kafka-cluster)"
     if key is ApiKey.PRODUCE and version >= 13:
-        named = r"[\w-]{22}"  # By its id, as it was asked: the name is not told.
+        named = r"[\w-]{22}"  # By its id, as in the request: the denial does not reveal the name.
     form = re.compile(rf"User:ANONYMOUS lacks [A-Z_]+ on (Topic|Group|Cluster):{named}")
     for text in denial_texts(world.ask(request_for(key, version, world.target), version)):
         assert form.fullmatch(text or "")
@@ -301,13 +301,13 @@ def denial_texts(part: Any) -> Iterator[str | None]:
         yield part.error_message
     for name in names:
         value = getattr(part, name)
-        for each in value if isinstance(value, list) else ():
-            if hasattr(each, "FIELDS"):
-                yield from denial_texts(each)
+        for element in value if isinstance(value, list) else ():
+            if hasattr(element, "FIELDS"):
+                yield from denial_texts(element)
 
 
 @pytest.mark.parametrize("version", range(3, 14))
-def test_a_denied_producer_that_awaits_no_answer_is_cut_off(version: int) -> None:
+def test_a_denied_producer_that_awaits_no_response_is_disconnected(version: int) -> None:
     world = World()
     request = request_for(ApiKey.PRODUCE, version, world.target)
     request.acks = 0
@@ -328,7 +328,7 @@ def test_a_denied_transaction_is_refused_as_a_whole() -> None:
 
 
 @pytest.mark.parametrize("version", [4, 14, 15, 18])
-def test_a_denied_follower_is_told_that_the_topics_are_forbidden(version: int) -> None:
+def test_a_denied_follower_receives_an_authorization_error_of_its_topics(version: int) -> None:
     world = World("TOPIC:READ")
     request = request_for(ApiKey.FETCH, version, world.target)
     if version < 15:
@@ -339,14 +339,16 @@ def test_a_denied_follower_is_told_that_the_topics_are_forbidden(version: int) -
     assert world.authorizer.logged == {"CLUSTER:CLUSTER_ACTION"}
 
 
-@pytest.mark.parametrize(("key_type", "told"), [(0, GROUP), (1, TRANSACTIONAL_ID), (2, CLUSTER)])
-def test_a_coordinator_is_not_named_to_who_may_not_know(key_type: int, told: int) -> None:
+@pytest.mark.parametrize(("key_type", "error"), [(0, GROUP), (1, TRANSACTIONAL_ID), (2, CLUSTER)])
+def test_a_coordinator_is_not_named_without_the_right_to_describe(key_type: int, error: int) -> None:
     world = World()
     request = request_for(ApiKey.FIND_COORDINATOR, 6, world.target)
     request.key_type = key_type
     answer = world.ask(request, 6)
-    assert codes(answer) == {told}
-    assert [(each.node_id, each.host, each.port) for each in answer.coordinators] == [(-1, "", -1)]
+    assert codes(answer) == {error}
+    assert [(coordinator.node_id, coordinator.host, coordinator.port) for coordinator in answer.coordinators] == [
+        (-1, "", -1)
+    ]
 
 
 def test_offsets_of_a_denied_partition_are_unknown() -> None:
@@ -356,7 +358,7 @@ def test_offsets_of_a_denied_partition_are_unknown() -> None:
     assert (partition.error_code, partition.offset, partition.timestamp) == (TOPIC, -1, -1)
 
 
-def test_metadata_shows_no_topic_that_is_denied() -> None:
+def test_metadata_shows_no_denied_topic() -> None:
     world = World()
     assert world.ask(MetadataRequest(topics=None), 12).topics == []
     by_id = [MetadataRequestTopic(name=None, topic_id=world.target.topic_id)]
@@ -365,10 +367,10 @@ def test_metadata_shows_no_topic_that_is_denied() -> None:
     assert hidden.partitions == []
     named = [MetadataRequestTopic(name=name) for name in ("secret", "missing")]
     shown = world.ask(MetadataRequest(topics=named), 12).topics
-    assert [(each.error_code, each.topic_id, each.partitions) for each in shown] == [(TOPIC, Uuid.ZERO, [])] * 2
+    assert [(topic.error_code, topic.topic_id, topic.partitions) for topic in shown] == [(TOPIC, Uuid.ZERO, [])] * 2
 
 
-def test_a_missing_topic_is_not_created_for_who_may_only_describe() -> None:
+def test_a_missing_topic_is_not_created_with_only_the_right_to_describe() -> None:
     world = World("TOPIC:DESCRIBE")
     (missing,) = world.ask(MetadataRequest(topics=[MetadataRequestTopic(name="missing")]), 12).topics
     assert missing.error_code == TOPIC
@@ -376,7 +378,7 @@ def test_a_missing_topic_is_not_created_for_who_may_only_describe() -> None:
 
 
 @pytest.mark.parametrize("version", [8, 10])
-def test_the_operations_on_a_cluster_that_may_not_be_described_are_none(version: int) -> None:
+def test_without_describe_the_cluster_has_no_operations(version: int) -> None:
     world = World()
     answer = world.ask(MetadataRequest(topics=[], include_cluster_authorized_operations=True), version)
     assert answer.cluster_authorized_operations == 0
@@ -387,13 +389,13 @@ def test_the_operations_on_a_cluster_that_may_not_be_described_are_none(version:
 
 
 @pytest.mark.parametrize("version", [2, 9, 10])
-def test_an_allowed_group_does_not_open_its_topics_to_commits(version: int) -> None:
+def test_the_right_on_a_group_does_not_allow_commits_for_its_topics(version: int) -> None:
     world = World("GROUP:READ")
     assert codes(world.ask(request_for(ApiKey.OFFSET_COMMIT, version, world.target), version)) == {TOPIC}
 
 
 @pytest.mark.parametrize("version", [1, 7, 8, 10])
-def test_an_allowed_group_does_not_show_offsets_of_denied_topics(version: int) -> None:
+def test_the_right_on_a_group_does_not_show_offsets_of_denied_topics(version: int) -> None:
     world = World("GROUP:DESCRIBE")
     named = request_for(ApiKey.OFFSET_FETCH, version, world.target)
     assert codes(world.ask(named, version)) == {TOPIC}
@@ -405,12 +407,12 @@ def test_an_allowed_group_does_not_show_offsets_of_denied_topics(version: int) -
         assert (answer.groups[0] if version >= 8 else answer).topics == []
 
 
-def test_an_allowed_group_does_not_lose_offsets_of_denied_topics() -> None:
+def test_the_right_on_a_group_does_not_delete_offsets_of_denied_topics() -> None:
     world = World("GROUP:DELETE")
     assert codes(world.ask(request_for(ApiKey.OFFSET_DELETE, 0, world.target), 0)) == {TOPIC}
 
 
-def test_configs_of_each_kind_are_denied_with_the_error_of_their_kind() -> None:
+def test_denied_configs_have_the_error_of_their_resource_type() -> None:
     world = World()
     request = request_for(ApiKey.DESCRIBE_CONFIGS, 4, world.target)
     request.resources += [
@@ -418,17 +420,17 @@ def test_configs_of_each_kind_are_denied_with_the_error_of_their_kind() -> None:
         for kind, name in ((8, "1"), (16, "metrics"))
     ]
     answer = world.ask(request, 4)
-    assert {(each.resource_type, each.error_code) for each in answer.results} == {
+    assert {(result.resource_type, result.error_code) for result in answer.results} == {
         (2, TOPIC),
         (4, CLUSTER),
         (8, CLUSTER),
         (16, CLUSTER),
         (32, GROUP),
     }
-    assert all(each.configs == [] for each in answer.results)
+    assert all(result.configs == [] for result in answer.results)
 
 
-def test_a_denied_topic_is_neither_created_nor_deleted_nor_grown() -> None:
+def test_a_denied_topic_is_neither_created_nor_deleted_nor_extended() -> None:
     world = World()
     created = world.ask(request_for(ApiKey.CREATE_TOPICS, 7, world.target), 7).topics[0]
     assert (created.error_code, created.error_message) == (TOPIC, "User:ANONYMOUS lacks CREATE on Topic:new")
@@ -444,7 +446,7 @@ def test_a_denied_topic_is_neither_created_nor_deleted_nor_grown() -> None:
     assert len(image.topics.by_name["secret"].partitions) == 1
 
 
-def test_who_may_create_a_topic_sees_its_settings_only_with_the_right_to() -> None:
+def test_the_creator_of_a_topic_sees_its_settings_only_with_describe_configs() -> None:
     world = World("TOPIC:CREATE")
     (created,) = world.ask(request_for(ApiKey.CREATE_TOPICS, 7, world.target), 7).topics
     assert (created.error_code, created.topic_config_error_code) == (0, TOPIC)

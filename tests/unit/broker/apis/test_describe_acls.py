@@ -1,4 +1,4 @@
-"""DescribeAcls: a short answer at once, a long one in steps, on a broker and on a controller."""
+"""DescribeAcls answers a short request immediately and a long one in steps, on a broker and on a controller."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COUNT = 20_000
 
 
 class Turns:
-    """What a coroutine does between its turns, one at a time; then its result."""
+    """Collects each turn of a coroutine in order, then its result."""
 
     result: Any = None
 
@@ -70,7 +70,7 @@ def ask(server: str, authorizer: StandardAuthorizer, principal: str | None, *, u
     return handler.function(None, request, Access(guarded(authorizer), context, handler.acl))
 
 
-def test_a_short_answer_is_there_at_once(server: str, authorizer: StandardAuthorizer) -> None:
+def test_a_short_response_is_immediate(server: str, authorizer: StandardAuthorizer) -> None:
     answer = ask(server, authorizer, "User:7")
     assert isinstance(answer, DescribeAclsResponse)
     assert len(answer.resources) == 200
@@ -78,7 +78,7 @@ def test_a_short_answer_is_there_at_once(server: str, authorizer: StandardAuthor
 
 
 @pytest.mark.anyio
-async def test_a_long_answer_is_what_was_there_when_it_began(server: str, authorizer: StandardAuthorizer) -> None:
+async def test_a_long_response_describes_the_moment_when_it_began(server: str, authorizer: StandardAuthorizer) -> None:
     expected = [binding for _, binding in authorizer.acls(AclBindingFilter())]
     answer = ask(server, authorizer, None)
     assert isinstance(answer, Awaitable)
@@ -98,7 +98,7 @@ async def test_a_long_answer_is_what_was_there_when_it_began(server: str, author
     assert b"".join(chunks) == DescribeAclsResponse(resources=describe_bindings(expected)).encode(3)
 
 
-def test_who_may_not_describe_is_told_at_once(server: str, authorizer: StandardAuthorizer) -> None:
+def test_a_denied_description_is_answered_immediately(server: str, authorizer: StandardAuthorizer) -> None:
     if server == "controller":
         assert ask(server, authorizer, None, user="bob").error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         return

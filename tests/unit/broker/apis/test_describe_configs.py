@@ -1,4 +1,4 @@
-"""What a broker answers about settings."""
+"""How a broker describes settings."""
 
 import asyncio
 import logging
@@ -49,7 +49,7 @@ class Denying(Authorizer):
 
 @pytest.fixture
 def broker() -> Any:
-    """Broker 1 with the topics t and u, something set on every level."""
+    """Broker 1 with the topics t and u, and a setting on every level."""
     delta = ConfigsDelta(ConfigsImage.EMPTY)
     for type_, name, key, value in (
         (TOPIC, "t", "retention.ms", "5"),
@@ -94,7 +94,7 @@ def test_a_topic_is_described_with_values_of_all_levels(broker: Any) -> None:
     assert [config.name for config in result.configs] == sorted(configs)
 
 
-def test_synonyms_and_documentation_come_only_when_asked_for(broker: Any) -> None:
+def test_synonyms_and_documentation_are_returned_only_on_request(broker: Any) -> None:
     (plain,) = _ask(broker, (TOPIC, "t", ["retention.ms"]))
     assert (plain.configs[0].synonyms, plain.configs[0].documentation) == ([], None)
     (full,) = _ask(broker, (TOPIC, "t", ["retention.ms"]), include_synonyms=True, include_documentation=True)
@@ -109,7 +109,7 @@ def test_everything_is_documented(type_: ConfigResourceType, broker: Any) -> Non
     assert all(config.documentation for config in result.configs)
 
 
-def test_a_resource_that_is_named_twice_is_answered_once_with_both_keys(broker: Any) -> None:
+def test_a_resource_named_twice_is_returned_once_with_both_keys(broker: Any) -> None:
     results = _ask(broker, (TOPIC, "t", ["flush.ms"]), (TOPIC, "u", ["flush.ms"]), (TOPIC, "t", ["segment.ms"]))
     assert [result.resource_name for result in results] == ["t", "u"]
     assert [config.name for config in results[0].configs] == ["flush.ms", "segment.ms"]
@@ -117,7 +117,7 @@ def test_a_resource_that_is_named_twice_is_answered_once_with_both_keys(broker: 
     assert len(all_of_it.configs) == 33
 
 
-def test_what_is_denied_comes_last_and_looks_the_same_whether_it_exists(broker: Any) -> None:
+def test_denied_resources_come_last_and_do_not_reveal_whether_they_exist(broker: Any) -> None:
     results = _ask(broker, (TOPIC, "t", None), (TOPIC, "gone", None), (TOPIC, "u", None), denied={"t", "gone"})
     assert [result.resource_name for result in results] == ["u", "t", "gone"]
     for result in results[1:]:
@@ -126,7 +126,7 @@ def test_what_is_denied_comes_last_and_looks_the_same_whether_it_exists(broker: 
 
 
 @pytest.mark.parametrize("type_", [BROKER, METRICS])
-def test_brokers_and_metrics_are_protected_by_the_cluster(type_: ConfigResourceType, broker: Any) -> None:
+def test_brokers_and_metrics_require_rights_on_the_cluster(type_: ConfigResourceType, broker: Any) -> None:
     (result,) = _ask(broker, (type_, "1", None), denied={"kafka-cluster"})
     assert result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
@@ -145,18 +145,18 @@ def test_brokers_and_metrics_are_protected_by_the_cluster(type_: ConfigResourceT
         (77, "x", ErrorCode.INVALID_REQUEST, "Unexpected resource type 77"),
     ],
 )
-def test_a_bad_resource_fails_alone(type_: int, name: str, code: ErrorCode, message: str, broker: Any) -> None:
+def test_an_invalid_resource_fails_alone(type_: int, name: str, code: ErrorCode, message: str, broker: Any) -> None:
     bad, good = _ask(broker, (type_, name, None), (TOPIC, "t", None))
     assert (bad.error_code, good.error_code) == (code, ErrorCode.NONE)
     assert message in (bad.error_message or "")
 
 
 def test_a_broker_describes_itself_and_the_default_of_all(broker: Any) -> None:
-    itself, everybody = _ask(broker, (BROKER, "1", None), (BROKER, "", None))
+    itself, all_brokers = _ask(broker, (BROKER, "1", None), (BROKER, "", None))
     configs = {config.name: config for config in itself.configs}
     assert (configs["num.partitions"].value, configs["num.partitions"].read_only) == ("3", True)
     assert (configs["log.segment.bytes"].config_source, configs["log.segment.bytes"].read_only) == (2, False)
-    assert [(config.name, config.value) for config in everybody.configs] == [("message.max.bytes", "7")]
+    assert [(config.name, config.value) for config in all_brokers.configs] == [("message.max.bytes", "7")]
 
 
 def test_groups_and_metrics_need_not_exist(broker: Any) -> None:
@@ -169,12 +169,12 @@ def test_log_levels_are_described_by_the_names_of_our_loggers(broker: Any) -> No
     logger.setLevel(logging.ERROR)
     above.setLevel(logging.WARNING)
     try:
-        (asked,) = _ask(broker, (LOGGER, "1", ["root", logger.name, "barnabas.described", "no.such.logger"]))
+        (result,) = _ask(broker, (LOGGER, "1", ["root", logger.name, "barnabas.described", "no.such.logger"]))
         (everything,) = _ask(broker, (LOGGER, "1", None), include_documentation=True)
     finally:
         logger.setLevel(logging.NOTSET)
         above.setLevel(logging.NOTSET)
-    values = {config.name: config.value for config in asked.configs}
+    values = {config.name: config.value for config in result.configs}
     assert values == {"root": values["root"], above.name: "WARN", logger.name: "ERROR"}
     assert {(c.config_source, c.read_only, c.is_sensitive, c.config_type) for c in everything.configs} == {
         (6, False, False, 0)
@@ -183,19 +183,19 @@ def test_log_levels_are_described_by_the_names_of_our_loggers(broker: Any) -> No
 
 
 class Others:
-    """Brokers 2 and 3, of which 3 can't be reached."""
+    """Brokers 2 and 3, of which 3 is unreachable."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[int, DescribeConfigsRequest]] = []
+        self.requests: list[tuple[int, DescribeConfigsRequest]] = []
 
     async def ask(self, broker_id: int, request: DescribeConfigsRequest) -> DescribeConfigsResponse:
-        self.asked.append((broker_id, request))
+        self.requests.append((broker_id, request))
         if broker_id == 3:
-            raise ApiException(ErrorCode.BROKER_NOT_AVAILABLE, "Broker 3 can't be asked: it sleeps")
+            raise ApiException(ErrorCode.BROKER_NOT_AVAILABLE, "broker 3 is unreachable")
         return DescribeConfigsResponse(
             results=[
-                DescribeConfigsResult(resource_type=each.resource_type, resource_name=each.resource_name)
-                for each in request.resources
+                DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
+                for resource in request.resources
             ]
         )
 
@@ -208,37 +208,37 @@ def others(broker: Any) -> Others:
     return broker.other_brokers
 
 
-def test_another_broker_is_asked_for_what_only_that_one_knows(broker: Any, others: Others) -> None:
+def test_another_broker_is_asked_for_its_own_settings(broker: Any, others: Others) -> None:
     results = _ask(
         broker, (BROKER, "2", ["num.partitions"]), (TOPIC, "t", None), (LOGGER, "2", None), (BROKER, "1", None),
         include_synonyms=True,
     )  # fmt: skip
-    assert [(each.resource_type, each.resource_name, each.error_code) for each in results] == [
+    assert [(result.resource_type, result.resource_name, result.error_code) for result in results] == [
         (TOPIC, "t", 0),
         (BROKER, "1", 0),
         (BROKER, "2", 0),
         (LOGGER, "2", 0),
     ]
-    ((broker_id, request),) = others.asked
+    ((broker_id, request),) = others.requests
     assert broker_id == 2
     assert request.include_synonyms
     assert request.resources[0].configuration_keys == ["num.partitions"]
 
 
-def test_a_broker_that_can_not_be_asked_fails_alone(broker: Any, others: Others) -> None:
+def test_an_unreachable_broker_fails_alone(broker: Any, others: Others) -> None:
     answered, failed = _ask(broker, (BROKER, "3", None), (BROKER, "2", None))[::-1]
     assert (answered.resource_name, answered.error_code) == ("2", 0)
     assert (failed.resource_name, failed.error_code) == ("3", ErrorCode.BROKER_NOT_AVAILABLE)
-    assert failed.error_message == "Broker 3 can't be asked: it sleeps"
+    assert failed.error_message == "broker 3 is unreachable"
 
 
 @pytest.mark.parametrize("name", ["4", "", "x", "-2", "\u0662"])
-def test_nobody_is_asked_about_a_broker_that_is_none(name: str, broker: Any, others: Others) -> None:
+def test_no_broker_is_asked_about_an_unregistered_broker(name: str, broker: Any, others: Others) -> None:
     _ask(broker, (BROKER, name, None))
-    assert others.asked == []
+    assert others.requests == []
 
 
-def test_who_may_not_see_settings_makes_nobody_ask(broker: Any, others: Others) -> None:
+def test_a_denied_description_causes_no_request_to_another_broker(broker: Any, others: Others) -> None:
     (result,) = _ask(broker, (BROKER, "2", None), denied={"kafka-cluster"})
     assert result.error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    assert others.asked == []
+    assert others.requests == []

@@ -1,4 +1,4 @@
-"""Pages of DescribeTopicPartitions, and entries that are kept encoded."""
+"""Pages of DescribeTopicPartitions, and entries that are cached in encoded form."""
 
 from __future__ import annotations
 
@@ -63,26 +63,26 @@ def test_pages_of_any_size_have_every_partition_once(limit: int) -> None:
     assert pages == -(-sum(SIZES.values()) // limit)
 
 
-def test_a_cursor_goes_on_in_the_middle_of_a_topic() -> None:
+def test_a_cursor_continues_in_the_middle_of_a_topic() -> None:
     answer = Topics().page(2, Cursor(topic_name="c", partition_index=1))
     assert counted(answer) == [("c", [1, 2])]
     assert (answer.next_cursor.topic_name, answer.next_cursor.partition_index) == ("c", 3)
 
 
-def test_a_cursor_at_a_topic_that_is_gone_goes_on_behind_it() -> None:
+def test_a_cursor_at_a_deleted_topic_continues_after_it() -> None:
     assert counted(Topics().page(100, Cursor(topic_name="bb", partition_index=7))) == [
         ("c", [0, 1, 2, 3]),
         ("secret", [0]),
     ]
 
 
-def test_named_topics_are_sorted_and_told_once() -> None:
+def test_named_topics_are_sorted_and_returned_once() -> None:
     answer = Topics().page(100, names=("c", "a", "nothing", "c"))
     assert [(t.name, t.error_code) for t in answer.topics] == [("a", 0), ("c", 0), ("nothing", 3)]
     assert [len(t.partitions) for t in answer.topics] == [3, 4, 0]
 
 
-def test_a_kept_entry_is_forgotten_when_its_topic_grows() -> None:
+def test_a_cached_entry_is_dropped_when_its_topic_grows() -> None:
     world = Topics()
     assert dict(counted(world.page(100)))["b"] == [0]
     world.harness.create(topic("b2", 1))

@@ -1,4 +1,4 @@
-"""Fetch sessions over real partition logs: which partitions an incremental fetch mentions, and which it reads."""
+"""Fetch sessions over real partition logs: which partitions an incremental fetch returns, and which it reads."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Clock:
 
 
 class Rights(Authorizer):
-    """Allows what is not in ``denied``."""
+    """Allows everything except what ``denied`` contains."""
 
     def __init__(self) -> None:
         self.denied: set[str] = set()
@@ -146,17 +146,17 @@ class Client:
         return handle_fetch(cast("Any", self.broker), request, Access(cast("Any", self.rights), context, rules))
 
     def fetch(self, wanted: dict[int, int] | None = None, **options: Any) -> dict[int, int]:
-        """Partitions that the answer mentions, with their error codes."""
+        """Return the partitions in the response, with their error codes."""
         answer = self.send(wanted, **options)
         assert isinstance(answer, FetchResponse)
         return mentioned(answer)
 
     def answers(self, wanted: dict[int, int], *, leader_epoch: int) -> list[PartitionData]:
-        """Of a request without a session."""
+        """Return the partitions of a fetch without a session."""
         self.epoch = -1
         answer = self.send(wanted, leader_epoch=leader_epoch)
         assert isinstance(answer, FetchResponse)
-        return [each for topic in answer.responses for each in topic.partitions]
+        return [partition for topic in answer.responses for partition in topic.partitions]
 
 
 def mentioned(answer: FetchResponse) -> dict[int, int]:
@@ -179,7 +179,7 @@ def client(tmp_path: Path) -> Client:
 
 @pytest.fixture
 def reads(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The partitions that were looked at, as they are."""
+    """The partitions that were read, as a live list."""
     seen: list[int] = []
     original = fetch_module._read
 
@@ -191,7 +191,7 @@ def reads(client: Client, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return seen
 
 
-def test_a_poll_without_news_reads_no_partition(client: Client, reads: list[int]) -> None:
+def test_a_poll_without_changes_reads_no_partition(client: Client, reads: list[int]) -> None:
     assert client.fetch() == {}
     assert reads == []
 
@@ -202,22 +202,22 @@ def test_a_poll_reads_only_what_changed(client: Client, reads: list[int]) -> Non
     assert reads == [2]
     client.produce(3)
     assert client.fetch({2: 1}) == {3: 0}
-    assert reads == [2, 3, 2]  # The one that was served last comes last.
+    assert reads == [2, 3, 2]  # The partition that was served last comes last.
     assert client.fetch({3: 1}) == {}
     assert client.fetch() == {}
     assert reads == [2, 3, 2, 3]
 
 
-def test_data_that_was_not_taken_is_sent_again(client: Client) -> None:
+def test_data_that_the_client_did_not_receive_is_sent_again(client: Client) -> None:
     client.produce(1)
     assert client.fetch() == {1: 0}
     assert client.fetch() == {1: 0}
 
 
-def test_data_that_did_not_fit_comes_with_the_next_poll(client: Client) -> None:
+def test_data_that_did_not_fit_is_returned_by_the_next_poll(client: Client) -> None:
     client.produce(0)
     client.produce(1)
-    # The high watermark of the second one is news, but its data does not fit.
+    # The high watermark of the second partition changed, but its data does not fit.
     first = client.send(max_bytes=1)
     assert isinstance(first, FetchResponse)
     assert [bool(p.records) for p in first.responses[0].partitions] == [True, False]
@@ -226,7 +226,7 @@ def test_data_that_did_not_fit_comes_with_the_next_poll(client: Client) -> None:
     assert [(p.partition_index, bool(p.records)) for p in second.responses[0].partitions] == [(1, True)]
 
 
-def test_a_log_that_starts_later_is_told(client: Client) -> None:
+def test_a_new_log_start_offset_is_returned(client: Client) -> None:
     client.produce(1, 3)
     client.fetch({1: 3})
     assert client.fetch() == {}
@@ -235,7 +235,7 @@ def test_a_log_that_starts_later_is_told(client: Client) -> None:
     assert client.fetch() == {}
 
 
-def test_another_leader_is_told_until_it_is_over(client: Client) -> None:
+def test_an_error_about_another_leader_is_returned_until_this_broker_leads(client: Client) -> None:
     client.partition(3).update(registration(leader=2, leader_epoch=1))
     for _ in range(2):
         assert client.fetch() == {3: ErrorCode.FENCED_LEADER_EPOCH}
@@ -245,7 +245,7 @@ def test_another_leader_is_told_until_it_is_over(client: Client) -> None:
     assert client.fetch() == {}
 
 
-def test_a_follower_serves_consumers_of_versions_that_know_of_it(client: Client) -> None:
+def test_a_follower_serves_consumers_only_in_versions_that_support_it(client: Client) -> None:
     client.produce(3)
     client.partition(3).update(registration(leader=2, leader_epoch=1))
     assert client.fetch({3: 0}, leader_epoch=1) == {3: 0}
@@ -255,8 +255,8 @@ def test_a_follower_serves_consumers_of_versions_that_know_of_it(client: Client)
     assert old.value.code is ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_follower_gives_what_it_knows_to_be_committed(client: Client) -> None:
-    """Offsets beyond that are not wrong: the leader may have committed them, and we will hear of it."""
+def test_a_follower_returns_records_up_to_its_high_watermark(client: Client) -> None:
+    """Later offsets are not out of range: the leader may have committed them, and the follower will learn of it."""
     client.produce(3, count=5)
     log = client.partition(3).log
     client.partition(3).update(registration(leader=2, leader_epoch=1))
@@ -264,16 +264,16 @@ def test_a_follower_gives_what_it_knows_to_be_committed(client: Client) -> None:
     log.append_as_follower(batch, now_ms=NOW, leader_epoch=1)
     assert (log.high_watermark, log.log_end_offset) == (5, 6)
     for offset, error in ((5, 0), (6, 0), (7, ErrorCode.OFFSET_OUT_OF_RANGE)):
-        (told,) = client.answers({3: offset}, leader_epoch=1)
-        assert (told.error_code, told.records) == (error, b"")
-    (told,) = client.answers({3: 0}, leader_epoch=1)
-    assert told.high_watermark == 5
+        (partition,) = client.answers({3: offset}, leader_epoch=1)
+        assert (partition.error_code, partition.records) == (error, b"")
+    (partition,) = client.answers({3: 0}, leader_epoch=1)
+    assert partition.high_watermark == 5
     log.maybe_advance_high_watermark(6)
-    (told,) = client.answers({3: 5}, leader_epoch=1)
-    assert told.records
+    (partition,) = client.answers({3: 5}, leader_epoch=1)
+    assert partition.records
 
 
-def test_a_disk_that_cannot_be_read_is_told_for_its_partition_and_taken_out_of_use(
+def test_an_unreadable_disk_is_an_error_of_its_partition_and_is_taken_out_of_use(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = PartitionLog.read
@@ -294,14 +294,14 @@ def test_a_disk_that_cannot_be_read_is_told_for_its_partition_and_taken_out_of_u
     assert failure[0] == str(client.directory)
 
 
-def test_a_deleted_partition_is_told(client: Client) -> None:
+def test_a_deleted_partition_is_reported(client: Client) -> None:
     client.replicas.partitions.pop(TopicPartition(TOPIC, 0)).notify(0)
     assert client.fetch() == {0: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
     del client.topics[TOPIC_ID]
     assert client.fetch() == {0: ErrorCode.UNKNOWN_TOPIC_ID}
 
 
-def test_a_right_that_is_lost_is_told_and_so_is_its_return(client: Client) -> None:
+def test_a_lost_right_and_its_return_are_reported(client: Client) -> None:
     client.rights.denied.add(TOPIC)
     assert client.fetch() == dict.fromkeys(range(COUNT), ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     client.rights.denied.clear()
@@ -309,21 +309,21 @@ def test_a_right_that_is_lost_is_told_and_so_is_its_return(client: Client) -> No
     assert client.fetch() == {}
 
 
-def test_another_isolation_level_reads_everything_anew(client: Client, reads: list[int]) -> None:
+def test_another_isolation_level_reads_everything_again(client: Client, reads: list[int]) -> None:
     assert client.fetch(committed=True) == {}
     assert reads == list(range(COUNT))
     assert client.fetch(committed=True) == {}
     assert len(reads) == COUNT
 
 
-def test_a_forgotten_partition_is_watched_no_more(client: Client) -> None:
+def test_a_forgotten_partition_is_not_watched_any_longer(client: Client) -> None:
     assert client.fetch(forget=[1]) == {}
     assert client.partition(1).watchers is None
     client.produce(1)
     assert client.fetch() == {}
 
 
-def test_a_session_that_ends_watches_nothing(client: Client) -> None:
+def test_a_closed_session_watches_nothing(client: Client) -> None:
     client.epoch = -1
     assert client.sessions.partition_count() == COUNT
     request = FetchRequest(session_id=7, session_epoch=-1)
@@ -331,8 +331,8 @@ def test_a_session_that_ends_watches_nothing(client: Client) -> None:
     assert [client.partition(index).watchers for index in range(COUNT)] == [None] * COUNT
 
 
-def test_a_waiting_poll_is_woken_by_what_comes_and_by_what_goes(client: Client) -> None:
-    async def story() -> None:
+def test_a_waiting_poll_is_woken_by_new_records_and_by_a_lost_partition(client: Client) -> None:
+    async def scenario() -> None:
         def produce() -> None:
             client.produce(2)
 
@@ -349,14 +349,14 @@ def test_a_waiting_poll_is_woken_by_what_comes_and_by_what_goes(client: Client) 
             assert mentioned(await task) == expected
             client.fetch({2: 1})
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize("has_session", [True, False])
-def test_what_comes_before_a_poll_begins_to_wait_wakes_it(client: Client, has_session: bool) -> None:
-    """The wait is a task; requests of other connections are handled before it has its first turn."""
+def test_records_that_arrive_before_a_poll_begins_to_wait_wake_it(client: Client, has_session: bool) -> None:
+    """The wait is a task: requests of other connections are handled before its first turn."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         if not has_session:
             client.epoch = -1
         waiting = client.send({2: 0}, max_wait_ms=60_000)
@@ -367,11 +367,11 @@ def test_what_comes_before_a_poll_begins_to_wait_wakes_it(client: Client, has_se
         await asyncio.sleep(0)
         assert client.partition(2).listeners is None
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_a_poll_that_nobody_awaits_leaves_nothing_behind(client: Client) -> None:
-    async def story() -> None:
+def test_a_poll_whose_client_left_leaves_nothing_behind(client: Client) -> None:
+    async def scenario() -> None:
         client.epoch = -1
         waiting = client.send({2: 0}, max_wait_ms=60_000)
         assert not isinstance(waiting, FetchResponse)
@@ -381,12 +381,12 @@ def test_a_poll_that_nobody_awaits_leaves_nothing_behind(client: Client) -> None
         await asyncio.gather(task, return_exceptions=True)
         assert client.partition(2).listeners is None
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.fixture
 def in_turns(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A turn of the loop for each partition."""
+    """Give each partition a turn of the loop."""
     monkeypatch.setattr(fetch_module, "_AT_ONCE", 1)
     monkeypatch.setattr(fetch_module, "_STEP", 1)
     monkeypatch.setattr(fetch_module, "pause_after", lambda busy_s: 0)
@@ -400,10 +400,10 @@ async def after_turns(task: asyncio.Future[FetchResponse], count: int) -> None:
 
 @pytest.mark.usefixtures("in_turns")
 @pytest.mark.parametrize("has_session", [True, False])
-def test_what_comes_to_a_partition_that_was_read_already_wakes_a_poll_in_turns(
+def test_new_records_in_a_partition_already_read_wake_a_poll_in_turns(
     client: Client, reads: list[int], has_session: bool
 ) -> None:
-    async def story() -> None:
+    async def scenario() -> None:
         client.epoch = client.epoch if has_session else -1
         waiting = client.send(dict.fromkeys(range(COUNT), 0), max_wait_ms=60_000)
         assert not isinstance(waiting, FetchResponse)
@@ -418,14 +418,14 @@ def test_what_comes_to_a_partition_that_was_read_already_wakes_a_poll_in_turns(
         await asyncio.sleep(0)
         assert client.partition(0).listeners is None
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.usefixtures("in_turns")
-def test_what_comes_while_others_are_read_in_turns_is_in_the_next_answer(client: Client, reads: list[int]) -> None:
-    """A partition that had nothing when it was read is read again although the answer says so."""
+def test_records_that_arrive_while_others_are_read_are_in_the_next_response(client: Client, reads: list[int]) -> None:
+    """A partition without data when it was read is read again, although the response says so."""
 
-    async def story() -> None:
+    async def scenario() -> None:
         waiting = client.send(dict.fromkeys(range(COUNT), 0))
         assert not isinstance(waiting, FetchResponse)
         task = asyncio.ensure_future(waiting)
@@ -435,13 +435,13 @@ def test_what_comes_while_others_are_read_in_turns_is_in_the_next_answer(client:
         await task
         assert client.fetch() == {0: 0}
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 @pytest.mark.usefixtures("in_turns")
 @pytest.mark.parametrize("has_session", [True, False])
-def test_a_poll_in_turns_that_nobody_awaits_leaves_nothing_behind(client: Client, has_session: bool) -> None:
-    async def story() -> None:
+def test_a_poll_in_turns_whose_client_left_leaves_nothing_behind(client: Client, has_session: bool) -> None:
+    async def scenario() -> None:
         client.epoch = client.epoch if has_session else -1
         waiting = client.send(dict.fromkeys(range(COUNT), 0), max_wait_ms=60_000)
         assert not isinstance(waiting, FetchResponse)
@@ -452,10 +452,10 @@ def test_a_poll_in_turns_that_nobody_awaits_leaves_nothing_behind(client: Client
         assert [client.partition(index).listeners for index in range(COUNT)] == [None] * COUNT
         assert all(not session._listeners for session in client.sessions._sessions.values())
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_a_consumer_of_many_partitions_that_it_cannot_read_has_no_session(tmp_path: Path) -> None:
+def test_a_consumer_of_many_unreadable_partitions_has_no_session(tmp_path: Path) -> None:
     client, useless = Client(tmp_path), range(COUNT, COUNT + 101)
     answer = client.send(dict.fromkeys((*range(COUNT), *useless), 0))
     assert isinstance(answer, FetchResponse)
@@ -469,7 +469,7 @@ def test_a_consumer_of_many_partitions_that_it_cannot_read_has_no_session(tmp_pa
     assert fewer.session_id == 7
 
 
-def test_a_session_ends_when_too_much_of_it_cannot_be_read(client: Client) -> None:
+def test_a_session_ends_when_too_many_partitions_are_unreadable(client: Client) -> None:
     answer = client.send(dict.fromkeys(range(COUNT, COUNT + 101), 0))
     assert isinstance(answer, FetchResponse)
     assert (answer.error_code, answer.session_id) == (0, 0)
@@ -478,10 +478,10 @@ def test_a_session_ends_when_too_much_of_it_cannot_be_read(client: Client) -> No
 
 
 @pytest.mark.parametrize("count", [501, 2_000])
-def test_a_session_of_many_partitions_that_nobody_awaits_is_not_kept(tmp_path: Path, count: int) -> None:
+def test_a_session_of_many_partitions_whose_client_left_is_not_kept(tmp_path: Path, count: int) -> None:
     client = Client(tmp_path)
 
-    async def story() -> None:
+    async def scenario() -> None:
         waiting = client.send(dict.fromkeys(range(count), 0), max_wait_ms=60_000)
         assert not isinstance(waiting, FetchResponse)
         task = asyncio.ensure_future(waiting)
@@ -492,11 +492,11 @@ def test_a_session_of_many_partitions_that_nobody_awaits_is_not_kept(tmp_path: P
         await asyncio.gather(task, return_exceptions=True)
         assert len(client.sessions) == 0
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
 def test_many_partitions_are_answered_in_turns(tmp_path: Path) -> None:
-    """What a request says, what is read and what is answered: others run between some hundred partitions of each."""
+    """The loop serves others between some hundred partitions, while decoding, reading and answering."""
     client, ticks = Client(tmp_path), 0
 
     async def tick() -> None:
@@ -505,7 +505,7 @@ def test_many_partitions_are_answered_in_turns(tmp_path: Path) -> None:
             ticks += 1
             await asyncio.sleep(0)
 
-    async def story(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(fetch_module, "pause_after", lambda busy_s: 0)
         waiting = client.send(dict.fromkeys(range(5_000), 0))
         assert not isinstance(waiting, FetchResponse)
@@ -515,5 +515,5 @@ def test_many_partitions_are_answered_in_turns(tmp_path: Path) -> None:
         assert len(mentioned(answer)) == 5_000
 
     with pytest.MonkeyPatch.context() as monkeypatch:
-        asyncio.run(story(monkeypatch))
+        asyncio.run(scenario(monkeypatch))
     assert ticks > 10 + 50 + 5

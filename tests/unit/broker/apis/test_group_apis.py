@@ -1,4 +1,4 @@
-"""The group APIs of a broker: who may ask for what, which topics exist, what each version says."""
+"""The group APIs of a broker: the required rights, the existing topics, and the fields of each version."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ UNKNOWN_ID = Uuid.from_int(4711)
 
 
 class Rights(Authorizer):
-    """An authorizer that knows the rights by type and operation; ``hidden`` names are denied whatever they are."""
+    """An authorizer with rights by type and operation; names in ``hidden`` are always denied."""
 
     def __init__(self, granted: set[Right] | None, hidden: set[str]) -> None:
         self._granted = granted
@@ -93,7 +93,7 @@ def leader(broker_id: int) -> SimpleNamespace:
 
 
 class FakeBroker:
-    """Broker 1 with the topics orders (2 partitions) and payments (1), and a coordinator that has one partition."""
+    """Broker 1 with the topics orders (2 partitions) and payments (1), and a coordinator of one partition."""
 
     def __init__(self) -> None:
         self.driver = GroupDriver().load()
@@ -119,7 +119,7 @@ class FakeBroker:
             confirm=self._confirm,
         )
         self.unconfirmed: set[str] | None = None
-        """None: nobody has to wait for confirmations."""
+        """None: no request has to wait for confirmations."""
 
     def _confirm(self, group_ids: Iterable[str]) -> Awaitable[set[str]] | None:
         async def confirmed() -> set[str]:
@@ -139,7 +139,7 @@ class FakeBroker:
         granted: set[Right] | None = None,
         hidden: set[str] | None = None,
     ) -> Any:
-        """What a client gets: the handler's answer, or its error answer."""
+        """Return what a client receives: the handler's response, or its error response."""
         key = ApiKey(request.API_KEY)
         version = API_TABLE[key].highest if version is None else version
         handler = TABLE.handler(key)
@@ -150,7 +150,7 @@ class FakeBroker:
         except ApiException as error:
             answer = handler.on_error(request, error)
         if not isinstance(answer, Awaitable):
-            answer.encode(version)  # Whatever is answered can be written in its version.
+            answer.encode(version)  # Every response can be written in its version.
         return answer
 
 
@@ -272,7 +272,7 @@ def test_fetching_needs_describe_on_the_group_and_on_each_topic(broker: FakeBrok
 
 
 @pytest.mark.parametrize("version", range(1, 8))
-def test_before_version_8_a_refused_fetch_says_so_where_its_version_can(broker: FakeBroker, version: int) -> None:
+def test_a_refused_fetch_before_version_8_reports_it_where_the_version_can(broker: FakeBroker, version: int) -> None:
     topics = [OffsetFetchRequestTopic(name="orders", partition_indexes=[0])]
     denied = broker.call(OffsetFetchRequest(group_id=GROUP, topics=topics), version, granted=set())
     if version >= 2:
@@ -283,7 +283,7 @@ def test_before_version_8_a_refused_fetch_says_so_where_its_version_can(broker: 
 
 
 @pytest.mark.parametrize("version", range(1, 11))
-def test_a_coordinator_that_may_have_been_replaced_tells_no_offsets(broker: FakeBroker, version: int) -> None:
+def test_a_coordinator_that_may_have_been_replaced_returns_no_offsets(broker: FakeBroker, version: int) -> None:
     broker.call(commit(("orders", TOPIC_ID, (0,))), 9)
     topics = [OffsetFetchRequestTopic(name="orders", partition_indexes=[0])]
     request = fetch(("orders", TOPIC_ID, [0])) if version >= 8 else OffsetFetchRequest(group_id=GROUP, topics=topics)
@@ -291,8 +291,8 @@ def test_a_coordinator_that_may_have_been_replaced_tells_no_offsets(broker: Fake
     refused = asyncio.run(broker.call(request, version))
     refused.encode(version)
     if version >= 2:
-        told = refused.groups[0] if version >= 8 else refused
-        assert (told.error_code, told.topics) == (ErrorCode.NOT_COORDINATOR, [])
+        group_answer = refused.groups[0] if version >= 8 else refused
+        assert (group_answer.error_code, group_answer.topics) == (ErrorCode.NOT_COORDINATOR, [])
     else:
         assert codes(refused.topics) == {("orders", 0): ErrorCode.NOT_COORDINATOR}
     broker.unconfirmed = {"another"}
@@ -363,7 +363,7 @@ def test_partitions_that_do_not_exist_are_refused_and_the_others_are_committed(b
     assert len(answer.topics) == 2
 
 
-def test_from_version_10_topics_are_named_by_id(broker: FakeBroker) -> None:
+def test_topics_are_named_by_id_from_version_10(broker: FakeBroker) -> None:
     answer = broker.call(commit(("", TOPIC_ID, (0,)), ("", UNKNOWN_ID, (0,))), 10)
     assert {topic.topic_id: topic.partitions[0].error_code for topic in answer.topics} == {
         TOPIC_ID: ErrorCode.NONE,
@@ -380,7 +380,7 @@ def test_from_version_10_topics_are_named_by_id(broker: FakeBroker) -> None:
     assert [topic.name for topic in broker.call(fetch(), 9).groups[0].topics] == ["orders"]
 
 
-def test_a_commit_by_name_remembers_the_topics_id(broker: FakeBroker) -> None:
+def test_a_commit_by_name_stores_the_topic_id(broker: FakeBroker) -> None:
     broker.call(commit(("orders", Uuid.ZERO, (0,))), 2)
     value = broker.driver.shard.offsets.offsets.get(GROUP, "orders", 0)
     assert value is not None
@@ -396,7 +396,7 @@ def test_an_error_of_the_group_hides_those_of_the_topics(broker: FakeBroker) -> 
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_no_protocol_is_empty_before_version_7_and_null_from_then_on(broker: FakeBroker, version: int) -> None:
+def test_a_missing_protocol_is_empty_before_version_7_and_null_since_then(broker: FakeBroker, version: int) -> None:
     request = join()
     request.session_timeout_ms = 1
     answer = broker.call(request, version)
@@ -411,7 +411,7 @@ def test_no_protocol_is_empty_before_version_7_and_null_from_then_on(broker: Fak
     )
 
 
-def test_from_version_5_a_sync_must_name_its_protocol(broker: FakeBroker) -> None:
+def test_a_sync_must_name_its_protocol_from_version_5(broker: FakeBroker) -> None:
     request = SyncGroupRequest(group_id=GROUP, member_id="m", generation_id=1)
     assert broker.call(request, 4).error_code == ErrorCode.UNKNOWN_MEMBER_ID
     assert broker.call(request, 5).error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -450,7 +450,7 @@ def test_without_a_live_leader_the_coordinator_is_not_available(broker: FakeBrok
         (9, 6, None, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_other_kinds_of_coordinators_are_refused_with_a_reason(
+def test_other_coordinator_types_are_refused_with_a_reason(
     broker: FakeBroker, key_type: int, version: int, granted: set[Right] | None, code: ErrorCode
 ) -> None:
     request = FindCoordinatorRequest(key_type=key_type)
@@ -466,7 +466,7 @@ def test_other_kinds_of_coordinators_are_refused_with_a_reason(
     assert broker.missing == ([{1: "transactions", 2: "share groups"}[key_type]] if is_missing else [])
 
 
-def test_the_first_to_ask_has_the_offsets_topic_created(broker: FakeBroker) -> None:
+def test_the_first_request_for_a_coordinator_creates_the_offsets_topic(broker: FakeBroker) -> None:
     del broker.topics["__consumer_offsets"]
     waiting = broker.call(FindCoordinatorRequest(coordinator_keys=[GROUP]))
     with pytest.raises(StopIteration) as finished:
@@ -475,7 +475,7 @@ def test_the_first_to_ask_has_the_offsets_topic_created(broker: FakeBroker) -> N
     assert finished.value.value.coordinators[0].error_code == ErrorCode.NONE
 
 
-def test_who_may_not_ask_has_nothing_created(broker: FakeBroker) -> None:
+def test_a_denied_request_for_a_coordinator_creates_nothing(broker: FakeBroker) -> None:
     del broker.topics["__consumer_offsets"]
     broker.call(FindCoordinatorRequest(coordinator_keys=[GROUP]), granted=set())
     assert broker.topic_creation.created == []

@@ -69,7 +69,7 @@ def ask(request: pytest.FixtureRequest) -> Ask:
     return REQUESTS[request.param]
 
 
-def test_a_step_encodes_so_many_partitions_and_the_answer_is_the_same(
+def test_a_step_encodes_a_fixed_number_of_partitions_and_the_response_is_the_same(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once = ask(Topics())
@@ -99,7 +99,7 @@ def test_a_step_encodes_so_many_partitions_and_the_answer_is_the_same(
     assert sum(steps) - encoded in {0, 150}, "whole entries are kept, parts of them are not"
 
 
-def test_an_answer_that_was_begun_describes_the_brokers_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_response_in_steps_describes_the_brokers_of_one_moment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoded_topic_metadata, "PARTITIONS_A_STEP", A_STEP)
     world = Topics()
     cache = world.broker.metadata

@@ -1,4 +1,4 @@
-"""Topics that Metadata creates on demand are created in the name of the client that named them."""
+"""Topics that Metadata creates on demand are created as the client that named them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def created_by(*rights: str) -> tuple[list[tuple[str, RequestContext | None]], d
     return created, {topic.name: topic.error_code for topic in answer.topics}
 
 
-def test_internal_topics_are_created_as_the_client_like_any_other() -> None:
+def test_internal_topics_are_created_as_the_client_like_other_topics() -> None:
     created, codes = created_by("TOPIC:DESCRIBE", "TOPIC:CREATE")
     assert [name for name, context in created if context is not None] == NAMES
     assert set(codes.values()) == {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}

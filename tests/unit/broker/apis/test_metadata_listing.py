@@ -1,4 +1,4 @@
-"""Metadata of all topics: in steps when they are many, from the metadata of one moment."""
+"""Metadata of all topics: in steps if there are many, and from the metadata of one moment."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def test_all_topics_are_listed_in_order(partitions_a_step: int, version: int) ->
     listed = world.listed(version)
     assert [name for name in listed if name in NAMES] == NAMES
     assert listed == sorted(listed)
-    assert world.listed(version) == listed, "what was kept is another answer"
+    assert world.listed(version) == listed, "the cached response is a different one"
 
 
-def test_operations_stand_behind_their_topics(partitions_a_step: int) -> None:
+def test_operations_are_returned_with_their_topics(partitions_a_step: int) -> None:
     world = Topics("TOPIC:DESCRIBE")
     answer = world.ask(MetadataRequest(topics=None, include_topic_authorized_operations=True), 12)
     assert {entry.topic_authorized_operations for entry in answer.topics} != {-(2**31)}
     assert [entry.name for entry in answer.topics] == world.listed()
 
 
-def test_a_caller_without_rights_sees_none(partitions_a_step: int) -> None:
+def test_a_caller_without_rights_sees_no_topic(partitions_a_step: int) -> None:
     assert Topics().listed() == []
 
 
-def test_a_topic_that_comes_between_two_steps_is_not_in_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_topic_created_between_two_steps_is_not_in_the_response(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(metadata, "PARTITIONS_A_STEP", 2)
     world = Topics("TOPIC:DESCRIBE")
     listed = world.listed()

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where an epoch ended, asked by who wants to know whether its records still hold."""
+"""OffsetForLeaderEpoch returns where an epoch ended, so that a client can check whether its records still hold."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _ask(
     current_leader_epoch: int = -1,
     partition: int = 0,
 ) -> EpochEndOffset:
-    """Of a leader that has written two records in the epoch of ``state`` (5), and follows ``then`` afterwards."""
+    """Ask a leader that has written two records in the epoch of ``state`` (5), and follows ``then`` afterwards."""
 
     async def main() -> EpochEndOffset:
         world = ReplicatedBroker(tmp_path, state)
@@ -54,10 +54,10 @@ def _ask(
 @pytest.mark.parametrize(
     ("epoch", "expected"),
     [
-        (3, (3, 0)),  # Before all that is known.
+        (3, (3, 0)),  # Before all known epochs.
         (5, (5, 2)),
-        (6, (5, 2)),  # Nobody wrote in it.
-        (7, (7, 2)),  # The leader's own, in which nothing was written yet.
+        (6, (5, 2)),  # No leader wrote in it.
+        (7, (7, 2)),  # The leader's own epoch, in which it has not written yet.
         (8, (-1, -1)),
     ],
 )
@@ -75,17 +75,17 @@ def test_an_epoch_ends_where_the_next_one_begins(
     ("current_leader_epoch", "error"),
     [(4, ErrorCode.FENCED_LEADER_EPOCH), (5, ErrorCode.NONE), (6, ErrorCode.UNKNOWN_LEADER_EPOCH)],
 )
-def test_who_has_another_idea_of_the_leader_epoch_is_told_so(
+def test_a_request_with_another_leader_epoch_receives_an_error(
     tmp_path: Path, current_leader_epoch: int, error: ErrorCode
 ) -> None:
     assert _ask(tmp_path, 5, current_leader_epoch=current_leader_epoch).error_code == error
 
 
-def test_only_the_leader_tells(tmp_path: Path) -> None:
+def test_only_the_leader_returns_epoch_ends(tmp_path: Path) -> None:
     led_by_another = registration(2, 3, leader=2, leader_epoch=6, partition_epoch=11)
     assert _ask(tmp_path, 5, then=led_by_another).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
-def test_a_partition_that_nobody_knows_has_no_epochs(tmp_path: Path) -> None:
+def test_an_unknown_partition_has_no_epochs(tmp_path: Path) -> None:
     answer = _ask(tmp_path, 5, partition=9)
     assert (answer.error_code, answer.end_offset) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)

@@ -1,4 +1,4 @@
-"""Produce: what a refused request leaves behind."""
+"""Produce: what remains of a refused request."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Nothing(Authorizer):
 
 
 def test_a_denied_request_keeps_none_of_its_records() -> None:
-    """Its memory would otherwise wait for the next full garbage collection."""
+    """Otherwise its memory would wait for the next full garbage collection."""
     records = bytearray(1000)
     broker = SimpleNamespace(replicas=SimpleNamespace(leader_replicas=None))
 

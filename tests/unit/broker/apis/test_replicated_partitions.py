@@ -46,14 +46,16 @@ from barnabas.storage.segment import Segment
 from tests.unit.broker.apis.replicated_broker import LAG_MS, TOPIC, TOPIC_ID, ReplicatedBroker, batch
 from tests.unit.broker.replication.leader import EPOCHS, broker, cluster, registration
 
-Story = Callable[[ReplicatedBroker], Awaitable[None]]
+Scenario = Callable[[ReplicatedBroker], Awaitable[None]]
 
 
-def tell(tmp_path: Path, story: Story, state: PartitionRegistration | None = None, **settings: object) -> None:
+def run_scenario(
+    tmp_path: Path, scenario: Scenario, state: PartitionRegistration | None = None, **settings: object
+) -> None:
     async def main() -> None:
         world = ReplicatedBroker(tmp_path, state, **{name.replace("_", "."): value for name, value in settings.items()})
         try:
-            await story(world)
+            await scenario(world)
         finally:
             world.close()
 
@@ -61,7 +63,7 @@ def tell(tmp_path: Path, story: Story, state: PartitionRegistration | None = Non
 
 
 class Follower:
-    """A broker that fetches in a session, as far as it is told to."""
+    """A broker that fetches in a session."""
 
     def __init__(self, world: ReplicatedBroker, broker_id: int, *, epoch: int | None = None) -> None:
         self.world = world
@@ -70,18 +72,18 @@ class Follower:
         self.session_id = self.session_epoch = 0
 
     async def fetch_without_session(self, offset: int) -> None:
-        """A request of another connection; the session goes on."""
+        """Send a request of another connection; the session continues."""
         session = self.session_id, self.session_epoch
         self.session_id, self.session_epoch = 0, -1
         await self.fetch(offset)
         self.session_id, self.session_epoch = session
 
-    async def fetch(self, offset: int | None = None, *, max_wait_ms: int = 0, **asked: Any) -> PartitionData | None:
-        """The answer of the partition, which is named with an offset only; None when it is not mentioned."""
+    async def fetch(self, offset: int | None = None, *, max_wait_ms: int = 0, **fields: Any) -> PartitionData | None:
+        """Return the response for the partition, which the request names only with an offset; None if it is omitted."""
         partition = FetchPartition(
             partition=0,
             fetch_offset=offset or 0,
-            **{"partition_max_bytes": 99_999, "current_leader_epoch": 5, "log_start_offset": 0, **asked},
+            **{"partition_max_bytes": 99_999, "current_leader_epoch": 5, "log_start_offset": 0, **fields},
         )
         request = FetchRequest(
             replica_state=ReplicaState(replica_id=self.broker_id, replica_epoch=self.epoch),
@@ -108,7 +110,7 @@ async def produce(world: ReplicatedBroker, count: int = 1, *, acks: int = -1, ti
 
 
 async def consume(world: ReplicatedBroker, offset: int) -> int:
-    """The error of a consumer's fetch."""
+    """Return the error of a consumer's fetch."""
     partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=99_999, current_leader_epoch=-1)
     request = FetchRequest(
         replica_id=-1, session_epoch=-1, topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[partition])]
@@ -118,7 +120,7 @@ async def consume(world: ReplicatedBroker, offset: int) -> int:
 
 
 async def turn() -> None:
-    """Let everybody do what can be done now."""
+    """Run everything that is ready."""
     for _ in range(10):
         await asyncio.sleep(0)
 
@@ -126,8 +128,8 @@ async def turn() -> None:
 # Produce
 
 
-def test_acks_all_is_answered_when_everybody_in_sync_has_the_records(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_acks_all_is_answered_when_all_in_sync_replicas_have_the_records(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         second, third = Follower(world, 2), Follower(world, 3)
         producing = asyncio.ensure_future(produce(world, 5))
         await turn()
@@ -138,114 +140,114 @@ def test_acks_all_is_answered_when_everybody_in_sync_has_the_records(tmp_path: P
         assert (answer.error_code, answer.base_offset) == (0, 0)
         assert world.partition.log.high_watermark == 5
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 def test_a_leadership_from_before_the_registration_of_this_process_takes_no_records(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         world.leader_replicas.follow_cluster(cluster(broker(1, epoch=EPOCHS[1] - 1)))
         assert (await produce(world, acks=1)).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
         assert world.partition.log.log_end_offset == 0
         world.leader_replicas.follow_cluster(cluster())
         assert (await produce(world, acks=1)).error_code == 0
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_acks_1_waits_for_nobody(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_acks_1_waits_for_no_follower(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         assert (await produce(world, acks=1)).error_code == 0
         assert world.partition.log.high_watermark == 0
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_acks_all_is_given_up_when_the_time_of_the_request_is_over(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_acks_all_times_out_with_the_request(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         answer = await produce(world, timeout_ms=1)
         assert (answer.error_code, answer.base_offset) == (ErrorCode.REQUEST_TIMED_OUT, 0)
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_acks_all_needs_enough_replicas_in_sync(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_acks_all_needs_enough_in_sync_replicas(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         assert (await produce(world)).error_code == ErrorCode.NOT_ENOUGH_REPLICAS
         assert world.partition.log.log_end_offset == 0
         assert (await produce(world, acks=1)).error_code == 0
 
-    tell(tmp_path, story, registration(1), min_insync_replicas=2)
+    run_scenario(tmp_path, scenario, registration(1), min_insync_replicas=2)
 
 
-def test_a_producer_hears_at_once_that_leadership_has_gone(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_a_producer_learns_immediately_that_leadership_was_lost(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         producing = asyncio.ensure_future(produce(world))
         await turn()
         world.follow(registration(2, 3, leader=2, leader_epoch=6, partition_epoch=11))
         assert (await producing).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 # Fetch
 
 
-def test_a_follower_reads_what_is_not_committed_and_a_consumer_does_not(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_a_follower_reads_uncommitted_records_and_a_consumer_does_not(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         world.append(3)
-        told = await Follower(world, 2).fetch(0)
-        assert told is not None
-        assert told.records
-        assert (told.high_watermark, told.last_stable_offset, told.log_start_offset) == (0, 0, 0)
+        fetched = await Follower(world, 2).fetch(0)
+        assert fetched is not None
+        assert fetched.records
+        assert (fetched.high_watermark, fetched.last_stable_offset, fetched.log_start_offset) == (0, 0, 0)
         consumer = FetchRequest(
             topics=[FetchTopic(topic_id=TOPIC_ID, partitions=[FetchPartition(partition=0, partition_max_bytes=9999)])]
         )
         answer = await world.ask(handle_fetch, consumer, 17)
         assert not answer.responses[0].partitions[0].records
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_a_waiting_follower_is_woken_by_what_is_appended(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_an_append_wakes_a_waiting_follower(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         follower = Follower(world, 2)
         await follower.fetch(0)
         waiting = asyncio.ensure_future(follower.fetch(max_wait_ms=60_000))
         await turn()
         assert not waiting.done()
         world.append()
-        told = await waiting
-        assert told is not None
-        assert told.records
+        fetched = await waiting
+        assert fetched is not None
+        assert fetched.records
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_a_moved_high_watermark_is_told_with_the_next_answer_and_only_once(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_a_new_high_watermark_is_sent_once_with_the_next_response(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         second, third = Follower(world, 2), Follower(world, 3)
         world.append()
         await second.fetch(0)
         await third.fetch(0)
         assert await second.fetch(1) is None
-        told = await third.fetch(1)
-        assert told is not None
-        assert told.high_watermark == 1
-        told = await second.fetch()
-        assert told is not None
-        assert (told.high_watermark, told.records) == (1, b"")
+        fetched = await third.fetch(1)
+        assert fetched is not None
+        assert fetched.high_watermark == 1
+        fetched = await second.fetch()
+        assert fetched is not None
+        assert (fetched.high_watermark, fetched.records) == (1, b"")
         assert await second.fetch() is None
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 @pytest.mark.parametrize("leader_epoch", [5, 6])
-def test_a_follower_that_begins_a_partition_anew_is_told_the_high_watermark_again(
+def test_a_follower_that_restarts_a_partition_receives_the_high_watermark_again(
     tmp_path: Path, leader_epoch: int
 ) -> None:
-    """It has thrown away the answer that told it, for the partition had changed meanwhile."""
+    """It discarded the response that contained it, because the partition had changed meanwhile."""
 
-    async def story(world: ReplicatedBroker) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         second, third = Follower(world, 2), Follower(world, 3)
         world.append()
         await second.fetch(0)
@@ -256,16 +258,16 @@ def test_a_follower_that_begins_a_partition_anew_is_told_the_high_watermark_agai
         assert thrown_away is not None
         assert thrown_away.high_watermark == 1
         world.follow(registration(leader_epoch=leader_epoch, partition_epoch=11))
-        told = await second.fetch(1, current_leader_epoch=leader_epoch)
-        assert told is not None
-        assert told.high_watermark == 1
+        fetched = await second.fetch(1, current_leader_epoch=leader_epoch)
+        assert fetched is not None
+        assert fetched.high_watermark == 1
         assert await second.fetch() is None
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_a_follower_that_goes_on_is_told_only_what_is_new(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_a_follower_that_continues_receives_only_changes(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         second = Follower(world, 2)
         world.append()
         world.append()
@@ -273,11 +275,11 @@ def test_a_follower_that_goes_on_is_told_only_what_is_new(tmp_path: Path) -> Non
         assert await second.fetch(1) is not None
         assert await second.fetch(2) is None
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_a_session_that_is_used_keeps_partitions_in_sync_that_it_does_not_name(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_a_session_in_use_keeps_partitions_in_sync_that_its_requests_omit(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         second, third = Follower(world, 2), Follower(world, 3)
         await second.fetch(0)
         await third.fetch(0)
@@ -286,13 +288,13 @@ def test_a_session_that_is_used_keeps_partitions_in_sync_that_it_does_not_name(t
         world.append()
         world.leader_replicas._check_isrs()
         await turn()
-        assert world.controller.asked == [[1, 2]]
+        assert world.controller.proposals == [[1, 2]]
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 @pytest.mark.parametrize(
-    ("asked", "error"),
+    ("fields", "error"),
     [
         ({"current_leader_epoch": 4}, ErrorCode.FENCED_LEADER_EPOCH),
         ({"current_leader_epoch": 6}, ErrorCode.UNKNOWN_LEADER_EPOCH),
@@ -300,24 +302,24 @@ def test_a_session_that_is_used_keeps_partitions_in_sync_that_it_does_not_name(t
         ({"last_fetched_epoch": 7}, ErrorCode.OFFSET_OUT_OF_RANGE),
     ],
 )
-def test_a_follower_that_is_wrong_is_told_so_and_counts_for_nothing(
-    tmp_path: Path, asked: dict[str, int], error: ErrorCode
+def test_a_follower_with_a_wrong_state_receives_an_error_and_does_not_count(
+    tmp_path: Path, fields: dict[str, int], error: ErrorCode
 ) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         world.append(3)
-        told = await Follower(world, 2).fetch(asked.pop("fetch_offset", 3), **asked)
-        assert told is not None
-        assert told.error_code == error
+        fetched = await Follower(world, 2).fetch(fields.pop("fetch_offset", 3), **fields)
+        assert fetched is not None
+        assert fetched.error_code == error
         (leader,) = world.leader_replicas.all
         assert leader.leadership.replicas[2].log_end_offset == -1
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_only_a_leader_that_none_can_have_replaced_says_that_an_offset_does_not_exist(tmp_path: Path) -> None:
-    """A consumer gives its place up then; a replica that lags may only not have the records yet."""
+def test_only_a_leader_that_cannot_have_been_replaced_reports_an_offset_out_of_range(tmp_path: Path) -> None:
+    """A consumer then gives up its position, although a lagging replica may only lack the records so far."""
 
-    async def story(world: ReplicatedBroker) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         world.append()
         assert await consume(world, 5) == ErrorCode.NOT_LEADER_OR_FOLLOWER
         now_s = asyncio.get_running_loop().time()
@@ -332,67 +334,67 @@ def test_only_a_leader_that_none_can_have_replaced_says_that_an_offset_does_not_
         world.lease.renewed(sent_s=now_s, answered_s=now_s)
         assert await consume(world, 5) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_a_follower_whose_log_went_another_way_is_told_where(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_a_follower_with_a_diverging_log_receives_the_diverging_epoch(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         world.append(3)
         world.follow(registration(leader_epoch=8, partition_epoch=11))
         world.append(3)
-        told = await Follower(world, 2).fetch(5, current_leader_epoch=8, last_fetched_epoch=6)
-        assert told is not None
-        assert told.diverging_epoch is not None
-        assert (told.diverging_epoch.epoch, told.diverging_epoch.end_offset) == (5, 3)
-        assert not told.records
+        fetched = await Follower(world, 2).fetch(5, current_leader_epoch=8, last_fetched_epoch=6)
+        assert fetched is not None
+        assert fetched.diverging_epoch is not None
+        assert (fetched.diverging_epoch.epoch, fetched.diverging_epoch.end_offset) == (5, 3)
+        assert not fetched.records
         (leader,) = world.leader_replicas.all
         assert leader.leadership.replicas[2].log_end_offset == -1
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_a_broker_that_is_no_replica_is_sent_away(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
-        told = await Follower(world, 9, epoch=1).fetch(0)
-        assert told is not None
-        assert told.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
+def test_a_broker_that_is_not_a_replica_is_refused(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
+        fetched = await Follower(world, 9, epoch=1).fetch(0)
+        assert fetched is not None
+        assert fetched.error_code == ErrorCode.UNKNOWN_LEADER_EPOCH
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 # The ISR
 
 
-def test_a_follower_that_comes_back_joins_by_the_controllers_leave(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_a_returning_follower_joins_the_isr_when_the_controller_agrees(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         await Follower(world, 3).fetch(0)
         await turn()
-        assert world.controller.asked == [[1, 2, 3]]
+        assert world.controller.proposals == [[1, 2, 3]]
         assert world.partition.isr_count == 3
 
-    tell(tmp_path, story, registration(1, 2))
+    run_scenario(tmp_path, scenario, registration(1, 2))
 
 
-def test_a_broker_that_is_unfenced_joins_without_another_word_of_it(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_an_unfenced_broker_joins_the_isr_without_another_fetch(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         world.leader_replicas.follow_cluster(cluster(broker(3, fenced=True)))
         third = Follower(world, 3)
         await third.fetch(0)
         await turn()
-        assert world.controller.asked == []
+        assert world.controller.proposals == []
         world.clock.ms += 500
         assert await third.fetch() is None
         world.leader_replicas.follow_cluster(cluster())
         await turn()
-        assert world.controller.asked == [[1, 2, 3]]
+        assert world.controller.proposals == [[1, 2, 3]]
 
-    tell(tmp_path, story, registration(1, 2))
+    run_scenario(tmp_path, scenario, registration(1, 2))
 
 
-def test_a_session_speaks_for_its_partitions_after_a_fetch_without_one(tmp_path: Path) -> None:
+def test_a_session_counts_for_its_partitions_after_a_fetch_without_a_session(tmp_path: Path) -> None:
     """A follower's second connection may be overtaken by its session, which does not name the partition again."""
 
-    async def story(world: ReplicatedBroker) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         world.append()
         world.leader_replicas.follow_cluster(cluster(broker(3, fenced=True)))
         third = Follower(world, 3)
@@ -406,26 +408,26 @@ def test_a_session_speaks_for_its_partitions_after_a_fetch_without_one(tmp_path:
         assert await third.fetch() is None
         world.leader_replicas.follow_cluster(cluster())
         await turn()
-        assert world.controller.asked == [[1, 2, 3]]
+        assert world.controller.proposals == [[1, 2, 3]]
 
-    tell(tmp_path, story, registration(1, 2))
+    run_scenario(tmp_path, scenario, registration(1, 2))
 
 
-def test_a_controller_that_is_away_is_asked_again(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_an_unreachable_controller_is_asked_again(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         world.controller.refusal = ApiException(ErrorCode.NOT_CONTROLLER)
         await Follower(world, 3).fetch(0)
         await turn()
         world.controller.refusal = None
         assert world.leader_replicas._request is not None
         await world.leader_replicas._request
-        assert world.controller.asked == [[1, 2, 3]] * 2
+        assert world.controller.proposals == [[1, 2, 3]] * 2
 
-    tell(tmp_path, story, registration(1, 2))
+    run_scenario(tmp_path, scenario, registration(1, 2))
 
 
-def test_a_proposal_that_comes_when_the_last_request_has_just_ended_goes_too(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_a_proposal_made_just_after_the_last_request_is_sent_too(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         second, third = Follower(world, 2), Follower(world, 3)
         await second.fetch(0)
         request = world.leader_replicas._request
@@ -434,24 +436,24 @@ def test_a_proposal_that_comes_when_the_last_request_has_just_ended_goes_too(tmp
             await asyncio.sleep(0)
         await third.fetch(0)
         await turn()
-        assert world.controller.asked == [[1, 2], [1, 2, 3]]
+        assert world.controller.proposals == [[1, 2], [1, 2, 3]]
 
-    tell(tmp_path, story, registration(1))
+    run_scenario(tmp_path, scenario, registration(1))
 
 
-def test_a_controllers_answer_that_makes_no_sense_is_not_the_end(
+def test_an_invalid_response_of_the_controller_does_not_stop_proposals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         with monkeypatch.context() as patched:
             patched.setattr(world.controller, "send", lambda request: None)
             await Follower(world, 2).fetch(0)
             await turn()
         world.leader_replicas._look_again()
         await turn()
-        assert world.controller.asked == [[1, 2]]
+        assert world.controller.proposals == [[1, 2]]
 
-    tell(tmp_path, story, registration(1))
+    run_scenario(tmp_path, scenario, registration(1))
 
 
 # DeleteRecords and ListOffsets
@@ -465,8 +467,8 @@ async def delete_before(world: ReplicatedBroker, offset: int, timeout_ms: int) -
     return result
 
 
-def test_records_are_deleted_when_every_live_replica_has_deleted_them(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_delete_records_is_answered_when_every_live_replica_deleted_them(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         second, third = Follower(world, 2), Follower(world, 3)
         world.append(4)
         await second.fetch(4)
@@ -479,18 +481,18 @@ def test_records_are_deleted_when_every_live_replica_has_deleted_them(tmp_path: 
         answer = await deleting
         assert (answer.error_code, answer.low_watermark) == (0, 3)
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_deleting_is_given_up_when_the_time_of_the_request_is_over(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_delete_records_times_out_with_the_request(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         world.append(4)
         await Follower(world, 2).fetch(4)
         await Follower(world, 3).fetch(4)
         answer = await delete_before(world, 3, 1)
         assert (answer.error_code, answer.low_watermark) == (ErrorCode.REQUEST_TIMED_OUT, 0)
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
 async def list_offset(world: ReplicatedBroker, timestamp: int, *, replica_id: int = -1, version: int = 9) -> Any:
@@ -501,8 +503,8 @@ async def list_offset(world: ReplicatedBroker, timestamp: int, *, replica_id: in
     return found
 
 
-def test_a_new_leader_tells_no_end_before_it_knows_what_was_committed(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_a_new_leader_returns_no_end_offset_before_it_knows_the_high_watermark(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         world.append(4)
         world.follow(registration(leader_epoch=6, partition_epoch=11))
         assert (await list_offset(world, -1)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
@@ -510,26 +512,26 @@ def test_a_new_leader_tells_no_end_before_it_knows_what_was_committed(tmp_path: 
         assert (await list_offset(world, 0)).error_code == ErrorCode.OFFSET_NOT_AVAILABLE
         assert (await list_offset(world, -2)).offset == 0
         assert (await list_offset(world, -1, replica_id=2)).offset == 4
-        for each in (2, 3):
-            await Follower(world, each).fetch(4, current_leader_epoch=6)
+        for broker_id in (2, 3):
+            await Follower(world, broker_id).fetch(4, current_leader_epoch=6)
         assert (await list_offset(world, -1)).offset == 4
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)
 
 
-def test_what_the_disk_refuses_is_an_error_of_the_storage_and_not_an_unknown_one(
+def test_an_error_of_the_disk_is_a_storage_error_and_not_an_unknown_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(*_: object, **__: object) -> None:
         raise OSError(5, "Input/output error")
 
-    async def story(world: ReplicatedBroker) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         world.append(4)
-        for each in (2, 3):
-            await Follower(world, each).fetch(4)
+        for broker_id in (2, 3):
+            await Follower(world, broker_id).fetch(4)
         monkeypatch.setattr(Segment, "find", refused)
         monkeypatch.setattr(PartitionLog, "delete_records_before", refused)
         assert (await list_offset(world, 0)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
         assert (await delete_before(world, 3, 1)).error_code == ErrorCode.KAFKA_STORAGE_ERROR
 
-    tell(tmp_path, story)
+    run_scenario(tmp_path, scenario)

@@ -1,4 +1,4 @@
-"""Fetches of followers while their partition is on the leader's throttle (KIP-73)."""
+"""Fetches of followers while their partition is throttled on the leader (KIP-73)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from barnabas.broker.replication.replication_quota import ReplicationQuota
 from tests.unit.broker.apis.replicated_broker import TOPIC, ReplicatedBroker
-from tests.unit.broker.apis.test_replicated_partitions import Follower, tell, turn
+from tests.unit.broker.apis.test_replicated_partitions import Follower, run_scenario, turn
 from tests.unit.broker.replication.leader import registration
 
 LIMIT = 1000
@@ -21,15 +21,15 @@ def throttle(world: ReplicatedBroker) -> ReplicationQuota:
 
 
 async def commit(world: ReplicatedBroker, in_sync: Follower) -> None:
-    """A hundred records, so that who has none of them can't be in sync."""
+    """Append a hundred records, so that a follower without any of them can't be in sync."""
     world.append(100)
     await in_sync.fetch(0)
     await in_sync.fetch(100)
     assert world.partition.log.high_watermark == 100
 
 
-def test_who_lags_gets_nothing_while_too_much_was_sent_and_who_is_in_sync_does(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_a_lagging_follower_is_throttled_and_an_in_sync_follower_is_not(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         lags, in_sync = Follower(world, 3), Follower(world, 2)
         await commit(world, in_sync)
         quota = throttle(world)
@@ -40,21 +40,21 @@ def test_who_lags_gets_nothing_while_too_much_was_sent_and_who_is_in_sync_does(t
         held = await lags.fetch(0)
         assert held is None or not held.records
         world.append(100)
-        told = await in_sync.fetch(100)
-        assert told is not None
-        assert told.records  # It counts, and is not held back.
-        assert quota.throttled_bytes == len(first.records) + len(told.records)
+        fetched = await in_sync.fetch(100)
+        assert fetched is not None
+        assert fetched.records  # It counts towards the rate, and is not held back.
+        assert quota.throttled_bytes == len(first.records) + len(fetched.records)
         while wait_ms := quota.wait_ms(world.clock.ms):
             world.clock.ms += wait_ms
         again = await lags.fetch(0)
         assert again is not None
         assert again.records
 
-    tell(tmp_path, story, registration(1, 2))
+    run_scenario(tmp_path, scenario, registration(1, 2))
 
 
-def test_new_data_does_not_end_the_wait_of_who_is_held_back(tmp_path: Path) -> None:
-    async def story(world: ReplicatedBroker) -> None:
+def test_new_data_does_not_end_the_wait_of_a_throttled_follower(tmp_path: Path) -> None:
+    async def scenario(world: ReplicatedBroker) -> None:
         lags = Follower(world, 3)
         await commit(world, Follower(world, 2))
         quota = throttle(world)
@@ -68,4 +68,4 @@ def test_new_data_does_not_end_the_wait_of_who_is_held_back(tmp_path: Path) -> N
         held = await waiting
         assert held is None or not held.records
 
-    tell(tmp_path, story, registration(1, 2))
+    run_scenario(tmp_path, scenario, registration(1, 2))

@@ -1,4 +1,4 @@
-"""A follower's log in memory, and answers of a leader, for the tests of what a fetcher decides."""
+"""A follower's log in memory, and responses of a leader, for tests of a fetcher's decisions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONFIG = FetcherConfig(max_wait_ms=500, backoff_ms=1000)
 
 
 class MemoryReplica:
-    """``epochs`` has the leader epoch of each record from ``start`` on. Fetched records are ``b"<epoch> ..."``."""
+    """``epochs`` contains the leader epoch of each record from ``start`` on. Fetched records are ``b"<epoch> ..."``."""
 
     def __init__(
         self, partition: int = 0, epochs: Sequence[int] = (), *, start: int = 0, topic_id: Uuid = TOPIC_ID
@@ -46,8 +46,8 @@ class MemoryReplica:
         return self.epochs[-1] if self.epochs else -1
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """As ``LeaderEpochCheckpoint`` does."""
-        known = [each for each in self.epochs if each <= epoch]
+        """Return the end offset as ``LeaderEpochCheckpoint`` does."""
+        known = [known_epoch for known_epoch in self.epochs if known_epoch <= epoch]
         if epoch > self.latest_epoch or epoch < 0:
             return -1, -1
         return known[-1] if known else epoch, self.log_start_offset + len(known)
@@ -55,7 +55,7 @@ class MemoryReplica:
     def append(self, records: Buffer, leader_epoch: int) -> int:
         if self.fails_with is not None:
             raise self.fails_with
-        epochs = [int(each) for each in bytes(records).split()]
+        epochs = [int(word) for word in bytes(records).split()]
         if any(epoch > leader_epoch for epoch in epochs):
             raise ApiException(ErrorCode.CORRUPT_MESSAGE)
         self.epochs += epochs
@@ -83,7 +83,7 @@ def new_fetcher(quota: ReplicationQuota | None = None) -> ReplicaFetcher:
 
 
 def fetch(fetcher: ReplicaFetcher, now_ms: int = 0) -> FetchRequest:
-    """The next request, which must be a fetch."""
+    """Return the next request, which must be a fetch."""
     request = fetcher.next_request(now_ms, fetch_version=FETCH_VERSION)
     assert isinstance(request, FetchRequest), request
     return request
@@ -117,19 +117,19 @@ def data(
     )
 
 
-def asked(request: FetchRequest) -> dict[int, tuple[int, int, int, int]]:
-    """Partition -> (fetch offset, current leader epoch, last fetched epoch, log start)."""
+def requested_partitions(request: FetchRequest) -> dict[int, tuple[int, int, int, int]]:
+    """Return a map: partition -> (fetch offset, current leader epoch, last fetched epoch, log start)."""
     return {
-        each.partition: (
-            each.fetch_offset,
-            each.current_leader_epoch,
-            each.last_fetched_epoch,
-            each.log_start_offset,
+        partition.partition: (
+            partition.fetch_offset,
+            partition.current_leader_epoch,
+            partition.last_fetched_epoch,
+            partition.log_start_offset,
         )
         for topic in request.topics
-        for each in topic.partitions
+        for partition in topic.partitions
     }
 
 
 def forgotten(request: FetchRequest) -> list[int]:
-    return [each for topic in request.forgotten_topics_data for each in topic.partitions]
+    return [partition for topic in request.forgotten_topics_data for partition in topic.partitions]

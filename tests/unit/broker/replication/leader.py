@@ -1,4 +1,4 @@
-"""A leader's replica on a log that is only numbers, in virtual time."""
+"""A leader's replica on a log that consists only of numbers, in virtual time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def broker(
 
 def cluster(*brokers: BrokerRegistration) -> ClusterImage:
     """Three brokers, some of them in another state."""
-    return ClusterImage({each: broker(each) for each in EPOCHS} | {each.id: each for each in brokers}, {})
+    return ClusterImage(
+        {broker_id: broker(broker_id) for broker_id in EPOCHS} | {state.id: state for state in brokers}, {}
+    )
 
 
 def registration(
@@ -141,12 +143,12 @@ class Leader:
         )
 
     def wait(self, offset: int) -> list[ErrorCode]:
-        heard: list[ErrorCode] = []
-        self.replica.wait_for(offset, heard.append)
-        return heard
+        outcomes: list[ErrorCode] = []
+        self.replica.wait_for(offset, outcomes.append)
+        return outcomes
 
     def accept(self, *isr: int, proposal: IsrProposal | None = None, partition_epoch: int | None = None) -> None:
-        """The controller takes a proposal, by default the last."""
+        """Let the controller accept a proposal, by default the last."""
         taken = proposal or self.proposals[-1]
         state = CommittedState(
             1,

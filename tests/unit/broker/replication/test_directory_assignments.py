@@ -1,4 +1,4 @@
-"""What the controller is told of directories: the last wish counts, nothing is forgotten, nothing is told twice."""
+"""Directory assignments that the controller receives: the last one counts, and none is lost or sent twice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def key(partition: int) -> ReplicaKey:
     return TOPIC, partition
 
 
-def test_what_is_wanted_goes_in_one_request_and_is_done_when_it_was_taken() -> None:
+def test_assignments_are_sent_in_one_request_and_done_when_accepted() -> None:
     assignments = DirectoryAssignments()
     assert not assignments.is_due
     for partition in range(3):
@@ -27,11 +27,11 @@ def test_what_is_wanted_goes_in_one_request_and_is_done_when_it_was_taken() -> N
     assert assignments.next_request() == {key(0): A, key(1): A, key(2): A}
     assert not assignments.is_due
     taken = assignments.handle_answer({key(0): NONE, key(1): RETRY})
-    assert [each.key for each in taken] == [key(0)]
+    assert [assignment.key for assignment in taken] == [key(0)]
     assert assignments.next_request() == {key(1): A, key(2): A}
 
 
-def test_a_request_has_no_more_than_kafka_puts_into_one() -> None:
+def test_a_request_has_at_most_as_many_assignments_as_kafka_sends() -> None:
     assignments = DirectoryAssignments()
     for partition in range(ASSIGNMENTS_MAX + 1):
         assignments.want(key(partition), A)
@@ -40,7 +40,7 @@ def test_a_request_has_no_more_than_kafka_puts_into_one() -> None:
     assert len(assignments) == ASSIGNMENTS_MAX + 1
 
 
-def test_another_wish_while_one_is_on_its_way_is_sent_after_it() -> None:
+def test_a_newer_assignment_is_sent_after_the_one_in_flight() -> None:
     assignments = DirectoryAssignments()
     assignments.want(key(0), A)
     assignments.next_request()
@@ -50,17 +50,17 @@ def test_another_wish_while_one_is_on_its_way_is_sent_after_it() -> None:
     assert assignments.next_request() == {key(0): B}
 
 
-def test_the_same_wish_again_is_not_sent_twice() -> None:
+def test_an_equal_assignment_is_not_sent_twice() -> None:
     assignments = DirectoryAssignments()
     assignments.want(key(0), A)
     assignments.next_request()
     assignments.want(key(0), B)
     assignments.want(key(0), A)
-    assert [each.directory_id for each in assignments.handle_answer({key(0): NONE})] == [A]
+    assert [assignment.directory_id for assignment in assignments.handle_answer({key(0): NONE})] == [A]
     assert len(assignments) == 0
 
 
-def test_a_replica_that_is_gone_is_not_told_of_any_more() -> None:
+def test_assignments_of_a_removed_replica_are_not_sent() -> None:
     assignments = DirectoryAssignments()
     for partition in range(2):
         assignments.want(key(partition), A)
@@ -71,7 +71,7 @@ def test_a_replica_that_is_gone_is_not_told_of_any_more() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([A, B, C]), st.sampled_from(["want", "send", "fail"]))))
-def test_in_the_end_the_controller_knows_the_last_wish(steps: list[tuple[int, Uuid, str]]) -> None:
+def test_in_the_end_the_controller_knows_the_last_assignment(steps: list[tuple[int, Uuid, str]]) -> None:
     assignments, known, wanted = DirectoryAssignments(), dict[ReplicaKey, Uuid](), dict[ReplicaKey, Uuid]()
     request: dict[ReplicaKey, Uuid] | None = None
 

@@ -1,4 +1,4 @@
-"""How proposals of several partitions go to the controller and come back."""
+"""How ISR proposals of several partitions are sent to the controller, and how its results are applied."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.unit.broker.replication.leader import Leader, registration
 
 
 def proposing(changes: IsrChanges, index: int = 0) -> Leader:
-    """A leader whose follower 3 has just come back; its proposal waits in ``changes``."""
+    """A leader whose follower 3 has just returned; its proposal waits in ``changes``."""
     leader = Leader(state=registration(1, 2))
     leader.replica.topic_partition = TopicPartition("orders", index)
 
@@ -34,7 +34,7 @@ def send(changes: IsrChanges, version: int = 3) -> AlterPartitionRequest | None:
     return changes.next_request(1, 101, version)
 
 
-def asked(request: AlterPartitionRequest | None) -> list[int]:
+def proposed_partitions(request: AlterPartitionRequest | None) -> list[int]:
     assert request is not None
     return [partition.partition_index for topic in request.topics for partition in topic.partitions]
 
@@ -50,24 +50,28 @@ def answer(leader: Leader, *outcomes: tuple[int, ErrorCode]) -> AlterPartitionRe
     return AlterPartitionResponse(topics=[topic])
 
 
-def test_what_has_gathered_goes_in_one_request_and_nothing_beside_it() -> None:
+def test_queued_proposals_are_sent_in_one_request_at_a_time() -> None:
     changes = IsrChanges()
     leaders = [proposing(changes, index) for index in range(3)]
     request = send(changes)
-    assert asked(request) == [0, 1, 2]
+    assert proposed_partitions(request) == [0, 1, 2]
     assert request is not None
     (asks, *_) = request.topics[0].partitions
     assert (request.broker_id, request.broker_epoch, len(request.topics)) == (1, 101, 1)
-    assert [(each.broker_id, each.broker_epoch) for each in asks.new_isr_with_epochs] == [(1, 101), (2, -1), (3, 103)]
+    assert [(state.broker_id, state.broker_epoch) for state in asks.new_isr_with_epochs] == [
+        (1, 101),
+        (2, -1),
+        (3, 103),
+    ]
     assert (asks.leader_epoch, asks.partition_epoch, asks.new_isr) == (5, 10, [])
     proposing(changes, 7)
     assert send(changes) is None
     changes.answered(answer(leaders[0], *((index, ErrorCode.NONE) for index in range(3))), 0)
     assert [leader.partition.isr_count for leader in leaders] == [3, 3, 3]
-    assert asked(send(changes)) == [7]
+    assert proposed_partitions(send(changes)) == [7]
 
 
-def test_an_older_controller_is_told_no_broker_epochs() -> None:
+def test_an_older_controller_receives_no_broker_epochs() -> None:
     changes = IsrChanges()
     proposing(changes)
     request = send(changes, version=2)
@@ -76,7 +80,7 @@ def test_an_older_controller_is_told_no_broker_epochs() -> None:
     assert (asks.new_isr, asks.new_isr_with_epochs) == ([1, 2, 3], [])
 
 
-def test_a_partition_that_is_refused_says_nothing_of_the_others() -> None:
+def test_a_refused_partition_does_not_affect_the_others() -> None:
     changes = IsrChanges()
     refused, taken = proposing(changes, 0), proposing(changes, 1)
     send(changes)
@@ -85,27 +89,27 @@ def test_a_partition_that_is_refused_says_nothing_of_the_others() -> None:
     assert (refused.stats.failed_updates, len(changes)) == (1, 0)
 
 
-def test_what_the_controller_does_not_mention_goes_again() -> None:
+def test_proposals_that_the_response_omits_are_sent_again() -> None:
     changes = IsrChanges()
     leader, _ = proposing(changes, 0), proposing(changes, 1)
     send(changes)
     changes.answered(answer(leader, (0, ErrorCode.NONE)), 0)
-    assert asked(send(changes)) == [1]
+    assert proposed_partitions(send(changes)) == [1]
 
 
-def test_after_an_error_of_the_whole_all_goes_again() -> None:
+def test_all_proposals_are_sent_again_after_a_top_level_error() -> None:
     changes = IsrChanges()
     proposing(changes, 0)
     send(changes)
     proposing(changes, 1)
     refusal = AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH)
     assert changes.answered(refusal, 0) is ErrorCode.STALE_BROKER_EPOCH
-    assert asked(send(changes)) == [0, 1]
+    assert proposed_partitions(send(changes)) == [0, 1]
     changes.failed()
-    assert asked(send(changes)) == [0, 1]
+    assert proposed_partitions(send(changes)) == [0, 1]
 
 
-def test_a_proposal_that_nobody_waits_for_any_more_is_dropped() -> None:
+def test_an_abandoned_proposal_is_dropped() -> None:
     changes = IsrChanges()
     leader = proposing(changes)
     leader.replica.update(registration(1, 2, partition_epoch=11), 0)
@@ -113,7 +117,7 @@ def test_a_proposal_that_nobody_waits_for_any_more_is_dropped() -> None:
     assert send(changes) is None
 
 
-def test_a_newer_proposal_takes_the_place_of_one_that_failed() -> None:
+def test_a_newer_proposal_replaces_a_failed_one() -> None:
     changes = IsrChanges()
     leader = proposing(changes)
     send(changes)
@@ -127,16 +131,16 @@ def test_a_newer_proposal_takes_the_place_of_one_that_failed() -> None:
     assert request.topics[0].partitions[0].partition_epoch == 12
 
 
-def test_an_error_code_of_the_future_is_an_error() -> None:
+def test_an_unknown_error_code_is_an_error() -> None:
     changes = IsrChanges()
     leader = proposing(changes)
     send(changes)
     changes.answered(answer(leader, (0, 9_999)), 0)  # type: ignore[arg-type]
     assert leader.partition.isr_count == 2
-    assert asked(send(changes)) == [0]
+    assert proposed_partitions(send(changes)) == [0]
 
 
-def test_of_many_the_first_are_told_in_words() -> None:
+def test_only_the_first_of_many_proposals_are_logged_in_full() -> None:
     changes = IsrChanges()
     for index in range(7):
         proposing(changes, index)

@@ -1,4 +1,4 @@
-"""What a leader makes of its followers' fetches, its own appends and the controller's answers."""
+"""How a leader handles its followers' fetches, its own appends and the controller's responses."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AFTER_APPEND = ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 # The high watermark
 
 
-def test_what_all_in_sync_have_is_committed() -> None:
+def test_records_on_all_in_sync_replicas_are_committed() -> None:
     leader = Leader()
     leader.append(10)
     assert leader.high_watermark == 0
@@ -28,15 +28,15 @@ def test_what_all_in_sync_have_is_committed() -> None:
     assert leader.high_watermark == 10
 
 
-def test_who_leads_alone_commits_at_once() -> None:
+def test_a_leader_without_followers_commits_immediately() -> None:
     leader = Leader(state=registration(1))
     leader.now_ms += LAG_MS + 1
     leader.append(3)
     assert leader.high_watermark == 3
 
 
-def test_who_leads_in_metadata_that_does_not_know_its_process_commits_nothing() -> None:
-    """A broker that starts reads there that it led: what others have committed since it can't know. Seed 701."""
+def test_a_leader_in_metadata_from_before_its_registration_commits_nothing() -> None:
+    """A starting broker reads there that it led, and can't know what others have committed since. Seed 701."""
     leader = Leader(NumberLog(end=5), state=registration(1))
     leader.context.cluster = cluster(broker(1, epoch=EPOCHS[1] - 1))
     leader.replica.maybe_advance(leader.now_ms)
@@ -46,7 +46,7 @@ def test_who_leads_in_metadata_that_does_not_know_its_process_commits_nothing() 
     assert leader.log.high_watermark == 5
 
 
-def test_a_leader_that_is_alone_in_sync_waits_for_who_is_about_to_join() -> None:
+def test_a_leader_alone_in_sync_waits_for_a_replica_about_to_join() -> None:
     leader = Leader(state=registration(1))
     leader.fetch(2, 0)
     leader.append(3)
@@ -55,7 +55,7 @@ def test_a_leader_that_is_alone_in_sync_waits_for_who_is_about_to_join() -> None
     assert leader.high_watermark == 3
 
 
-def test_a_replica_that_was_about_to_join_is_not_waited_for_when_it_is_gone() -> None:
+def test_a_replica_about_to_join_is_not_waited_for_after_it_was_removed() -> None:
     leader = Leader(state=registration(1))
     leader.fetch(2, 0)
     leader.refuse(ErrorCode.INELIGIBLE_REPLICA)
@@ -66,7 +66,7 @@ def test_a_replica_that_was_about_to_join_is_not_waited_for_when_it_is_gone() ->
     assert leader.high_watermark == 1
 
 
-def test_nothing_is_committed_below_the_least_number_of_replicas() -> None:
+def test_nothing_is_committed_below_min_insync_replicas() -> None:
     leader = Leader(NumberLog(min_insync_replicas=2), state=registration(1))
     leader.append()
     leader.fetch(2, 1)
@@ -75,14 +75,14 @@ def test_nothing_is_committed_below_the_least_number_of_replicas() -> None:
     assert leader.high_watermark == 1
 
 
-def test_no_more_replicas_are_asked_for_than_there_are() -> None:
+def test_min_insync_replicas_is_limited_by_the_number_of_replicas() -> None:
     leader = Leader(NumberLog(min_insync_replicas=3), state=registration(1, 2, replicas=(1, 2)))
     leader.append()
     leader.fetch(2, 1)
     assert leader.high_watermark == 1
 
 
-def test_a_replica_that_is_proposed_counts_before_the_controller_has_answered() -> None:
+def test_a_replica_proposed_for_the_isr_counts_before_the_controller_answers() -> None:
     leader = Leader(state=registration(1, 2))
     leader.append(5)
     leader.fetch(2, 5)
@@ -97,7 +97,7 @@ def test_a_replica_that_is_proposed_counts_before_the_controller_has_answered() 
     assert leader.high_watermark == 5
 
 
-def test_a_replica_that_is_proposed_to_go_counts_until_the_controller_has_answered() -> None:
+def test_a_replica_proposed_for_removal_counts_until_the_controller_answers() -> None:
     leader = Leader()
     leader.append()
     leader.fetch(2, 1)
@@ -110,7 +110,7 @@ def test_a_replica_that_is_proposed_to_go_counts_until_the_controller_has_answer
     assert leader.high_watermark == 1
 
 
-def test_consumers_hear_of_as_many_bytes_as_were_committed() -> None:
+def test_consumers_are_notified_of_as_many_bytes_as_were_committed() -> None:
     leader = Leader(state=registration(1, 2, replicas=(1, 2)))
     for size in (100, 30, 7):
         leader.append(size=size)
@@ -119,10 +119,10 @@ def test_consumers_hear_of_as_many_bytes_as_were_committed() -> None:
     assert leader.partition.committed_bytes == [130, 7]
 
 
-# Who waits
+# Waiting requests
 
 
-def test_waiting_producers_are_told_in_order_once_their_offsets_are_committed() -> None:
+def test_waiting_producers_are_answered_in_order_once_their_offsets_are_committed() -> None:
     leader = Leader(state=registration(1, 2, replicas=(1, 2)))
     leader.append(5)
     first, second = leader.wait(2), leader.wait(5)
@@ -133,16 +133,16 @@ def test_waiting_producers_are_told_in_order_once_their_offsets_are_committed() 
     assert leader.wait(5) == [ErrorCode.NONE]
 
 
-def test_a_wait_that_was_cancelled_is_told_nothing() -> None:
+def test_a_cancelled_wait_is_not_answered() -> None:
     leader = Leader(state=registration(1, 2, replicas=(1, 2)))
     leader.append()
-    heard: list[ErrorCode] = []
-    leader.replica.wait_for(1, heard.append).cancel()
+    outcomes: list[ErrorCode] = []
+    leader.replica.wait_for(1, outcomes.append).cancel()
     leader.fetch(2, 1)
-    assert heard == []
+    assert outcomes == []
 
 
-def test_records_that_too_few_may_have_are_told_so() -> None:
+def test_records_that_too_few_replicas_may_have_are_answered_with_an_error() -> None:
     leader = Leader(NumberLog(min_insync_replicas=2))
     leader.append()
     leader.fetch(2, 1)
@@ -153,38 +153,38 @@ def test_records_that_too_few_may_have_are_told_so() -> None:
     assert leader.wait(1) == [AFTER_APPEND]
 
 
-def test_when_leadership_ends_everybody_is_told() -> None:
+def test_all_waiting_requests_are_answered_when_leadership_ends() -> None:
     leader = Leader()
     leader.append()
-    heard = leader.wait(1)
+    outcomes = leader.wait(1)
     leader.replica.end()
-    assert heard == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    assert outcomes == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     assert leader.wait(1) == [ErrorCode.NOT_LEADER_OR_FOLLOWER]
     leader.proposals.clear()
     leader.replica.retry_expansion()
     assert leader.proposals == []
 
 
-def test_a_low_watermark_is_that_of_the_replicas_that_are_alive() -> None:
+def test_the_low_watermark_is_that_of_the_live_replicas() -> None:
     leader = Leader()
     leader.append(9)
     for follower in (2, 3):
         leader.fetch(follower, 9)
     leader.log.log_start_offset = 4
-    heard: list[ErrorCode] = []
-    leader.replica.wait_for_low_watermark(4, heard.append)
+    outcomes: list[ErrorCode] = []
+    leader.replica.wait_for_low_watermark(4, outcomes.append)
     leader.context.cluster = cluster(broker(3, fenced=True))
-    assert heard == []
+    assert outcomes == []
     leader.replica.follower_fetched(
         leader.replica.follower(2, 5), log_end_offset=9, log_start_offset=4, broker_epoch=102, now_ms=leader.now_ms
     )
-    assert heard == [ErrorCode.NONE]
+    assert outcomes == [ErrorCode.NONE]
 
 
-# Who joins
+# Replicas that join the ISR
 
 
-def test_a_follower_joins_when_it_has_what_is_committed_and_what_the_leader_began_with() -> None:
+def test_a_follower_joins_at_the_high_watermark_and_the_leaders_start_of_epoch() -> None:
     leader = Leader(NumberLog(end=10, high_watermark=4), state=registration(1, 2))
     leader.fetch(3, 4)
     assert leader.proposals == []
@@ -193,7 +193,7 @@ def test_a_follower_joins_when_it_has_what_is_committed_and_what_the_leader_bega
     assert proposal == (ProposalKind.EXPAND, ((1, 101), (2, -1), (3, 103)), 5, 10, 0)
 
 
-def test_who_may_not_join_is_not_proposed_until_it_may() -> None:
+def test_an_ineligible_replica_is_not_proposed_until_it_is_eligible() -> None:
     leader = Leader(state=registration(1, 2))
     contact = FollowerContact(leader.now_ms)
     for state in (broker(3, fenced=True), broker(3, leaving=True), broker(3, epoch=99)):
@@ -206,7 +206,7 @@ def test_who_may_not_join_is_not_proposed_until_it_may() -> None:
     assert leader.proposals[-1].members == (1, 2, 3)
 
 
-def test_what_was_said_before_the_isr_became_what_it_is_does_not_count() -> None:
+def test_fetches_from_before_the_current_isr_do_not_count() -> None:
     leader = Leader()
     contact = FollowerContact(leader.now_ms)
     leader.fetch(3, 0, contact=contact)
@@ -221,7 +221,7 @@ def test_what_was_said_before_the_isr_became_what_it_is_does_not_count() -> None
     assert leader.proposals[-1].members == (1, 2, 3)
 
 
-def test_who_does_not_fetch_any_more_is_not_taken_back() -> None:
+def test_a_replica_that_stopped_fetching_is_not_taken_back() -> None:
     leader = Leader()
     leader.append()
     leader.now_ms += LAG_MS + 1
@@ -232,8 +232,8 @@ def test_who_does_not_fetch_any_more_is_not_taken_back() -> None:
     assert len(leader.proposals) == 1
 
 
-def test_who_lost_the_disk_of_the_replica_is_not_taken_back_for_what_it_had_fetched() -> None:
-    """Its broker lives and fetches other partitions; the controller took it out of the ISR of this one."""
+def test_a_replica_with_a_failed_disk_is_not_taken_back_for_earlier_fetches() -> None:
+    """Its broker lives and fetches other partitions; the controller removed it from the ISR of this one."""
     lives, lost = Uuid.from_int(201), Uuid.from_int(202)
     state = registration(1, 2)
     state.directories = (lives, lives, lost)
@@ -255,7 +255,7 @@ def test_an_old_fetch_has_no_epoch_to_compare() -> None:
     assert leader.proposals[-1].isr[-1] == (3, -1)
 
 
-def test_a_process_of_the_past_is_not_listened_to() -> None:
+def test_fetches_of_an_earlier_process_are_refused() -> None:
     leader = Leader()
     leader.append()
     leader.context.cluster = cluster(broker(2, epoch=500))
@@ -269,30 +269,30 @@ def test_a_process_of_the_past_is_not_listened_to() -> None:
 @pytest.mark.parametrize(
     ("epoch", "code"), [(5, ErrorCode.UNKNOWN_LEADER_EPOCH), (-1, ErrorCode.NOT_LEADER_OR_FOLLOWER)]
 )
-def test_who_is_no_replica_is_sent_away(epoch: int, code: ErrorCode) -> None:
+def test_a_broker_that_is_not_a_replica_is_refused(epoch: int, code: ErrorCode) -> None:
     with pytest.raises(ApiException) as refused:
         Leader().replica.follower(9, epoch)
     assert refused.value.code is code
 
 
-def test_one_proposal_at_a_time_and_then_the_next() -> None:
+def test_proposals_are_sent_one_at_a_time() -> None:
     leader = Leader(state=registration(1))
     contact = FollowerContact(leader.now_ms)
     leader.fetch(2, 0)
     leader.fetch(3, 0, contact=contact)
-    assert [each.members for each in leader.proposals] == [(1, 2)]
+    assert [proposal.members for proposal in leader.proposals] == [(1, 2)]
     leader.accept()
     contact.last_fetch_ms += 1
     leader.replica.look_again(leader.now_ms)
-    assert [each.members for each in leader.proposals] == [(1, 2), (1, 2, 3)]
+    assert [proposal.members for proposal in leader.proposals] == [(1, 2), (1, 2, 3)]
     assert leader.proposals[-1].partition_epoch == 11
     assert leader.stats.expands == 1
 
 
-# Who goes
+# Replicas that leave the ISR
 
 
-def test_who_has_not_caught_up_for_too_long_goes() -> None:
+def test_a_replica_that_has_not_caught_up_for_too_long_leaves_the_isr() -> None:
     leader = Leader()
     leader.append(10)
     leader.fetch(3, 10)
@@ -306,7 +306,7 @@ def test_who_has_not_caught_up_for_too_long_goes() -> None:
     assert (leader.stats.shrinks, leader.partition.isr_count) == (1, 2)
 
 
-def test_a_follower_that_always_asks_from_where_the_log_ended_before_keeps_up() -> None:
+def test_a_follower_that_fetches_from_the_previous_log_end_keeps_up() -> None:
     leader = Leader()
     for _ in range(10):
         end = leader.log.log_end_offset
@@ -318,7 +318,7 @@ def test_a_follower_that_always_asks_from_where_the_log_ended_before_keeps_up() 
     assert leader.proposals == []
 
 
-def test_a_follower_that_never_gets_as_far_as_the_log_went_goes() -> None:
+def test_a_follower_that_never_reaches_the_earlier_log_end_leaves_the_isr() -> None:
     leader = Leader()
     for offset in range(10):
         leader.append(5)
@@ -329,7 +329,7 @@ def test_a_follower_that_never_gets_as_far_as_the_log_went_goes() -> None:
     assert leader.proposals[0].members == (1, 3)
 
 
-def test_who_has_everything_stays_however_long_nothing_is_written() -> None:
+def test_a_replica_at_the_log_end_stays_in_the_isr_without_new_records() -> None:
     leader = Leader()
     leader.append()
     for follower in (2, 3):
@@ -339,7 +339,7 @@ def test_who_has_everything_stays_however_long_nothing_is_written() -> None:
     assert leader.proposals == []
 
 
-def test_after_silence_a_session_speaks_for_the_partitions_that_its_requests_do_not_name() -> None:
+def test_after_silence_a_session_counts_for_partitions_that_its_requests_omit() -> None:
     leader = Leader()
     contacts = {follower: FollowerContact(leader.now_ms) for follower in (2, 3)}
     for follower, contact in contacts.items():
@@ -351,7 +351,7 @@ def test_after_silence_a_session_speaks_for_the_partitions_that_its_requests_do_
     assert leader.proposals[-1].members == (1, 2)
 
 
-def test_with_a_new_leader_epoch_time_begins_anew_for_those_in_sync() -> None:
+def test_a_new_leader_epoch_restarts_the_lag_time_of_in_sync_replicas() -> None:
     leader = Leader()
     leader.append()
     leader.now_ms += 2 * LAG_MS
@@ -362,7 +362,7 @@ def test_with_a_new_leader_epoch_time_begins_anew_for_those_in_sync() -> None:
 
 
 def test_a_leadership_of_an_earlier_process_begins_no_epoch_here() -> None:
-    """Its log may have lost records that were there when the epoch began, and that the followers have."""
+    """Its log may have lost records that existed when the epoch began, and that the followers have."""
     leader = Leader(NumberLog(end=15), process_epoch=200)
     assert leader.log.epoch_starts == []
     leader.replica.opened(leader.log)
@@ -370,14 +370,14 @@ def test_a_leadership_of_an_earlier_process_begins_no_epoch_here() -> None:
     assert leader.log.epoch_starts == []
 
 
-def test_a_leadership_that_the_registration_did_not_end_begins_its_epoch_then() -> None:
+def test_a_leadership_that_the_registration_did_not_end_begins_its_epoch_late() -> None:
     leader = Leader(NumberLog(end=15), process_epoch=200)
     leader.context.cluster = cluster(broker(1, epoch=200))
     leader.replica.process_is_known(leader.now_ms)
     assert leader.log.epoch_starts == [(5, 15)]
 
 
-def test_with_a_new_leader_epoch_nothing_is_known_of_the_followers_logs() -> None:
+def test_a_new_leader_epoch_forgets_the_followers_log_ends() -> None:
     leader = Leader()
     leader.append(5)
     for follower in (2, 3):
@@ -392,10 +392,10 @@ def test_with_a_new_leader_epoch_nothing_is_known_of_the_followers_logs() -> Non
     assert leader.high_watermark == 5
 
 
-# What the controller says
+# Responses of the controller
 
 
-def test_an_answer_that_is_older_than_the_log_changes_nothing() -> None:
+def test_a_response_older_than_the_metadata_log_changes_nothing() -> None:
     leader = Leader(state=registration(1, 2))
     leader.fetch(3, 0)
     (proposal,) = leader.proposals
@@ -405,7 +405,7 @@ def test_an_answer_that_is_older_than_the_log_changes_nothing() -> None:
     assert leader.stats.expands == 0
 
 
-def test_a_state_of_the_log_that_is_older_than_the_answer_changes_nothing() -> None:
+def test_a_metadata_state_older_than_the_response_changes_nothing() -> None:
     leader = Leader(state=registration(1, 2))
     leader.fetch(3, 0)
     leader.accept()
@@ -414,7 +414,7 @@ def test_a_state_of_the_log_that_is_older_than_the_answer_changes_nothing() -> N
     assert leader.partition.isr_count == 3
 
 
-def test_the_log_repeats_the_answer_and_leaves_the_next_proposal_alone() -> None:
+def test_a_metadata_state_equal_to_the_response_keeps_the_next_proposal() -> None:
     leader = Leader(state=registration(1))
     leader.fetch(2, 0)
     leader.accept()
@@ -427,7 +427,7 @@ def test_the_log_repeats_the_answer_and_leaves_the_next_proposal_alone() -> None
 
 
 @pytest.mark.parametrize("error", [ErrorCode.INELIGIBLE_REPLICA, ErrorCode.OPERATION_NOT_ATTEMPTED])
-def test_a_change_that_was_not_made_is_taken_back(error: ErrorCode) -> None:
+def test_a_refused_change_is_taken_back(error: ErrorCode) -> None:
     leader = Leader(state=registration(1, 2))
     leader.fetch(3, 0)
     leader.refuse(error)
@@ -450,7 +450,7 @@ def test_a_change_that_was_not_made_is_taken_back(error: ErrorCode) -> None:
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     ],
 )
-def test_where_the_controller_knows_more_the_log_decides(error: ErrorCode) -> None:
+def test_the_metadata_log_decides_where_the_controller_is_ahead(error: ErrorCode) -> None:
     leader = Leader(state=registration(1, 2))
     leader.fetch(3, 0)
     leader.refuse(error)
@@ -464,7 +464,7 @@ def test_where_the_controller_knows_more_the_log_decides(error: ErrorCode) -> No
 
 
 @pytest.mark.parametrize("error", [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.NOT_CONTROLLER])
-def test_other_refusals_are_tried_again(error: ErrorCode) -> None:
+def test_other_errors_are_retried(error: ErrorCode) -> None:
     leader = Leader(state=registration(1, 2))
     leader.fetch(3, 0)
     leader.refuse(error)
@@ -472,7 +472,7 @@ def test_other_refusals_are_tried_again(error: ErrorCode) -> None:
     assert leader.stats.failed_updates == 1
 
 
-def test_a_replica_that_is_added_is_waited_for_as_soon_as_it_is_in_sync() -> None:
+def test_an_added_replica_counts_as_soon_as_it_is_in_sync() -> None:
     leader = Leader(state=registration(1, 2, replicas=(1, 2)))
     leader.replica.update(registration(1, 2, partition_epoch=11), leader.now_ms)
     leader.append()
@@ -482,7 +482,7 @@ def test_a_replica_that_is_added_is_waited_for_as_soon_as_it_is_in_sync() -> Non
     assert leader.proposals[-1].members == (1, 2, 3)
 
 
-def test_a_leader_is_catching_up_until_all_that_it_began_with_is_committed() -> None:
+def test_a_leader_is_catching_up_until_its_initial_records_are_committed() -> None:
     leader = Leader(NumberLog(end=10, high_watermark=4))
     assert leader.replica.is_catching_up
     for follower in (2, 3):

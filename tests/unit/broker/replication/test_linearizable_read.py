@@ -1,4 +1,4 @@
-"""When a leader may answer from its state. Broker 1 leads for 2 and 3, and its lease ended long ago."""
+"""When a leader may answer from its state. Broker 1 leads for 2 and 3, and its lease has expired long ago."""
 
 from __future__ import annotations
 
@@ -17,10 +17,12 @@ class World:
     def __init__(self, state: PartitionRegistration | None = None) -> None:
         self.leader = Leader(state=state)
         self.rounds = ReadRounds()
-        self.contacts = {each: FollowerContact(self.leader.now_ms) for each in self.leader.replica.leadership.replicas}
+        self.contacts = {
+            follower_id: FollowerContact(self.leader.now_ms) for follower_id in self.leader.replica.leadership.replicas
+        }
 
     def fetches(self, *followers: int) -> None:
-        """A request of each, and its answer."""
+        """Send a fetch of each follower, with its response."""
         for follower in followers:
             contact = self.contacts[follower]
             contact.continues(self.leader.now_ms)
@@ -32,18 +34,18 @@ class World:
 
 
 def is_answered(read: LeadershipRead, now_s: float = 10.0, lease_until_s: float = -inf) -> bool | None:
-    """None: it has to wait."""
+    """Return the outcome; None if the read has to wait."""
     return not read.refused if read.is_decided(now_s, lease_until_s) else None
 
 
-def test_while_the_lease_holds_a_read_is_answered_at_once() -> None:
+def test_a_read_is_answered_immediately_while_the_lease_holds() -> None:
     read = World().read()
     assert is_answered(read, lease_until_s=10.0) is None
     assert is_answered(read, lease_until_s=10.1)
 
 
-def test_a_fetch_that_may_have_been_sent_before_the_read_came_proves_nothing() -> None:
-    """It lay in the socket while this broker was stopped. The next one answers to what was said since."""
+def test_a_fetch_that_may_have_been_sent_before_the_read_confirms_nothing() -> None:
+    """It was in the socket while this broker was stopped. The next fetch follows the response to this one."""
     world = World()
     world.fetches(2, 3)
     read = world.read()
@@ -55,7 +57,7 @@ def test_a_fetch_that_may_have_been_sent_before_the_read_came_proves_nothing() -
     assert is_answered(read)
 
 
-def test_a_new_session_of_a_follower_begins_without_proof() -> None:
+def test_a_new_session_of_a_follower_begins_unconfirmed() -> None:
     world = World()
     world.fetches(2, 3)
     read = world.read()
@@ -69,19 +71,19 @@ def test_a_new_session_of_a_follower_begins_without_proof() -> None:
     assert is_answered(read)
 
 
-def test_who_does_not_fetch_the_partition_any_more_confirms_nothing() -> None:
+def test_a_follower_that_stopped_fetching_the_partition_confirms_nothing() -> None:
     world = World()
     read = world.read()
     world.fetches(2, 3)
     replica = world.leader.replica.follower(3, 5)
     world.fetches(2)
     world.contacts[3].continues(world.leader.now_ms)
-    replica.lose_contact(world.contacts[3])  # It asked with a leader epoch that is not known here.
+    replica.lose_contact(world.contacts[3])  # Its fetch has a leader epoch that this broker does not know.
     assert is_answered(read) is None
     assert is_answered(read, DEADLINE_S) is False
 
 
-def test_only_those_count_who_could_be_elected() -> None:
+def test_only_replicas_that_could_be_elected_count() -> None:
     world = World(registration(1, 2))
     read = world.read()
     world.fetches(2)
@@ -102,7 +104,7 @@ def test_eligible_leader_replicas_could_be_elected_too() -> None:
     assert is_answered(read)
 
 
-def test_who_was_let_go_counts_until_the_metadata_log_says_that_it_is_not_eligible() -> None:
+def test_a_removed_replica_counts_until_the_metadata_log_makes_it_ineligible() -> None:
     world = World()
     world.fetches(2, 3)
     world.leader.append()
@@ -118,19 +120,19 @@ def test_who_was_let_go_counts_until_the_metadata_log_says_that_it_is_not_eligib
     assert is_answered(read)
 
 
-def test_a_leader_without_anybody_in_sync_is_sure_of_itself() -> None:
+def test_a_leader_alone_in_sync_answers_without_confirmation() -> None:
     assert is_answered(World(registration(1)).read())
 
 
-def test_a_read_is_refused_when_its_time_is_over_and_not_before() -> None:
+def test_a_read_is_refused_at_its_deadline_and_not_before() -> None:
     read = World().read()
     assert is_answered(read, 11.9) is None
     assert is_answered(read, DEADLINE_S) is False
     assert read.refused == {7}
 
 
-def test_a_confirmation_counts_also_when_it_is_noticed_late() -> None:
-    """All timers are late in a process that was stopped."""
+def test_a_confirmation_counts_even_if_it_is_noticed_late() -> None:
+    """All timers of a stopped process are late."""
     world = World()
     read = world.read()
     world.fetches(2, 3)
@@ -138,14 +140,14 @@ def test_a_confirmation_counts_also_when_it_is_noticed_late() -> None:
     assert is_answered(read, DEADLINE_S + 60)
 
 
-def test_the_end_of_the_leadership_refuses_at_once_whatever_the_lease_says() -> None:
+def test_reads_are_refused_immediately_when_leadership_ends_despite_the_lease() -> None:
     world = World()
     read = world.read()
     world.leader.replica.end()
     assert is_answered(read, lease_until_s=inf) is False
 
 
-def test_another_leader_epoch_refuses_what_was_asked_in_the_one_before() -> None:
+def test_a_new_leader_epoch_refuses_reads_of_the_previous_one() -> None:
     world = World()
     read = world.read()
     world.fetches(2, 3)
@@ -154,7 +156,7 @@ def test_another_leader_epoch_refuses_what_was_asked_in_the_one_before() -> None
     assert is_answered(read, lease_until_s=inf) is False
 
 
-def test_a_read_of_several_partitions_is_decided_with_the_last_of_them() -> None:
+def test_a_read_of_several_partitions_waits_for_the_last_of_them() -> None:
     world, other = World(), Leader(state=registration(1))
     read = LeadershipRead(
         {7: world.leader.replica, 8: other.replica}, read_round=world.rounds.begin(), deadline_s=DEADLINE_S
@@ -164,7 +166,7 @@ def test_a_read_of_several_partitions_is_decided_with_the_last_of_them() -> None
     assert read.refused == {7}
 
 
-def test_one_who_stops_refuses_what_waits() -> None:
+def test_a_stopping_broker_refuses_waiting_reads() -> None:
     read = World().read()
     read.give_up()
     assert is_answered(read) is False

@@ -1,4 +1,4 @@
-"""What a follower asks a leader, and what it makes of each answer."""
+"""What a follower requests from a leader, and how it handles each response."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from tests.unit.broker.replication.follower import (
     FETCH_VERSION,
     MemoryReplica,
     answer,
-    asked,
     data,
     fetch,
     forgotten,
     new_fetcher,
+    requested_partitions,
     response,
 )
 
-# --- what is asked
+# --- requests
 
 
-def test_a_fetch_says_who_asks_and_where_its_logs_are() -> None:
+def test_a_fetch_contains_the_replica_state_and_the_offsets_of_its_logs() -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(0, [3, 3, 4], start=10), 5)
     request = fetch(fetcher)
     assert request.replica_state is not None
     assert (request.replica_state.replica_id, request.replica_state.replica_epoch) == (2, 41)
     assert (request.replica_id, request.max_wait_ms, request.min_bytes) == (-1, 500, 1)
-    assert asked(request) == {0: (13, 5, 4, 10)}
+    assert requested_partitions(request) == {0: (13, 5, 4, 10)}
 
 
-def test_a_leader_that_knows_no_replica_state_gets_the_id_alone() -> None:
+def test_a_leader_without_replica_state_receives_only_the_replica_id() -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(), 5)
     request = fetcher.next_request(0, fetch_version=14)
@@ -49,20 +49,20 @@ def test_a_leader_that_knows_no_replica_state_gets_the_id_alone() -> None:
     assert (request.replica_state, request.replica_id) == (None, 2)
 
 
-def test_rounds_name_only_what_has_changed() -> None:
+def test_later_fetches_name_only_changed_partitions() -> None:
     fetcher = new_fetcher()
     for partition in range(1000):
         fetcher.follow(MemoryReplica(partition), 0)
     first = fetch(fetcher)
-    assert (first.session_id, first.session_epoch, len(asked(first))) == (0, 0, 1000)
+    assert (first.session_id, first.session_epoch, len(requested_partitions(first))) == (0, 0, 1000)
     answer(fetcher, first, response(*(data(partition) for partition in range(1000))))
     quiet = fetch(fetcher)
     assert (quiet.session_id, quiet.session_epoch, quiet.topics, quiet.forgotten_topics_data) == (9, 1, [], [])
     answer(fetcher, quiet, response(data(7, [0, 0], high_watermark=1)))
-    assert asked(fetch(fetcher)) == {7: (2, 0, 0, 0)}
+    assert requested_partitions(fetch(fetcher)) == {7: (2, 0, 0, 0)}
 
 
-def test_what_is_stopped_is_forgotten_and_what_is_followed_is_added() -> None:
+def test_stopped_partitions_are_forgotten_and_followed_ones_are_added() -> None:
     fetcher = new_fetcher()
     for partition in range(3):
         fetcher.follow(MemoryReplica(partition), 0)
@@ -73,7 +73,7 @@ def test_what_is_stopped_is_forgotten_and_what_is_followed_is_added() -> None:
     fetcher.follow(MemoryReplica(3), 1)
     request = fetch(fetcher)
     assert forgotten(request) == [1]
-    assert asked(request) == {2: (0, 1, -1, 0), 3: (0, 1, -1, 0)}
+    assert requested_partitions(request) == {2: (0, 1, -1, 0), 3: (0, 1, -1, 0)}
 
 
 def test_following_in_the_same_epoch_again_changes_nothing() -> None:
@@ -81,10 +81,10 @@ def test_following_in_the_same_epoch_again_changes_nothing() -> None:
     fetcher.follow(MemoryReplica(), 3)
     answer(fetcher, fetch(fetcher), response(data()))
     fetcher.follow(MemoryReplica(), 3)
-    assert asked(fetch(fetcher)) == {}
+    assert requested_partitions(fetch(fetcher)) == {}
 
 
-def test_a_topic_of_the_same_name_made_anew_takes_the_place_of_the_old_one() -> None:
+def test_a_recreated_topic_replaces_the_old_one_of_its_name() -> None:
     fetcher = new_fetcher()
     old, new = MemoryReplica(), MemoryReplica(topic_id=MemoryReplica().topic_id.from_int(78))
     fetcher.follow(old, 0)
@@ -103,10 +103,10 @@ def test_records_are_appended_and_the_leaders_offsets_followed() -> None:
     fetcher.follow(replica, 2)
     written = answer(fetcher, fetch(fetcher), response(data(0, [1, 2, 2], high_watermark=2, start=1)))
     assert (written, replica.log_end_offset, replica.high_watermark, replica.log_start_offset) == (5, 4, 2, 1)
-    assert asked(fetch(fetcher)) == {0: (4, 2, 2, 1)}
+    assert requested_partitions(fetch(fetcher)) == {0: (4, 2, 2, 1)}
 
 
-def test_the_high_watermark_never_goes_beyond_the_own_log() -> None:
+def test_the_high_watermark_never_exceeds_the_own_log_end() -> None:
     fetcher, replica = new_fetcher(), MemoryReplica()
     fetcher.follow(replica, 2)
     answer(fetcher, fetch(fetcher), response(data(0, [2], high_watermark=50)))
@@ -116,14 +116,14 @@ def test_the_high_watermark_never_goes_beyond_the_own_log() -> None:
     assert partition.lag == 49
 
 
-def test_an_answer_for_an_earlier_offset_or_epoch_is_left_alone() -> None:
+def test_a_response_for_an_earlier_offset_or_epoch_is_ignored() -> None:
     fetcher, old, new = new_fetcher(), MemoryReplica(), MemoryReplica()
     fetcher.follow(old, 2)
     request = fetch(fetcher)
     fetcher.follow(new, 3)
     assert answer(fetcher, request, response(data(0, [2]), data(5, [2]))) == 0
     assert old.epochs == new.epochs == []
-    assert asked(fetch(fetcher)) == {0: (0, 3, -1, 0)}
+    assert requested_partitions(fetch(fetcher)) == {0: (0, 3, -1, 0)}
 
 
 def test_nothing_is_written_after_stop() -> None:
@@ -141,27 +141,27 @@ def test_nothing_is_written_after_stop() -> None:
 
 
 @pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
-    """What the log of the node says about cuts: each of them with offsets and reason."""
+def truncations(caplog: pytest.LogCaptureFixture) -> Callable[[], list[str]]:
+    """Return the truncations that the node's log reports, each with offsets and reason."""
     caplog.set_level(logging.INFO)
     return lambda: [record.getMessage() for record in caplog.records if "is truncated" in record.getMessage()]
 
 
-def test_a_log_that_diverges_is_cut_where_the_leaders_epoch_ends(said: Callable[[], list[str]]) -> None:
+def test_a_diverging_log_is_truncated_at_the_leaders_epoch_end(truncations: Callable[[], list[str]]) -> None:
     fetcher, replica = new_fetcher(), MemoryReplica(0, [1, 1, 1, 1])
     fetcher.follow(replica, 5)
     answer(fetcher, fetch(fetcher), response(data(0, diverging=(1, 2))))
     assert replica.epochs == [1, 1]
-    assert said() == ["t-0 is truncated from offset 4 to 2: its leader's epoch 1 ends at 2"]
-    assert asked(fetch(fetcher)) == {0: (2, 5, 1, 0)}
+    assert truncations() == ["t-0 is truncated from offset 4 to 2: its leader's epoch 1 ends at 2"]
+    assert requested_partitions(fetch(fetcher)) == {0: (2, 5, 1, 0)}
 
 
-def test_a_cut_below_the_high_watermark_is_told_as_one(said: Callable[[], list[str]]) -> None:
+def test_a_truncation_below_the_high_watermark_is_logged_as_such(truncations: Callable[[], list[str]]) -> None:
     fetcher, replica = new_fetcher(), MemoryReplica(0, [1, 1, 1, 1])
     replica.high_watermark = 3
     fetcher.follow(replica, 5)
     answer(fetcher, fetch(fetcher), response(data(0, diverging=(1, 2))))
-    assert said() == [
+    assert truncations() == [
         "t-0 is truncated from offset 4 to 2, below its high watermark 3: its leader's epoch 1 ends at 2; "
         "its leader was elected uncleanly"
     ]
@@ -171,11 +171,11 @@ def test_an_epoch_that_only_the_leader_knows_is_approached_step_by_step() -> Non
     fetcher, replica = new_fetcher(), MemoryReplica(0, [1, 1, 4, 4])
     fetcher.follow(replica, 5)
     answer(fetcher, fetch(fetcher), response(data(0, diverging=(3, 7))))
-    assert replica.epochs == [1, 1]  # We don't know epoch 3: both may agree up to the end of our epoch 1.
-    assert asked(fetch(fetcher)) == {0: (2, 5, 1, 0)}
+    assert replica.epochs == [1, 1]  # Epoch 3 is unknown here: both may agree up to the end of epoch 1.
+    assert requested_partitions(fetch(fetcher)) == {0: (2, 5, 1, 0)}
 
 
-def test_a_log_without_epochs_is_cut_at_its_high_watermark_first(said: Callable[[], list[str]]) -> None:
+def test_a_log_without_epochs_is_truncated_to_its_high_watermark_first(truncations: Callable[[], list[str]]) -> None:
     class Old(MemoryReplica):
         latest_epoch = -1
 
@@ -184,10 +184,10 @@ def test_a_log_without_epochs_is_cut_at_its_high_watermark_first(said: Callable[
     fetcher = new_fetcher()
     fetcher.follow(replica, 2)
     assert replica.log_end_offset == 1
-    assert said() == [
+    assert truncations() == [
         "t-0 is truncated from offset 3 to 1: without leader epochs it cannot be compared with its leader"
     ]
-    assert asked(fetch(fetcher)) == {0: (1, 2, -1, 0)}
+    assert requested_partitions(fetch(fetcher)) == {0: (1, 2, -1, 0)}
 
 
 # --- out of range
@@ -204,7 +204,7 @@ def _list_offsets(fetcher: object, now_ms: int = 0) -> ListOffsetsRequest:
     return request
 
 
-def test_a_log_that_is_longer_than_its_leaders_is_cut_at_the_leaders_end(said: Callable[[], list[str]]) -> None:
+def test_a_log_longer_than_its_leaders_is_truncated_at_the_leaders_end(truncations: Callable[[], list[str]]) -> None:
     fetcher, replica = new_fetcher(), MemoryReplica(0, [1] * 10)
     fetcher.follow(replica, 5)
     answer(fetcher, fetch(fetcher), response(data(error=ErrorCode.OFFSET_OUT_OF_RANGE)))
@@ -213,11 +213,11 @@ def test_a_log_that_is_longer_than_its_leaders_is_cut_at_the_leaders_end(said: C
     assert (request.replica_id, asked_for.timestamp, asked_for.current_leader_epoch) == (2, -1, 5)
     answer(fetcher, request, _located(4))
     assert replica.log_end_offset == 4
-    assert said() == ["t-0 is truncated from offset 10 to 4: its leader's log ends there"]
-    assert asked(fetch(fetcher)) == {0: (4, 5, 1, 0)}
+    assert truncations() == ["t-0 is truncated from offset 10 to 4: its leader's log ends there"]
+    assert requested_partitions(fetch(fetcher)) == {0: (4, 5, 1, 0)}
 
 
-def test_a_log_that_ends_before_its_leaders_start_begins_anew_there() -> None:
+def test_a_log_that_ends_before_its_leaders_start_restarts_there() -> None:
     fetcher, replica = new_fetcher(), MemoryReplica(0, [1] * 10)
     fetcher.follow(replica, 5)
     answer(fetcher, fetch(fetcher), response(data(error=ErrorCode.OFFSET_OUT_OF_RANGE)))
@@ -226,7 +226,7 @@ def test_a_log_that_ends_before_its_leaders_start_begins_anew_there() -> None:
     assert request.topics[0].partitions[0].timestamp == -2
     answer(fetcher, request, _located(600))
     assert (replica.log_start_offset, replica.log_end_offset) == (600, 600)
-    assert asked(fetch(fetcher)) == {0: (600, 5, -1, 600)}
+    assert requested_partitions(fetch(fetcher)) == {0: (600, 5, -1, 600)}
 
 
 def test_an_offset_that_is_in_range_after_all_is_fetched_again_later() -> None:
@@ -236,13 +236,13 @@ def test_an_offset_that_is_in_range_after_all_is_fetched_again_later() -> None:
     answer(fetcher, _list_offsets(fetcher), _located(900))
     answer(fetcher, _list_offsets(fetcher), _located(0))
     assert fetcher.next_request(999, fetch_version=FETCH_VERSION) is None
-    assert asked(fetch(fetcher, 1000)) == {0: (10, 5, 1, 0)}
+    assert requested_partitions(fetch(fetcher, 1000)) == {0: (10, 5, 1, 0)}
 
 
 @pytest.mark.parametrize(
     ("error", "goes_on"), [(ErrorCode.FENCED_LEADER_EPOCH, False), (ErrorCode.NOT_LEADER_OR_FOLLOWER, True)]
 )
-def test_a_leader_that_does_not_tell_its_offsets_is_asked_again(error: ErrorCode, goes_on: bool) -> None:
+def test_a_leader_that_does_not_return_its_offsets_is_asked_again(error: ErrorCode, goes_on: bool) -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(), 5)
     answer(fetcher, fetch(fetcher), response(data(error=ErrorCode.OFFSET_OUT_OF_RANGE)))
@@ -266,19 +266,19 @@ def test_a_leader_that_does_not_tell_its_offsets_is_asked_again(error: ErrorCode
         (ErrorCode.TOPIC_AUTHORIZATION_FAILED, 1000),
     ],
 )
-def test_a_partition_with_an_error_is_left_out_for_a_while(error: ErrorCode, delay_ms: int) -> None:
+def test_a_partition_with_an_error_is_paused(error: ErrorCode, delay_ms: int) -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(0), 5)
     fetcher.follow(MemoryReplica(1), 5)
     answer(fetcher, fetch(fetcher), response(data(0, error=error), data(1)))
     meanwhile = fetch(fetcher, 1)
-    assert (forgotten(meanwhile), asked(meanwhile)) == ([0], {})
-    assert meanwhile.max_wait_ms == min(500, delay_ms - 1)  # So that it is not late.
+    assert (forgotten(meanwhile), requested_partitions(meanwhile)) == ([0], {})
+    assert meanwhile.max_wait_ms == min(500, delay_ms - 1)  # Prevents it from being late.
     answer(fetcher, meanwhile, response())
-    assert asked(fetch(fetcher, delay_ms)) == {0: (0, 5, -1, 0)}
+    assert requested_partitions(fetch(fetcher, delay_ms)) == {0: (0, 5, -1, 0)}
 
 
-def test_what_is_left_out_again_and_again_is_left_out_for_longer() -> None:
+def test_repeated_errors_pause_a_partition_for_longer() -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(), 5)
     now_ms, delays = 0, []
@@ -300,11 +300,11 @@ def test_a_fenced_partition_waits_for_another_epoch() -> None:
     assert fetcher.is_empty
     fetcher.follow(replica, 6)
     assert fetcher.failed == {}
-    assert asked(fetch(fetcher)) == {0: (0, 6, -1, 0)}
+    assert requested_partitions(fetch(fetcher)) == {0: (0, 6, -1, 0)}
 
 
 @pytest.mark.parametrize("error", [OSError("no space"), StorageError("no space")])
-def test_a_log_that_cannot_be_written_is_given_up_and_the_others_go_on(error: Exception) -> None:
+def test_a_log_that_cannot_be_written_is_given_up_and_the_others_continue(error: Exception) -> None:
     fetcher, bad, good = new_fetcher(), MemoryReplica(0), MemoryReplica(1)
     bad.fails_with = error
     fetcher.follow(bad, 5)
@@ -315,7 +315,7 @@ def test_a_log_that_cannot_be_written_is_given_up_and_the_others_go_on(error: Ex
 
 
 @pytest.mark.parametrize("is_damaged", [True, False])
-def test_records_that_are_damaged_or_only_a_part_of_a_batch_are_fetched_again_later(is_damaged: bool) -> None:
+def test_damaged_records_and_partial_batches_are_fetched_again_later(is_damaged: bool) -> None:
     fetcher, replica = new_fetcher(), MemoryReplica()
     fetcher.follow(replica, 5)
     came = data(0, [5])
@@ -326,13 +326,13 @@ def test_records_that_are_damaged_or_only_a_part_of_a_batch_are_fetched_again_la
     answer(fetcher, fetch(fetcher), response(came))
     replica.fails_with = None
     assert fetcher.next_request(999, fetch_version=FETCH_VERSION) is None
-    assert asked(fetch(fetcher, 1000)) == {0: (0, 5, -1, 0)}
+    assert requested_partitions(fetch(fetcher, 1000)) == {0: (0, 5, -1, 0)}
 
 
 # --- the session and the connection
 
 
-def test_a_lost_answer_begins_the_session_anew_after_a_pause_that_grows() -> None:
+def test_a_lost_response_restarts_the_session_after_a_growing_pause() -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(), 5)
     answer(fetcher, fetch(fetcher), response(data()))
@@ -344,44 +344,44 @@ def test_a_lost_answer_begins_the_session_anew_after_a_pause_that_grows() -> Non
     assert pauses == [50, 100, 200, 400, 800, 1000]
     assert fetcher.next_request(999, fetch_version=FETCH_VERSION) is None
     request = fetch(fetcher, 1000)
-    assert (request.session_id, request.session_epoch) == (9, 0)  # The leader closes what it has of us.
-    assert asked(request) == {0: (0, 5, -1, 0)}
+    assert (request.session_id, request.session_epoch) == (9, 0)  # The leader closes its sessions with this follower.
+    assert requested_partitions(request) == {0: (0, 5, -1, 0)}
 
 
-def test_news_of_a_leader_ends_the_pause() -> None:
+def test_a_change_of_the_leader_ends_the_pause() -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(0), 5)
     fetcher.lost(0)
     fetcher.follow(MemoryReplica(1), 5)
-    assert set(asked(fetch(fetcher))) == {0, 1}
+    assert set(requested_partitions(fetch(fetcher))) == {0, 1}
 
 
 @pytest.mark.parametrize(
     ("error", "session_id"),
     [(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, 0), (ErrorCode.INVALID_FETCH_SESSION_EPOCH, 9)],
 )
-def test_a_session_that_the_leader_has_given_up_is_replaced_at_once(error: ErrorCode, session_id: int) -> None:
+def test_a_session_that_the_leader_has_dropped_is_replaced_immediately(error: ErrorCode, session_id: int) -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(), 5)
     answer(fetcher, fetch(fetcher), response(data()))
     answer(fetcher, fetch(fetcher), FetchResponse(error_code=error))
     request = fetch(fetcher)
     assert (request.session_id, request.session_epoch) == (session_id, 0)
-    answer(fetcher, request, FetchResponse(error_code=error))  # That can't be: we ask for a new one.
+    answer(fetcher, request, FetchResponse(error_code=error))  # An invalid session epoch: open a new session.
     assert fetcher.wakeup_ms() == 50
 
 
-def test_a_leader_without_room_for_a_session_is_told_everything_each_time() -> None:
+def test_without_a_session_every_fetch_names_all_partitions() -> None:
     fetcher = new_fetcher()
     for partition in range(3):
         fetcher.follow(MemoryReplica(partition), 5)
     answer(fetcher, fetch(fetcher), response(data(0, [5]), data(1), data(2), session_id=0))
     request = fetch(fetcher)
     assert (request.session_id, request.session_epoch) == (0, 0)
-    assert list(asked(request)) == [1, 2, 0]  # What gave something comes last.
+    assert list(requested_partitions(request)) == [1, 2, 0]  # A partition that returned data comes last.
 
 
-def test_a_leader_that_throttles_is_left_alone_so_long() -> None:
+def test_a_throttled_follower_waits_for_the_throttle_time() -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(), 5)
     throttled = response(data())
@@ -391,7 +391,7 @@ def test_a_leader_that_throttles_is_left_alone_so_long() -> None:
     assert fetcher.next_request(299, fetch_version=FETCH_VERSION) is None
 
 
-def test_a_leader_that_diverges_where_nothing_can_be_cut_is_not_asked_without_a_pause() -> None:
+def test_a_divergence_that_truncates_nothing_is_retried_only_after_a_pause() -> None:
     fetcher, replica = new_fetcher(), MemoryReplica(0, [1, 1])
     fetcher.follow(replica, 5)
     answer(fetcher, fetch(fetcher), response(data(0, diverging=(1, 2))))
@@ -412,7 +412,7 @@ def test_a_partition_that_is_stopped_while_its_disk_fails_stays_stopped() -> Non
     assert (fetcher.is_empty, fetcher.failed) == (True, {})
 
 
-def test_a_silent_leader_has_more_time_with_each_request_that_it_leaves_without_an_answer() -> None:
+def test_the_request_timeout_grows_with_each_unanswered_request() -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(), 5)
     limits = []
@@ -420,6 +420,6 @@ def test_a_silent_leader_has_more_time_with_each_request_that_it_leaves_without_
         limits.append(fetcher.silence_limit_ms)
         fetcher.lost(0)
     assert limits == [2500, 5000, 10_000, 20_000, 30_000, 30_000]
-    assert fetcher.connect_limit_ms == 2500, "a connection is ready at once or not at all"
+    assert fetcher.connect_limit_ms == 2500, "a connection is ready immediately or never"
     answer(fetcher, fetch(fetcher, 60_000), response(data()))
     assert fetcher.silence_limit_ms == 2500

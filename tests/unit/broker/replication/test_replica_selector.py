@@ -18,19 +18,19 @@ def replica(broker_id: int, start: int, end: int, caught_up_ms: int | None = 0) 
 
 
 class Stage:
-    """Broker 1 leads in rack a; 2, 3 and 4 are in rack b, 5 is in rack c and not in sync."""
+    """Broker 1 leads in rack a; 2, 3 and 4 are in rack b; 5 is in rack c and not in sync."""
 
     def __init__(self) -> None:
         racks = {1: "a", 2: "b", 3: "b", 4: "b", 5: "c"}
-        brokers = {each: SimpleNamespace(rack=rack) for each, rack in racks.items()}
+        brokers = {broker_id: SimpleNamespace(rack=rack) for broker_id, rack in racks.items()}
         self.without_listener: set[int] = set()
         metadata = SimpleNamespace(
             image=SimpleNamespace(cluster=SimpleNamespace(brokers=brokers)),
             endpoint=lambda broker, listener: None if broker in self.without_listener else object(),
         )
         self.replicas = {
-            each.broker_id: each
-            for each in (replica(2, 0, 50), replica(3, 10, 90, 5), replica(4, 0, 90, 9), replica(5, 0, 99))
+            follower.broker_id: follower
+            for follower in (replica(2, 0, 50), replica(3, 10, 90, 5), replica(4, 0, 90, 9), replica(5, 0, 99))
         }
         leadership = SimpleNamespace(isr={1, 2, 3, 4}, replicas=self.replicas)
         self.leader = SimpleNamespace(leadership=leadership)
@@ -47,16 +47,16 @@ class Stage:
         (20, "a", -1),
         (20, "nowhere", -1),
         (20, "c", -1),  # Not in sync.
-        (20, "b", 4),  # 3 has as much, and had it longer ago.
+        (20, "b", 4),  # 3 has the same offset, but caught up longer ago.
         (90, "b", 4),
         (91, "b", -1),
     ],
 )
-def test_the_replica_in_the_clients_rack_that_has_most_is_chosen(offset: int, rack: str, chosen: int) -> None:
+def test_the_most_up_to_date_replica_in_the_clients_rack_is_chosen(offset: int, rack: str, chosen: int) -> None:
     assert Stage().select(offset, rack) == chosen
 
 
-def test_who_does_not_listen_where_the_client_came_or_has_cut_the_offset_is_no_choice() -> None:
+def test_replicas_without_the_listener_or_the_offset_are_not_chosen() -> None:
     stage = Stage()
     stage.without_listener = {4}
     assert stage.select(20, "b") == 3

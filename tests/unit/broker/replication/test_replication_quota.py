@@ -1,4 +1,4 @@
-"""Which replicas are on a throttle, and when they are held back."""
+"""Which replicas are throttled, and when they are held back."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from barnabas.protocol.records.config_record import ConfigRecord
 from tests.unit.broker.replication.follower import (
     MemoryReplica,
     answer,
-    asked,
     data,
     fetch,
     forgotten,
     new_fetcher,
+    requested_partitions,
     response,
 )
 
@@ -40,7 +40,7 @@ def test_a_list_names_partitions_with_their_brokers() -> None:
     assert not quota.is_throttled(TopicPartition("t", 7))
 
 
-def test_what_is_above_the_rate_waits_until_time_has_made_up_for_it() -> None:
+def test_traffic_above_the_rate_waits_until_the_average_is_below_it() -> None:
     quota = new_quota()
     assert quota.wait_ms(0) == 0
     quota.record(1000, 0)
@@ -98,7 +98,7 @@ def test_settings_are_followed() -> None:
     assert quotas.leader.limit == float("inf")
 
 
-def test_a_follower_leaves_out_what_lags_while_too_much_was_copied() -> None:
+def test_a_follower_omits_throttled_lagging_partitions_above_the_rate() -> None:
     quota = ReplicationQuota(window_count=11, window_ms=1000)
     quota.throttle("t", ["0:2", "1:2", "2:3"], 2)
     quota.limit = 3
@@ -106,21 +106,21 @@ def test_a_follower_leaves_out_what_lags_while_too_much_was_copied() -> None:
     for partition in range(3):
         fetcher.follow(MemoryReplica(partition), 0)
     first = fetch(fetcher)
-    assert len(asked(first)) == 3
+    assert len(requested_partitions(first)) == 3
     some = [data(0, [0, 0], high_watermark=9), data(1, [0, 0, 0], high_watermark=3), data(2, [0], high_watermark=9)]
     answer(fetcher, first, response(*some), now_ms=0)
     assert quota.throttled_bytes == 8
     held = fetch(fetcher, 10)
-    assert forgotten(held) == [0]  # 1 lags behind by nothing, and 2 is not on the throttle here.
-    assert sorted(asked(held)) == [1, 2]
+    assert forgotten(held) == [0]  # 1 does not lag, and 2 is not throttled here.
+    assert sorted(requested_partitions(held)) == [1, 2]
     assert held.max_wait_ms == 500
     answer(fetcher, held, response(), now_ms=510)
-    assert asked(fetch(fetcher, 510)) == {}
+    assert requested_partitions(fetch(fetcher, 510)) == {}
     answer(fetcher, held, response(), now_ms=2600)
-    assert sorted(asked(fetch(fetcher, 2700))) == [0]
+    assert sorted(requested_partitions(fetch(fetcher, 2700))) == [0]
 
 
-def test_a_follower_with_nothing_else_to_ask_waits_and_is_let_go_when_the_throttle_is_lifted() -> None:
+def test_a_follower_with_only_throttled_partitions_waits_until_the_throttle_ends() -> None:
     quota = ReplicationQuota(window_count=11, window_ms=1000)
     quota.throttle("t", ["*"], 2)
     quota.limit = 1
@@ -130,4 +130,4 @@ def test_a_follower_with_nothing_else_to_ask_waits_and_is_let_go_when_the_thrott
     assert fetcher.next_request(0, fetch_version=18) is None
     assert fetcher.wakeup_ms() == 500
     quota.throttle("t", [], 2)
-    assert sorted(asked(fetch(fetcher, 500))) == [0]
+    assert sorted(requested_partitions(fetch(fetcher, 500))) == [0]

@@ -1,4 +1,4 @@
-"""Nodes that answer by a script, in memory: each request and answer goes through the codec of its version."""
+"""Nodes that answer from a script, in memory: each request and response passes through the codec of its version."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ BOOTSTRAP = Address("bootstrap", 9092)
 
 
 class ScriptedNode:
-    """``script`` has a list of answers for an API, one for each request, or one for all: a response, a function of the
-    request, or an exception. ``asked`` are the requests that came.
+    """``script`` contains a list of answers for an API, one for each request, or one for all: a response, a function of
+    the request, or an exception. ``received`` contains the received requests.
     """
 
     def __init__(self, node_id: int, cluster: ScriptedCluster) -> None:
@@ -32,13 +32,13 @@ class ScriptedNode:
         self.versions: dict[int, SupportedVersions] = {
             key: SupportedVersions(info.lowest, info.highest) for key, info in API_TABLE.items()
         }
-        self.asked: list[Any] = []
-        self.asked_versions: list[int] = []
+        self.received: list[Any] = []
+        self.received_versions: list[int] = []
         self.is_up = True
         self.connections = 0
 
     def requests(self, api: ApiKey) -> list[Any]:
-        return [each for each in self.asked if api == each.API_KEY]
+        return [request for request in self.received if api == request.API_KEY]
 
     def answer(self, message: Any) -> Any:
         key = ApiKey(message.API_KEY)
@@ -72,8 +72,8 @@ class ScriptedConnection:
             raise ConnectFailed(f"nothing listens at {self.address}")
         version = self.version_of(message.API_KEY) if version is None else version
         received = type(message).decode(message.encode(version), version)
-        self._node.asked.append(received)
-        self._node.asked_versions.append(version)
+        self._node.received.append(received)
+        self._node.received_versions.append(version)
         answer = self._node.answer(received)
         if isinstance(answer, Exception):
             self.is_open = False
@@ -83,7 +83,7 @@ class ScriptedConnection:
 
 
 class ScriptedCluster:
-    """A network of nodes; the bootstrap address is the first one's."""
+    """A network of nodes; the bootstrap address is that of the first node."""
 
     def __init__(self, node_count: int = 1) -> None:
         self.nodes = {number: ScriptedNode(number, self) for number in range(1, node_count + 1)}
@@ -97,19 +97,21 @@ class ScriptedCluster:
             node.script[api] = answer
 
     def default(self, node: ScriptedNode, message: Any) -> Any:
-        """Who is there; nothing else has an answer by itself."""
-        up = [each for each in self.nodes.values() if each.is_up]
+        """Answer with the nodes of the cluster; no other API has a default answer."""
+        up = [live_node for live_node in self.nodes.values() if live_node.is_up]
         if message.API_KEY == ApiKey.METADATA:
             brokers = [
-                MetadataResponseBroker(node_id=each.id, host=each.address.host, port=each.address.port) for each in up
+                MetadataResponseBroker(node_id=live_node.id, host=live_node.address.host, port=live_node.address.port)
+                for live_node in up
             ]
             return MetadataResponse(brokers=brokers, controller_id=self.controller_id, cluster_id="scripted")
         if message.API_KEY == ApiKey.DESCRIBE_CLUSTER:
             members = [
-                DescribeClusterBroker(broker_id=each.id, host=each.address.host, port=each.address.port) for each in up
+                DescribeClusterBroker(broker_id=live_node.id, host=live_node.address.host, port=live_node.address.port)
+                for live_node in up
             ]
             return DescribeClusterResponse(brokers=members, controller_id=self.controller_id, cluster_id="scripted")
-        raise AssertionError(f"nobody said what to answer to {message}")
+        raise AssertionError(f"the script has no answer to {message}")
 
     async def connect(self) -> ScriptedConnection:
         for node in self.nodes.values():
@@ -119,17 +121,17 @@ class ScriptedCluster:
         raise ConnectFailed("no bootstrap server can be used")
 
     async def connection_to(self, address: Address) -> ScriptedConnection:
-        node = next(each for each in self.nodes.values() if each.address == address)
+        node = next(candidate for candidate in self.nodes.values() if candidate.address == address)
         if not node.is_up:
             raise ConnectFailed(f"nothing listens at {address}")
         node.connections += 1
         return ScriptedConnection(node, address)
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Do nothing: nothing is open."""
 
 
 def admin_of(cluster: ScriptedCluster, properties: Mapping[str, str] | None = None) -> AdminClient:
-    """A client that does not pause between tries."""
+    """Return a client that does not pause between attempts."""
     settings = {"bootstrap.servers": "bootstrap:9092", "retry.backoff.ms": "0", "retry.backoff.max.ms": "0"}
     return AdminClient(config=client_config({**settings, **(properties or {})}), network=cluster)

@@ -1,4 +1,4 @@
-"""What the operations of each area send and make of the answers."""
+"""The requests of each area's operations, and how they handle the responses."""
 
 from __future__ import annotations
 
@@ -105,14 +105,14 @@ def listing(resources: int, rules: int) -> DescribeAclsResponse:
     )
 
 
-# --- rules
+# --- ACLs
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])
-def test_an_answer_in_slices_has_the_same_rules(version: int) -> None:
+def test_a_response_in_slices_has_the_same_acls(version: int) -> None:
     answer = AclAnswer(bytearray(listing(3, 2).encode(version)), version, 0)
     assert (answer.error_code, answer.error_message) == (0, None)
-    assert [(each.name, each.principal, each.operation) for each in answer.rules()] == [
+    assert [(acl.name, acl.principal, acl.operation) for acl in answer.rules()] == [
         (f"topic-{n}", f"User:{m}", 3) for n in range(3) for m in range(2)
     ]
 
@@ -125,7 +125,7 @@ def test_a_listing_cut_anywhere_raises_a_decode_error_and_nothing_else(version: 
             list(AclAnswer(bytearray(whole[:length]), version, 0).rules())
 
 
-def test_others_have_their_turn_while_a_large_listing_is_read() -> None:
+def test_others_have_turns_while_a_large_listing_is_read() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         cluster[1].script[ApiKey.DESCRIBE_ACLS] = listing(1, 20_000)
@@ -138,7 +138,7 @@ def test_others_have_their_turn_while_a_large_listing_is_read() -> None:
                 await asyncio.sleep(0)
 
         other = asyncio.ensure_future(count())
-        rules = [each async for each in admin_of(cluster).describe_acls()]
+        rules = [acl async for acl in admin_of(cluster).describe_acls()]
         other.cancel()
         assert len(rules) == 20_000
         assert turns >= 40
@@ -146,7 +146,7 @@ def test_others_have_their_turn_while_a_large_listing_is_read() -> None:
     run(test)
 
 
-def test_a_listing_that_can_not_be_read_is_the_nodes_fault() -> None:
+def test_a_malformed_listing_is_an_error_of_the_node() -> None:
     async def test() -> None:
         class Cut:
             def encode(self, version: int) -> bytes:
@@ -155,22 +155,22 @@ def test_a_listing_that_can_not_be_read_is_the_nodes_fault() -> None:
         cluster = ScriptedCluster()
         cluster[1].script[ApiKey.DESCRIBE_ACLS] = Cut()
         with pytest.raises(RemoteProtocolError, match="DescribeAcls can't be read"):
-            [each async for each in admin_of(cluster).describe_acls()]
+            [acl async for acl in admin_of(cluster).describe_acls()]
 
     run(test)
 
 
-def test_a_cluster_without_authorizer_says_so() -> None:
+def test_a_cluster_without_authorizer_is_reported() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         cluster[1].script[ApiKey.DESCRIBE_ACLS] = DescribeAclsResponse(error_code=ErrorCode.SECURITY_DISABLED)
         with pytest.raises(SecurityDisabled):
-            [each async for each in admin_of(cluster).describe_acls(AclBindingFilter(name="orders"))]
+            [acl async for acl in admin_of(cluster).describe_acls(AclBindingFilter(name="orders"))]
 
     run(test)
 
 
-def test_created_rules_are_waited_for_on_each_broker() -> None:
+def test_creating_acls_waits_for_each_broker() -> None:
     async def test() -> None:
         cluster = ScriptedCluster(2)
         cluster.everywhere(
@@ -200,24 +200,26 @@ def test_created_rules_are_waited_for_on_each_broker() -> None:
         ("resource_type", ResourceType.ANY, "one type of resource"),
     ],
 )
-def test_bad_rules_are_refused_before_anything_is_sent(field: str, value: Any, problem: str) -> None:
+def test_invalid_acls_are_refused_before_anything_is_sent(field: str, value: Any, problem: str) -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         with pytest.raises(ValueError, match=problem):
             await admin_of(cluster).create_acls([rule()._replace(**{field: value})])
-        assert not cluster[1].asked
+        assert not cluster[1].received
 
     run(test)
 
 
-def test_authorized_operations_are_a_set_or_not_told() -> None:
+def test_authorized_operations_are_a_set_or_unknown() -> None:
     assert authorized_operations(-2147483648) is None
     assert authorized_operations(0) == frozenset()
     assert authorized_operations(1 << 3 | 1 << 8 | 1 << 30 | 0b111) == {AclOperation.READ, AclOperation.DESCRIBE}
 
 
-@pytest.mark.parametrize(("version", "told"), [(7, None), (10, frozenset({AclOperation.ALTER}))])
-def test_operations_that_an_old_node_does_not_tell_are_none(version: int, told: frozenset[AclOperation] | None) -> None:
+@pytest.mark.parametrize(("version", "expected"), [(7, None), (10, frozenset({AclOperation.ALTER}))])
+def test_operations_that_an_old_node_does_not_return_are_none(
+    version: int, expected: frozenset[AclOperation] | None
+) -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         node = cluster[1]
@@ -227,7 +229,7 @@ def test_operations_that_an_old_node_does_not_tell_are_none(version: int, told: 
 
         def metadata(request: Any) -> MetadataResponse:
             made = cluster.default(node, request)
-            made.topics = [MetadataResponseTopic(name=each.name) for each in request.topics or ()]
+            made.topics = [MetadataResponseTopic(name=named.name) for named in request.topics or ()]
             if version >= 8:
                 made.cluster_authorized_operations = 1 << AclOperation.ALTER
                 for topic in made.topics:
@@ -237,15 +239,15 @@ def test_operations_that_an_old_node_does_not_tell_are_none(version: int, told: 
         node.script[ApiKey.METADATA] = metadata
         admin = admin_of(cluster)
         found = await admin.describe_cluster(include_authorized_operations=True)
-        assert found.authorized_operations == told
+        assert found.authorized_operations == expected
         topics = await admin.describe_topics(["t"], include_authorized_operations=True)
-        assert topics["t"].authorized_operations == told
+        assert topics["t"].authorized_operations == expected
         assert (await admin.describe_topics(["t"]))["t"].authorized_operations is None
 
     run(test)
 
 
-def test_an_old_node_tells_what_has_settings_from_its_metadata() -> None:
+def test_config_resources_of_an_old_node_come_from_its_metadata() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         node = cluster[1]
@@ -266,7 +268,7 @@ def test_an_old_node_tells_what_has_settings_from_its_metadata() -> None:
         assert await admin.list_config_resources() == topics + brokers + [ConfigResource.broker_logger(1)] + metrics
         assert await admin.list_config_resources([ConfigResourceType.BROKER]) == brokers
         assert await admin.list_config_resources([ConfigResourceType.CLIENT_METRICS]) == metrics
-        with pytest.raises(UnsupportedVersion, match="ListConfigResources in versions 0 to 0, and version 1 is needed"):
+        with pytest.raises(UnsupportedVersion, match="ListConfigResources in versions 0 to 0, but version 1 is needed"):
             await admin.list_config_resources([ConfigResourceType.TOPIC, ConfigResourceType.GROUP])
         del node.versions[ApiKey.LIST_CONFIG_RESOURCES]
         assert await admin.list_config_resources([ConfigResourceType.TOPIC]) == topics
@@ -292,22 +294,22 @@ def page(name: str, *partitions: int, cursor: Cursor | None = None) -> DescribeT
     )
 
 
-def test_a_topic_that_goes_on_on_the_next_page_is_one_topic() -> None:
+def test_a_topic_that_continues_on_the_next_page_is_one_topic() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         pages = [page("t", 0, 1, cursor=Cursor(topic_name="t", partition_index=2)), page("t", 2)]
         cluster[1].script[ApiKey.DESCRIBE_TOPIC_PARTITIONS] = list(pages)
         admin = admin_of(cluster)
         found = (await admin.describe_topics(["t"]))["t"]
-        assert [each.partition for each in found.partitions] == [0, 1, 2]
-        assert cluster[1].asked[-1].cursor.partition_index == 2
+        assert [partition.partition for partition in found.partitions] == [0, 1, 2]
+        assert cluster[1].received[-1].cursor.partition_index == 2
         cluster[1].script[ApiKey.DESCRIBE_TOPIC_PARTITIONS] = list(pages)
-        assert [each.name async for each in admin.list_topics()] == ["t"]
+        assert [topic.name async for topic in admin.list_topics()] == ["t"]
 
     run(test)
 
 
-def test_an_old_node_is_asked_by_metadata() -> None:
+def test_an_old_node_receives_a_metadata_request() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         node = cluster[1]
@@ -321,10 +323,10 @@ def test_an_old_node_is_asked_by_metadata() -> None:
 
         node.script[ApiKey.METADATA] = metadata
         admin = admin_of(cluster)
-        assert [each.name async for each in admin.list_topics()] == ["b"]
-        assert [each.name async for each in admin.list_topics(include_internal=True)] == ["a", "b"]
+        assert [topic.name async for topic in admin.list_topics()] == ["b"]
+        assert [topic.name async for topic in admin.list_topics(include_internal=True)] == ["a", "b"]
         assert (await admin.describe_topics(["a", "b"])).ok
-        with pytest.raises(UnsupportedVersion, match="Metadata in versions 0 to 11, and version 12 is needed"):
+        with pytest.raises(UnsupportedVersion, match="Metadata in versions 0 to 11, but version 12 is needed"):
             await admin.describe_topics([Uuid.from_int(1 << 80)])
 
     run(test)
@@ -337,9 +339,9 @@ def altered(request: Any) -> IncrementalAlterConfigsResponse:
     return IncrementalAlterConfigsResponse(
         responses=[
             AlterConfigsResourceResponse(
-                resource_type=each.resource_type, resource_name=each.resource_name, error_message=None
+                resource_type=resource.resource_type, resource_name=resource.resource_name, error_message=None
             )
-            for each in request.resources
+            for resource in request.resources
         ]
     )
 
@@ -348,8 +350,8 @@ def described(value: str | None, source: ConfigSource, *, secret: bool = False) 
     return lambda request: DescribeConfigsResponse(
         results=[
             DescribeConfigsResult(
-                resource_type=each.resource_type,
-                resource_name=each.resource_name,
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
                 error_message=None,
                 configs=[
                     DescribeConfigsResourceResult(
@@ -357,7 +359,7 @@ def described(value: str | None, source: ConfigSource, *, secret: bool = False) 
                     )
                 ],
             )
-            for each in request.resources
+            for resource in request.resources
         ]
     )
 
@@ -382,7 +384,7 @@ DEFAULT = ConfigSource.DEFAULT_CONFIG
         (AlterConfigOp.subtract("k", "b"), "a,b", TOPIC, False),
     ],
 )
-def test_waiting_ends_when_the_change_is_described(
+def test_waiting_ends_when_describe_shows_the_change(
     op: AlterConfigOp, value: str, source: ConfigSource, is_shown: bool
 ) -> None:
     async def test() -> None:
@@ -399,7 +401,7 @@ def test_waiting_ends_when_the_change_is_described(
     run(test)
 
 
-def test_a_broker_is_asked_for_its_own_configs_and_others_go_anywhere() -> None:
+def test_broker_configs_are_requested_from_that_broker_and_others_from_any() -> None:
     async def test() -> None:
         cluster = ScriptedCluster(2)
         cluster.everywhere(ApiKey.DESCRIBE_CONFIGS, described("1", DEFAULT))
@@ -414,14 +416,14 @@ def test_a_broker_is_asked_for_its_own_configs_and_others_go_anywhere() -> None:
         assert results[ConfigResource.broker(2)].get("k") == "1"
         assert results.errors[ConfigResource.broker(9)].code == ErrorCode.BROKER_NOT_AVAILABLE
         (own,) = cluster[2].requests(ApiKey.DESCRIBE_CONFIGS)
-        assert {each.resource_type for each in own.resources} == {
+        assert {described_request.resource_type for described_request in own.resources} == {
             ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER,
         }  # fmt: skip
 
     run(test)
 
 
-def test_a_changed_value_is_in_no_text() -> None:
+def test_a_changed_value_is_not_in_any_text() -> None:
     assert "secret" not in repr(AlterConfigOp.set("ssl.key.password", "secret"))
 
 
@@ -438,7 +440,7 @@ def with_coordinator(cluster: ScriptedCluster) -> None:
 
 
 @pytest.mark.parametrize("knows_the_new_protocol", [True, False])
-def test_a_group_is_described_in_the_protocol_that_it_has(knows_the_new_protocol: bool) -> None:
+def test_a_group_is_described_with_the_api_of_its_protocol(knows_the_new_protocol: bool) -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         with_coordinator(cluster)
@@ -449,18 +451,18 @@ def test_a_group_is_described_in_the_protocol_that_it_has(knows_the_new_protocol
         node.script[ApiKey.DESCRIBE_GROUPS] = lambda request: DescribeGroupsResponse(
             groups=[
                 DescribedGroup(
-                    group_id=each, group_state="Stable", protocol_type="consumer",
+                    group_id=group, group_state="Stable", protocol_type="consumer",
                     members=[DescribedGroupMember(member_id="m", member_assignment=b"\0\3" + body)],
                 )
-                for each in request.groups
+                for group in request.groups
             ]
         )  # fmt: skip
         node.script[ApiKey.CONSUMER_GROUP_DESCRIBE] = lambda request: ConsumerGroupDescribeResponse(
             groups=[
-                ConsumerGroup(group_id=each, group_state="Empty", group_epoch=3)
-                if each == "new"
-                else ConsumerGroup(group_id=each, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
-                for each in request.group_ids
+                ConsumerGroup(group_id=described_id, group_state="Empty", group_epoch=3)
+                if described_id == "new"
+                else ConsumerGroup(group_id=described_id, error_code=ErrorCode.GROUP_ID_NOT_FOUND)
+                for described_id in request.group_ids
             ]
         )
         if not knows_the_new_protocol:
@@ -474,7 +476,7 @@ def test_a_group_is_described_in_the_protocol_that_it_has(knows_the_new_protocol
     run(test)
 
 
-def test_members_are_put_out_by_instance_or_by_id() -> None:
+def test_members_are_removed_by_instance_or_by_id() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         with_coordinator(cluster)
@@ -495,7 +497,7 @@ def test_members_are_put_out_by_instance_or_by_id() -> None:
 # --- users, quotas, features
 
 
-def test_a_password_is_salted_here() -> None:
+def test_a_password_is_salted_by_the_client() -> None:
     async def test() -> None:
         import hashlib
 
@@ -519,12 +521,12 @@ def test_iterations_are_checked_before_anything_is_sent(iterations: int) -> None
         change = ScramUpsertion("alice", ScramMechanism.SCRAM_SHA_512, "pencil", iterations=iterations)
         with pytest.raises(ValueError, match="iterations must be 4096 to 16384"):
             await admin_of(cluster).alter_user_scram_credentials([change])
-        assert not cluster[1].asked
+        assert not cluster[1].received
 
     run(test)
 
 
-def test_a_quota_that_is_no_number_is_refused() -> None:
+def test_a_quota_that_is_not_a_number_is_refused() -> None:
     async def test() -> None:
         changes = {ClientQuotaEntity.of({"user": None}): {"producer_byte_rate": float("nan")}}
         with pytest.raises(ValueError, match="can't be nan"):
@@ -533,7 +535,7 @@ def test_a_quota_that_is_no_number_is_refused() -> None:
     run(test)
 
 
-def test_the_error_of_a_feature_update_is_the_error_of_each() -> None:
+def test_the_error_of_a_feature_update_is_the_error_of_each_feature() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         cluster[1].script[ApiKey.UPDATE_FEATURES] = UpdateFeaturesResponse(
@@ -542,7 +544,7 @@ def test_the_error_of_a_feature_update_is_the_error_of_each() -> None:
         results = await admin_of(cluster).update_features(
             {"a": FeatureUpdate(2), "b": FeatureUpdate(0, UpgradeType.SAFE_DOWNGRADE)}
         )
-        assert {str(each) for each in results.errors.values()} == {
+        assert {str(error) for error in results.errors.values()} == {
             "a: INVALID_UPDATE_VERSION: too new",
             "b: INVALID_UPDATE_VERSION: too new",
         }
@@ -553,7 +555,7 @@ def test_the_error_of_a_feature_update_is_the_error_of_each() -> None:
 # --- leaders and replicas
 
 
-def test_a_move_is_waited_for_until_nobody_is_added_or_removed() -> None:
+def test_waiting_for_a_reassignment_ends_when_no_replica_is_added_or_removed() -> None:
     async def test() -> None:
         cluster = ScriptedCluster(2)
 
@@ -561,7 +563,9 @@ def test_a_move_is_waited_for_until_nobody_is_added_or_removed() -> None:
             def answer(request: Any) -> MetadataResponse:
                 made: MetadataResponse = cluster.default(cluster[1], request)
                 partition = MetadataResponsePartition(partition_index=0, leader_id=1, replica_nodes=list(brokers))
-                made.topics = [MetadataResponseTopic(name=each.name, partitions=[partition]) for each in request.topics]
+                made.topics = [
+                    MetadataResponseTopic(name=topic.name, partitions=[partition]) for topic in request.topics
+                ]
                 return made
 
             return answer

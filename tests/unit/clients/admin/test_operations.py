@@ -1,4 +1,4 @@
-"""Which node is asked, when it is asked again, and what the caller sees in the end."""
+"""Which node an operation contacts, when it retries, and what the caller receives in the end."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def created(**errors: ErrorCode) -> Callable[[Any], CreateTopicsResponse]:
     return lambda request: CreateTopicsResponse(
         throttle_time_ms=1,
         topics=[
-            CreatableTopicResult(name=each.name, error_code=errors.get(each.name, 0), num_partitions=1)
-            for each in request.topics
+            CreatableTopicResult(name=topic.name, error_code=errors.get(topic.name, 0), num_partitions=1)
+            for topic in request.topics
         ],
     )
 
@@ -86,13 +86,13 @@ def test_many_errors_are_raised_together() -> None:
     run(test)
 
 
-def test_only_what_failed_for_the_moment_is_asked_for_again() -> None:
+def test_only_items_with_a_retriable_error_are_requested_again() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         cluster[1].script[ApiKey.CREATE_TOPICS] = [created(b=ErrorCode.THROTTLING_QUOTA_EXCEEDED), created()]
         results = await admin_of(cluster).create_topics([NewTopic("a"), NewTopic("b")])
         assert results.ok
-        assert [[topic.name for topic in each.topics] for each in cluster[1].requests(ApiKey.CREATE_TOPICS)] == [
+        assert [[topic.name for topic in request.topics] for request in cluster[1].requests(ApiKey.CREATE_TOPICS)] == [
             ["a", "b"],
             ["b"],
         ]
@@ -100,7 +100,7 @@ def test_only_what_failed_for_the_moment_is_asked_for_again() -> None:
     run(test)
 
 
-def test_what_stays_throttled_fails_alone_at_the_deadline() -> None:
+def test_an_item_that_stays_throttled_fails_alone_at_the_deadline() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         cluster[1].script[ApiKey.CREATE_TOPICS] = created(b=ErrorCode.THROTTLING_QUOTA_EXCEEDED)
@@ -112,7 +112,7 @@ def test_what_stays_throttled_fails_alone_at_the_deadline() -> None:
     run(test)
 
 
-def test_an_item_that_the_answer_forgets_is_an_error() -> None:
+def test_an_item_that_the_response_omits_is_an_error() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         cluster[1].script[ApiKey.CREATE_TOPICS] = CreateTopicsResponse()
@@ -122,7 +122,7 @@ def test_an_item_that_the_answer_forgets_is_an_error() -> None:
     run(test)
 
 
-def test_a_node_that_is_no_controller_sends_us_to_it() -> None:
+def test_a_node_that_is_not_the_controller_redirects_to_it() -> None:
     async def test() -> None:
         cluster = ScriptedCluster(3)
         cluster.controller_id = 3
@@ -134,7 +134,7 @@ def test_a_node_that_is_no_controller_sends_us_to_it() -> None:
     run(test)
 
 
-def test_a_controller_that_does_not_lead_the_quorum_sends_us_to_the_one_that_does() -> None:
+def test_a_standby_controller_redirects_to_the_leader_of_the_quorum() -> None:
     def described(**fields: Any) -> DescribeQuorumResponse:
         partition = DescribeQuorumResponsePartitionData(**fields)
         topic = DescribeQuorumResponseTopicData(topic_name="__cluster_metadata", partitions=[partition])
@@ -151,7 +151,7 @@ def test_a_controller_that_does_not_lead_the_quorum_sends_us_to_the_one_that_doe
     run(test)
 
 
-def test_another_node_is_asked_when_one_hangs_up() -> None:
+def test_another_node_is_contacted_when_one_closes_the_connection() -> None:
     async def test() -> None:
         cluster = ScriptedCluster(2)
         cluster[1].script[ApiKey.CREATE_TOPICS] = Disconnected("gone")
@@ -168,7 +168,7 @@ def test_another_node_is_asked_when_one_hangs_up() -> None:
     run(test)
 
 
-def test_bootstrap_servers_are_asked_again_when_all_known_nodes_are_gone() -> None:
+def test_bootstrap_servers_are_contacted_again_when_all_known_nodes_are_unreachable() -> None:
     async def test() -> None:
         cluster = ScriptedCluster(1)
         admin = admin_of(cluster)
@@ -177,7 +177,7 @@ def test_bootstrap_servers_are_asked_again_when_all_known_nodes_are_gone() -> No
         moved = ScriptedCluster(4)[4]
         moved.cluster = cluster
         old.is_up = False
-        # The old node's address is still known and leads nowhere.
+        # The old node's address is still known, but unreachable.
         cluster.nodes = {1: old, 4: moved}
         assert [node.id for node in (await admin.describe_cluster()).nodes] == [4]
 
@@ -195,7 +195,7 @@ def test_a_request_that_must_not_be_repeated_is_sent_once() -> None:
     run(test)
 
 
-def test_a_login_that_is_refused_ends_the_operation() -> None:
+def test_a_refused_login_ends_the_operation() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         cluster[1].script[ApiKey.CREATE_TOPICS] = AuthenticationFailed("wrong password")
@@ -205,7 +205,7 @@ def test_a_login_that_is_refused_ends_the_operation() -> None:
     run(test)
 
 
-def test_nobody_there_until_the_deadline_is_said_with_the_reason() -> None:
+def test_an_unreachable_cluster_is_reported_with_the_reason_at_the_deadline() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         cluster[1].is_up = False
@@ -216,7 +216,7 @@ def test_nobody_there_until_the_deadline_is_said_with_the_reason() -> None:
     run(test)
 
 
-def test_an_api_that_the_node_lacks_is_named() -> None:
+def test_an_api_that_the_node_does_not_support_is_named() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         del cluster[1].versions[ApiKey.CREATE_TOPICS]
@@ -226,7 +226,7 @@ def test_an_api_that_the_node_lacks_is_named() -> None:
     run(test)
 
 
-def test_a_version_that_can_not_express_it_is_named_with_the_range() -> None:
+def test_a_version_that_cannot_express_the_request_is_named_with_the_range() -> None:
     async def test() -> None:
         from barnabas.clients.node_connection import SupportedVersions
 
@@ -240,7 +240,7 @@ def test_a_version_that_can_not_express_it_is_named_with_the_range() -> None:
     run(test)
 
 
-def test_groups_are_asked_at_their_coordinator_and_again_when_it_moved() -> None:
+def test_group_requests_follow_their_coordinator_when_it_moves() -> None:
     async def test() -> None:
         cluster = ScriptedCluster(3)
         answers = iter([2, 3])
@@ -256,7 +256,7 @@ def test_groups_are_asked_at_their_coordinator_and_again_when_it_moved() -> None
 
         def deleted(code: int) -> Callable[[Any], DeleteGroupsResponse]:
             return lambda request: DeleteGroupsResponse(
-                results=[DeletableGroupResult(group_id=each, error_code=code) for each in request.groups_names]
+                results=[DeletableGroupResult(group_id=group_id, error_code=code) for group_id in request.groups_names]
             )
 
         cluster.everywhere(ApiKey.FIND_COORDINATOR, find)
@@ -264,12 +264,12 @@ def test_groups_are_asked_at_their_coordinator_and_again_when_it_moved() -> None
         cluster[3].script[ApiKey.DELETE_GROUPS] = deleted(0)
         admin = admin_of(cluster)
         assert (await admin.delete_groups(["g", "h"])).ok
-        assert (await admin.delete_groups(["g"])).ok  # The look-up is kept: there is no third answer to it.
+        assert (await admin.delete_groups(["g"])).ok  # The look-up is cached: a third answer to it does not exist.
 
     run(test)
 
 
-def test_partitions_are_asked_at_their_leaders_and_one_dead_leader_fails_its_own() -> None:
+def test_partition_requests_are_sent_to_leaders_and_a_dead_leader_fails_only_its_own() -> None:
     async def test() -> None:
         from barnabas.clients.admin import OffsetSpec, TopicPartition
 
@@ -288,8 +288,8 @@ def test_partitions_are_asked_at_their_leaders_and_one_dead_leader_fails_its_own
                     ListOffsetsTopicResponse(
                         name=topic.name,
                         partitions=[
-                            ListOffsetsPartitionResponse(partition_index=each.partition_index, offset=7)
-                            for each in topic.partitions
+                            ListOffsetsPartitionResponse(partition_index=partition.partition_index, offset=7)
+                            for partition in topic.partitions
                         ],
                     )
                     for topic in request.topics
@@ -301,7 +301,7 @@ def test_partitions_are_asked_at_their_leaders_and_one_dead_leader_fails_its_own
         admin = admin_of(cluster, {"retry.backoff.ms": "10000", "retry.backoff.max.ms": "10000"})
         wanted = {TopicPartition("t", n): OffsetSpec.latest() for n in (0, 1)}
         both = await admin.list_offsets(wanted)
-        assert [each.offset for each in both.values.values()] == [7, 7]
+        assert [found.offset for found in both.values.values()] == [7, 7]
         cluster[2].script[ApiKey.LIST_OFFSETS] = Disconnected("gone")
         one = await admin.list_offsets(wanted, timeout_s=1)
         assert list(one.values) == [TopicPartition("t", 0)]
@@ -319,7 +319,7 @@ def test_waiting_names_the_brokers_that_lag() -> None:
             made = cluster.default(cluster[1], request)
             partitions = [MetadataResponsePartition(partition_index=0, leader_id=1)]
             made.topics = [
-                MetadataResponseTopic(name=each.name, partitions=partitions) for each in request.topics or ()
+                MetadataResponseTopic(name=topic.name, partitions=partitions) for topic in request.topics or ()
             ]
             return made
 
@@ -355,13 +355,13 @@ def test_an_unknown_error_code_keeps_its_number() -> None:
     run(test)
 
 
-def test_large_requests_are_cut() -> None:
+def test_large_requests_are_split() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         cluster[1].script[ApiKey.CREATE_TOPICS] = created()
         results = await admin_of(cluster).create_topics([NewTopic(f"t{n}") for n in range(1200)])
         assert len(results.values) == 1200
-        assert [len(each.topics) for each in cluster[1].requests(ApiKey.CREATE_TOPICS)] == [500, 500, 200]
+        assert [len(request.topics) for request in cluster[1].requests(ApiKey.CREATE_TOPICS)] == [500, 500, 200]
 
     run(test)
 
@@ -373,31 +373,31 @@ def test_large_requests_are_cut() -> None:
         (NewTopic("bad name"), "bad name"),
         (NewTopic("a", 0), "partitions must be 1 or more"),
         (NewTopic("a", 1, 0), "replication_factor must be 1 or more"),
-        (NewTopic("a", 1, assignments=[[1]]), "can't be given too"),
+        (NewTopic("a", 1, assignments=[[1]]), "numbers of partitions and replicas are not allowed"),
         (NewTopic("a", assignments=[[]]), "each partition needs a broker"),
     ],
 )
-def test_bad_topics_are_refused_before_anything_is_sent(topic: NewTopic, problem: str) -> None:
+def test_invalid_topics_are_refused_before_anything_is_sent(topic: NewTopic, problem: str) -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         with pytest.raises(ValueError, match=problem):
             await admin_of(cluster).create_topics([topic])
-        assert not cluster[1].asked
+        assert not cluster[1].received
 
     run(test)
 
 
-def test_a_controller_among_the_bootstrap_servers_is_told_apart() -> None:
+def test_a_controller_among_the_bootstrap_servers_is_recognized() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         del cluster[1].versions[ApiKey.METADATA]
-        with pytest.raises(UnsupportedVersion, match=r"is a controller and no broker: set bootstrap\.controllers"):
+        with pytest.raises(UnsupportedVersion, match=r"is a controller, not a broker: set bootstrap\.controllers"):
             await admin_of(cluster).describe_cluster()
 
     run(test)
 
 
-def test_with_controllers_their_addresses_are_learnt_and_the_active_one_is_found() -> None:
+def test_bootstrap_controllers_lead_to_all_controllers_and_the_active_one() -> None:
     async def test() -> None:
         cluster = ScriptedCluster(2)
         cluster.controller_id = 2

@@ -1,4 +1,4 @@
-"""Producers that are fenced or asked of one replica, directories of replicas, and APIs that a node lacks."""
+"""Fencing producers, describing a replica's producers, directories of replicas, and unsupported APIs."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_producers_are_fenced_by_their_coordinator_one_by_one() -> None:
         assert {name: error.code for name, error in results.errors.items()} == {
             "b": ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         }
-        asked = cluster[2].requests(ApiKey.INIT_PRODUCER_ID)
-        assert [each.transactional_id for each in asked] == ["a", "a", "b"]
-        assert {each.producer_id for each in asked} == {-1}
+        requests = cluster[2].requests(ApiKey.INIT_PRODUCER_ID)
+        assert [request.transactional_id for request in requests] == ["a", "a", "b"]
+        assert {request.producer_id for request in requests} == {-1}
 
     run(test)
 
 
-def test_a_replica_tells_its_producers() -> None:
+def test_a_replica_describes_its_producers() -> None:
     async def test() -> None:
         cluster = ScriptedCluster(2)
         state = ProducerState(producer_id=5, producer_epoch=1, current_txn_start_offset=9)
@@ -86,7 +86,7 @@ def test_a_replica_tells_its_producers() -> None:
     run(test)
 
 
-def test_a_replica_that_is_not_there_yet_is_an_answer() -> None:
+def test_a_missing_replica_is_a_result() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         partition = AlterReplicaLogDirPartitionResult(partition_index=0, error_code=ErrorCode.REPLICA_NOT_AVAILABLE)
@@ -101,7 +101,7 @@ def test_a_replica_that_is_not_there_yet_is_an_answer() -> None:
     run(test)
 
 
-def test_an_api_that_a_node_lacks_is_named_before_anything_is_asked() -> None:
+def test_an_unsupported_api_is_named_before_any_request() -> None:
     async def test() -> None:
         cluster = ScriptedCluster()
         admin = admin_of(cluster)

@@ -1,4 +1,4 @@
-"""The client without asyncio: every operation of the other one, with its arguments, on a thread that ends."""
+"""The client without asyncio: every operation of the async client, with its arguments, on a thread that ends."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_operation_runs_and_the_thread_ends(monkeypatch: pytest.MonkeyPatch) 
         admin.describe_cluster()
 
 
-def test_settings_that_can_not_be_used_are_refused_at_once() -> None:
+def test_unusable_settings_are_refused_immediately() -> None:
     with pytest.raises(InvalidClientConfig, match=r"request\.timeout\.ms"):
         AdminClient.sync("localhost:9092", {"request.timeout.ms": "soon"})
 
@@ -51,5 +51,7 @@ def test_settings_that_can_not_be_used_are_refused_at_once() -> None:
         ({"bootstrap.controllers": "c:9093"}, "b:9092", False),
     ],
 )
-def test_who_is_asked(properties: dict[str, str], bootstrap: str | None, expected: bool) -> None:
+def test_bootstrap_settings_decide_between_brokers_and_controllers(
+    properties: dict[str, str], bootstrap: str | None, expected: bool
+) -> None:
     assert client_config(properties, bootstrap=bootstrap).asks_controllers is expected

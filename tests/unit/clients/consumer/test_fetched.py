@@ -1,4 +1,4 @@
-"""Which of the fetched records a consumer is given."""
+"""Which of the fetched records a consumer receives."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ def values(fetched: Fetched) -> list[bytes | None]:
     return [record.value for record in fetched.records()]
 
 
-def test_records_before_the_offset_that_was_asked_for_are_left_out() -> None:
+def test_records_before_the_requested_offset_are_omitted() -> None:
     fetched = Fetched(0, 2, [batch(0, b"a", b"b", b"c"), batch(3, b"d")])
     assert values(fetched) == [b"c", b"d"]
     assert count_records(fetched) == (2, 2)
 
 
-def test_markers_are_never_given() -> None:
+def test_markers_are_never_returned() -> None:
     log = [batch(0, b"a", producer_id=5, is_transactional=True), marker(1, 5, ControlRecordType.COMMIT), batch(2, b"b")]
     assert values(Fetched(0, 0, log)) == [b"a", b"b"]
 
 
-def test_what_was_aborted_is_left_out_until_its_marker() -> None:
+def test_aborted_records_are_omitted_up_to_their_marker() -> None:
     log = [
         batch(0, b"before", producer_id=5, is_transactional=True),
         marker(1, 5, ControlRecordType.COMMIT),
@@ -62,7 +62,7 @@ def test_what_was_aborted_is_left_out_until_its_marker() -> None:
     assert len(values(Fetched(0, 0, log, None))) == 5
 
 
-def test_a_wrong_checksum_is_found_unless_nobody_looks() -> None:
+def test_a_wrong_checksum_is_found_unless_checks_are_off() -> None:
     whole = batch(0, b"value")
     broken = bytearray(whole.buf)
     broken[-2] ^= 1
@@ -88,7 +88,7 @@ def test_counting_agrees_with_reading(fields: list[tuple[bytes | None, bytes | N
 
 @given(st.binary(min_size=1, max_size=40), st.integers(0, 200))
 @example(b"\x00\x80\x80\x80", 1)  # A record before its batch's first offset.
-def test_bytes_that_are_no_records_raise_what_reading_raises(garbage: bytes, position: int) -> None:
+def test_counting_malformed_bytes_raises_what_reading_raises(garbage: bytes, position: int) -> None:
     data = bytearray(build_batch([Record(offset, 0, b"key", b"value" * 10) for offset in range(3)]))
     start = 61 + position % (len(data) - 61)
     data[start : start + len(garbage)] = garbage[: len(data) - start]
@@ -108,4 +108,4 @@ def test_bytes_are_those_of_keys_and_values() -> None:
 
 
 def _size(records: list[Record]) -> int:
-    return sum(len(each.key or b"") + len(each.value or b"") for each in records)
+    return sum(len(record.key or b"") + len(record.value or b"") for record in records)

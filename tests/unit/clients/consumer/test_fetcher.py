@@ -1,4 +1,4 @@
-"""A fetcher and brokers in memory: each record comes once and in order, whatever happens on the way."""
+"""A fetcher and brokers in memory: each record arrives once and in order, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def filled(partitions: int = 1, batches: int = 20) -> MemoryCluster:
     cluster = MemoryCluster(partitions)
     for partition in range(partitions):
         for number in range(batches):
-            values = [b"%06d" % (number * 5 + each) for each in range(5)]
+            values = [b"%06d" % (number * 5 + offset) for offset in range(5)]
             cluster.append(partition, build_batch([Record(i, 0, b"k", value) for i, value in enumerate(values)]))
     return cluster
 
@@ -35,7 +35,7 @@ def filled(partitions: int = 1, batches: int = 20) -> MemoryCluster:
 def fetching(
     cluster: MemoryCluster, positions: dict[int, int], until: dict[int, int] | None
 ) -> tuple[Fetcher, dict[int, list[bytes | None]]]:
-    got: dict[int, list[bytes | None]] = {each: [] for each in positions}
+    got: dict[int, list[bytes | None]] = {partition: [] for partition in positions}
 
     def received(fetched: Fetched) -> None:
         got[fetched.partition] += [record.value for record in fetched.records()]
@@ -54,7 +54,7 @@ def fetching(
     return asyncio.run(main()), got
 
 
-def test_everything_between_two_offsets_comes() -> None:
+def test_everything_between_two_offsets_is_returned() -> None:
     cluster = filled(partitions=3)
     fetcher, got = fetching(cluster, {0: 0, 1: 7, 2: 100}, {0: 100, 1: 100, 2: 100})
     assert got == {0: cluster.values(0), 1: cluster.values(1)[7:], 2: []}
@@ -63,7 +63,7 @@ def test_everything_between_two_offsets_comes() -> None:
 
 
 @given(st.lists(st.sampled_from(["ok", "lost", "moved", "NOT_LEADER_OR_FOLLOWER", "UNKNOWN_TOPIC_ID"]), max_size=12))
-def test_whatever_happens_each_record_comes_once_and_in_order(faults: list[str]) -> None:
+def test_each_record_arrives_once_and_in_order_despite_faults(faults: list[str]) -> None:
     cluster = filled(partitions=2)
     cluster.faults.extend(faults)
     fetcher, got = fetching(cluster, {0: 0, 1: 0}, {0: 100, 1: 100})
@@ -71,7 +71,7 @@ def test_whatever_happens_each_record_comes_once_and_in_order(faults: list[str])
     assert got == {0: cluster.values(0), 1: cluster.values(1)}
 
 
-def test_what_was_deleted_meanwhile_is_passed_over_and_told() -> None:
+def test_records_deleted_meanwhile_are_skipped_and_reported() -> None:
     cluster = filled()
     cluster.logs[0] = cluster.logs[0][:]
     cluster.log_starts[0] = 50
@@ -80,13 +80,13 @@ def test_what_was_deleted_meanwhile_is_passed_over_and_told() -> None:
     assert fetcher.statistics.skipped == 40
 
 
-def test_an_offset_that_is_not_there_yet_is_an_error() -> None:
+def test_an_offset_beyond_the_log_end_is_an_error() -> None:
     fetcher, _ = fetching(filled(), {0: 1000}, None)
     assert isinstance(fetcher.failure, AdminError)
     assert fetcher.failure.code is ErrorCode.OFFSET_OUT_OF_RANGE
 
 
-def test_what_no_retry_can_mend_ends_it() -> None:
+def test_a_permanent_error_ends_the_fetching() -> None:
     cluster = filled()
     cluster.faults.extend(["ok", "TOPIC_AUTHORIZATION_FAILED"])
     fetcher, _ = fetching(cluster, {0: 0}, {0: 100})
@@ -94,13 +94,13 @@ def test_what_no_retry_can_mend_ends_it() -> None:
     assert fetcher.failure.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_who_has_everything_already_is_done_at_once() -> None:
+def test_an_empty_range_is_done_immediately() -> None:
     cluster = filled()
     fetching(cluster, {0: 100}, {0: 100})
     assert cluster.fetched == 0
 
 
-def test_bytes_that_are_no_batch_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malformed_batches_end_the_fetching(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = filled()
     monkeypatch.setattr(cluster, "_slice", lambda *_: (ErrorCode.NONE, b"\xff" * 100))
     fetcher, _ = fetching(cluster, {0: 0}, {0: 100})

@@ -1,4 +1,4 @@
-"""A reader and brokers in memory: each record is told once and in order, whatever happens on the way."""
+"""A reader and brokers in memory: each record is delivered once and in order, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def fill(cluster: MemoryCluster, partition: int, count: int, *, is_control: bool
 
 
 def reading(cluster: MemoryCluster, use: Callable[[TopicConsumer], Awaitable[None]]) -> list[ConsumerRecord]:
-    told: list[ConsumerRecord] = []
+    received: list[ConsumerRecord] = []
 
     async def main() -> None:
         source = TopicMetadataSource(cluster.network, TOPIC)
-        reader = TopicConsumer(cluster.network, source, told.append)
+        reader = TopicConsumer(cluster.network, source, received.append)
         reader.start(await source.load(), dict.fromkeys(cluster.logs, 0))
         try:
             async with asyncio.timeout(20):
@@ -37,7 +37,7 @@ def reading(cluster: MemoryCluster, use: Callable[[TopicConsumer], Awaitable[Non
             await reader.close()
 
     asyncio.run(main())
-    return told
+    return received
 
 
 @pytest.fixture(autouse=True)
@@ -46,11 +46,11 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_consumer, "_PAUSE_MAX_S", 0.0)
 
 
-def offsets(told: list[ConsumerRecord], partition: int) -> list[int]:
-    return [record.offset for record in told if record.partition == partition]
+def offsets(received: list[ConsumerRecord], partition: int) -> list[int]:
+    return [record.offset for record in received if record.partition == partition]
 
 
-def test_everything_up_to_an_end_is_told_and_what_comes_later_too() -> None:
+def test_everything_up_to_an_end_is_delivered_and_later_records_too() -> None:
     cluster = MemoryCluster(2)
     fill(cluster, 0, 10)
 
@@ -59,12 +59,12 @@ def test_everything_up_to_an_end_is_told_and_what_comes_later_too() -> None:
         fill(cluster, 1, 5)
         await reader.reach({1: 5})
 
-    told = reading(cluster, use)
-    assert (offsets(told, 0), offsets(told, 1)) == (list(range(10)), list(range(5)))
-    assert told[3] == ConsumerRecord(0, 3, 7, b"k", b"3")
+    received = reading(cluster, use)
+    assert (offsets(received, 0), offsets(received, 1)) == (list(range(10)), list(range(5)))
+    assert received[3] == ConsumerRecord(0, 3, 7, b"k", b"3")
 
 
-def test_markers_count_and_are_not_told() -> None:
+def test_markers_advance_the_position_and_are_not_delivered() -> None:
     cluster = MemoryCluster()
     fill(cluster, 0, 2)
     fill(cluster, 0, 1, is_control=True)
@@ -84,7 +84,7 @@ def test_markers_count_and_are_not_told() -> None:
         max_size=12,
     )
 )
-def test_whatever_happens_each_record_is_told_once_and_in_order(faults: list[str]) -> None:
+def test_each_record_is_delivered_once_and_in_order_despite_faults(faults: list[str]) -> None:
     cluster = MemoryCluster(2)
     for _ in range(3):
         fill(cluster, 0, 4)
@@ -94,29 +94,29 @@ def test_whatever_happens_each_record_is_told_once_and_in_order(faults: list[str
     async def use(reader: TopicConsumer) -> None:
         await reader.reach({0: 12, 1: 12})
 
-    told = reading(cluster, use)
-    assert (offsets(told, 0), offsets(told, 1)) == (list(range(12)), list(range(12)))
+    received = reading(cluster, use)
+    assert (offsets(received, 0), offsets(received, 1)) == (list(range(12)), list(range(12)))
 
 
-def test_a_topic_that_ends_before_what_was_read_is_read_from_its_beginning(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_topic_that_ends_before_the_position_is_read_from_its_beginning(caplog: pytest.LogCaptureFixture) -> None:
     cluster = MemoryCluster()
     fill(cluster, 0, 10)
-    begun_anew = asyncio.Event()
+    restarted = asyncio.Event()
 
     async def use(reader: TopicConsumer) -> None:
         await reader.reach({0: 10})
         begin = reader._begin_anew_if_gone
 
-        def begin_and_tell() -> None:
+        def begin_and_notify() -> None:
             begin()
-            begun_anew.set()
+            restarted.set()
 
-        reader._begin_anew_if_gone = begin_and_tell  # type: ignore[method-assign]
+        reader._begin_anew_if_gone = begin_and_notify  # type: ignore[method-assign]
         cluster.logs[0].clear()
         fill(cluster, 0, 3)
-        await begun_anew.wait()
+        await restarted.wait()
         await reader.reach({0: 3})
 
-    told = reading(cluster, use)
-    assert offsets(told, 0) == [*range(10), *range(3)]
-    assert "is read from its beginning" in caplog.text
+    received = reading(cluster, use)
+    assert offsets(received, 0) == [*range(10), *range(3)]
+    assert "reading it from its beginning" in caplog.text

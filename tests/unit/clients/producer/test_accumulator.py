@@ -1,4 +1,4 @@
-"""What goes when, with the clock of the test."""
+"""Which batches are sent when, with the clock of the test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from barnabas.clients.producer.config import ProducerConfig
 
 
 def known(partitions: Iterable[int], config: ProducerConfig) -> RecordAccumulator:
-    """One whose leaders have taken a batch before."""
+    """An accumulator whose leaders have accepted a batch before."""
     accumulator = RecordAccumulator(partitions, config)
     for queue in accumulator._queues.values():
         queue.is_known = True
@@ -20,7 +20,7 @@ def known(partitions: Iterable[int], config: ProducerConfig) -> RecordAccumulato
 
 
 def put(accumulator: RecordAccumulator, count: int, size: int = 100, now: float = 0.0) -> list[int]:
-    """The partitions that records went to."""
+    """Append records and return their partitions."""
     partitions: list[int] = []
     while count:
         part = min(count, accumulator.capacity(size))
@@ -34,7 +34,7 @@ def drain(accumulator: RecordAccumulator, *partitions: int, now: float = 0.0) ->
     return accumulator.drain(partitions or (0,), now)
 
 
-def test_a_batch_waits_for_its_linger_and_then_goes() -> None:
+def test_a_batch_is_sent_after_its_linger() -> None:
     accumulator = known([0], ProducerConfig(linger_s=0.005))
     put(accumulator, 3, now=1.0)
     assert drain(accumulator, now=1.004) == []
@@ -44,7 +44,7 @@ def test_a_batch_waits_for_its_linger_and_then_goes() -> None:
     assert accumulator.ready_in_s([0], 1.005) is None
 
 
-def test_a_full_batch_goes_at_once_and_is_no_larger_than_wanted() -> None:
+def test_a_full_batch_is_sent_immediately_and_respects_the_batch_size() -> None:
     accumulator = known([0], ProducerConfig(linger_s=60, batch_size=1024))
     put(accumulator, 25)
     batches = [batch for _ in range(5) for batch in drain(accumulator)]
@@ -53,20 +53,20 @@ def test_a_full_batch_goes_at_once_and_is_no_larger_than_wanted() -> None:
     assert drain(accumulator) == []
 
 
-def test_a_record_larger_than_a_batch_goes_alone() -> None:
+def test_a_record_larger_than_a_batch_is_sent_alone() -> None:
     accumulator = known([0], ProducerConfig(linger_s=60, batch_size=10))
     put(accumulator, 2, size=500)
     assert [batch.count for _ in range(2) for batch in drain(accumulator)] == [1, 1]
 
 
-def test_records_stay_with_a_partition_for_a_batch_and_then_go_where_least_is_queued() -> None:
+def test_records_fill_a_batch_of_one_partition_then_of_the_least_queued_one() -> None:
     accumulator = known(range(3), ProducerConfig(batch_size=1024))
     assert sorted(put(accumulator, 24)) == [0, 1, 2]
-    drain(accumulator, 1)  # The next batch has its partition already; the one after it has not.
+    drain(accumulator, 1)  # The next batch has its partition already; the one after it does not.
     assert put(accumulator, 16)[-1] == 1
 
 
-def test_partitions_without_a_leader_get_nothing_while_there_are_others() -> None:
+def test_partitions_without_a_leader_receive_nothing_while_others_have_one() -> None:
     accumulator = known(range(3), ProducerConfig(batch_size=1024))
     accumulator.set_available({2})
     assert set(put(accumulator, 30)) == {2}
@@ -81,7 +81,7 @@ def test_a_request_holds_a_batch_of_each_partition_up_to_its_limit() -> None:
     assert len(drain(accumulator, 0, 1, 2, 3)) == 2
 
 
-def test_memory_ends_and_comes_back() -> None:
+def test_used_up_memory_is_released() -> None:
     accumulator = known([0], ProducerConfig(batch_size=1024, buffer_memory=4096, linger_s=60))
     put(accumulator, 32)
     assert accumulator.capacity(1000) == 0
@@ -91,27 +91,27 @@ def test_memory_ends_and_comes_back() -> None:
     assert accumulator.waiting == 24
 
 
-def test_what_lingers_goes_when_memory_is_used_up() -> None:
+def test_lingering_batches_are_sent_when_memory_is_used_up() -> None:
     accumulator = known([0], ProducerConfig(batch_size=4096, buffer_memory=4096, linger_s=60))
     put(accumulator, 3)
     assert drain(accumulator)
 
 
-def test_flushing_waits_for_nothing() -> None:
+def test_flushing_skips_the_linger() -> None:
     accumulator = known([0], ProducerConfig(linger_s=60))
     put(accumulator, 1)
     accumulator.is_flushing = True
     assert drain(accumulator)
 
 
-def test_batches_that_go_again_keep_their_order_and_go_one_by_one() -> None:
+def test_retried_batches_keep_their_order_and_are_sent_one_by_one() -> None:
     accumulator = known([0], ProducerConfig(batch_size=1024))
     put(accumulator, 32)
     first, second, third = (drain(accumulator)[0] for _ in range(3))
     assert not accumulator.is_first_in_flight(second)
     accumulator.requeue(second, 1.0)
     accumulator.requeue(first, 1.0)
-    assert drain(accumulator, now=1.0) == []  # The third is still under way.
+    assert drain(accumulator, now=1.0) == []  # The third is still in flight.
     accumulator.requeue(third, 1.0)
     assert drain(accumulator, now=0.9) == []
     sent = []
@@ -124,7 +124,7 @@ def test_batches_that_go_again_keep_their_order_and_go_one_by_one() -> None:
     assert sent == [0, 8, 16, 24]
 
 
-def test_the_first_batch_of_a_partition_goes_alone() -> None:
+def test_the_first_batch_of_a_partition_is_sent_alone() -> None:
     accumulator = RecordAccumulator([0, 1], ProducerConfig(batch_size=1024))
     put(accumulator, 64)
     first = drain(accumulator, 0, 1)
@@ -136,7 +136,7 @@ def test_the_first_batch_of_a_partition_goes_alone() -> None:
     assert [batch.partition for batch in drain(accumulator, 0, 1)] == [1]
 
 
-def test_sequences_begin_again_after_the_largest() -> None:
+def test_sequences_wrap_around_after_the_largest() -> None:
     accumulator = known([0], ProducerConfig(batch_size=1024))
     accumulator._queues[0].next_sequence = 2**31 - 8
     put(accumulator, 16)
@@ -147,7 +147,7 @@ def test_sequences_begin_again_after_the_largest() -> None:
     assert drain(accumulator)[0] is before
 
 
-def test_compression_lets_more_into_a_batch() -> None:
+def test_compression_allows_more_records_in_a_batch() -> None:
     accumulator = known([0], ProducerConfig(batch_size=1024))
     put(accumulator, 8)
     (batch,) = drain(accumulator)
@@ -158,7 +158,7 @@ def test_compression_lets_more_into_a_batch() -> None:
     assert drain(accumulator)[0].count == 30
 
 
-def test_what_was_not_sent_in_time_is_taken_out() -> None:
+def test_expired_batches_are_removed() -> None:
     accumulator = known([0], ProducerConfig(batch_size=1024))
     put(accumulator, 8, now=0.0)
     put(accumulator, 8, now=5.0)

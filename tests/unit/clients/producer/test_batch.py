@@ -1,4 +1,4 @@
-"""What a producer's batch holds is what goes over the wire."""
+"""The contents of a producer's batch are the bytes that are sent."""
 
 from __future__ import annotations
 
@@ -28,27 +28,31 @@ def filled(parts: list[tuple[int, int, int]]) -> tuple[ProducerBatch, list[tuple
 
 
 @given(runs, st.sampled_from(list(Compression)))
-def test_records_come_out_as_they_went_in(parts: list[tuple[int, int, int]], compression: Compression) -> None:
+def test_records_are_read_as_they_were_written(parts: list[tuple[int, int, int]], compression: Compression) -> None:
     batch, records = filled(parts)
     view = BatchView(batch.encode(compression, None, ProducerId(7, 2)))
     view.ensure_valid()
-    assert [(each.timestamp, each.key, each.value) for each in view.records()] == [(t, None, v) for t, v in records]
+    assert [(record.timestamp, record.key, record.value) for record in view.records()] == [
+        (t, None, v) for t, v in records
+    ]
     assert (view.count, view.producer_id, view.producer_epoch) == (len(records), 7, 2)
     assert view.max_timestamp == max(timestamp for timestamp, _ in records)
 
 
 @given(runs)
-def test_bytes_are_those_of_the_plain_builder_and_size_is_known_before(parts: list[tuple[int, int, int]]) -> None:
+def test_the_bytes_equal_those_of_the_plain_builder_and_the_size_is_known_before(
+    parts: list[tuple[int, int, int]],
+) -> None:
     from barnabas.protocol.record_batch import Record
 
     batch, records = filled(parts)
     plain = build_batch(Record(offset, time, None, value) for offset, (time, value) in enumerate(records))
-    assert batch.size in (len(plain), len(plain) - 1)  # The last record's end is written when the batch is.
+    assert batch.size in (len(plain), len(plain) - 1)  # The last record's end is written with the batch.
     assert batch.size <= 61 + sum(record_size_max(len(value)) for _, value in records)
     assert batch.encode(Compression.NONE, None, NO_PRODUCER) == plain
 
 
-def test_a_batch_that_goes_again_is_the_same_bytes() -> None:
+def test_a_retried_batch_has_the_same_bytes() -> None:
     batch, _ = filled([(100, 5, 0)])
     batch.sequence = 17
     first = batch.encode(Compression.ZSTD, None, ProducerId(1, 0))
@@ -56,8 +60,8 @@ def test_a_batch_that_goes_again_is_the_same_bytes() -> None:
     assert BatchView(first).base_sequence == 17
 
 
-def test_more_records_than_prefixes_are_kept() -> None:
+def test_a_batch_may_have_more_records_than_cached_prefixes() -> None:
     batch, records = filled([(1, 5_000, 0)])
-    assert [each.value for each in BatchView(batch.encode(Compression.NONE, None, NO_PRODUCER)).records()] == [
+    assert [record.value for record in BatchView(batch.encode(Compression.NONE, None, NO_PRODUCER)).records()] == [
         value for _, value in records
     ]

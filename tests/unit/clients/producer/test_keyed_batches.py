@@ -1,4 +1,4 @@
-"""Which records with keys go in one batch, and what becomes of batches that are divided, withdrawn or begun anew."""
+"""Which records with keys share a batch, and how batches are divided, withdrawn or restarted."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def values(batch: KeyedBatch) -> list[bytes | None]:
     return [record.value for record in view(batch).records()]
 
 
-def test_calls_gather_in_one_batch_with_the_time_of_each(loop: asyncio.AbstractEventLoop) -> None:
+def test_calls_share_a_batch_with_the_time_of_each(loop: asyncio.AbstractEventLoop) -> None:
     made = accumulator()
     append(made, in_loop(loop, 2), b"1", b"2", timestamp_ms=5)
     append(made, in_loop(loop, 1), b"3", timestamp_ms=9)
@@ -74,14 +74,14 @@ def test_calls_gather_in_one_batch_with_the_time_of_each(loop: asyncio.AbstractE
     assert len(batch.encode(Compression.NONE, None, FIRST)) <= batch.size
 
 
-def test_a_call_is_in_one_batch_if_it_fits(loop: asyncio.AbstractEventLoop) -> None:
+def test_the_records_of_a_call_share_one_batch_if_they_fit(loop: asyncio.AbstractEventLoop) -> None:
     made = accumulator(batch_size=300)
     append(made, in_loop(loop, 1), b"x" * 150)
     append(made, in_loop(loop, 2), b"y" * 40, b"z" * 40)
     assert [len(batch.records) for batch in made._queues[0].batches] == [1, 2]
 
 
-def test_halves_take_the_sequences_of_the_whole_and_go_before_later_batches(loop: asyncio.AbstractEventLoop) -> None:
+def test_halves_keep_the_sequences_of_the_whole_and_precede_later_batches(loop: asyncio.AbstractEventLoop) -> None:
     made = accumulator()
     call = in_loop(loop, 3)
     append(made, call, b"1", b"2", b"3")
@@ -97,7 +97,7 @@ def test_halves_take_the_sequences_of_the_whole_and_go_before_later_batches(loop
     assert (made.waiting, made.buffered_bytes) == (0, 0)
 
 
-def test_a_partition_that_refused_a_batch_is_given_smaller_ones(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_partition_that_refused_a_batch_receives_smaller_ones(loop: asyncio.AbstractEventLoop) -> None:
     made = accumulator()
     append(made, in_loop(loop, 2), b"x" * 100, b"y" * 100)
     made.divide(drain(made))
@@ -107,7 +107,7 @@ def test_a_partition_that_refused_a_batch_is_given_smaller_ones(loop: asyncio.Ab
     assert drain(made).count == 1
 
 
-def test_what_a_call_has_not_sent_is_left_out_when_it_ends(loop: asyncio.AbstractEventLoop) -> None:
+def test_unsent_records_of_a_call_are_dropped_when_it_ends(loop: asyncio.AbstractEventLoop) -> None:
     made = accumulator()
     kept, ended = in_loop(loop, 1), in_loop(loop, 2)
     append(made, kept, b"1")
@@ -121,10 +121,10 @@ def test_what_a_call_has_not_sent_is_left_out_when_it_ends(loop: asyncio.Abstrac
     assert (made.waiting, made.buffered_bytes, made._queues[0].queued_bytes) == (0, 0, 0)
 
 
-def test_a_batch_that_was_sent_for_an_ended_call_alone_is_dropped_with_its_producer(
+def test_a_sent_batch_of_only_an_ended_call_is_dropped_with_its_producer(
     loop: asyncio.AbstractEventLoop,
 ) -> None:
-    """Whether the cluster has it is not known: its sequence must not be used again."""
+    """Whether the cluster has it is unknown: its sequence must not be used again."""
     made = accumulator()
     call = in_loop(loop, 1)
     append(made, call, b"1")
@@ -135,7 +135,7 @@ def test_a_batch_that_was_sent_for_an_ended_call_alone_is_dropped_with_its_produ
     assert (made.waiting, made.unassigned, made.producer_of(0)) == (0, {0}, NO_PRODUCER)
 
 
-def test_a_batch_goes_again_as_the_first_of_another_producer(loop: asyncio.AbstractEventLoop) -> None:
+def test_a_batch_is_sent_again_as_the_first_of_another_producer(loop: asyncio.AbstractEventLoop) -> None:
     made = accumulator()
     append(made, in_loop(loop, 1), b"0")
     first = drain(made)
@@ -145,7 +145,7 @@ def test_a_batch_goes_again_as_the_first_of_another_producer(loop: asyncio.Abstr
     batch = drain(made)
     assert view(batch).base_sequence == 1
     made.forget_producer(0)
-    assert made.assignable() == []  # Not while something is under way.
+    assert made.assignable() == []  # Not while a request is in flight.
     made.requeue(batch, 0.0)
     made.assign_producer(made.assignable(), SECOND)
     again = view(drain(made), SECOND)
@@ -159,7 +159,7 @@ def test_without_a_producer_a_batch_has_no_sequence(loop: asyncio.AbstractEventL
     assert view(drain(made), NO_PRODUCER).base_sequence == -1
 
 
-def test_nothing_goes_to_a_partition_without_a_producer(loop: asyncio.AbstractEventLoop) -> None:
+def test_nothing_is_sent_to_a_partition_without_a_producer(loop: asyncio.AbstractEventLoop) -> None:
     made = KeyedAccumulator([0], ProducerConfig(linger_s=0.0))
     append(made, in_loop(loop, 1), b"1")
     assert made.has_ready([0], 0.0)

@@ -1,4 +1,4 @@
-"""A producer and brokers in memory: what was taken is there once and in order, whatever happens on the way."""
+"""A producer and brokers in memory: accepted records are written once and in order, whatever happens on the way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ QUICK = {"linger_s": 0.0, "retry_backoff_s": 0.0, "retry_backoff_max_s": 0.0, "b
 
 
 def producing(
-    cluster: MemoryCluster, story: Callable[[TopicProducer], Awaitable[None]], **options: object
+    cluster: MemoryCluster, scenario: Callable[[TopicProducer], Awaitable[None]], **options: object
 ) -> tuple[TopicProducer, list[ProducerBatch]]:
     delivered: list[ProducerBatch] = []
 
@@ -34,7 +34,7 @@ def producing(
             asyncio.timeout(20),
             TopicProducer(cluster.network, TOPIC, config, lambda batch, now: delivered.append(batch)) as producer,
         ):
-            await story(producer)
+            await scenario(producer)
             return producer
 
     return asyncio.run(main()), delivered
@@ -45,7 +45,7 @@ def values(count: int) -> list[bytes]:
 
 
 def all_of(count: int) -> Callable[[TopicProducer], Awaitable[None]]:
-    async def story(producer: TopicProducer) -> None:
+    async def scenario(producer: TopicProducer) -> None:
         left = values(count)
         while left and producer.failure is None:
             room = producer.capacity(6)
@@ -57,7 +57,7 @@ def all_of(count: int) -> Callable[[TopicProducer], Awaitable[None]]:
             await asyncio.sleep(0)
         await producer.flush()
 
-    return story
+    return scenario
 
 
 @pytest.mark.parametrize("compression", [Compression.NONE, Compression.ZSTD])
@@ -65,8 +65,8 @@ def test_records_arrive_in_the_order_of_each_partition(compression: Compression)
     cluster = MemoryCluster(partitions=3)
     producer, delivered = producing(cluster, all_of(500), compression=compression)
     assert producer.is_idempotent
-    assert sorted(value for each in range(3) for value in cluster.values(each)) == values(500)
-    assert all(cluster.values(each) == sorted(cluster.values(each)) for each in range(3))
+    assert sorted(value for partition in range(3) for value in cluster.values(partition)) == values(500)
+    assert all(cluster.values(partition) == sorted(cluster.values(partition)) for partition in range(3))
     assert (sum(batch.count for batch in delivered), producer.waiting) == (500, 0)
 
 
@@ -78,14 +78,14 @@ def test_records_arrive_in_the_order_of_each_partition(compression: Compression)
         max_size=12,
     )
 )
-def test_whatever_happens_each_record_is_there_once_and_in_order(faults: list[str]) -> None:
+def test_each_record_is_written_once_and_in_order_despite_faults(faults: list[str]) -> None:
     cluster = MemoryCluster(partitions=2)
     cluster.faults.extend(faults)
     producer, delivered = producing(cluster, all_of(300))
     assert producer.failure is None
-    for each in range(2):
-        assert [value for value, _ in groupby(cluster.values(each))] == sorted(set(cluster.values(each)))
-    assert sorted(value for each in range(2) for value in cluster.values(each)) == values(300)
+    for partition in range(2):
+        assert [value for value, _ in groupby(cluster.values(partition))] == sorted(set(cluster.values(partition)))
+    assert sorted(value for partition in range(2) for value in cluster.values(partition)) == values(300)
     assert sum(batch.count for batch in delivered) == 300
 
 
@@ -98,7 +98,7 @@ def test_the_leader_is_looked_up_again_where_it_moved() -> None:
 
 
 @pytest.mark.parametrize("code", ["TOPIC_AUTHORIZATION_FAILED", "MESSAGE_TOO_LARGE", "INVALID_RECORD"])
-def test_what_no_retry_can_mend_ends_it(code: str) -> None:
+def test_a_permanent_error_ends_the_producer(code: str) -> None:
     cluster = MemoryCluster()
     cluster.faults.extend(["ok", code])
     producer, _ = producing(cluster, all_of(10_000))
@@ -117,7 +117,7 @@ def test_without_retries_the_first_error_is_the_last() -> None:
     assert isinstance(producer.failure, Disconnected)
 
 
-def test_what_can_not_be_delivered_in_time_says_why() -> None:
+def test_a_delivery_timeout_names_the_reason() -> None:
     cluster = MemoryCluster()
     cluster.faults.extend(["NOT_ENOUGH_REPLICAS"] * 100_000)
     producer, _ = producing(cluster, all_of(10), delivery_timeout_s=0.0, retry_backoff_s=0.02)
@@ -130,36 +130,36 @@ def test_what_can_not_be_delivered_in_time_says_why() -> None:
     assert isinstance(producer.failure, RequestTimedOut)
 
 
-def test_who_is_throttled_sends_nothing_more_until_the_time_is_over() -> None:
+def test_a_throttled_producer_sends_nothing_until_the_throttle_ends() -> None:
     cluster = MemoryCluster()
     cluster.throttle_ms = 3_600_000
 
-    async def story(producer: TopicProducer) -> None:
+    async def scenario(producer: TopicProducer) -> None:
         for _ in range(30):
             producer.append([b"value"] * min(5, producer.capacity(5)), 0.0, 0.0, asyncio.get_running_loop().time())
             for _ in range(5):
                 await asyncio.sleep(0)
 
-    producer, _ = producing(cluster, story, max_in_flight=1)
+    producer, _ = producing(cluster, scenario, max_in_flight=1)
     assert cluster.produced == 1
     assert producer.statistics.throttle_max_s == 3600
     assert producer.waiting > 0
 
 
-def test_acks_0_waits_for_no_answer() -> None:
+def test_acks_0_waits_for_no_response() -> None:
     cluster = MemoryCluster()
     producer, delivered = producing(cluster, all_of(100), acks=0, idempotence=False)
     assert len(cluster.values(0)) == sum(batch.count for batch in delivered) == 100
     assert not producer.is_idempotent
 
 
-def test_memory_that_is_used_up_comes_back() -> None:
+def test_used_up_memory_is_released() -> None:
     cluster = MemoryCluster()
     producing(cluster, all_of(2_000), buffer_memory=1024)
     assert cluster.values(0) == values(2_000)
 
 
-def test_a_cluster_without_idempotent_producers_is_no_reason_to_fail_unless_somebody_insists() -> None:
+def test_a_cluster_without_idempotence_is_accepted_unless_it_is_required() -> None:
     cluster = MemoryCluster()
     del cluster.versions[ApiKey.INIT_PRODUCER_ID]
     producer, _ = producing(cluster, all_of(10))
@@ -168,14 +168,14 @@ def test_a_cluster_without_idempotent_producers_is_no_reason_to_fail_unless_some
         producing(cluster, all_of(1), idempotence=True)
 
 
-def test_a_topic_that_is_not_there_is_said_at_once() -> None:
+def test_a_missing_topic_is_reported_immediately() -> None:
     cluster = MemoryCluster()
     cluster.topic_error = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     with pytest.raises(AdminError, match="orders"):
         producing(cluster, all_of(1))
 
 
-def test_a_fault_of_ours_is_not_overheard(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_internal_error_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 

@@ -25,7 +25,7 @@ QUICK = client_config({"bootstrap.servers": "a:1", "retry.backoff.ms": "0", "ret
 
 
 class Cluster(MemoryCluster):
-    """Tells offsets, gives each producer an id of its own, and may refuse producers or large batches."""
+    """Returns offsets, assigns each producer an id of its own, and may refuse producers or large batches."""
 
     def __init__(self, partitions: int = 1) -> None:
         super().__init__(partitions)
@@ -75,7 +75,7 @@ def keyed(count: int, start: int = 0) -> list[tuple[bytes | None, bytes | None]]
     return [(b"k%d" % number, b"%d" % number) for number in range(start, start + count)]
 
 
-def test_records_of_one_call_are_in_one_batch_with_keys_tombstones_and_time() -> None:
+def test_records_of_one_call_share_a_batch_with_keys_tombstones_and_time() -> None:
     cluster = Cluster()
 
     async def use(producer: RecordProducer) -> None:
@@ -88,7 +88,7 @@ def test_records_of_one_call_are_in_one_batch_with_keys_tombstones_and_time() ->
     assert len(cluster.logs[0]) == 2
 
 
-def test_a_key_goes_to_the_partition_that_kafka_takes_for_it() -> None:
+def test_a_key_is_sent_to_the_partition_that_kafka_chooses() -> None:
     cluster = Cluster(partitions=5)
 
     async def use(producer: RecordProducer) -> None:
@@ -107,23 +107,21 @@ def test_a_key_goes_to_the_partition_that_kafka_takes_for_it() -> None:
     ),
     st.lists(st.integers(1, 5), min_size=1, max_size=6),
 )
-def test_whatever_happens_each_record_is_there_once_and_in_the_order_of_the_calls(
-    faults: list[str], sizes: list[int]
-) -> None:
+def test_each_record_is_written_once_in_the_order_of_calls_despite_faults(faults: list[str], sizes: list[int]) -> None:
     cluster = Cluster()
     cluster.faults.extend(faults)
     calls = [keyed(size, start=sum(sizes[:place])) for place, size in enumerate(sizes)]
 
     async def use(producer: RecordProducer) -> None:
         offsets = await asyncio.gather(*(producer.produce(call, timeout_s=10) for call in calls))
-        if "unheard" not in faults:  # Of a duplicate the memory does not know where it is.
+        if "unheard" not in faults:  # The memory cluster does not know the offset of a duplicate.
             assert [offset for written in offsets for offset in written] == list(range(sum(sizes)))
 
     producing(cluster, use)
     assert cluster.values(0) == [value for call in calls for _, value in call]
 
 
-def test_what_is_written_at_the_same_time_goes_together() -> None:
+def test_concurrent_writes_share_a_batch() -> None:
     cluster = Cluster()
 
     async def use(producer: RecordProducer) -> None:
@@ -134,7 +132,7 @@ def test_what_is_written_at_the_same_time_goes_together() -> None:
     assert cluster.produced < 5
 
 
-def test_a_batch_that_is_too_large_is_divided_and_a_record_that_is_says_so() -> None:
+def test_a_too_large_batch_is_divided_and_a_too_large_record_fails() -> None:
     cluster = Cluster()
     cluster.batch_bytes_max = 400
 
@@ -148,7 +146,7 @@ def test_a_batch_that_is_too_large_is_divided_and_a_record_that_is_says_so() -> 
     assert cluster.values(0) == [value for _, value in keyed(100) + keyed(1)]
 
 
-def test_a_right_that_is_lacking_fails_at_once_and_says_which_and_later_writes_succeed() -> None:
+def test_a_missing_right_is_named_immediately_and_later_writes_succeed() -> None:
     cluster = Cluster()
     cluster.faults.append("TOPIC_AUTHORIZATION_FAILED")
 
@@ -158,17 +156,17 @@ def test_a_right_that_is_lacking_fails_at_once_and_says_which_and_later_writes_s
         assert await producer.produce(keyed(1), timeout_s=5) == [0]
 
     producing(cluster, use)
-    assert cluster.producers == 2  # What the cluster knows of the first one is not known.
+    assert cluster.producers == 2  # Whether the cluster has the first one is unknown.
 
 
-def test_a_call_whose_time_is_over_says_what_was_in_the_way_and_is_not_written_later() -> None:
+def test_an_expired_call_names_the_last_error_and_is_not_written_later() -> None:
     cluster = Cluster()
     cluster.faults.extend(["NOT_ENOUGH_REPLICAS"] * 100_000)
 
     async def use(producer: RecordProducer) -> None:
         with pytest.raises(NotDelivered, match=r"topic orders .*: orders-0: NOT_ENOUGH_REPLICAS"):
             await producer.produce(keyed(3), timeout_s=0.25)
-        for _ in range(5):  # A request that was under way is answered.
+        for _ in range(5):  # A request in flight is answered.
             await asyncio.sleep(0)
         cluster.faults.clear()
         await producer.produce(keyed(1, start=9), timeout_s=5)
@@ -191,7 +189,9 @@ def test_a_producer_that_the_cluster_has_forgotten_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("is_offered", [True, False])
-def test_who_may_have_no_producer_id_writes_without(is_offered: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_client_without_the_right_to_a_producer_id_writes_without_one(
+    is_offered: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     cluster = Cluster()
     cluster.producer_error = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     if not is_offered:
@@ -207,7 +207,7 @@ def test_who_may_have_no_producer_id_writes_without(is_offered: bool, caplog: py
     assert all(BatchView(batch).producer_id == -1 for batch in cluster.logs[0])
 
 
-def test_a_call_that_is_given_up_by_its_caller_is_left_out() -> None:
+def test_a_cancelled_call_is_not_written() -> None:
     cluster = Cluster()
 
     async def use(producer: RecordProducer) -> None:
@@ -223,7 +223,7 @@ def test_a_call_that_is_given_up_by_its_caller_is_left_out() -> None:
     assert cluster.values(0) == [b"0", b"2"]
 
 
-def test_what_is_under_way_or_waits_fails_when_the_writer_is_closed() -> None:
+def test_pending_calls_fail_when_the_writer_is_closed() -> None:
     cluster = Cluster()
     cluster.faults.extend(["NOT_ENOUGH_REPLICAS"] * 100_000)
 
@@ -240,7 +240,7 @@ def test_what_is_under_way_or_waits_fails_when_the_writer_is_closed() -> None:
     producing(cluster, use)
 
 
-def test_a_fault_fails_the_calls_it_hit_and_no_later_ones(
+def test_an_internal_error_fails_only_the_calls_that_it_affects(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = Cluster()
@@ -251,18 +251,18 @@ def test_a_fault_fails_the_calls_it_hit_and_no_later_ones(
     async def use(producer: RecordProducer) -> None:
         cluster.faults.extend(["NOT_LEADER_OR_FOLLOWER"] * 100_000)
         with monkeypatch.context() as patch:
-            patch.setattr(TopicMetadataSource, "load", broken)  # It looks for the leader, and can't.
+            patch.setattr(TopicMetadataSource, "load", broken)  # It looks up the leader, and fails.
             with pytest.raises(AttributeError):
                 await producer.produce(keyed(2), timeout_s=5)
         cluster.faults.clear()
         await producer.produce(keyed(1, start=2), timeout_s=5)
 
     producing(cluster, use)
-    assert "failed by a fault" in caplog.text
+    assert "failed unexpectedly" in caplog.text
     assert cluster.values(0) == [b"2"]
 
 
-def test_a_batch_that_fails_concerns_its_own_calls_and_no_other_partition() -> None:
+def test_a_failed_batch_affects_only_its_own_calls_and_partition() -> None:
     cluster = Cluster(partitions=2)
     first, second = (next(b"k%d" % n for n in range(99) if partition_for_key(b"k%d" % n, 2) == at) for at in range(2))
 
@@ -285,5 +285,5 @@ def test_a_batch_that_fails_concerns_its_own_calls_and_no_other_partition() -> N
 
     producing(cluster, use)
     assert (cluster.values(0), cluster.values(1)) == ([b"2"], [b"1", b"3"])
-    assert cluster.producers == 2  # The partition that failed has another one, the other partition keeps its own.
+    assert cluster.producers == 2  # The failed partition has a new producer; the other partition keeps its own.
     assert [BatchView(batch).producer_id for batch in cluster.logs[1]] == [1, 1]

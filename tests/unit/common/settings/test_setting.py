@@ -1,4 +1,4 @@
-"""A setting is one row: what becomes of it."""
+"""A setting is one row of a table: how it is read, checked and documented."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Kitchen(Fruit):
 
 
 class Given(Kitchen):
-    """What reads a kitchen's settings."""
+    """Reads a kitchen's settings."""
 
     def __init__(self, **values: ConfigValue) -> None:
         self.values = {name.replace("_", "."): value for name, value in values.items()}
@@ -55,19 +55,19 @@ class Given(Kitchen):
 DEFINITIONS = ConfigDef(Kitchen)
 
 
-def test_a_table_has_the_rows_of_those_that_it_is_made_of_first() -> None:
+def test_a_table_has_the_rows_of_its_bases_first() -> None:
     assert [row.name for row in rows_of(Kitchen)] == [
         "fruit.kinds", "fruit.max.count", "basket.id", "basket.files", "oven.enable", "stove.count",
     ]  # fmt: skip
 
 
-def test_the_attribute_of_a_table_is_the_row_and_of_an_object_the_value() -> None:
+def test_an_attribute_is_the_row_on_the_table_and_the_value_on_an_object() -> None:
     given = Given(fruit_max_count=7)
     assert Kitchen.fruit_max_count is DEFINITIONS["fruit.max.count"]
     assert (given.fruit_max_count, given.fruit_kinds) == (7, ["apple"])
 
 
-def test_a_value_is_looked_up_when_it_is_first_read_and_once() -> None:
+def test_a_value_is_looked_up_once_on_first_access() -> None:
     given = Given()
     assert given.reads == []
     assert given.fruit_max_count + given.fruit_max_count == 6
@@ -83,16 +83,16 @@ def test_a_derived_attribute_is_missing_until_it_is_filled_in() -> None:
 
 
 @pytest.mark.parametrize("attribute", ["basket_files", "oven_enable", "stove_count"])
-def test_what_is_read_by_its_name_or_not_at_all_is_no_attribute(attribute: str) -> None:
+def test_settings_read_by_name_or_not_at_all_are_not_attributes(attribute: str) -> None:
     with pytest.raises(AttributeError, match="is read by its name"):
         getattr(Given(), attribute)
 
 
-def test_only_settings_that_are_used_as_given_are_attributes() -> None:
+def test_only_settings_used_as_given_are_attributes() -> None:
     assert attributes_of(Kitchen) == {"fruit.kinds": "list[str]", "fruit.max.count": "int"}
 
 
-def test_the_first_word_of_a_row_is_how_far_it_is_supported() -> None:
+def test_the_first_word_of_a_row_states_its_support() -> None:
     states = {row.name: (row.support.state, row.support.reason, row.support.also_allowed) for row in rows_of(Kitchen)}
     assert states["basket.files"] == (SupportState.WORKS, "", ())
     assert states["oven.enable"] == (SupportState.NO_EFFECT, "There is no oven.", ())
@@ -110,6 +110,6 @@ def test_a_row_without_a_default_is_required() -> None:
     assert [row.name for row in rows_of(Kitchen) if row.required] == ["basket.id"]
 
 
-def test_two_rows_of_one_name_are_a_mistake() -> None:
+def test_two_rows_with_one_name_are_an_error() -> None:
     with pytest.raises(ValueError, match=r"defined twice: fruit\.kinds"):
         ConfigDef([DEFINITIONS["fruit.kinds"], DEFINITIONS["fruit.kinds"]])

@@ -24,17 +24,17 @@ def poll(keys: KeyRotation, now_ms: int, *, is_leader: bool = True, version: int
 
 
 def due(keys: KeyRotation, now_ms: int, *, is_leader: bool = True, version: int = 2) -> int | None:
-    """Of clocks that agree."""
+    """Return the due time when both clocks agree."""
     pause_ms = keys.pause_ms(now_ms, now_ms, is_leader=is_leader, protocol_version=version)
     return None if pause_ms is None else now_ms + int(pause_ms)
 
 
-def test_a_leader_without_a_key_makes_one_of_its_size_and_algorithm() -> None:
+def test_a_leader_without_a_key_creates_one_of_the_configured_size_and_algorithm() -> None:
     keys = rotation(algorithm="AES", size=16)
     assert poll(keys, 5_000) == SessionKey(b"\x01" * 16, "AES", 5_000)
 
 
-def test_a_new_key_is_in_force_only_when_it_was_read_back() -> None:
+def test_a_new_key_is_used_only_after_it_was_read_back() -> None:
     keys = rotation()
     new = poll(keys, 5_000)
     assert new is not None
@@ -43,14 +43,14 @@ def test_a_new_key_is_in_force_only_when_it_was_read_back() -> None:
     assert keys.key == new
 
 
-def test_no_second_key_is_made_while_one_is_on_its_way() -> None:
+def test_no_second_key_is_created_while_one_is_being_written() -> None:
     keys = rotation()
     assert poll(keys, 0) is not None
     assert poll(keys, 10 * HOUR) is None
     assert due(keys, 10 * HOUR) is None
 
 
-def test_a_key_of_the_snapshot_is_adopted_only_by_who_has_none() -> None:
+def test_only_a_worker_without_a_key_adopts_the_key_of_the_snapshot() -> None:
     keys = rotation()
     keys.adopt(None, 0)
     assert keys.key is None
@@ -59,16 +59,16 @@ def test_a_key_of_the_snapshot_is_adopted_only_by_who_has_none() -> None:
     assert keys.key == OLD
 
 
-def test_a_new_leader_goes_on_with_the_key_and_rotates_exactly_when_it_is_over() -> None:
+def test_a_new_leader_keeps_the_key_and_rotates_it_exactly_on_expiry() -> None:
     keys = rotation()
     keys.adopt(OLD, 2_000)
     assert poll(keys, OLD.created_ms + HOUR - 1) is None
     assert due(keys, 2_000) == OLD.created_ms + HOUR
     assert poll(keys, OLD.created_ms + HOUR) is not None
-    assert keys.key == OLD  # In force until the next one is read.
+    assert keys.key == OLD  # The old key is used until the next one is read.
 
 
-def test_a_follower_makes_no_key_however_old_the_one_is_that_it_has() -> None:
+def test_a_follower_creates_no_key_however_old_its_key_is() -> None:
     keys = rotation()
     keys.adopt(OLD, 2_000)
     assert poll(keys, 10 * HOUR, is_leader=False) is None
@@ -76,38 +76,38 @@ def test_a_follower_makes_no_key_however_old_the_one_is_that_it_has() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_a_group_that_does_not_sign_gets_no_key_and_keeps_the_one_it_has(version: int) -> None:
+def test_a_group_that_does_not_sign_creates_no_key_and_keeps_its_existing_one(version: int) -> None:
     keys = rotation()
     assert poll(keys, 0, version=version) is None
     keys.adopt(OLD, 2_000)
     assert poll(keys, 10 * HOUR, version=version) is None
     assert due(keys, 10 * HOUR, version=version) is None
     assert keys.key == OLD
-    assert poll(keys, 3_000) is None  # Upgraded again before its time is over: it is used on.
+    assert poll(keys, 3_000) is None  # Upgraded again before the key expires: the key stays in use.
 
 
 @pytest.mark.parametrize(("algorithm", "size"), [("AES", 32), ("HmacSHA256", 64)])
-def test_a_leader_replaces_a_key_that_it_would_not_have_made(algorithm: str, size: int) -> None:
+def test_a_leader_replaces_a_key_of_another_algorithm_or_size(algorithm: str, size: int) -> None:
     keys = rotation(algorithm=algorithm, size=size)
     keys.adopt(OLD, 2_000)
     assert due(keys, 2_000) == 2_000
     assert poll(keys, 2_000) is not None
 
 
-def test_with_a_time_to_live_of_zero_no_key_is_too_old_also_not_an_adopted_one() -> None:
+def test_with_a_time_to_live_of_zero_no_key_expires_not_even_an_adopted_one() -> None:
     keys = rotation(ttl_ms=0)
     keys.adopt(OLD, 2_000)
     assert poll(keys, 2**50) is None
     assert due(keys, 2**50) is None
 
 
-def test_a_key_from_the_future_lives_no_longer_than_others() -> None:
+def test_a_key_from_the_future_expires_no_later_than_others() -> None:
     keys = rotation()
     keys.adopt(SessionKey(b"f" * 32, "HmacSHA256", 2**50), 2_000)
     assert due(keys, 2_000) == 2_000 + HOUR
 
 
-def test_failures_are_followed_by_growing_pauses_up_to_a_minute() -> None:
+def test_failures_are_retried_with_growing_pauses_up_to_a_minute() -> None:
     keys = rotation()
     now = 0
     pauses = []
@@ -122,7 +122,7 @@ def test_failures_are_followed_by_growing_pauses_up_to_a_minute() -> None:
     assert pauses == [250 * 2**step for step in range(8)] + [60_000] * 4
 
 
-def test_a_key_that_turns_up_after_its_write_failed_is_used_and_no_other_one_is_made() -> None:
+def test_a_key_that_is_read_after_its_write_failed_is_used_and_not_replaced() -> None:
     keys = rotation()
     new = poll(keys, 0)
     assert new is not None
@@ -133,7 +133,7 @@ def test_a_key_that_turns_up_after_its_write_failed_is_used_and_no_other_one_is_
     assert due(keys, 30_002) == HOUR
 
 
-def test_an_overdue_key_stays_in_force_and_is_tried_to_be_replaced_again() -> None:
+def test_an_overdue_key_stays_in_use_while_its_replacement_is_retried() -> None:
     keys = rotation()
     keys.adopt(OLD, 2_000)
     late = OLD.created_ms + HOUR
@@ -144,7 +144,7 @@ def test_an_overdue_key_stays_in_force_and_is_tried_to_be_replaced_again() -> No
     assert poll(keys, late + 250) is not None
 
 
-def test_a_success_makes_the_next_pause_short_again() -> None:
+def test_a_success_resets_the_retry_pause() -> None:
     keys = rotation()
     for now in range(0, 400_000, 100_000):
         poll(keys, now)
@@ -158,7 +158,7 @@ def test_a_success_makes_the_next_pause_short_again() -> None:
     assert due(keys, late) == late + 250
 
 
-def test_setting_the_wall_clock_back_does_not_keep_a_leader_from_trying_again() -> None:
+def test_setting_the_wall_clock_back_does_not_prevent_retries() -> None:
     keys = rotation()
     assert keys.poll(10 * HOUR, 0, is_leader=True, protocol_version=2) is not None
     keys.failed(0)
@@ -176,36 +176,36 @@ def test_a_key_is_never_shown() -> None:
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from(["poll", "poll follower", "failed", "come back", "other leader"]), st.integers(0, HOUR)
+            st.sampled_from(["poll", "poll follower", "failed", "read back", "other leader"]), st.integers(0, HOUR)
         ),
         max_size=40,
     )
 )
-def test_whatever_happens_there_is_one_key_on_its_way_at_most_and_a_key_that_was_there_stays(
+def test_at_most_one_key_is_being_written_and_an_existing_key_is_never_lost(
     steps: list[tuple[str, int]],
 ) -> None:
     keys = rotation()
     now = 0
-    on_its_way: SessionKey | None = None
+    being_written: SessionKey | None = None
     had_one = False
-    for what, passes in steps:
+    for event, passes in steps:
         now += passes
-        if what in ("poll", "poll follower"):
-            new = poll(keys, now, is_leader=what == "poll")
+        if event in ("poll", "poll follower"):
+            new = poll(keys, now, is_leader=event == "poll")
             if new is not None:
-                assert on_its_way is None
-                assert what == "poll"
-                on_its_way = new
-        elif what == "failed":
+                assert being_written is None
+                assert event == "poll"
+                being_written = new
+        elif event == "failed":
             keys.failed(now)
-            on_its_way = None
-        elif what == "other leader":
+            being_written = None
+        elif event == "other leader":
             keys.read(SessionKey(b"x" * 32, "HmacSHA256", now), now)
-            on_its_way = None
-        elif on_its_way is not None:
-            keys.read(on_its_way, now)
-            assert keys.key == on_its_way
-            on_its_way = None
+            being_written = None
+        elif being_written is not None:
+            keys.read(being_written, now)
+            assert keys.key == being_written
+            being_written = None
         had_one = had_one or keys.key is not None
         assert (keys.key is not None) == had_one
         next_ms = due(keys, now)

@@ -21,45 +21,45 @@ def figures() -> tuple[TaskFigures, Clock]:
     return TaskFigures(monotonic_ms=clock, epoch_ms=lambda: 5_000_000 + clock.ms), clock
 
 
-def told(of: TaskFigures) -> dict[str, float]:
+def metrics_of(of: TaskFigures) -> dict[str, float]:
     rows = of.metrics()
     assert len({name for name, _, _ in rows}) == len(rows)
     return {name: value for name, _, value in rows}
 
 
-def test_a_task_that_has_done_nothing_has_zeros_and_no_kind() -> None:
+def test_an_idle_task_has_zeros_and_no_kind() -> None:
     measured, _ = figures()
-    found = told(measured)
+    found = metrics_of(measured)
     assert set(found.values()) == {0}
     assert not any(name.startswith((SINK, SOURCE)) for name in found)
     assert measured.last_batch is None
 
 
-def test_shares_of_time_are_of_the_whole_life_of_the_task() -> None:
+def test_time_ratios_cover_the_whole_life_of_the_task() -> None:
     measured, clock = figures()
-    clock.ms += 100  # It starts.
+    clock.ms += 100  # The task starts.
     measured.is_in_state("running")
     clock.ms += 600
     measured.is_in_state("paused")
     clock.ms += 200
     measured.is_in_state("running")
     clock.ms += 100
-    found = told(measured)
+    found = metrics_of(measured)
     assert (found[f"{TASK}running_ratio"], found[f"{TASK}pause_ratio"]) == (0.7, 0.2)
 
 
-def test_a_sinks_records_are_under_way_until_they_are_written() -> None:
+def test_records_of_a_sink_are_active_until_they_are_written() -> None:
     measured, clock = figures()
     measured.is_of(TaskKind.SINK, partitions=3)
     measured.has_read(10)
-    assert told(measured)[f"{SINK}sink_record_active_count"] == 10
+    assert metrics_of(measured)[f"{SINK}sink_record_active_count"] == 10
     measured.has_written(read=10, written=8, took_ms=40)
     measured.has_committed(6)
     measured.has_read(20)
     clock.ms += 1
     measured.has_written(read=20, written=20, took_ms=60)
     measured.has_committed(2, succeeded=False)
-    found = told(measured)
+    found = metrics_of(measured)
     assert found[f"{SINK}partition_count"] == 3
     assert found[f"{SINK}sink_record_read_total"] == 30
     assert found[f"{SINK}sink_record_send_total"] == 28
@@ -73,28 +73,30 @@ def test_a_sinks_records_are_under_way_until_they_are_written() -> None:
     assert measured.last_batch == BatchTotals(2, 30, 20, 60, ended_at_ms=5_001_001)
 
 
-def test_a_source_counts_what_it_reads_and_what_it_writes() -> None:
+def test_a_source_counts_records_read_and_written() -> None:
     measured, _ = figures()
     measured.is_of(TaskKind.SOURCE)
     measured.has_read(7)
     measured.has_written(read=7, written=5, took_ms=30)
-    found = told(measured)
+    found = metrics_of(measured)
     assert found[f"{SOURCE}source_record_poll_total"] == 7
     assert found[f"{SOURCE}source_record_write_total"] == 5
     assert found[f"{SOURCE}poll_batch_max_time_ms"] == 30
     assert not any(name.startswith(SINK) for name in found)
 
 
-def test_bad_records_and_what_became_of_them_are_counted() -> None:
+def test_bad_records_and_their_handling_are_counted() -> None:
     measured, _ = figures()
     measured.has_failed(0, skipped=True)
-    assert told(measured)[f"{ERRORS}last_error_timestamp"] == 0
+    assert metrics_of(measured)[f"{ERRORS}last_error_timestamp"] == 0
     measured.has_failed(3, skipped=True, logged=2)
     measured.has_failed(1, skipped=False)
     measured.has_sent_dead_letters(3)
     measured.has_sent_dead_letters(2, succeeded=False)
     measured.has_retried()
-    found = {name.removeprefix(ERRORS): value for name, value in told(measured).items() if name.startswith(ERRORS)}
+    found = {
+        name.removeprefix(ERRORS): value for name, value in metrics_of(measured).items() if name.startswith(ERRORS)
+    }
     assert found == {
         "total_record_errors": 5,
         "total_record_failures": 4,

@@ -23,7 +23,7 @@ class Measured(dict[ConnectorTaskId, TaskFigures]):
 
 @pytest.fixture
 def driver() -> HerderDriver:
-    """A leader that runs a connector of two tasks."""
+    """Return the driver of a leader that runs a connector with two tasks."""
     driver = started()
     connector(driver, "c", tasks=2)
     driver.member("c", TASK, OTHER_TASK)
@@ -34,7 +34,7 @@ def driver() -> HerderDriver:
 
 
 def samples(driver: HerderDriver, tasks: Measured | None = None) -> dict[tuple[str, ...], float]:
-    """By name and the values of the labels."""
+    """Return the samples by name and label values."""
     body, content_type = WorkerMetrics(driver.herder, tasks).exposition()
     assert content_type.startswith("text/plain")
     families = text_string_to_metric_families(body.decode())
@@ -45,7 +45,7 @@ def samples(driver: HerderDriver, tasks: Measured | None = None) -> dict[tuple[s
     }
 
 
-def test_what_runs_is_counted_in_all_and_by_state(driver: HerderDriver) -> None:
+def test_connectors_and_tasks_are_counted_in_total_and_by_state(driver: HerderDriver) -> None:
     found = samples(driver)
     assert found[WORKER + "connector_count",] == 1
     assert found[WORKER + "task_count",] == 2
@@ -56,7 +56,7 @@ def test_what_runs_is_counted_in_all_and_by_state(driver: HerderDriver) -> None:
     assert found["kafka_connect_connector_task_metrics_status", "c", "running", "0"] == 1
 
 
-def test_a_task_that_failed_is_one_that_does_not_run_and_its_restart_is_counted(driver: HerderDriver) -> None:
+def test_a_failed_task_is_counted_as_failed_and_so_is_its_restart(driver: HerderDriver) -> None:
     driver.herder.task_event(TaskFailed(TASK, "it broke"))
     driver.run()
     found = samples(driver)
@@ -74,7 +74,7 @@ def test_the_protocol_and_the_leader_are_labels(driver: HerderDriver) -> None:
 
 
 def test_the_time_since_the_last_rebalance_grows_while_nothing_happens(driver: HerderDriver) -> None:
-    """As a worker of Kafka's has it, where it is the difference to the time of the question."""
+    """The value equals that of a Kafka worker: the difference to the time of the request."""
     metrics = WorkerMetrics(driver.herder)
     name = REBALANCE + "time_since_last_rebalance_ms"
 
@@ -87,14 +87,14 @@ def test_the_time_since_the_last_rebalance_grows_while_nothing_happens(driver: H
     assert since_ms() == before + 26_046
 
 
-def test_a_worker_that_has_started_nothing_has_no_part_of_it_that_succeeded() -> None:
+def test_the_success_percentage_is_zero_before_any_start() -> None:
     found = samples(started())
     assert found[WORKER + "connector_startup_attempts_total",] == 0
     assert found[WORKER + "connector_startup_success_percentage",] == 0
 
 
-def test_figures_of_tasks_are_told_for_those_that_run_here(driver: HerderDriver) -> None:
-    measured = Measured({each: TaskFigures(monotonic_ms=lambda: 0, epoch_ms=lambda: 0) for each in (TASK, OTHER_TASK)})
+def test_metrics_are_reported_for_tasks_of_this_worker_only(driver: HerderDriver) -> None:
+    measured = Measured({task: TaskFigures(monotonic_ms=lambda: 0, epoch_ms=lambda: 0) for task in (TASK, OTHER_TASK)})
     measured[TASK].is_of(TaskKind.SINK, partitions=2)
     measured[TASK].has_read(5)
     measured[OTHER_TASK].has_failed(3, skipped=True)

@@ -1,4 +1,4 @@
-"""Connectors of Kafka's captures, with their settings and nothing else."""
+"""Connectors of Kafka's captures, with only their settings."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class FileStreamSinkConnector(SinkConnector):
 
 
 class PickyConnector(SourceConnector):
-    """Has a secret, and an opinion on it."""
+    """A connector that has a secret and validates it."""
 
     version = "2.1"
     task_class = SourceTask
@@ -79,7 +79,7 @@ def registry() -> PluginRegistry:
         MockSinkConnector,
         PickyConnector,
     )
-    return PluginRegistry([*built_in_plugins(), *(connector_plugin(each, "tests") for each in connectors)])
+    return PluginRegistry([*built_in_plugins(), *(connector_plugin(connector, "tests") for connector in connectors)])
 
 
 def validation(policy: str = "All", allowlist: tuple[str, ...] = ()) -> ConnectorValidation:

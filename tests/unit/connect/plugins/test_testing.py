@@ -24,25 +24,25 @@ class ByTopic(FileStreamSourceConnector):
         return [{**self.config, "topic": topic} for topic in self.context.partition_counts()][:max_tasks]
 
 
-def test_says_what_a_user_is_told() -> None:
+def test_the_kit_reports_the_errors_that_a_user_sees() -> None:
     assert ConnectorKit(FileStreamSourceConnector, {"topic": "t"}).errors == {}
     assert set(ConnectorKit(FileStreamSourceConnector, {"batch.size": "x"}).errors) == {"topic", "batch.size"}
     assert ConnectorKit(FileStreamSinkConnector, {}).errors == {}
 
 
-def test_splits_the_work() -> None:
+def test_the_kit_splits_the_work() -> None:
     kit = ConnectorKit(ByTopic, {"topic": "t"}, topics={"a": 1, "b": 2})
-    assert [each["topic"] for each in kit.task_configs(2)] == ["a", "b"]
+    assert [config["topic"] for config in kit.task_configs(2)] == ["a", "b"]
     assert len(ConnectorKit(FileStreamSinkConnector, {}).task_configs(3)) == 3
 
 
 @pytest.mark.parametrize("connector", [TooMany, NoStrings])
-def test_a_connector_that_breaks_the_rules_is_caught(connector: type[FileStreamSourceConnector]) -> None:
+def test_a_connector_that_violates_the_rules_is_detected(connector: type[FileStreamSourceConnector]) -> None:
     with pytest.raises(AssertionError):
         ConnectorKit(connector, {"topic": "t"}).task_configs(1)
 
 
-def test_a_task_knows_where_it_was() -> None:
+def test_a_task_can_read_its_stored_offsets() -> None:
     kit = ConnectorKit(FileStreamSourceConnector, {"topic": "t"})
     task = kit.task(offsets=[SourceOffset({"filename": "a"}, {"position": 7})])
     assert task.context.source_offset({"filename": "a"}) == {"position": 7}

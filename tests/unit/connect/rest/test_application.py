@@ -1,4 +1,4 @@
-"""The API as a whole: routes, forms of answers, roles, time-outs, health, loggers, and who may have a browser ask."""
+"""The API as a whole: routes, forms of answers, roles, time-outs, health, loggers, and access by browsers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ CREATE = msgspec.json.encode({"name": "c", "config": CONFIG})
 
 
 class Passwords:
-    """Lets in whoever calls himself a role."""
+    """Accepts every user whose name is a role."""
 
     async def __call__(self, name: str, password: str, address: str) -> User:
         if name not in ("nobody", "read", "operate", "admin"):
@@ -38,7 +38,7 @@ class Passwords:
         return User(name, Role.named(name))
 
 
-def asking_for_roles(**rules: object) -> RestWorkers:
+def workers_with_roles(**rules: object) -> RestWorkers:
     authenticator = Authenticator(passwords=Passwords())  # type: ignore[arg-type]
     return RestWorkers(rules=RestRules(authenticator, **rules))  # type: ignore[arg-type]
 
@@ -63,8 +63,8 @@ async def test_before_the_worker_has_started_every_path_is_404() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
-async def test_every_route_asks_for_its_role(route: Route) -> None:
-    workers = asking_for_roles()
+async def test_every_route_requires_its_role(route: Route) -> None:
+    workers = workers_with_roles()
     for name in ("", "nobody", "read", "operate", "admin"):
         headers = as_user(name) if name else {}
         answer = await workers.send("A", route.method, _path(route), headers)
@@ -78,8 +78,8 @@ async def test_every_route_asks_for_its_role(route: Route) -> None:
 
 
 @pytest.mark.anyio
-async def test_who_is_not_known_learns_nothing_of_routes() -> None:
-    workers = asking_for_roles()
+async def test_an_unauthenticated_client_learns_nothing_about_routes() -> None:
+    workers = workers_with_roles()
     for method, path in (("GET", "/nope"), ("DELETE", "/connectors"), ("GET", "/openapi.json")):
         answer = await workers.send("A", method, path)
         assert answer.status_code == 401
@@ -87,14 +87,14 @@ async def test_who_is_not_known_learns_nothing_of_routes() -> None:
 
 
 @pytest.mark.anyio
-async def test_who_has_a_role_too_low_is_told_which_it_takes() -> None:
-    answer = await asking_for_roles().send("A", "PUT", "/connectors/c/pause", as_user("read"))
+async def test_a_user_with_an_insufficient_role_receives_the_required_role() -> None:
+    answer = await workers_with_roles().send("A", "PUT", "/connectors/c/pause", as_user("read"))
     assert answer.json() == {"error_code": 403, "message": "read has the role read; this needs operate."}
 
 
 @pytest.mark.anyio
-async def test_a_follower_passes_a_password_on_and_vouches_for_a_certificate() -> None:
-    workers = asking_for_roles()
+async def test_a_follower_forwards_a_password_and_vouches_for_a_certificate() -> None:
+    workers = workers_with_roles()
     assert (await workers.send("B", "POST", "/connectors", as_user("admin"), CREATE)).status_code == 201
     assert "x-barnabas-request-freshness" not in workers.forwarded[-1].headers
 
@@ -149,7 +149,7 @@ async def test_the_servers_own_errors_have_no_content_type(
 @pytest.mark.parametrize(
     "accept", ["", "*/*", "application/*", "text/html, application/json;q=0.1", "application/json"]
 )
-async def test_json_is_accepted_in_many_words(accept: str) -> None:
+async def test_json_is_accepted_in_several_notations(accept: str) -> None:
     assert (await RestWorkers().send("A", "GET", "/connectors/", {"Accept": accept})).json() == []
 
 
@@ -164,13 +164,13 @@ async def test_options_list_the_methods_and_head_is_get() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("text", ["2147483648", "-2147483649", "1.0", "٣", "0x1", "", "99999999999999999999999"])
-async def test_what_is_no_number_of_a_task_is_no_path(text: str) -> None:
+async def test_an_invalid_task_number_is_an_unknown_path(text: str) -> None:
     assert (await RestWorkers().send("A", "GET", f"/connectors/c/tasks/{text}/status")).status_code == 404
 
 
 @given(st.text(max_size=30), st.sampled_from(["GET", "PUT", "POST", "DELETE", "PATCH", "HEAD", "OPTIONS", "TRACE"]))
-def test_no_path_and_no_body_get_further_than_an_answer_of_the_api(text: str, method: str) -> None:
-    async def ask() -> None:
+def test_any_path_and_body_has_a_regular_answer_of_the_api(text: str, method: str) -> None:
+    async def send() -> None:
         workers = RestWorkers()
         path = "/connectors/" + text.encode("utf-8", "replace").decode().replace("#", "").replace("\\", "")
         answer = await workers.send("A", method, path, {}, text.encode("utf-8", "replace"))
@@ -178,19 +178,19 @@ def test_no_path_and_no_body_get_further_than_an_answer_of_the_api(text: str, me
         assert "see its log" not in answer.text
 
     try:
-        asyncio.run(ask())
+        asyncio.run(send())
     except httpx.InvalidURL:
-        pass  # The client makes no request of it.
+        pass  # The client cannot send this as a request.
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("path", "status"), [("/connectors/%FF", 400), ("/connectors/%2e%2e", 404)])
-async def test_odd_paths_are_names_or_refused(path: str, status: int) -> None:
+async def test_unusual_paths_are_names_or_refused(path: str, status: int) -> None:
     assert (await RestWorkers().send("A", "GET", path)).status_code == status
 
 
 @pytest.mark.anyio
-async def test_a_request_that_takes_too_long_says_what_the_worker_was_doing() -> None:
+async def test_a_request_that_times_out_reports_the_workers_current_step() -> None:
     workers = RestWorkers(rules=RestRules(request_timeout_s=0.01))
     herder = workers.herders["A"]
     herder.stuck = True
@@ -222,7 +222,7 @@ async def test_health_is_healthy_starting_or_unhealthy() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_mistake_of_ours_is_a_500_that_tells_nothing_of_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_internal_error_is_a_500_without_details(caplog: pytest.LogCaptureFixture) -> None:
     workers = RestWorkers()
 
     async def broken(name: str) -> None:
@@ -245,7 +245,7 @@ async def test_topic_tracking_can_be_switched_off() -> None:
 
 
 @pytest.mark.anyio
-async def test_listeners_of_their_own_for_admin_serve_nothing_else() -> None:
+async def test_dedicated_admin_listeners_serve_only_admin() -> None:
     workers = RestWorkers(kind=ListenerKind(has_api=False))
     assert (await workers.send("A", "GET", "/admin/loggers/root")).status_code == 200
     for path in ("/", "/connectors", "/openapi.json"):
@@ -256,7 +256,7 @@ async def test_listeners_of_their_own_for_admin_serve_nothing_else() -> None:
 
 @pytest.mark.anyio
 async def test_pages_can_be_mounted_and_know_their_user() -> None:
-    workers = asking_for_roles()
+    workers = workers_with_roles()
 
     async def page(scope: Scope, receive: Receive, send: Send) -> None:
         await PlainTextResponse(scope["user"].name)(scope, receive, send)
@@ -285,7 +285,7 @@ async def test_a_page_of_another_origin_changes_nothing(headers: Mapping[str, st
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("origins", "credentials"), [(("http://ours.example",), "true"), (("*",), None)])
-async def test_other_origins_may_where_they_are_allowed(origins: tuple[str, ...], credentials: str | None) -> None:
+async def test_other_origins_are_accepted_if_configured(origins: tuple[str, ...], credentials: str | None) -> None:
     workers = RestWorkers(rules=RestRules(cross_origin=CrossOriginRules.of(origins, ("PUT", "get"))))
     headers = {"Origin": "http://ours.example", "Access-Control-Request-Method": "PUT"}
     answer = await workers.send("A", "OPTIONS", "/connectors/c/config", headers)
@@ -298,13 +298,13 @@ async def test_other_origins_may_where_they_are_allowed(origins: tuple[str, ...]
 
 
 @pytest.mark.anyio
-async def test_without_the_setting_no_origin_is_answered() -> None:
+async def test_without_the_setting_no_origin_is_allowed() -> None:
     answer = await RestWorkers().send("A", "GET", "/connectors", {"Origin": "http://ours.example"})
     assert not [name for name in answer.headers if name.startswith("access-control")]
 
 
 @pytest.mark.anyio
-async def test_a_listener_of_this_machine_is_not_reached_under_a_strangers_name() -> None:
+async def test_a_loopback_listener_refuses_foreign_host_names() -> None:
     kind = ListenerKind(host_names=HostNames(frozenset(("worker1",))))
     workers = RestWorkers(kind=kind)
     for host, status in (
@@ -330,7 +330,7 @@ async def test_every_answer_has_the_configured_headers() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_body_without_end_is_not_read_to_its_end() -> None:
+async def test_an_endless_body_is_not_read_completely() -> None:
     workers = RestWorkers()
     answer = await workers.send("A", "POST", "/connectors", {"Content-Length": str(2**40)}, b"{}")
     assert answer.status_code == 413
@@ -360,7 +360,7 @@ async def test_levels_of_loggers_are_changed_by_prefix_and_remembered_with_their
 
 
 @pytest.mark.anyio
-async def test_a_level_for_the_cluster_goes_through_the_herder() -> None:
+async def test_a_level_for_the_cluster_is_set_through_the_herder() -> None:
     workers = RestWorkers()
     answer = await workers.send("A", "PUT", "/admin/loggers/x.y?scope=CLUSTER", {}, b'{"level":"trace"}')
     assert answer.status_code == 204
@@ -369,7 +369,7 @@ async def test_a_level_for_the_cluster_goes_through_the_herder() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_connector_that_comes_at_this_moment_is_left_out_of_the_list() -> None:
+async def test_a_connector_without_info_during_a_listing_is_omitted() -> None:
     workers = RestWorkers()
     await workers.send("A", "POST", "/connectors", {}, CREATE)
     herder = workers.herders["A"]
@@ -381,7 +381,7 @@ async def test_a_connector_that_comes_at_this_moment_is_left_out_of_the_list() -
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("config", [{"name": "other", **CONFIG}, {"name": "other"}])
-async def test_a_name_in_the_configuration_must_be_that_of_the_url(config: dict[str, str]) -> None:
+async def test_a_name_in_the_configuration_must_equal_that_of_the_url(config: dict[str, str]) -> None:
     answer = await RestWorkers().send("A", "PUT", "/connectors/c/config", {}, msgspec.json.encode(config))
     assert answer.status_code == 400
     assert (

@@ -1,4 +1,4 @@
-"""Who is let in: passwords, tokens and certificates, and how often one may be wrong."""
+"""Authentication by passwords, tokens and certificates, and the limit on failures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from barnabas.security.ssl_principal_mapper import SslPrincipalMapper
 from tests.peers.certificates import Authority
 from tests.peers.rest_workers import TestClock
 
-# A cheap hash: what it costs is not what is tested.
+# A cheap hash: these tests do not depend on its cost.
 SALT = bytes(range(16))
 HASH = PasswordHash.parse(
     "scrypt$1024$8$1$" + base64.b64encode(SALT).decode() + "$" + base64.b64encode(bytes(32)).decode()
@@ -79,7 +79,7 @@ async def test_a_user_with_the_right_password_has_the_role_of_the_file() -> None
         "Digest abc",
     ],
 )
-async def test_anything_else_is_not_let_in_and_told_how_to_ask(authorization: str | None) -> None:
+async def test_other_credentials_are_refused_with_the_accepted_schemes(authorization: str | None) -> None:
     with pytest.raises(NotAuthenticated) as caught:
         await passwords().user(Credentials(authorization, None, "10.0.0.1"))
     assert caught.value.http_status == 401
@@ -87,7 +87,7 @@ async def test_anything_else_is_not_let_in_and_told_how_to_ask(authorization: st
 
 
 @pytest.mark.anyio
-async def test_unknown_users_and_wrong_passwords_read_the_same() -> None:
+async def test_unknown_users_and_wrong_passwords_have_the_same_answer() -> None:
     messages = set()
     for name in ("alice", "bob"):
         with pytest.raises(NotAuthenticated) as caught:
@@ -98,7 +98,7 @@ async def test_unknown_users_and_wrong_passwords_read_the_same() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["alice", "bob"])
-async def test_who_guesses_has_to_wait(name: str) -> None:
+async def test_a_client_that_guesses_passwords_has_to_wait(name: str) -> None:
     clock = Seconds()
     authenticator = passwords(clock)
     for _ in range(10):
@@ -113,7 +113,7 @@ async def test_who_guesses_has_to_wait(name: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_who_is_known_already_is_not_kept_out_by_those_who_guess() -> None:
+async def test_a_known_user_is_not_locked_out_by_guessing_clients() -> None:
     authenticator = passwords()
     await authenticator.user(basic("alice", "wonderland"))
     for _ in range(10):
@@ -122,7 +122,7 @@ async def test_who_is_known_already_is_not_kept_out_by_those_who_guess() -> None
     assert (await authenticator.user(basic("alice", "wonderland"))).name == "alice"
 
 
-def test_failures_leak_away_and_what_is_remembered_is_bounded() -> None:
+def test_failures_expire_and_the_memory_for_them_is_bounded() -> None:
     budget = FailureBudget(at_once=2, every_s=10)
     budget.failed("a", 0)
     assert budget.wait_s("a", 0) == 0
@@ -135,13 +135,13 @@ def test_failures_leak_away_and_what_is_remembered_is_bounded() -> None:
     assert len(budget._levels) <= 10_000
 
 
-def test_a_hash_is_written_as_it_is_read() -> None:
+def test_a_hash_survives_formatting_and_parsing() -> None:
     assert PasswordHash.parse(str(ALICE)) == ALICE
     assert ALICE.matches("wonderland")
     assert not ALICE.matches("wonderlanD")
 
 
-def test_a_new_hash_has_the_usual_cost_of_today_and_a_hash_of_a_smaller_cost_stays_valid() -> None:
+def test_a_new_hash_has_the_current_cost_and_a_hash_of_a_smaller_cost_stays_valid() -> None:
     new = hash_password("wonderland", SALT)
     assert (new.cost, new.block, new.parallel) == (131072, 8, 1)
     assert PasswordHash.parse(str(new)).matches("wonderland")
@@ -153,7 +153,7 @@ def test_a_new_hash_has_the_usual_cost_of_today_and_a_hash_of_a_smaller_cost_sta
 @pytest.mark.parametrize(
     "text", ["", "plain", "scrypt$1$8$1$AAAA$AAAA", "scrypt$16384$8$1$AAAA$AAAA", "scrypt$16384$99999$1$AAAA$AAAA"]
 )
-def test_what_is_no_hash_is_refused(text: str) -> None:
+def test_invalid_hashes_are_refused(text: str) -> None:
     with pytest.raises(UnusableHash):
         PasswordHash.parse(text)
 
@@ -168,7 +168,7 @@ def test_a_users_file_with_a_mistake_is_refused_and_shows_no_hash(text: str) -> 
     assert "secret" not in str(caught.value)
 
 
-def test_a_line_of_the_users_file_is_made_from_a_password(
+def test_a_line_of_the_users_file_is_created_from_a_password(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("barnabas.connect.rest.users_file.getpass", lambda prompt: "wonderland")
@@ -180,7 +180,7 @@ def test_a_line_of_the_users_file_is_made_from_a_password(
         assert make_line(wrong) == 2
 
 
-def test_a_users_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_users_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnusableUsersFile, match="users.txt"):
         read_users(tmp_path / "users.txt")
 
@@ -224,7 +224,7 @@ async def test_a_signed_token_names_its_user_and_roles(tmp_path: Path, document:
 
 
 @pytest.mark.anyio
-async def test_the_table_of_roles_counts_for_tokens_too(tmp_path: Path) -> None:
+async def test_the_table_of_roles_applies_to_tokens_too(tmp_path: Path) -> None:
     roles = RoleTable({Role.READ: frozenset("*"), Role.ADMIN: frozenset(("bob",))})
     assert await tokens(tmp_path, web_keys(), roles).user(bearer(roles=[])) == User("bob", Role.ADMIN)
     assert await tokens(tmp_path, web_keys(), roles).user(bearer(sub="eve", roles=[])) == User("eve", Role.READ)
@@ -232,13 +232,13 @@ async def test_the_table_of_roles_counts_for_tokens_too(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("changes", [{"exp": 1}, {"iss": "other"}, {"aud": "other"}, {"sub": ""}, {"roles": 5}])
-async def test_a_token_that_does_not_say_what_it_must_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
+async def test_a_token_without_the_required_claims_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
     with pytest.raises(NotAuthenticated, match="bearer token"):
         await tokens(tmp_path, web_keys()).user(bearer(**changes))
 
 
 @pytest.mark.anyio
-async def test_a_token_that_nobody_signed_is_refused(tmp_path: Path) -> None:
+async def test_an_unsigned_token_is_refused(tmp_path: Path) -> None:
     unsigned = jwt.encode({"sub": "bob"}, None, algorithm="none")
     shared = jwt.encode({"sub": "bob"}, "x" * 64, algorithm="HS256")
     for token in (unsigned, shared, "abc", "a.b.c", "x" * 20_000):
@@ -289,7 +289,7 @@ async def test_a_wrong_password_does_not_fall_back_to_the_certificate() -> None:
         ),
     ],
 )
-def test_ways_that_can_not_be_set_up_are_named(properties: dict[str, str], named: str) -> None:
+def test_settings_that_prevent_authentication_are_named(properties: dict[str, str], named: str) -> None:
     settings = RestSettings.read({"barnabas.connect.authentication": "basic", **properties}).authentication
     with pytest.raises(UnusableRestSetting, match=named):
         set_up_authentication(settings, clock=TestClock(), random_bytes=bytes)

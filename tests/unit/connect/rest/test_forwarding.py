@@ -1,4 +1,4 @@
-"""Requests that another worker answers, and those that come during a rebalance."""
+"""Requests that another worker answers, and requests during a rebalance."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def body(**fields: object) -> bytes:
 
 
 @pytest.mark.anyio
-async def test_a_follower_hands_a_request_on_and_says_where_what_was_made_is_in_its_own_words() -> None:
+async def test_a_follower_forwards_a_request_and_answers_with_its_own_url_as_location() -> None:
     workers = RestWorkers()
     answer = await workers.send("B", "POST", "/connectors", {"Authorization": "Basic x", "X-Other": "y"}, body())
     assert answer.status_code == 201
@@ -40,7 +40,7 @@ async def test_a_follower_hands_a_request_on_and_says_where_what_was_made_is_in_
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("forward", "sent"), [("", "true"), ("?forward=true", "false"), ("?forward=TRUE", "false")])
-async def test_a_request_goes_two_hops_at_most(forward: str, sent: str) -> None:
+async def test_a_request_is_forwarded_at_most_twice(forward: str, sent: str) -> None:
     workers = RestWorkers()
     await workers.send("A", "POST", "/connectors", None, body())
     assert (await workers.send("B", "DELETE", f"/connectors/c{forward}")).status_code == 204
@@ -49,7 +49,7 @@ async def test_a_request_goes_two_hops_at_most(forward: str, sent: str) -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("text", ["false", "no", ""])
-async def test_a_request_that_may_not_go_on_is_a_conflict(text: str) -> None:
+async def test_a_request_that_must_not_be_forwarded_is_a_conflict(text: str) -> None:
     workers = RestWorkers()
     answer = await workers.send("B", "DELETE", f"/connectors/c?forward={text}")
     assert (answer.status_code, answer.json()["message"]) == (409, CONFLICT)
@@ -57,14 +57,14 @@ async def test_a_request_that_may_not_go_on_is_a_conflict(text: str) -> None:
 
 
 @pytest.mark.anyio
-async def test_status_and_message_of_the_leader_are_handed_on() -> None:
+async def test_status_and_message_of_the_leader_are_forwarded() -> None:
     workers = RestWorkers()
     answer = await workers.send("B", "DELETE", "/connectors/none")
     assert answer.json() == {"error_code": 404, "message": "Connector none not found"}
 
 
 @pytest.mark.anyio
-async def test_names_are_encoded_on_their_way() -> None:
+async def test_names_are_encoded_when_forwarded() -> None:
     workers = RestWorkers()
     assert (await workers.send("B", "POST", "/connectors", None, body(name="a/b c%é"))).status_code == 201
     path = "/connectors/a%2Fb%20c%25%C3%A9"
@@ -74,7 +74,7 @@ async def test_names_are_encoded_on_their_way() -> None:
 
 
 @pytest.mark.anyio
-async def test_parameters_of_a_restart_go_with_it() -> None:
+async def test_parameters_of_a_restart_are_forwarded() -> None:
     workers = RestWorkers()
     await workers.send("A", "POST", "/connectors", None, body())
     answer = await workers.send("B", "POST", "/connectors/c/restart?includeTasks=TRUE&onlyFailed=maybe")
@@ -83,7 +83,7 @@ async def test_parameters_of_a_restart_go_with_it() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_leader_that_is_not_there_is_a_500() -> None:
+async def test_an_unreachable_leader_is_a_500() -> None:
     workers = RestWorkers()
     workers.cluster.leader_url = "http://127.0.0.1:1/"
     answer = await workers.send("B", "DELETE", "/connectors/c")
@@ -97,13 +97,13 @@ async def test_without_a_leader_a_request_waits_for_one() -> None:
     await workers.send("A", "POST", "/connectors", None, body())
     workers.cluster.leader_url = None
     workers.herders["B"].rebalancing = asyncio.Event()
-    asking = asyncio.create_task(workers.send("B", "DELETE", "/connectors/c"))
+    pending = asyncio.create_task(workers.send("B", "DELETE", "/connectors/c"))
     await asyncio.sleep(0)
     workers.cluster.leader_url = workers.urls["A"]
     event = workers.herders["B"].rebalancing
     assert event is not None
     event.set()
-    assert (await asking).status_code == 204
+    assert (await pending).status_code == 204
 
 
 @pytest.mark.anyio
@@ -111,16 +111,16 @@ async def test_a_plain_get_waits_for_the_end_of_a_rebalance_too() -> None:
     workers = RestWorkers()
     await workers.send("A", "POST", "/connectors", None, body())
     event = workers.herders["A"].rebalancing = asyncio.Event()
-    asking = asyncio.create_task(workers.send("A", "GET", "/connectors/c"))
+    pending = asyncio.create_task(workers.send("A", "GET", "/connectors/c"))
     await asyncio.sleep(0.01)
-    assert not asking.done()
+    assert not pending.done()
     event.set()
-    assert (await asking).status_code == 200
+    assert (await pending).status_code == 200
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("method", "path"), [("GET", "/connectors/c"), ("PUT", "/connectors/c/stop")])
-async def test_who_has_waited_long_enough_gets_a_conflict(method: str, path: str) -> None:
+async def test_a_request_that_waits_too_long_is_a_conflict(method: str, path: str) -> None:
     workers = RestWorkers(wait_s=0.01)
     workers.herders["A"].rebalancing = asyncio.Event()
     answer = await workers.send("A", method, path)
@@ -131,7 +131,7 @@ async def test_who_has_waited_long_enough_gets_a_conflict(method: str, path: str
 
 
 @pytest.mark.anyio
-async def test_a_follower_has_the_leader_write_tasks() -> None:
+async def test_a_follower_sends_task_configs_to_the_leader_over_rest() -> None:
     workers = RestWorkers()
     await workers.send("A", "POST", "/connectors", None, body(name="a/b"))
     configs: list[dict[str, str | None]] = [{"k": "é\n/"}, {"k": None}]
@@ -153,7 +153,7 @@ def test_the_signed_bytes_are_compact_json_in_utf8() -> None:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("key", "status"), [(b"the previous key", 403), (None, 400)])
-async def test_the_leaders_refusal_comes_with_its_status(key: bytes | None, status: int) -> None:
+async def test_a_refusal_of_the_leader_has_its_status(key: bytes | None, status: int) -> None:
     workers = RestWorkers()
     session = replace(workers.cluster.session, key=key)
     workers.clients["B"]._session = lambda: session
@@ -163,22 +163,22 @@ async def test_the_leaders_refusal_comes_with_its_status(key: bytes | None, stat
 
 
 @pytest.mark.anyio
-async def test_a_request_that_was_heard_can_not_be_sent_again() -> None:
+async def test_an_intercepted_request_cannot_be_replayed() -> None:
     workers = RestWorkers()
     await workers.send("A", "POST", "/connectors", None, body())
     await workers.send("A", "POST", "/connectors", None, body(name="d"))
     await workers.clients["B"].put_fence(workers.urls["A"], "c")
-    (heard,) = workers.forwarded
-    again = await workers.send("A", "PUT", "/connectors/c/fence", heard.headers)
+    (captured,) = workers.forwarded
+    again = await workers.send("A", "PUT", "/connectors/c/fence", captured.headers)
     assert (again.status_code, "received before" in again.json()["message"]) == (403, True)
-    other = await workers.send("A", "PUT", "/connectors/d/fence", heard.headers)
+    other = await workers.send("A", "PUT", "/connectors/d/fence", captured.headers)
     assert other.status_code == 403
     assert workers.cluster.fenced == ["c"]
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(("only_ours", "status"), [(False, 204), (True, 403)])
-async def test_without_the_header_only_a_group_with_others_lets_in(only_ours: bool, status: int) -> None:
+async def test_requests_without_the_header_are_accepted_only_in_a_mixed_group(only_ours: bool, status: int) -> None:
     workers = RestWorkers()
     await workers.send("A", "POST", "/connectors", None, body())
     await workers.clients["B"].put_fence(workers.urls["A"], "c")
@@ -191,7 +191,7 @@ async def test_without_the_header_only_a_group_with_others_lets_in(only_ours: bo
 
 
 @pytest.mark.anyio
-async def test_unsigned_requests_are_let_in_where_nobody_verifies() -> None:
+async def test_unsigned_requests_are_accepted_without_verification() -> None:
     workers = RestWorkers()
     await workers.send("A", "POST", "/connectors", None, body())
     workers.cluster.session = replace(workers.cluster.session, is_verification_in_force=False)
@@ -209,7 +209,7 @@ async def test_unsigned_requests_are_let_in_where_nobody_verifies() -> None:
         (httpx.Response(400, json={"message": 5}), 400, "400"),
     ],
 )
-async def test_what_is_no_good_answer_is_an_error(answer: httpx.Response, status: int, message: str) -> None:
+async def test_an_unsuccessful_answer_is_an_error(answer: httpx.Response, status: int, message: str) -> None:
     client = _client(httpx.MockTransport(lambda request: answer))
     with pytest.raises(RequestFailed, match=message) as caught:
         await client.put_fence("http://127.0.0.1:8083/", "c")
@@ -218,7 +218,7 @@ async def test_what_is_no_good_answer_is_an_error(answer: httpx.Response, status
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("error", [httpx.ConnectError("no"), httpx.ReadTimeout("late"), httpx.RemoteProtocolError("x")])
-async def test_whatever_goes_wrong_on_the_way_is_a_500(error: Exception) -> None:
+async def test_every_transport_error_is_a_500(error: Exception) -> None:
     def fail(request: httpx.Request) -> httpx.Response:
         raise error
 

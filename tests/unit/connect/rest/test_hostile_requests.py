@@ -1,4 +1,4 @@
-"""What a stranger sends costs the stranger: bodies are bounded, checked before they are parsed, and fill no log."""
+"""Requests of unknown clients are cheap: bodies are bounded, verified before parsing, and do not fill the log."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BOGUS = {SIGNATURE_HEADER: base64.b64encode(b"x" * 32).decode(), ALGORITHM_HEADE
 
 
 class Upload:
-    """A body that comes piece by piece, and knows how much of it was taken."""
+    """A body that arrives in pieces and counts the bytes read."""
 
     def __init__(self, length: int, piece: bytes = b"[" * 10_000) -> None:
         self.left = length
@@ -56,7 +56,7 @@ async def send(
     *,
     address: str = "192.0.2.7",
 ) -> tuple[int, Any]:
-    """Straight to worker A's application. The status and the body of the answer."""
+    """Send directly to the application of worker A. Return the status and the body of the answer."""
     sent: list[Message] = []
     scope = {
         "type": "http",
@@ -78,7 +78,7 @@ async def send(
     return sent[0]["status"], json.loads(content) if content else None
 
 
-def asking() -> RestWorkers:
+def workers_with_roles() -> RestWorkers:
     return RestWorkers(rules=RestRules(Authenticator(passwords=Passwords()), body_limits=LIMITS))  # type: ignore[arg-type]
 
 
@@ -101,21 +101,21 @@ async def test_a_body_with_a_wrong_signature_is_never_parsed(monkeypatch: pytest
 
 
 @pytest.mark.anyio
-async def test_a_signed_body_that_can_not_be_read_says_so() -> None:
+async def test_an_unreadable_signed_body_is_refused() -> None:
     workers = RestWorkers()
     body = b"[" * 10
     headers = signed_headers("HmacSHA256", workers.cluster.session.key, body)
     answer = await workers.send("A", "POST", TASKS, headers, body)
-    assert answer.status_code in (403, 500)  # 403 where the group insists on freshness.
+    assert answer.status_code in (403, 500)  # 403 if the group requires freshness.
     assert "parsed" not in answer.text
 
 
 @pytest.mark.anyio
-async def test_who_is_not_known_may_send_little_and_who_is_known_more() -> None:
+async def test_an_unknown_client_may_send_less_than_a_known_user() -> None:
     workers = RestWorkers(rules=RestRules(body_limits=LIMITS))
     assert (await send(workers, "POST", "/connectors", Upload(100_001)))[0] == 413
-    assert (await send(workers, "POST", "/connectors", Upload(100_000)))[0] == 500  # It is no JSON.
-    workers = asking()
+    assert (await send(workers, "POST", "/connectors", Upload(100_000)))[0] == 500  # The body is not JSON.
+    workers = workers_with_roles()
     body = Upload(300_000)
     assert (await send(workers, "POST", "/connectors", body))[0] == 401
     assert body.read == 0
@@ -124,14 +124,14 @@ async def test_who_is_not_known_may_send_little_and_who_is_known_more() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_request_that_needs_no_body_may_hardly_have_one() -> None:
+async def test_a_request_that_needs_no_body_may_have_only_a_small_one() -> None:
     workers = RestWorkers()
     assert (await send(workers, "GET", "/health", Upload(SMALL_BYTES + 10_000)))[0] == 413
     assert (await send(workers, "GET", "/health", Upload(100)))[0] == 200
 
 
 @pytest.mark.anyio
-async def test_large_bodies_are_read_on_a_thread_and_small_ones_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_bodies_are_parsed_on_a_thread_and_small_ones_immediately(monkeypatch: pytest.MonkeyPatch) -> None:
     from barnabas.connect.rest.resources import connectors
 
     threads: list[str] = []
@@ -150,7 +150,7 @@ async def test_large_bodies_are_read_on_a_thread_and_small_ones_at_once(monkeypa
 
 
 @pytest.mark.anyio
-async def test_a_refused_body_is_not_kept_until_the_garbage_collector_comes() -> None:
+async def test_a_refused_body_is_freed_without_the_garbage_collector() -> None:
     workers = RestWorkers()
     settings = b",".join(b'"setting.%d": 1' % number for number in range(20_000))
     body = Upload(len(settings) + 28, b'{"name": "c", "config": {' + settings + b"}} ")
@@ -158,13 +158,13 @@ async def test_a_refused_body_is_not_kept_until_the_garbage_collector_comes() ->
     gc.disable()
     try:
         assert (await send(workers, "POST", "/connectors", body))[0] == 400
-        assert not [each for each in gc.get_objects() if isinstance(each, dict) and "setting.19999" in each]
+        assert not [object_ for object_ in gc.get_objects() if isinstance(object_, dict) and "setting.19999" in object_]
     finally:
         gc.enable()
 
 
 @pytest.mark.anyio
-async def test_bodies_share_a_bound_and_strangers_leave_room_for_users() -> None:
+async def test_bodies_share_a_limit_and_unknown_clients_leave_room_for_users() -> None:
     memory = BodyMemory(LIMITS)
     bodies = []
 
@@ -174,11 +174,11 @@ async def test_bodies_share_a_bound_and_strangers_leave_room_for_users() -> None
         await body.read(LIMITS.bytes_max, Sender(address, is_proven))
 
     await read("a", is_proven=False)
-    with pytest.raises(Exception, match="as many bodies of requests as it has room for"):
-        await read("a", is_proven=False)  # One address has no more than the largest body.
+    with pytest.raises(Exception, match="memory for request bodies is full"):
+        await read("a", is_proven=False)  # One address may use at most the size of the largest body.
     bodies.pop().release()
-    with pytest.raises(Exception, match="as many bodies of requests as it has room for"):
-        await read("b", is_proven=False)  # Strangers have half of it.
+    with pytest.raises(Exception, match="memory for request bodies is full"):
+        await read("b", is_proven=False)  # Unknown clients may use half of the memory.
     bodies.pop().release()
     await read("b", is_proven=True)
     await read("b", is_proven=True)
@@ -191,7 +191,7 @@ async def test_bodies_share_a_bound_and_strangers_leave_room_for_users() -> None
 
 
 @pytest.mark.anyio
-async def test_memory_is_free_again_however_a_request_ends() -> None:
+async def test_memory_is_released_however_a_request_ends() -> None:
     memory = BodyMemory(LIMITS)
     body = RequestBody(Upload(500_000).receive, memory)
     with pytest.raises(Refused):
@@ -202,9 +202,9 @@ async def test_memory_is_free_again_however_a_request_ends() -> None:
 
 
 @pytest.mark.anyio
-async def test_strangers_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_unknown_clients_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "barnabas")
-    workers = asking()
+    workers = workers_with_roles()
     for number in range(2000):
         await send(workers, "POST", f"/{'x' * 5000}{number}\n", Upload(0))
     assert sum(len(record.getMessage()) for record in caplog.records) < 20_000
@@ -212,16 +212,16 @@ async def test_strangers_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -
 
 
 @pytest.mark.anyio
-async def test_each_request_of_a_known_user_has_a_line_which_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+async def test_each_request_of_a_known_user_has_a_log_line_of_limited_length(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "barnabas")
     for _ in range(200):
-        await send(asking(), "POST", f"/{'x' * 5000}", Upload(0), as_user("admin"))
+        await send(workers_with_roles(), "POST", f"/{'x' * 5000}", Upload(0), as_user("admin"))
     lines = [record.getMessage() for record in caplog.records if ": 404 after" in record.getMessage()]
     assert len(lines) == 200
     assert max(map(len, lines)) < 400
 
 
-def test_what_was_not_logged_is_counted() -> None:
+def test_omitted_log_lines_are_counted() -> None:
     now = [0.0]
     budget = LineBudget(2, lambda: now[0])
     assert [budget.take() for _ in range(5)] == [True, True, False, False, False]
@@ -232,17 +232,17 @@ def test_what_was_not_logged_is_counted() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_refused_follower_says_which_worker_refused_what() -> None:
-    """The leader's own words speak of "this worker"; in the log and the states of a follower they would be its own."""
+async def test_a_refused_follower_names_the_worker_and_the_refused_request() -> None:
+    """The leader's message says "this worker"; a follower must not repeat that in its log and states."""
     workers = RestWorkers()
     client: InternalClient = workers.clients["B"]
     client._algorithm = "HmacSHA512"
-    for ask in (
+    for send_request in (
         lambda: client.post_task_configs(workers.urls["A"], "c", [{"a": "b"}]),
         lambda: client.put_fence(workers.urls["A"], "c"),
     ):
         with pytest.raises(Exception, match="does not support the 'HmacSHA512' key signing algorithm") as raised:
-            await ask()
+            await send_request()
         text = str(raised.value)
         assert text.startswith(f"the worker at {workers.urls['A']} refused (400) ")
         assert "signed with HmacSHA512" in text
@@ -251,8 +251,8 @@ async def test_a_refused_follower_says_which_worker_refused_what() -> None:
     await workers.close()
 
 
-def test_what_the_server_says_of_strangers_is_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
-    import barnabas.connect.rest.http_listener  # noqa: F401 - sees to it.
+def test_the_http_server_logs_few_lines_about_unknown_clients(caplog: pytest.LogCaptureFixture) -> None:
+    import barnabas.connect.rest.http_listener  # noqa: F401 - installs the limit.
 
     server = logging.getLogger("uvicorn.error")
     for _ in range(1000):
@@ -261,7 +261,7 @@ def test_what_the_server_says_of_strangers_is_a_few_lines(caplog: pytest.LogCapt
 
 
 @pytest.mark.anyio
-async def test_a_configuration_with_more_settings_than_any_connector_has_is_refused() -> None:
+async def test_a_configuration_with_too_many_settings_is_refused() -> None:
     config = {f"setting.{number}": "1" for number in range(10_001)}
     body = json.dumps(config).encode()
     answer = await RestWorkers().send("A", "PUT", "/connectors/c/config", {}, body)

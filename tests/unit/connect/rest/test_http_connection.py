@@ -1,4 +1,4 @@
-"""How the bytes of a connection reach the HTTP parser: at once, or in turns when the connection takes much time."""
+"""Bytes of a connection reach the HTTP parser immediately, or in turns if the connection uses much time."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Transport(asyncio.Transport):
 
 
 class Server:
-    """The application takes the whole body, and says how long it was."""
+    """A server whose application reads the whole body and answers with its length."""
 
     def __init__(self) -> None:
         self.bodies: list[bytes] = []
@@ -90,17 +90,17 @@ def chunked(content: bytes) -> bytes:
 
 
 async def until_answered(transport: Transport) -> int:
-    """How many turns of the loop went by."""
+    """Wait for the answer, and return the number of loop turns."""
     for number in range(100_000):
         if transport.is_closed:
             return number
         await asyncio.sleep(0)
-    raise AssertionError("there is no answer")
+    raise AssertionError("no answer arrived")
 
 
 @pytest.fixture
 def pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What the parser was given."""
+    """The bytes passed to the parser."""
     given: list[bytes] = []
     original = H11Protocol.data_received
 
@@ -113,16 +113,16 @@ def pieces(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
 
 
 def busy(server: Server) -> None:
-    """New connections have used up their share, and somebody else is there."""
+    """Use up the share of new connections while another connection is active."""
     server.loop_sharing.charge(Account(), 0.001)
     server.loop_sharing.charge(server.loop_sharing.newcomers, 0.1)
     server.loop_sharing.charge(server.loop_sharing.newcomers, 0.001)
 
 
-def test_a_body_in_chunks_of_one_byte_is_read_in_turns(pieces: list[bytes]) -> None:
+def test_a_body_in_chunks_of_one_byte_is_parsed_in_turns(pieces: list[bytes]) -> None:
     content = bytes(range(256)) * 4
 
-    async def story() -> None:
+    async def scenario() -> None:
         server = Server()
         busy(server)
         connection, transport = server.connect()
@@ -133,22 +133,22 @@ def test_a_body_in_chunks_of_one_byte_is_read_in_turns(pieces: list[bytes]) -> N
         assert max(piece.count(b"\n") for piece in pieces) <= 100
         assert len(pieces) >= 2 * len(content) // 100
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_a_usual_request_is_read_at_once() -> None:
-    async def story() -> None:
+def test_a_usual_request_is_parsed_immediately() -> None:
+    async def scenario() -> None:
         server = Server()
         connection, transport = server.connect()
         connection.data_received(HEAD + b"Content-Length: 300000\r\n\r\n" + b"x" * 300_000)
         await until_answered(transport)
         assert server.bodies == [b"x" * 300_000]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_what_comes_while_lines_wait_is_read_behind_them() -> None:
-    async def story() -> None:
+def test_data_received_while_lines_wait_is_parsed_after_them() -> None:
+    async def scenario() -> None:
         server = Server()
         busy(server)
         connection, transport = server.connect()
@@ -159,11 +159,11 @@ def test_what_comes_while_lines_wait_is_read_behind_them() -> None:
         await until_answered(transport)
         assert server.bodies == [b"abcdefgh" * 100]
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_lines_of_a_client_that_has_gone_are_not_read(pieces: list[bytes]) -> None:
-    async def story() -> None:
+def test_lines_of_a_disconnected_client_are_not_parsed(pieces: list[bytes]) -> None:
+    async def scenario() -> None:
         server = Server()
         busy(server)
         connection, gone = server.connect()
@@ -176,11 +176,11 @@ def test_lines_of_a_client_that_has_gone_are_not_read(pieces: list[bytes]) -> No
         assert server.bodies == [b"b" * 1000]
         assert not any(b"\na\r" in piece for piece in pieces)
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_requests_that_are_sent_ahead_are_answered_in_order_and_wait_at_the_sender() -> None:
-    async def story() -> None:
+def test_pipelined_requests_are_answered_in_order_with_backpressure() -> None:
+    async def scenario() -> None:
         server = Server()
         connection, transport = server.connect()
         sent = b"".join(
@@ -200,11 +200,11 @@ def test_requests_that_are_sent_ahead_are_answered_in_order_and_wait_at_the_send
             await asyncio.sleep(0)
         assert not transport.is_paused
 
-    asyncio.run(story())
+    asyncio.run(scenario())
 
 
-def test_a_connection_on_which_something_was_answered_pays_for_itself() -> None:
-    async def story() -> None:
+def test_a_connection_has_its_own_account_after_its_first_answer() -> None:
+    async def scenario() -> None:
         server = Server()
         connection, _ = server.connect()
         assert connection.account is server.loop_sharing.newcomers
@@ -218,4 +218,4 @@ def test_a_connection_on_which_something_was_answered_pays_for_itself() -> None:
             await asyncio.sleep(0)
         assert len(server.bodies) == 2
 
-    asyncio.run(story())
+    asyncio.run(scenario())

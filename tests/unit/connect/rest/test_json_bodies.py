@@ -1,4 +1,4 @@
-"""Bodies as Kafka reads them: scalars count as their texts, null stays null, the rest is refused with a reason."""
+"""Bodies as Kafka reads them: scalars become strings, null stays null, other values are refused with a reason."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from barnabas.connect.rest.json_bodies import (
     read_task_configs,
 )
 
-texts = st.text().filter(lambda text: not any("\ud800" <= each <= "\udfff" for each in text))
+texts = st.text().filter(lambda text: not any("\ud800" <= character <= "\udfff" for character in text))
 READERS = (read_config, read_create, read_level, read_offsets, read_task_configs)
 
 
 @given(st.dictionaries(texts, st.none() | texts | st.integers() | st.booleans(), max_size=8))
-def test_settings_are_texts_or_null(config: dict[str, object]) -> None:
+def test_settings_are_strings_or_null(config: dict[str, object]) -> None:
     expected = {
         key: value if value is None or isinstance(value, str) else json.dumps(value) for key, value in config.items()
     }
@@ -32,7 +32,7 @@ def test_settings_are_texts_or_null(config: dict[str, object]) -> None:
     assert list(read_config(json.dumps(config, ensure_ascii=False).encode())) == list(config)
 
 
-def test_numbers_keep_the_form_they_were_written_in() -> None:
+def test_numbers_keep_their_notation() -> None:
     assert read_config(b'{"a": 1.50, "b": 1e3, "c": -0, "d": 123456789012345678901234567890}') == {
         "a": "1.50",
         "b": "1e3",
@@ -42,7 +42,7 @@ def test_numbers_keep_the_form_they_were_written_in() -> None:
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_get_further_than_an_error_of_the_api(body: bytes) -> None:
+def test_any_bytes_are_read_or_raise_an_api_error(body: bytes) -> None:
     for read in READERS:
         try:
             read(body)
@@ -53,7 +53,7 @@ def test_no_bytes_get_further_than_an_error_of_the_api(body: bytes) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b" ", b"null", b"[]", b"5", b'{"a":{}}', b'{"a":[]}', b"{nope", b'{"a":1', b'{"a":nul}']
 )
-def test_what_is_no_map_of_texts_is_a_500(body: bytes) -> None:
+def test_a_body_that_is_not_a_map_of_strings_is_a_500(body: bytes) -> None:
     with pytest.raises(MalformedBody) as caught:
         read_config(body)
     assert caught.value.http_status == 500
@@ -81,7 +81,7 @@ def test_the_name_of_a_new_connector_is_trimmed_and_may_be_missing() -> None:
         ("null", None),
     ],
 )
-def test_a_first_state_is_told_in_any_case(text: str, state: TargetState | None) -> None:
+def test_an_initial_state_is_accepted_in_any_case(text: str, state: TargetState | None) -> None:
     assert read_create(f'{{"name":"a","config":{{}},"initial_state":{text}}}'.encode()).initial_state is state
 
 
@@ -96,24 +96,24 @@ def test_a_first_state_is_told_in_any_case(text: str, state: TargetState | None)
         b'{"name":"a","config":{},"initial_state":"WEIRD"}',
     ],
 )
-def test_what_does_not_create_a_connector_is_a_500_that_says_why(body: bytes) -> None:
+def test_a_body_that_cannot_create_a_connector_is_a_500_with_the_reason(body: bytes) -> None:
     with pytest.raises(MalformedBody, match="zzz|config|name|initial_state"):
         read_create(body)
 
 
 @pytest.mark.parametrize("body", [b"{}", b'{"offsets":[]}', b'{"offsets":null}'])
-def test_no_offsets_are_a_400(body: bytes) -> None:
+def test_missing_offsets_are_a_400(body: bytes) -> None:
     with pytest.raises(BadRequest, match="need to be provided"):
         read_offsets(body)
 
 
 def test_offsets_and_partitions_may_be_null() -> None:
-    (one,) = read_offsets(b'{"offsets":[{"partition":null,"offset":{"position":12345678901}}]}')
-    assert one.partition is None
-    assert one.offset == {"position": 12345678901}
+    (first,) = read_offsets(b'{"offsets":[{"partition":null,"offset":{"position":12345678901}}]}')
+    assert first.partition is None
+    assert first.offset == {"position": 12345678901}
 
 
-def test_a_level_that_is_not_named_is_none() -> None:
+def test_a_missing_level_is_none() -> None:
     assert read_level(b"{}") is None
     assert read_level(b'{"level":"debug","more":1}') == "debug"
 

@@ -7,7 +7,7 @@ import sys
 from barnabas.connect.rest.logger_levels import LoggerLevels
 
 
-def test_a_level_goes_to_every_logger_whose_name_begins_with_the_given_one() -> None:
+def test_a_level_applies_to_every_logger_whose_name_has_the_given_prefix() -> None:
     root = logging.RootLogger(logging.INFO)
     root.manager = logging.Manager(root)
     for name in ("a.b", "a.b.c", "a.b_c.d", "a.other"):
@@ -18,8 +18,8 @@ def test_a_level_goes_to_every_logger_whose_name_begins_with_the_given_one() -> 
     assert levels.level("a.b_c.d").last_modified == 7
 
 
-def test_the_level_of_connect_holds_for_the_tasks_on_spark_too_and_for_modules_that_are_imported_later() -> None:
-    """In a process of its own: it changes the real loggers."""
+def test_the_level_of_connect_applies_to_spark_tasks_and_to_modules_imported_later() -> None:
+    """Runs in a separate process, because it changes the real loggers."""
     code = """
 import logging
 from barnabas.connect.plugins.discovery import discover

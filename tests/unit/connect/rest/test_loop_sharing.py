@@ -1,4 +1,4 @@
-"""Who is served at once, who waits, and how long: on a clock that the test moves."""
+"""Which connections are served immediately, which wait, and how long, on a clock that the test controls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from barnabas.connect.rest.loop_sharing import Account, LoopSharing
 
 
 class Clock:
-    """Timers run when the clock passes them; what is spent is a number."""
+    """Timers run when the clock passes them; the time spent is a number."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -54,7 +54,7 @@ def loop_sharing(clock: Clock) -> LoopSharing:
     return LoopSharing(lambda: clock.now_s, lambda: clock.spent_s, clock.call_later)
 
 
-def test_who_takes_little_never_waits(loop_sharing: LoopSharing, clock: Clock) -> None:
+def test_a_connection_that_uses_little_time_never_waits(loop_sharing: LoopSharing, clock: Clock) -> None:
     good, greedy = Account(), Account()
     for _ in range(1000):
         clock.pass_by(0.01)
@@ -63,7 +63,7 @@ def test_who_takes_little_never_waits(loop_sharing: LoopSharing, clock: Clock) -
         loop_sharing.charge(good, 0.0005)
 
 
-def test_who_takes_much_waits_in_proportion_to_what_it_took(loop_sharing: LoopSharing, clock: Clock) -> None:
+def test_a_connection_that_uses_much_time_waits_in_proportion(loop_sharing: LoopSharing, clock: Clock) -> None:
     good, greedy = Account(), Account()
     loop_sharing.charge(good, 0.0001)
     loop_sharing.charge(greedy, 0.02)
@@ -74,7 +74,7 @@ def test_who_takes_much_waits_in_proportion_to_what_it_took(loop_sharing: LoopSh
     assert not loop_sharing.must_wait(greedy)
 
 
-def test_who_is_alone_never_waits(loop_sharing: LoopSharing, clock: Clock) -> None:
+def test_a_single_connection_never_waits(loop_sharing: LoopSharing, clock: Clock) -> None:
     alone = Account()
     for _ in range(1000):
         assert not loop_sharing.must_wait(alone)
@@ -82,7 +82,7 @@ def test_who_is_alone_never_waits(loop_sharing: LoopSharing, clock: Clock) -> No
         clock.pass_by(0.01)
 
 
-def test_connections_that_wait_take_turns(loop_sharing: LoopSharing, clock: Clock) -> None:
+def test_waiting_connections_take_turns(loop_sharing: LoopSharing, clock: Clock) -> None:
     accounts = [Account() for _ in range(3)]
     for account in accounts:
         loop_sharing.charge(account, 0.05)
@@ -94,7 +94,7 @@ def test_connections_that_wait_take_turns(loop_sharing: LoopSharing, clock: Cloc
     assert [number for _, number in order] == [0, 1, 2] * 4
 
 
-def test_new_connections_wait_as_one(loop_sharing: LoopSharing, clock: Clock) -> None:
+def test_new_connections_share_one_account(loop_sharing: LoopSharing, clock: Clock) -> None:
     known = Account()
     for account in (known, loop_sharing.newcomers):
         loop_sharing.charge(account, 0.05)
@@ -108,7 +108,7 @@ def test_new_connections_wait_as_one(loop_sharing: LoopSharing, clock: Clock) ->
     assert all(stranger.served_at for stranger in strangers)
 
 
-def test_a_share_gets_smaller_when_more_are_active(loop_sharing: LoopSharing, clock: Clock) -> None:
+def test_the_share_shrinks_when_more_connections_are_active(loop_sharing: LoopSharing, clock: Clock) -> None:
     accounts = [Account() for _ in range(100)]
     for account in accounts:
         loop_sharing.charge(account, 0.001)
@@ -116,7 +116,7 @@ def test_a_share_gets_smaller_when_more_are_active(loop_sharing: LoopSharing, cl
     assert all(loop_sharing.must_wait(account) for account in accounts)
 
 
-def test_a_turn_that_fails_does_not_keep_the_others_waiting(loop_sharing: LoopSharing, clock: Clock) -> None:
+def test_a_failed_turn_does_not_block_the_others(loop_sharing: LoopSharing, clock: Clock) -> None:
     class Failing(Connection):
         def take_turn(self) -> bool:
             raise ValueError("in its turn")
@@ -131,7 +131,9 @@ def test_a_turn_that_fails_does_not_keep_the_others_waiting(loop_sharing: LoopSh
     assert other.served_at
 
 
-def test_each_step_on_the_loop_is_paid_and_no_wait_between_them(loop_sharing: LoopSharing, clock: Clock) -> None:
+def test_each_step_on_the_loop_is_charged_and_the_waits_between_are_not(
+    loop_sharing: LoopSharing, clock: Clock
+) -> None:
     account = Account()
 
     async def work(awaited: asyncio.Future[int]) -> int:
@@ -140,7 +142,7 @@ def test_each_step_on_the_loop_is_paid_and_no_wait_between_them(loop_sharing: Lo
         clock.spent_s += 0.002
         return found
 
-    async def story() -> None:
+    async def scenario() -> None:
         awaited = asyncio.get_running_loop().create_future()
 
         async def waiting() -> int:
@@ -148,11 +150,11 @@ def test_each_step_on_the_loop_is_paid_and_no_wait_between_them(loop_sharing: Lo
 
         task = asyncio.create_task(waiting())
         await asyncio.sleep(0)
-        clock.spent_s += 1.0  # Of others.
+        clock.spent_s += 1.0  # Time of other connections.
         awaited.set_result(7)
         assert await task == 7
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert account.used_s == pytest.approx(0.003)
 
 
@@ -169,12 +171,12 @@ def test_a_cancellation_reaches_the_work(loop_sharing: LoopSharing) -> None:
     async def waiting() -> None:
         await loop_sharing.steps_charged(Account, work())
 
-    async def story() -> None:
+    async def scenario() -> None:
         task = asyncio.create_task(waiting())
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(story())
+    asyncio.run(scenario())
     assert ended == ["cancelled"]

@@ -20,19 +20,19 @@ def kept() -> RecentLog:
     return kept
 
 
-def test_the_last_lines_are_kept_the_oldest_first(kept: RecentLog) -> None:
-    assert [each.message for each in kept.lines(2)] == ["task a.b-c-1 began", "a.bc"]
+def test_the_last_lines_are_kept_oldest_first(kept: RecentLog) -> None:
+    assert [line.message for line in kept.lines(2)] == ["task a.b-c-1 began", "a.bc"]
     [line] = kept.lines(9, level="warn")
     assert (line.time, line.level, line.logger, line.message) == (2000, "WARN", "x.y", "connector a.b is odd")
     assert len(kept.lines(9)) == 4
 
 
 def test_lines_of_a_connector_name_it_or_one_of_its_tasks(kept: RecentLog) -> None:
-    assert [each.message for each in kept.lines(9, connector="a.b")] == ["task a.b-0 began", "connector a.b is odd"]
+    assert [line.message for line in kept.lines(9, connector="a.b")] == ["task a.b-0 began", "connector a.b is odd"]
     assert kept.lines(9, connector="(") == []
 
 
-def test_a_trace_is_part_of_the_line_and_has_an_end(kept: RecentLog) -> None:
+def test_a_trace_is_part_of_the_line_and_limited_in_length(kept: RecentLog) -> None:
     try:
         raise ValueError("x" * 9000)
     except ValueError as error:
@@ -45,13 +45,13 @@ def test_a_trace_is_part_of_the_line_and_has_an_end(kept: RecentLog) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1001", "x", "", "9" * 5000, "\u0663"])
-def test_a_number_that_is_none_is_refused(text: str) -> None:
+def test_an_invalid_number_is_refused(text: str) -> None:
     with pytest.raises(BadRequest, match="1 to 1000"):
         number_of_lines(text)
 
 
 @pytest.mark.anyio
-async def test_the_log_is_asked_for_by_a_path_of_its_own() -> None:
+async def test_the_log_has_its_own_path() -> None:
     workers = RestWorkers()
     log = logging.LogRecord("x", logging.ERROR, "", 0, "task a-0 has failed", (), None)
     workers.services["A"].recent_log.handle(log)

@@ -1,4 +1,4 @@
-"""Who may send an internal request: the checks of KIP-507 and their order."""
+"""Verification of internal requests: the checks of KIP-507 and their order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def check(
 
 
 @given(st.sampled_from(sorted(MACS)), st.binary(min_size=1, max_size=80), st.binary(max_size=200))
-def test_what_is_signed_is_valid_and_nothing_else_is(algorithm: str, key: bytes, body: bytes) -> None:
+def test_only_the_signed_bytes_are_valid(algorithm: str, key: bytes, body: bytes) -> None:
     headers = signed_headers(algorithm, key, body)
     check(headers, body, key=key, permitted=(algorithm,))
     for other_body, other_key in ((body + b" ", key), (body, key + b"\x01")):
@@ -49,14 +49,14 @@ def test_what_is_signed_is_valid_and_nothing_else_is(algorithm: str, key: bytes,
 
 
 @pytest.mark.parametrize("missing", [SIGNATURE_HEADER, ALGORITHM_HEADER])
-def test_one_header_alone_is_no_signature(missing: str) -> None:
+def test_one_header_alone_is_not_a_signature(missing: str) -> None:
     headers = signed_headers("HmacSHA256", KEY, b"[]")
     del headers[missing]
     with pytest.raises(BadRequest, match="missing required signature"):
         check(headers)
 
 
-def test_headers_that_can_not_be_read_are_refused_also_where_nobody_verifies() -> None:
+def test_unreadable_headers_are_refused_even_without_verification() -> None:
     with pytest.raises(BadRequest, match="^Algorithm HmacFoo not available$"):
         check({SIGNATURE_HEADER: "!!", ALGORITHM_HEADER: "HmacFoo"}, is_in_force=False)
     with pytest.raises(BadRequest, match="^Illegal base64 character 21$"):
@@ -65,8 +65,8 @@ def test_headers_that_can_not_be_read_are_refused_also_where_nobody_verifies() -
     check({}, is_in_force=False)
 
 
-def test_checks_come_in_kafkas_order() -> None:
-    """Each request is wrong in all that comes later as well."""
+def test_checks_run_in_kafkas_order() -> None:
+    """Each request also fails all later checks."""
     for headers in ({}, {SIGNATURE_HEADER: "AAAA", ALGORITHM_HEADER: "HmacSHA1"}):
         with pytest.raises(BadRequest):
             check(headers, key=None)
@@ -74,10 +74,10 @@ def test_checks_come_in_kafkas_order() -> None:
         check({SIGNATURE_HEADER: "AAAA", ALGORITHM_HEADER: "HmacSHA256"}, key=None)
     with pytest.raises(InvalidSignature):
         check({SIGNATURE_HEADER: "AAAA", ALGORITHM_HEADER: "HmacSHA256"})
-    assert [each.http_status for each in (BadRequest, KeyNotReady, InvalidSignature)] == [400, 503, 403]
+    assert [error.http_status for error in (BadRequest, KeyNotReady, InvalidSignature)] == [400, 503, 403]
 
 
-def test_an_algorithm_is_permitted_letter_by_letter() -> None:
+def test_permitted_algorithms_are_compared_exactly() -> None:
     headers = {**signed_headers("HmacSHA256", KEY, b"[]"), ALGORITHM_HEADER: "hmacsha256"}
     with pytest.raises(BadRequest) as caught:
         check(headers, permitted=("HmacSHA256", "HmacSHA512"))
@@ -85,12 +85,12 @@ def test_an_algorithm_is_permitted_letter_by_letter() -> None:
     assert "[HmacSHA256, HmacSHA512]" in str(caught.value)
 
 
-def test_without_a_key_a_request_goes_out_unsigned() -> None:
+def test_without_a_key_a_request_is_sent_unsigned() -> None:
     assert signed_headers("HmacSHA256", None, b"[]") == {}
     assert signed_headers(None, KEY, b"[]") == {}
 
 
-def test_an_algorithm_that_there_is_not_is_an_error_before_anything_is_sent() -> None:
+def test_an_unknown_algorithm_is_an_error_before_anything_is_sent() -> None:
     with pytest.raises(BadRequest):
         signed_headers("HmacFoo", KEY, b"[]")
 

@@ -1,4 +1,4 @@
-"""Settings of the REST API: what they mean, what is refused and how it is said; and no listener open to strangers."""
+"""Settings of the REST API: parsing, refusals with their messages, and no listener open to unknown clients."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LOCAL = {"listeners": "http://localhost:8083"}
 MTLS = {"barnabas.connect.authentication": "mtls"}
 
 
-def test_kafkas_defaults_hold() -> None:
+def test_the_defaults_are_those_of_kafka() -> None:
     settings = RestSettings.read({})
     assert settings.listeners == (Listener("http", "", 8083),)
     assert settings.admin_listeners is None
@@ -49,12 +49,12 @@ def test_kafkas_defaults_hold() -> None:
         ({"listeners.https.ssl.client.auth": "often"}, "listeners.https.ssl.client.auth is often"),
     ],
 )
-def test_what_can_not_be_used_is_named(properties: dict[str, str], named: str) -> None:
+def test_unusable_settings_are_named(properties: dict[str, str], named: str) -> None:
     with pytest.raises(UnusableRestSetting, match=named):
         RestSettings.read(properties)
 
 
-def test_tls_settings_with_the_prefix_stand_in_for_all_others() -> None:
+def test_tls_settings_with_the_prefix_replace_all_others() -> None:
     settings = RestSettings.read(
         {"ssl.keystore.location": "/plain", "ssl.key.password": "x", "listeners.https.ssl.keystore.location": "/own"}
     )
@@ -76,7 +76,7 @@ def test_listeners_are_read(texts: list[str], listeners: tuple[Listener, ...]) -
 
 
 @given(st.text(max_size=30))
-def test_a_listener_is_read_or_refused(text: str) -> None:
+def test_any_listener_is_parsed_or_refused(text: str) -> None:
     try:
         (listener,) = parse_listeners("listeners", [text])
     except UnusableListener:
@@ -84,7 +84,7 @@ def test_a_listener_is_read_or_refused(text: str) -> None:
     assert parse_listeners("listeners", [str(listener)]) == (listener,)
 
 
-def test_the_http_listener_is_advertised_unless_told_otherwise() -> None:
+def test_the_http_listener_is_advertised_unless_configured_otherwise() -> None:
     https, http = Listener("https", "a", 1), Listener("http", "b", 2)
     assert advertised_listener((https, http), None) is http
     assert advertised_listener((https, http), "HTTPS") is https
@@ -93,12 +93,12 @@ def test_the_http_listener_is_advertised_unless_told_otherwise() -> None:
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST", "127.0.0.1", "127.1.2.3", "::1"])
-def test_hosts_of_this_machine_alone(host: str) -> None:
+def test_loopback_hosts_are_recognized(host: str) -> None:
     assert is_loopback_host(host)
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "10.0.0.1", "localhost.example", "example", "127.0.0.1.example"])
-def test_hosts_that_others_reach(host: str) -> None:
+def test_other_hosts_are_not_loopback(host: str) -> None:
     assert not is_loopback_host(host)
 
 
@@ -112,7 +112,7 @@ def test_hosts_that_others_reach(host: str) -> None:
         {**LOCAL, "admin.listeners": "http://:9000"},
     ],
 )
-def test_a_listener_that_strangers_reach_is_refused_unless_they_are_asked_who_they_are(
+def test_an_exposed_listener_without_authentication_is_refused(
     properties: dict[str, str],
 ) -> None:
     with pytest.raises(UnusableRestSetting) as caught:
@@ -126,7 +126,7 @@ def test_a_listener_that_strangers_reach_is_refused_unless_they_are_asked_who_th
     check_exposure(RestSettings.read({**properties, **basic}))
 
 
-def test_this_machine_needs_no_authentication() -> None:
+def test_a_loopback_listener_needs_no_authentication() -> None:
     settings = RestSettings.read(LOCAL)
     check_exposure(settings)
     assert exposure_warnings(settings) == []
@@ -141,17 +141,17 @@ def test_this_machine_needs_no_authentication() -> None:
         ({"listeners": "https://localhost:1", **MTLS}, "ssl.client.auth"),
     ],
 )
-def test_a_way_that_nobody_could_use_is_refused(properties: dict[str, str], named: str) -> None:
+def test_an_authentication_method_that_no_client_could_use_is_refused(properties: dict[str, str], named: str) -> None:
     with pytest.raises(UnusableRestSetting, match=named):
         check_exposure(RestSettings.read(properties))
 
 
-def test_passwords_in_the_clear_are_worth_a_warning() -> None:
+def test_plain_text_passwords_cause_a_warning() -> None:
     basic = {"barnabas.connect.authentication": "basic", "barnabas.connect.users.file": "/users"}
     assert "unencrypted" in exposure_warnings(RestSettings.read(basic))[0]
 
 
-def test_header_rules_are_read() -> None:
+def test_header_rules_are_parsed() -> None:
     assert parse_header_rules('add A: b, "set C: d, e",addDate E: 0') == (
         HeaderRule("A", "b", is_added=True, is_date=False),
         HeaderRule("C", "d, e", is_added=False, is_date=False),
@@ -161,6 +161,6 @@ def test_header_rules_are_read() -> None:
 
 
 @pytest.mark.parametrize("text", ["set A", "set : b", "set A b", "set A:b\r\nC:d", "setDate A: soon", "SET A: b", ","])
-def test_header_rules_that_make_no_header_are_refused(text: str) -> None:
+def test_invalid_header_rules_are_refused(text: str) -> None:
     with pytest.raises(UnusableHeaderRule):
         parse_header_rules(text)

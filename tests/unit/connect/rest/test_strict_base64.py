@@ -12,14 +12,14 @@ from barnabas.connect.rest.strict_base64 import MalformedBase64, decode
 
 
 @given(st.binary(max_size=100))
-def test_reads_what_was_encoded_with_and_without_its_padding(data: bytes) -> None:
+def test_encoded_text_is_decoded_with_and_without_padding(data: bytes) -> None:
     text = base64.b64encode(data).decode()
     assert decode(text) == data
     assert decode(text.rstrip("=")) == data
 
 
 @given(st.text(max_size=20))
-def test_whatever_it_is_given_it_reads_or_says_what_is_wrong(text: str) -> None:
+def test_any_text_is_decoded_or_refused_with_a_reason(text: str) -> None:
     try:
         decode(text)
     except MalformedBase64 as error:
@@ -44,11 +44,11 @@ def test_whatever_it_is_given_it_reads_or_says_what_is_wrong(text: str) -> None:
         ("日AAA", "Illegal base64 character 3f"),
     ],
 )
-def test_says_what_is_wrong_in_javas_words(text: str, message: str) -> None:
+def test_errors_have_javas_messages(text: str, message: str) -> None:
     with pytest.raises(MalformedBase64) as caught:
         decode(text)
     assert str(caught.value) == message
 
 
-def test_bits_that_no_byte_needs_may_be_anything() -> None:
+def test_unused_trailing_bits_are_ignored() -> None:
     assert decode("YQ==") == decode("YR==") == b"a"

@@ -13,7 +13,7 @@ from tests.unit.connect.decide.herder.herder_driver import VirtualClock
 
 
 class Scene:
-    """Tasks on a loop whose time a test sets, in milliseconds."""
+    """Tasks on a loop whose time the test sets, in milliseconds."""
 
     def __init__(self) -> None:
         self.loop = VirtualLoop()
@@ -29,7 +29,7 @@ def scene() -> Scene:
     return Scene()
 
 
-def test_a_call_gives_the_result_of_its_work(scene: Scene) -> None:
+def test_a_call_returns_the_result_of_its_work(scene: Scene) -> None:
     async def work(text: str) -> str:
         await asyncio.sleep(0.01)
         return text
@@ -37,31 +37,31 @@ def test_a_call_gives_the_result_of_its_work(scene: Scene) -> None:
     async def steps() -> str:
         return await scene.tasks.call(work("one")) + await scene.tasks.call(work("two"))
 
-    asking = scene.loop.create_task(steps())
+    calling = scene.loop.create_task(steps())
     scene.run(15)
-    assert not asking.done()
+    assert not calling.done()
     scene.run(20)
-    assert asking.result() == "onetwo"
+    assert calling.result() == "onetwo"
 
 
 @pytest.mark.parametrize("error", [OSError("no disk"), BadRequest("no number")])
-def test_errors_that_the_herder_expects_arrive_as_they_are(scene: Scene, error: Exception) -> None:
+def test_errors_that_the_herder_expects_are_raised_unchanged(scene: Scene, error: Exception) -> None:
     async def work() -> None:
         raise error
 
-    asking = scene.loop.create_task(scene.tasks.call(work()))
+    calling = scene.loop.create_task(scene.tasks.call(work()))
     scene.run(0)
-    assert asking.exception() is error
+    assert calling.exception() is error
 
 
 def test_errors_of_clients_become_connect_errors(scene: Scene) -> None:
     async def work() -> None:
         raise ClientError("no broker answers")
 
-    asking = scene.loop.create_task(scene.tasks.call(work()))
+    calling = scene.loop.create_task(scene.tasks.call(work()))
     scene.run(0)
-    assert type(asking.exception()) is ConnectError
-    assert str(asking.exception()) == "no broker answers"
+    assert type(calling.exception()) is ConnectError
+    assert str(calling.exception()) == "no broker answers"
 
 
 def test_an_unexpected_error_becomes_a_connect_error_and_is_logged(
@@ -70,32 +70,32 @@ def test_an_unexpected_error_becomes_a_connect_error_and_is_logged(
     async def work() -> None:
         raise KeyError("x")
 
-    asking = scene.loop.create_task(scene.tasks.call(work()))
+    calling = scene.loop.create_task(scene.tasks.call(work()))
     with caplog.at_level(logging.ERROR):
         scene.run(0)
-    assert isinstance(asking.exception(), ConnectError)
+    assert isinstance(calling.exception(), ConnectError)
     assert "unexpected" in caplog.text
     assert scene.failures == []
 
 
-def test_what_a_call_has_begun_is_finished_although_its_caller_was_cancelled(scene: Scene) -> None:
+def test_a_call_finishes_even_if_its_caller_is_cancelled(scene: Scene) -> None:
     finished: list[str] = []
 
     async def work() -> None:
         await asyncio.sleep(0.01)
         finished.append("work")
 
-    asking = scene.loop.create_task(scene.tasks.call(work()))
+    calling = scene.loop.create_task(scene.tasks.call(work()))
     scene.run(5)
-    asking.cancel()
+    calling.cancel()
     scene.run(9)
-    assert asking.cancelled()
+    assert calling.cancelled()
     assert finished == []
     scene.run(10)
     assert finished == ["work"]
 
 
-def test_a_pause_ends_when_its_time_has_come(scene: Scene) -> None:
+def test_a_pause_ends_after_its_time(scene: Scene) -> None:
     ends: list[float] = []
 
     async def steps() -> None:
@@ -110,7 +110,7 @@ def test_a_pause_ends_when_its_time_has_come(scene: Scene) -> None:
     assert ends == [105]
 
 
-def test_a_condition_is_waited_for_and_given_up_in_time(scene: Scene) -> None:
+def test_a_wait_ends_with_its_condition_or_its_timeout(scene: Scene) -> None:
     results: list[bool] = []
     is_open = False
 
@@ -129,7 +129,7 @@ def test_a_condition_is_waited_for_and_given_up_in_time(scene: Scene) -> None:
     assert results == [False, True]
 
 
-def test_a_condition_that_holds_already_is_not_waited_for(scene: Scene) -> None:
+def test_a_condition_that_already_holds_is_not_waited_for(scene: Scene) -> None:
     results: list[bool] = []
 
     async def steps() -> None:
@@ -141,7 +141,7 @@ def test_a_condition_that_holds_already_is_not_waited_for(scene: Scene) -> None:
     assert results == [True, False]
 
 
-def test_a_condition_that_the_first_one_woken_makes_untrue_keeps_the_second_waiting(scene: Scene) -> None:
+def test_a_second_waiter_keeps_waiting_if_the_first_makes_the_condition_false(scene: Scene) -> None:
     free = 0
     order: list[str] = []
 
@@ -164,7 +164,7 @@ def test_a_condition_that_the_first_one_woken_makes_untrue_keeps_the_second_wait
     assert order == ["a", "b"]
 
 
-def test_what_a_coroutine_changes_after_any_wait_is_noticed(scene: Scene) -> None:
+def test_changes_by_a_coroutine_after_any_wait_wake_waiters(scene: Scene) -> None:
     state: list[str] = []
     results: list[str] = []
 
@@ -189,7 +189,7 @@ def test_what_a_coroutine_changes_after_any_wait_is_noticed(scene: Scene) -> Non
     assert results == ["after a pause", "after a call"]
 
 
-def test_what_the_herder_gets_wrong_in_the_background_is_reported(scene: Scene) -> None:
+def test_exceptions_of_background_coroutines_are_reported(scene: Scene) -> None:
     async def steps() -> None:
         raise ValueError("a mistake")
 
@@ -198,7 +198,7 @@ def test_what_the_herder_gets_wrong_in_the_background_is_reported(scene: Scene) 
     assert [str(error) for error in scene.failures] == ["a mistake"]
 
 
-def test_a_condition_that_can_not_be_evaluated_is_reported(scene: Scene) -> None:
+def test_an_exception_of_a_condition_is_reported(scene: Scene) -> None:
     state: list[bool] = [False]
 
     async def steps() -> None:
@@ -212,7 +212,7 @@ def test_a_condition_that_can_not_be_evaluated_is_reported(scene: Scene) -> None
     assert [type(error) for error in scene.failures] == [IndexError]
 
 
-def test_a_background_coroutine_that_is_cancelled_goes_on_with_nothing(scene: Scene) -> None:
+def test_a_cancelled_background_coroutine_runs_no_further_steps(scene: Scene) -> None:
     ends: list[str] = []
 
     async def steps() -> None:
@@ -228,7 +228,7 @@ def test_a_background_coroutine_that_is_cancelled_goes_on_with_nothing(scene: Sc
     assert scene.failures == []
 
 
-def test_nothing_runs_any_more_when_all_is_closed(scene: Scene) -> None:
+def test_nothing_runs_after_close(scene: Scene) -> None:
     ends: list[str] = []
 
     async def sleep() -> None:

@@ -32,31 +32,31 @@ def known(monkeypatch: pytest.MonkeyPatch) -> KnownSecrets:
     return secrets
 
 
-def test_what_a_reference_gave_is_not_shown_and_what_was_written_out_is() -> None:
+def test_resolved_references_are_hidden_and_literal_values_are_shown() -> None:
     raw = {"password": "${env:PASSWORD}", "topic": "orders", "empty": "${env:NOTHING}"}
     resolved = {"password": "hunter2", "topic": "orders", "empty": ""}
     text = hide_secrets("login with hunter2 to read orders", raw, resolved)
     assert text == "login with [hidden] to read orders"
 
 
-def test_a_secret_inside_a_setting_is_hidden_alone_and_without_the_blanks_around_it(known: KnownSecrets) -> None:
+def test_only_the_secret_inside_a_setting_is_hidden_without_surrounding_blanks(known: KnownSecrets) -> None:
     assert known.hide('user u, password hunter"2, topic orders-1') == "user u, password [hidden], topic orders-1"
 
 
 @pytest.mark.parametrize("formatter", [logging.Formatter("%(message)s"), logging.Formatter('{"m": "%(message)s"}')])
-def test_the_log_does_not_have_it_either(known: KnownSecrets, formatter: logging.Formatter) -> None:
+def test_secrets_are_hidden_in_the_log(known: KnownSecrets, formatter: logging.Formatter) -> None:
     lines = LinesWithoutSecrets(formatter, known.hide)
     try:
         raise ValueError('refused: hunter"2')
     except ValueError as error:
         info = (ValueError, error, error.__traceback__)
     record = logging.LogRecord("py4j", logging.ERROR, "", 0, 'hunter\\"2 of %s', ("orders",), info)
-    told = lines.format(record)
-    assert "hunter" not in told
-    assert told.count("[hidden]") >= 2
+    logged = lines.format(record)
+    assert "hunter" not in logged
+    assert logged.count("[hidden]") >= 2
 
 
-def test_a_plan_does_not_have_it_either(known: KnownSecrets) -> None:
+def test_secrets_are_hidden_in_a_plan(known: KnownSecrets) -> None:
     class Insight:
         def task_progress(self, task: ConnectorTaskId) -> TaskProgress | None:
             return None

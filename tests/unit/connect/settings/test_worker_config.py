@@ -39,7 +39,7 @@ LEAST = {
     "status.storage.topic": "cc-status",
 }
 
-# What Kafka finds out only when it opens the listener.
+# Errors that Kafka reports only when it opens the listener.
 REFUSED_EARLIER = ({"listeners": "foo"}, {"admin.listeners": "bar"})
 
 
@@ -56,7 +56,7 @@ def problems_of(changes: dict[str, str]) -> list[str]:
 
 
 class TestTable:
-    def test_has_the_names_types_defaults_and_importances_of_kafka(self) -> None:
+    def test_names_types_defaults_and_importances_are_those_of_kafka(self) -> None:
         rows = [WORKER_CONFIG_DEF[name] for name, *_ in DEFINITIONS["worker"]]
         assert list(WORKER_CONFIG_DEF)[: len(rows)] == [row.name for row in rows]
         ours = [[row.name, row.type.name, row.default_text, row.importance.name] for row in rows]
@@ -80,17 +80,17 @@ class TestTable:
                 assert support.reason, name
 
     @pytest.mark.parametrize("name", ATTRIBUTES)
-    def test_what_has_an_attribute_is_said_to_work(self, name: str) -> None:
+    def test_a_setting_with_an_attribute_is_documented_as_working(self, name: str) -> None:
         assert WORKER_CONFIG_DEF[name].support.state is SupportState.WORKS
 
     @pytest.mark.parametrize("name", [n for n in WORKER_CONFIG_DEF if not WORKER_CONFIG_DEF[n].required])
-    def test_a_setting_that_is_refused_takes_its_default(self, name: str) -> None:
+    def test_a_refused_setting_accepts_its_default(self, name: str) -> None:
         key = WORKER_CONFIG_DEF[name]
         if WORKER_CONFIG_DEF[name].support.state is SupportState.REFUSED and key.default_text is not None:
             assert problems_of({name: key.default_text}) == []
 
     @pytest.mark.parametrize("name", WORKER_CONFIG_DEF)
-    def test_a_setting_that_is_refused_takes_nothing_else(self, name: str) -> None:
+    def test_a_refused_setting_accepts_no_other_value(self, name: str) -> None:
         other = {
             ConfigType.BOOLEAN: "true",
             ConfigType.DOUBLE: "0.7",
@@ -107,7 +107,7 @@ class TestTable:
 
 class TestStart:
     @pytest.mark.parametrize(("settings", "answer"), STARTS)
-    def test_a_worker_starts_with_what_kafka_starts_with(self, settings: list[str], answer: str) -> None:
+    def test_a_worker_accepts_the_settings_that_kafka_accepts(self, settings: list[str], answer: str) -> None:
         changes = dict(zip(settings[::2], settings[1::2], strict=True))
         found = problems_of(changes)
         if changes in REFUSED_EARLIER:
@@ -119,19 +119,19 @@ class TestStart:
             assert found[0].startswith(answer.split(" by this JVM")[0])
 
     @given(st.integers(-(2**31), 2**31 - 1))
-    def test_partitions_are_positive_or_left_to_the_brokers(self, count: int) -> None:
+    def test_numbers_of_partitions_are_positive_or_left_to_the_brokers(self, count: int) -> None:
         found = problems_of({"status.storage.partitions": str(count)})
         assert bool(found) == (count == 0 or count < -1)
 
     @pytest.mark.parametrize("store", ["config", "offset", "status"])
     @pytest.mark.parametrize("factor", ["0", "-2"])
-    def test_a_replication_factor_of_nothing_is_refused(self, store: str, factor: str) -> None:
+    def test_a_replication_factor_of_zero_is_refused(self, store: str, factor: str) -> None:
         assert problems_of({f"{store}.storage.replication.factor": factor}) == [
             f"Invalid value {factor} for configuration {store}.storage.replication.factor: "
             "Replication factor must be positive, or -1 to use the broker's default"
         ]
 
-    def test_everything_that_is_wrong_is_said_at_once(self) -> None:
+    def test_all_errors_are_reported_together(self) -> None:
         found = problems_of({"connect.protocols": "eager", "session.timeout.ms": "x", "rest.port": "8083"})
         assert len(found) == 3
         assert "did you mean connect.protocol?" in found[0]
@@ -140,31 +140,31 @@ class TestStart:
     @pytest.mark.parametrize(
         "name", sorted(set(LEAST) & {n for n in WORKER_CONFIG_DEF if WORKER_CONFIG_DEF[n].required})
     )
-    def test_a_required_setting_is_missed(self, name: str) -> None:
+    def test_a_missing_required_setting_is_reported(self, name: str) -> None:
         with pytest.raises(InvalidWorkerConfig) as caught:
             worker_config_of({other: text for other, text in LEAST.items() if other != name})
         assert f'Missing required configuration "{name}" which has no default value.' in str(caught.value)
 
-    def test_an_algorithm_is_checked_only_if_it_is_used(self) -> None:
+    def test_an_algorithm_is_validated_only_if_it_is_used(self) -> None:
         other = {"inter.worker.signature.algorithm": "HmacSHA512", "inter.worker.verification.algorithms": "HmacSHA512"}
         assert problems_of(other) == []
 
-    def test_a_heartbeat_comes_before_the_session_ends(self) -> None:
+    def test_the_heartbeat_interval_must_be_shorter_than_the_session(self) -> None:
         assert "must be lower than session.timeout.ms" in problems_of({"heartbeat.interval.ms": "10000"})[0]
 
     @pytest.mark.parametrize("name", REMOVED_WORKER_SETTINGS)
     def test_settings_of_older_kafkas_are_refused_with_advice(self, name: str) -> None:
         assert REMOVED_WORKER_SETTINGS[name] in problems_of({name: "1"})[0]
 
-    def test_java_plugins_of_a_shared_file_are_taken_with_a_warning(self) -> None:
+    def test_java_plugin_settings_of_a_shared_file_are_accepted_with_a_warning(self) -> None:
         config = config_of(plugin_path="/opt/plugins", plugin_discovery="service_load")
         assert [warning.split(" ")[0] for warning in config.warnings] == ["plugin.path", "plugin.discovery"]
 
-    def test_a_login_that_no_client_can_do_is_refused_at_the_start(self) -> None:
+    def test_an_impossible_login_is_refused_at_the_start(self) -> None:
         assert "sasl.jaas.config" in " ".join(problems_of({"security.protocol": "SASL_SSL", "sasl.mechanism": "PLAIN"}))
 
     @pytest.mark.parametrize("policy", ["All", "None", "Principal", "Allowlist"])
-    def test_a_policy_goes_by_its_name_or_its_java_class(self, policy: str) -> None:
+    def test_a_policy_is_named_by_its_name_or_its_java_class(self, policy: str) -> None:
         java = f"org.apache.kafka.connect.connector.policy.{policy}ConnectorClientConfigOverridePolicy"
         for text in (policy, java):
             config = config_of(connector_client_config_override_policy=text)
@@ -173,7 +173,7 @@ class TestStart:
 
 
 class TestListeners:
-    def test_without_a_listener_only_this_machine_is_served(self) -> None:
+    def test_without_a_listener_setting_only_loopback_is_served(self) -> None:
         assert config_of().listeners == (Listener("http", "127.0.0.1", 8083),)
 
     def test_with_authentication_the_default_is_kafkas(self) -> None:
@@ -184,7 +184,7 @@ class TestListeners:
         "listener", ["http://:8083", "http://0.0.0.0:8083", "http://10.0.0.5:1", "http://connect:8083", "http://[::]:1"]
     )
     @pytest.mark.parametrize("name", ["listeners", "admin.listeners"])
-    def test_a_listener_beyond_this_machine_needs_authentication_or_a_word(self, name: str, listener: str) -> None:
+    def test_an_exposed_listener_needs_authentication_or_an_explicit_setting(self, name: str, listener: str) -> None:
         [problem] = problems_of({name: listener})
         assert "barnabas.connect.insecure=true" in problem
         assert problems_of({name: listener, "barnabas.connect.insecure": "true"}) == []
@@ -192,13 +192,13 @@ class TestListeners:
         assert problems_of({name: listener, **basic}) == []
 
     @pytest.mark.parametrize("listener", ["http://127.0.0.1:0", "HTTP://localhost:8083", "http://[::1]:8083"])
-    def test_this_machine_is_served_without(self, listener: str) -> None:
+    def test_loopback_is_served_without_authentication(self, listener: str) -> None:
         assert problems_of({"listeners": listener}) == []
 
     @pytest.mark.parametrize(
         "url", ["foo", "ftp://a:1", "http://a", "http://a:66000", "http://a:1/path", "http://::1:80"]
     )
-    def test_what_is_no_url_of_a_listener_is_refused(self, url: str) -> None:
+    def test_invalid_listener_urls_are_refused(self, url: str) -> None:
         assert "write http://host:port" in problems_of({"listeners": url})[0]
 
     def test_https_needs_a_key(self) -> None:
@@ -208,7 +208,7 @@ class TestListeners:
 
     @pytest.mark.parametrize("name", ["listeners.https.ssl.keystor.location", "admin.listeners.https.group.id"])
     def test_a_misspelt_setting_of_https_is_refused(self, name: str) -> None:
-        assert "there is no such setting" in problems_of({name: "x"})[0]
+        assert "no such setting exists" in problems_of({name: "x"})[0]
 
     def test_the_advertised_url_is_the_first_listeners(self) -> None:
         insecure = {"barnabas.connect.insecure": "true"}
@@ -216,7 +216,7 @@ class TestListeners:
         [listener] = parse_listeners("listeners", ["http://[::1]:0"])
         assert config_of(listeners="http://[::1]:0").advertised_url("here", {listener: 7}) == "http://[::1]:7/"
 
-    def test_the_advertised_url_can_be_said(self) -> None:
+    def test_the_advertised_url_can_be_set(self) -> None:
         given = {
             "listeners": "http://localhost:1,https://localhost:2",
             "ssl.keystore.location": "a.pem",
@@ -227,68 +227,68 @@ class TestListeners:
         assert worker_config_of(LEAST | given).advertised_url("here") == "https://connect.example:443/"
         assert problems_of({"rest.advertised.listener": "https"})
 
-    def test_admin_has_three_ways(self) -> None:
+    def test_admin_listeners_have_three_modes(self) -> None:
         assert config_of().admin_listeners is None
         assert config_of(admin_listeners="").admin_listeners == ()
         assert config_of(admin_listeners="http://localhost:9").admin_listeners == (Listener("http", "localhost", 9),)
 
     @pytest.mark.parametrize("kinds", ["none,basic", "kerberos", ""])
-    def test_kinds_of_authentication_that_do_not_go_are_refused(self, kinds: str) -> None:
+    def test_invalid_authentication_kinds_are_refused(self, kinds: str) -> None:
         assert problems_of({"barnabas.connect.authentication": kinds})
 
     @pytest.mark.parametrize(
         ("kind", "needed"),
         [("basic", "users.file"), ("jwt", "jwt.keys.file"), ("mtls", "ssl.client.auth")],
     )
-    def test_a_kind_of_authentication_says_what_it_needs(self, kind: str, needed: str) -> None:
+    def test_an_authentication_kind_names_its_required_settings(self, kind: str, needed: str) -> None:
         assert needed in problems_of({"barnabas.connect.authentication": kind})[0]
 
 
 class TestHeaderRules:
-    def test_rules_stand_between_commas(self) -> None:
+    def test_rules_are_separated_by_commas(self) -> None:
         check_header_rules('set X-Frame-Options: DENY, "add Cache-Control: no-cache, no-store", setDate A: 0')
         check_header_rules("")
 
     @pytest.mark.parametrize(
         "text", ["set", "set a", "set a b: c", "remove A: b", "setDate A: today", "set A: b\rc", "set : b"]
     )
-    def test_what_is_no_rule_is_refused(self, text: str) -> None:
+    def test_invalid_rules_are_refused(self, text: str) -> None:
         assert len(problems_of({"response.http.headers.config": text})) == 1
 
 
 class TestFamilies:
-    def test_admin_clients_have_the_workers_settings_too(self) -> None:
+    def test_admin_clients_use_the_settings_of_the_worker_too(self) -> None:
         config = config_of(**{"retry.backoff.ms": "5", "admin.retry.backoff.max.ms": "9", "admin.listeners": ""})
         assert config.admin_properties["retry.backoff.ms"] == "5"
         assert config.admin_properties["retry.backoff.max.ms"] == "9"
         assert "listeners" not in config.admin_properties
 
-    def test_the_workers_clients_are_given_nothing_that_is_not_theirs(self) -> None:
+    def test_clients_of_the_worker_receive_only_their_own_settings(self) -> None:
         config = config_of(**{"sasl.kerberos.kinit.cmd": "/usr/bin/kinit", "producer.linger.ms": "5"})
         assert config.client_properties == {"bootstrap.servers": "127.0.0.1:9092", "request.timeout.ms": "40000"}
 
-    def test_a_topic_of_the_workers_is_always_compacted(self) -> None:
+    def test_an_internal_topic_is_always_compacted(self) -> None:
         config = config_of(**{"status.storage.cleanup.policy": "delete", "status.storage.segment.bytes": "1000000"})
         assert config.warnings == ["status.storage.cleanup.policy is ignored: this topic is always compacted"]
 
-    def test_a_session_that_leaves_little_time_for_silence_is_a_warning(self) -> None:
+    def test_a_session_timeout_close_to_the_shutdown_timeout_causes_a_warning(self) -> None:
         [warning] = config_of(**{"session.timeout.ms": "6000"}).warnings
         assert warning.startswith(
             "session.timeout.ms (6000) less task.shutdown.graceful.timeout.ms (5000) leaves 1000 ms"
         )
         assert config_of(**{"session.timeout.ms": "6000", "task.shutdown.graceful.timeout.ms": "3000"}).warnings == []
 
-    def test_an_unknown_client_setting_is_a_warning_as_in_kafka(self) -> None:
+    def test_an_unknown_client_setting_causes_a_warning_as_in_kafka(self) -> None:
         assert "ligner.ms" in config_of(**{"producer.ligner.ms": "5"}).warnings[0]
 
-    def test_converters_have_settings_of_their_own(self) -> None:
+    def test_converters_have_their_own_settings(self) -> None:
         assert config_of(**{"key.converter.schemas.enable": "false"}).with_prefix("key.converter.") == {
             "schemas.enable": "false"
         }
 
 
 class TestFile:
-    def test_a_file_says_where_a_mistake_stands(self, tmp_path: Path) -> None:
+    def test_a_mistake_in_a_file_is_reported_with_its_line(self, tmp_path: Path) -> None:
         file = tmp_path / "connect-distributed.properties"
         file.write_text("".join(f"{name}={text}\n" for name, text in LEAST.items()) + "offset.flush.interval.ms=soon\n")
         with pytest.raises(InvalidWorkerConfig, match=f"{file} line 8"):
@@ -301,7 +301,7 @@ class TestFile:
         with pytest.raises(InvalidWorkerConfig, match="not of the form key=value"):
             load_worker_config(str(file), ["group.id"])
 
-    def test_a_secret_comes_from_a_provider_and_is_not_shown(
+    def test_a_secret_is_resolved_by_a_provider_and_not_shown(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("STORE_PASSWORD", "pässword")
@@ -318,7 +318,7 @@ class TestFile:
             in problems_of({**given, "ssl.truststore.password": "${env:NO_SUCH_ONE}"})[0]
         )
 
-    def test_the_file_that_kafka_ships_is_enough(self) -> None:
+    def test_the_file_that_kafka_ships_is_sufficient(self) -> None:
         shipped = {
             "bootstrap.servers": "localhost:9092",
             "group.id": "connect-cluster",

@@ -14,26 +14,26 @@ from barnabas.connect_spark.converters.spark_types import connect_schema, spark_
 _NAMES = st.text(min_size=1, max_size=4)
 _PRIMITIVES = st.builds(
     ConnectSchema,
-    type=st.sampled_from([each for each in SchemaType if each.is_primitive]),
+    type=st.sampled_from([kind for kind in SchemaType if kind.is_primitive]),
     optional=st.booleans(),
     name=st.none() | _NAMES,
     version=st.none() | st.integers(1, 9),
     doc=st.none() | _NAMES,
-    parameters=st.dictionaries(_NAMES, _NAMES, max_size=2).map(lambda each: tuple(each.items())),
+    parameters=st.dictionaries(_NAMES, _NAMES, max_size=2).map(lambda values: tuple(values.items())),
     default=st.none() | st.sampled_from(["1", '"x"', "true"]),
 )
 
 
 def _nested(inner: st.SearchStrategy[ConnectSchema]) -> st.SearchStrategy[ConnectSchema]:
     fields = st.dictionaries(_NAMES, inner, max_size=3).map(
-        lambda each: tuple(Field(name, schema) for name, schema in each.items())
+        lambda schemas: tuple(Field(name, schema) for name, schema in schemas.items())
     )
     return (
         st.builds(lambda item: ConnectSchema(SchemaType.ARRAY, values=item), inner)
         | st.builds(
             lambda item: ConnectSchema(SchemaType.MAP, True, keys=ConnectSchema(SchemaType.STRING), values=item), inner
         )
-        | st.builds(lambda each: ConnectSchema(SchemaType.STRUCT, fields=each), fields)
+        | st.builds(lambda struct_fields: ConnectSchema(SchemaType.STRUCT, fields=struct_fields), fields)
     )
 
 
@@ -66,13 +66,13 @@ def _complex(inner: st.SearchStrategy[t.DataType]) -> st.SearchStrategy[t.DataTy
         st.builds(t.ArrayType, inner)
         | st.builds(lambda value: t.MapType(t.StringType(), value), inner)
         | st.lists(inner, max_size=3).map(
-            lambda each: t.StructType([t.StructField(f"f{at}", kind) for at, kind in enumerate(each)])
+            lambda kinds: t.StructType([t.StructField(f"f{at}", kind) for at, kind in enumerate(kinds)])
         )
     )
 
 
 @given(st.recursive(_SIMPLE, _complex, max_leaves=6))
-def test_a_type_of_sparks_comes_back_from_its_schema(kind: t.DataType) -> None:
+def test_a_spark_type_survives_conversion_to_a_schema(kind: t.DataType) -> None:
     assert spark_type(connect_schema(kind)) == kind
 
 
@@ -82,19 +82,19 @@ def test_variant_is_schemaless() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "message"),
     [
         (t.DayTimeIntervalType(), "interval day to second has no schema"),
         (t.StructType([t.StructField("v", t.VariantType())]), '"v" is a VARIANT inside a typed value'),
     ],
 )
-def test_a_type_without_a_schema_is_refused_with_what_to_do(kind: t.DataType, told: str) -> None:
-    with pytest.raises(DataException, match=told):
+def test_a_type_without_a_schema_is_refused_with_advice(kind: t.DataType, message: str) -> None:
+    with pytest.raises(DataException, match=message):
         connect_schema(kind)
 
 
 @pytest.mark.parametrize(
-    ("form", "told"),
+    ("form", "message"),
     [
         ({}, "must contain 'type' field"),
         ({"type": "odd"}, "Unknown schema type: odd"),
@@ -107,13 +107,13 @@ def test_a_type_without_a_schema_is_refused_with_what_to_do(kind: t.DataType, to
         ({"type": "string", "parameters": {"a": 1}}, "Invalid schema parameters"),
     ],
 )
-def test_json_that_is_no_schema_is_told_in_connects_words(form: Any, told: str) -> None:
-    with pytest.raises(DataException, match=told):
+def test_json_that_is_not_a_schema_is_reported_with_connects_message(form: Any, message: str) -> None:
+    with pytest.raises(DataException, match=message):
         ConnectSchema.from_json(form)
 
 
-@pytest.mark.parametrize(("parameters", "told"), [((), "scale parameter"), ((("scale", "40"),), "no type in Spark")])
-def test_a_decimal_that_spark_has_no_type_for_is_refused(parameters: tuple[tuple[str, str], ...], told: str) -> None:
+@pytest.mark.parametrize(("parameters", "message"), [((), "scale parameter"), ((("scale", "40"),), "no type in Spark")])
+def test_a_decimal_without_a_spark_type_is_refused(parameters: tuple[tuple[str, str], ...], message: str) -> None:
     schema = ConnectSchema(SchemaType.BYTES, name="org.apache.kafka.connect.data.Decimal", parameters=parameters)
-    with pytest.raises(DataException, match=told):
+    with pytest.raises(DataException, match=message):
         spark_type(schema)

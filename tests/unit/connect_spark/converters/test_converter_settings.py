@@ -31,41 +31,41 @@ def test_the_connectors_converter_wins_with_its_own_settings_only() -> None:
     assert found.header == SimpleHeaderConverter()
 
 
-def test_without_one_of_its_own_the_workers_is_taken_with_the_workers_settings() -> None:
+def test_without_its_own_converter_a_connector_uses_the_workers_with_its_settings() -> None:
     found = RecordConverter.of({"value.converter.schemas.enable": "true"}, WORKER)
     assert found.value == JsonConverter(schemas=False)
 
 
-def test_every_converter_that_validation_knows_is_there_by_both_names() -> None:
+def test_every_converter_that_validation_knows_exists_under_both_names() -> None:
     assert set(DEFINED) <= set(CONVERTERS)
     assert isinstance(converter_of("key.converter", "ByteArrayConverter", {}), ByteArrayConverter)
 
 
 @pytest.mark.parametrize(
-    ("setting", "name", "settings", "told"),
+    ("setting", "name", "settings", "message"),
     [
         (
             "key.converter",
             "io.example.Odd",
             {},
-            "key.converter: there is no such converter here; there are AvroConverter",
+            "key.converter: no such converter; available: AvroConverter",
         ),
-        ("key.converter", "SimpleHeaderConverter", {}, "no such converter here"),
+        ("key.converter", "SimpleHeaderConverter", {}, "no such converter"),
         ("value.converter", "JsonConverter", {"decimal.format": "ODD"}, "value.converter.decimal.format"),
         ("value.converter", "JsonConverter", {"schema.content": "{"}, "value.converter.schema.content"),
         ("value.converter", "JsonConverter", {"barnabas.schema": "a INT"}, "set schemas.enable=false"),
         ("value.converter", "StringConverter", {"converter.encoding": "EBCDIC"}, "UTF-8, ISO-8859-1"),
         ("value.converter", "AvroConverter", {}, "value.converter.barnabas.avro.schema"),
-        ("value.converter", "AvroConverter", {"barnabas.avro.schema": "{"}, "it is no JSON"),
+        ("value.converter", "AvroConverter", {"barnabas.avro.schema": "{"}, "it is not JSON"),
         ("value.converter", "ProtobufConverter", {}, "value.converter.barnabas.protobuf.descriptor.file"),
     ],
 )
-def test_a_bad_setting_is_named_with_what_is_allowed(
-    setting: str, name: str, settings: Mapping[str, str], told: str
+def test_an_invalid_setting_is_reported_with_the_allowed_values(
+    setting: str, name: str, settings: Mapping[str, str], message: str
 ) -> None:
     with pytest.raises(ConfigException) as error:
         converter_of(setting, name, settings)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -84,5 +84,5 @@ def test_a_bad_setting_is_named_with_what_is_allowed(
         ([t.ArrayType(t.IntegerType()), t.ArrayType(t.LongType())], t.ArrayType(t.LongType())),
     ],
 )
-def test_types_are_merged_so_that_nothing_is_lost(kinds: list[t.DataType], merged: t.DataType) -> None:
+def test_types_are_merged_without_loss(kinds: list[t.DataType], merged: t.DataType) -> None:
     assert merged_type(kinds) == merged

@@ -71,14 +71,14 @@ def test_a_message_survives_writing_and_reading() -> None:
     assert codec.decode(codec.encode(ORDER)) == ORDER
 
 
-def test_what_is_absent_is_null_if_it_has_presence_and_else_its_default() -> None:
+def test_an_absent_field_is_null_if_it_has_presence_and_its_default_otherwise() -> None:
     codec = MessageCodec(descriptors(), "shop.Order")
     read = codec.decode(b"")
     assert (read["id"], read["note"], read["at"], read["items"], read["counts"]) == (0, None, None, [], {})
 
 
-def test_types_are_sparks_for_each_kind_of_field() -> None:
-    kinds = {each.name: each.dataType for each in MessageCodec(descriptors(), "shop.Order").spark_type.fields}
+def test_every_kind_of_field_has_its_spark_type() -> None:
+    kinds = {field.name: field.dataType for field in MessageCodec(descriptors(), "shop.Order").spark_type.fields}
     assert kinds["id"] == t.LongType()
     assert kinds["big"] == t.DecimalType(20, 0)
     assert kinds["colour"] == kinds["note"] == t.StringType()
@@ -86,12 +86,12 @@ def test_types_are_sparks_for_each_kind_of_field() -> None:
     assert kinds["at"] == t.TimestampType()
 
 
-def test_bytes_that_are_no_message_are_refused() -> None:
+def test_bytes_that_are_not_a_message_are_refused() -> None:
     with pytest.raises(ValueError):
         MessageCodec(descriptors(), "shop.Order").decode(b"\xff\xff")
 
 
-def test_an_unknown_name_of_an_enum_is_told_with_those_there_are() -> None:
+def test_an_unknown_enum_value_is_reported_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="it can be NONE, RED"):
         MessageCodec(descriptors(), "shop.Order").encode({"colour": "BLUE"})
 
@@ -101,11 +101,11 @@ def test_a_message_that_contains_itself_is_refused() -> None:
         MessageCodec(descriptors(), "shop.Loop")
 
 
-def test_an_unknown_message_is_told_with_those_there_are() -> None:
+def test_an_unknown_message_is_reported_with_the_known_ones() -> None:
     with pytest.raises(MessageUnknown, match=r"shop\.Order"):
         MessageCodec(descriptors(), "shop.Ordre")
 
 
-def test_what_is_no_set_of_descriptors_is_told() -> None:
+def test_an_invalid_descriptor_set_is_reported() -> None:
     with pytest.raises(ValueError, match="not a descriptor set"):
         MessageCodec(b"\xff\xff\xff", "shop.Order")

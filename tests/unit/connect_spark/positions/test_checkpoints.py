@@ -23,7 +23,7 @@ def position_of(ends: list[Any]) -> Any:
 
 
 def write(folder: Path, *, offsets: dict[int, Any], commits: list[int]) -> None:
-    """What Spark leaves behind."""
+    """Write the files that Spark leaves behind."""
     for name in ("offsets", "commits"):
         (folder / name).mkdir(exist_ok=True)
     for batch, end in offsets.items():
@@ -33,32 +33,32 @@ def write(folder: Path, *, offsets: dict[int, Any], commits: list[int]) -> None:
 
 
 def reopened(folder: Path, truth: Any) -> bool:
-    """Whether the folder is used as it is."""
+    """Return whether the folder is used unchanged."""
     return open_checkpoint(folder, truth, position_of, now_ms=NOW + 1).is_resumed
 
 
-def test_a_finished_batch_is_used_if_kafka_says_the_same(tmp_path: Path) -> None:
+def test_a_finished_batch_is_used_if_kafka_has_the_same_position(tmp_path: Path) -> None:
     folder = open_checkpoint(tmp_path / "c", {"t": {"0": 0}}, position_of, now_ms=NOW).folder
     write(folder, offsets={0: {"t": {"0": 5}}}, commits=[0])
     assert reopened(folder, {"t": {"0": 5}})
 
 
-def test_one_unfinished_batch_ahead_is_used_because_it_is_repeated_as_it_was(tmp_path: Path) -> None:
+def test_one_unfinished_batch_is_used_because_it_is_repeated_unchanged(tmp_path: Path) -> None:
     folder = open_checkpoint(tmp_path / "c", {"t": {"0": 0}}, position_of, now_ms=NOW).folder
     write(folder, offsets={0: {"t": {"0": 5}}, 1: {"t": {"0": 9}}}, commits=[0])
     assert reopened(folder, {"t": {"0": 5}})
 
 
-def test_a_batch_that_kafka_has_and_spark_does_not_know_of_is_not_repeated(tmp_path: Path) -> None:
+def test_a_batch_that_kafka_has_and_spark_has_not_finished_is_not_repeated(tmp_path: Path) -> None:
     folder = open_checkpoint(tmp_path / "c", {"t": {"0": 0}}, position_of, now_ms=NOW).folder
     write(folder, offsets={0: {"t": {"0": 5}}, 1: {"t": {"0": 9}}}, commits=[0])
     again = open_checkpoint(folder, {"t": {"0": 9}}, position_of, now_ms=NOW)
     assert not again.is_resumed
     assert not (folder / "offsets").exists()
-    assert again.first_id > NOW + 1, "an id that was given out must not come again, whatever the clock says"
+    assert again.first_id > NOW + 1, "an id that was used must not be reused, whatever the clock shows"
 
 
-def test_the_first_batch_is_repeated_only_from_where_it_began(tmp_path: Path) -> None:
+def test_the_first_batch_is_repeated_only_from_its_start(tmp_path: Path) -> None:
     folder = open_checkpoint(tmp_path / "c", {"t": {"0": 3}}, position_of, now_ms=NOW).folder
     write(folder, offsets={0: {"t": {"0": 5}}}, commits=[])
     assert reopened(folder, {"t": {"0": 3}})
@@ -66,13 +66,13 @@ def test_the_first_batch_is_repeated_only_from_where_it_began(tmp_path: Path) ->
     assert not reopened(folder, {"t": {"0": 0}})
 
 
-def test_other_partitions_are_another_position(tmp_path: Path) -> None:
+def test_other_partitions_are_a_different_position(tmp_path: Path) -> None:
     folder = open_checkpoint(tmp_path / "c", {"t": {"0": 0}}, position_of, now_ms=NOW).folder
     write(folder, offsets={0: {"t": {"0": 5}}}, commits=[0])
     assert not reopened(folder, {"t": {"0": 5, "1": 0}})
 
 
-def test_a_folder_that_does_not_hold_together_is_thrown_away(tmp_path: Path) -> None:
+def test_an_inconsistent_folder_is_discarded(tmp_path: Path) -> None:
     for name, damage in {"ours": "barnabas.json", "offsets": "offsets/0"}.items():
         folder = open_checkpoint(tmp_path / name, {"t": {"0": 0}}, position_of, now_ms=NOW).folder
         write(folder, offsets={0: {"t": {"0": 5}}}, commits=[0])
@@ -81,7 +81,7 @@ def test_a_folder_that_does_not_hold_together_is_thrown_away(tmp_path: Path) -> 
         assert not reopened(folder, {"t": {"0": 5}})
 
 
-def test_hidden_files_of_spark_are_passed_over(tmp_path: Path) -> None:
+def test_hidden_files_of_spark_are_ignored(tmp_path: Path) -> None:
     folder = open_checkpoint(tmp_path / "c", {"t": {"0": 0}}, position_of, now_ms=NOW).folder
     write(folder, offsets={0: {"t": {"0": 5}}}, commits=[0])
     (folder / "offsets" / ".1.7d1.tmp").write_text("")
@@ -89,14 +89,14 @@ def test_hidden_files_of_spark_are_passed_over(tmp_path: Path) -> None:
     assert reopened(folder, {"t": {"0": 5}})
 
 
-def test_a_source_goes_on_by_a_checkpoint_that_pretends(tmp_path: Path) -> None:
+def test_a_source_continues_from_a_fabricated_checkpoint(tmp_path: Path) -> None:
     open_checkpoint(tmp_path / "c", [{"logOffset": 7}], position_of, now_ms=NOW, spark_ends=[{"logOffset": 7}])
     state = read_state(tmp_path / "c")
     assert state is not None
     assert (state.planned, state.finished, state.ends) == (0, 0, {0: [{"logOffset": 7}]})
 
 
-def test_a_fresh_checkpoint_forgets_what_was_there(tmp_path: Path) -> None:
+def test_a_new_checkpoint_discards_the_old_contents(tmp_path: Path) -> None:
     folder = fresh_checkpoint(tmp_path / "c", now_ms=NOW).folder
     write(folder, offsets={0: 5}, commits=[0])
     assert not (fresh_checkpoint(folder, now_ms=NOW).folder / "offsets").exists()
@@ -105,7 +105,7 @@ def test_a_fresh_checkpoint_forgets_what_was_there(tmp_path: Path) -> None:
 @given(
     finished=st.integers(-1, 4), ahead=st.integers(-2, 3), truth=st.integers(0, 60), ends=st.lists(st.integers(1, 9))
 )
-def test_it_is_used_if_and_only_if_what_is_finished_ends_at_the_truth(
+def test_a_checkpoint_is_used_if_and_only_if_its_finished_batches_end_at_the_position(
     finished: int, ahead: int, truth: int, ends: list[int]
 ) -> None:
     planned = max(finished + ahead, -1)

@@ -13,24 +13,24 @@ from barnabas.connect_spark.queries.sink_query import ranges_of
 P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
-def test_a_committed_offset_that_is_in_the_partition_is_where_it_goes_on() -> None:
+def test_a_task_continues_from_a_committed_offset_inside_the_partition() -> None:
     positions, warnings = first_positions([P0, P1], {P0: 5, P1: 9}, {P0: (0, 9), P1: (0, 9)}, "earliest")
     assert (positions, warnings) == ({P0: 5, P1: 9}, [])
 
 
 @pytest.mark.parametrize(("reset", "begins_at"), [("earliest", 3), ("latest", 9)])
-def test_without_one_it_begins_where_the_reset_policy_says(reset: str, begins_at: int) -> None:
+def test_without_a_committed_offset_the_reset_policy_decides(reset: str, begins_at: int) -> None:
     assert first_positions([P0], {}, {P0: (3, 9)}, reset) == ({P0: begins_at}, [])
 
 
 @pytest.mark.parametrize("lost", [2, 10])
-def test_an_offset_that_the_partition_has_no_more_is_reset_with_a_warning(lost: int) -> None:
+def test_a_committed_offset_outside_the_partition_is_reset_with_a_warning(lost: int) -> None:
     positions, (warning,) = first_positions([P0], {P0: lost}, {P0: (3, 9)}, "earliest")
     assert positions == {P0: 3}
     assert f"t-0: offset {lost} is not in the partition (it has 3 to 9)" in warning
 
 
-def test_none_refuses_to_guess() -> None:
+def test_the_reset_policy_none_refuses_to_guess() -> None:
     with pytest.raises(TerminalError, match="t-0: no position to continue from"):
         first_positions([P0], {}, {P0: (0, 9)}, "none")
     with pytest.raises(ConfigException, match="earliest, latest, none"):
@@ -42,9 +42,9 @@ def test_none_refuses_to_guess() -> None:
         st.builds(TopicPartition, st.sampled_from(["a", "b.c"]), st.integers(0, 30)), st.integers(0, 1 << 62)
     )
 )
-def test_positions_survive_the_way_that_spark_writes_them(positions: dict[TopicPartition, int]) -> None:
+def test_positions_survive_sparks_notation(positions: dict[TopicPartition, int]) -> None:
     assert from_kafka_json(kafka_json(positions)) == positions
 
 
-def test_partitions_without_news_are_not_in_a_batch() -> None:
+def test_partitions_without_new_records_are_not_in_a_batch() -> None:
     assert ranges_of({P0: 3, P1: 4}, {P0: 5, P1: 4}) == {P0: OffsetRange(3, 5)}

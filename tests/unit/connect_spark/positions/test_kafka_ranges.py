@@ -1,4 +1,4 @@
-"""What a batch reads that is planned here, and what its checkpoint says before, while and after it runs."""
+"""The ranges of a batch planned by the worker, and its checkpoint before, during and after the batch."""
 
 from __future__ import annotations
 
@@ -24,43 +24,43 @@ _PARTITIONS = st.dictionaries(
 
 
 @given(partitions=_PARTITIONS, most=st.integers(1, 3000))
-def test_a_batch_never_goes_back_nor_beyond_an_end_and_is_hardly_larger_than_asked(
+def test_a_batch_never_moves_back_or_past_an_end_and_hardly_exceeds_its_limit(
     partitions: dict[TopicPartition, list[int]], most: int
 ) -> None:
-    starts = {each: start for each, (_, start, _) in partitions.items()}
-    bounds = {each: (first, end) for each, (first, _, end) in partitions.items()}
+    starts = {partition: start for partition, (_, start, _) in partitions.items()}
+    bounds = {partition: (first, end) for partition, (first, _, end) in partitions.items()}
     ends = next_ends(starts, bounds, most)
-    assert all(starts[each] <= ends[each] <= bounds[each][1] for each in starts)
+    assert all(starts[partition] <= ends[partition] <= bounds[partition][1] for partition in starts)
     records = sum(ends.values()) - sum(starts.values())
     assert records <= most + len(starts)
-    assert records > 0 or all(starts[each] == bounds[each][1] for each in starts)
+    assert records > 0 or all(starts[partition] == bounds[partition][1] for partition in starts)
 
 
 @given(partitions=_PARTITIONS, most=st.integers(1, 3000))
-def test_every_partition_with_something_new_moves_on(partitions: dict[TopicPartition, list[int]], most: int) -> None:
-    starts = {each: start for each, (_, start, _) in partitions.items()}
-    bounds = {each: (first, end) for each, (first, _, end) in partitions.items()}
+def test_every_partition_with_new_records_advances(partitions: dict[TopicPartition, list[int]], most: int) -> None:
+    starts = {partition: start for partition, (_, start, _) in partitions.items()}
+    bounds = {partition: (first, end) for partition, (first, _, end) in partitions.items()}
     ends = next_ends(starts, bounds, most)
-    assert {each for each in starts if ends[each] > starts[each]} == {
-        each for each in starts if bounds[each][1] > starts[each]
+    assert {partition for partition in starts if ends[partition] > starts[partition]} == {
+        partition for partition in starts if bounds[partition][1] > starts[partition]
     }
 
 
-def test_a_large_backlog_gets_the_larger_share() -> None:
+def test_a_large_backlog_receives_the_larger_share() -> None:
     assert next_ends({ONE: 0, TWO: 10}, {ONE: (0, 900), TWO: (0, 110)}, 100) == {ONE: 90, TWO: 20}
 
 
 @pytest.mark.parametrize("bounds", [(6, 9), (0, 4)])
-def test_records_that_are_gone_are_not_passed_over(bounds: tuple[int, int]) -> None:
-    with pytest.raises(DataLost, match=r"t-0: offset 5 comes next, and the partition has"):
+def test_deleted_records_are_not_skipped_silently(bounds: tuple[int, int]) -> None:
+    with pytest.raises(DataLost, match=r"t-0: the next offset is 5, but the partition has"):
         next_ends({ONE: 5}, {ONE: bounds}, 100)
 
 
 class Reader:
-    """A session that only knows what it was asked to read."""
+    """A session that only records the requested options."""
 
     def __init__(self) -> None:
-        self.asked: dict[str, Any] = {}
+        self.requested: dict[str, Any] = {}
 
     @property
     def read(self) -> Reader:
@@ -73,15 +73,15 @@ class Reader:
         return self
 
     def option(self, name: str, value: Any) -> Reader:
-        self.asked[name] = value
+        self.requested[name] = value
         return self
 
     def load(self) -> dict[str, Any]:
-        return dict(self.asked)
+        return dict(self.requested)
 
 
 class Scene:
-    """Batches of one partition, whose end the test moves."""
+    """Batches of one partition; the test moves its end."""
 
     def __init__(self, folder: Path, *, committed: int = 0) -> None:
         self.folder = folder
@@ -92,7 +92,7 @@ class Scene:
         self.begin(committed)
 
     def begin(self, committed: int) -> None:
-        """As a task does that starts with this position in its consumer group."""
+        """Begin as a task whose consumer group has this position."""
         truth = kafka_json({ONE: committed})
         self.checkpoint: Checkpoint = open_checkpoint(self.folder, truth, lambda ends: ends[0], now_ms=1000)
         self.steps = KafkaBatches(
@@ -119,12 +119,12 @@ def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path / "checkpoint")
 
 
-def test_without_news_there_is_no_batch(scene: Scene) -> None:
+def test_without_new_records_no_batch_starts(scene: Scene) -> None:
     scene.steps.step()
     assert (scene.batches, scene.steps.last) == ([], None)
 
 
-def test_batches_follow_each_other_and_are_noted_as_spark_notes_them(scene: Scene) -> None:
+def test_batches_are_consecutive_and_recorded_as_spark_records_them(scene: Scene) -> None:
     for scene.end in (5, 5, 8):
         scene.steps.step()
     assert scene.batches == [(0, '{"t": {"0": 5}}'), (1, '{"t": {"0": 8}}')]
@@ -134,7 +134,7 @@ def test_batches_follow_each_other_and_are_noted_as_spark_notes_them(scene: Scen
     assert (state.planned, state.finished, state.ends[1]) == (1, 1, [{"t": {"0": 8}}])
 
 
-def test_a_batch_that_failed_is_repeated_with_the_same_end_and_number(scene: Scene) -> None:
+def test_a_failed_batch_is_repeated_with_the_same_end_and_number(scene: Scene) -> None:
     scene.end = 5
     scene.steps.step()
     scene.end, scene.error = 7, RuntimeError("no disk")
@@ -147,7 +147,7 @@ def test_a_batch_that_failed_is_repeated_with_the_same_end_and_number(scene: Sce
     assert scene.batches == [(0, '{"t": {"0": 5}}'), *[(1, '{"t": {"0": 7}}')] * 2, (2, '{"t": {"0": 50}}')]
 
 
-def test_where_the_group_says_otherwise_the_checkpoint_is_not_used(scene: Scene) -> None:
+def test_a_checkpoint_that_differs_from_the_group_position_is_not_used(scene: Scene) -> None:
     scene.end = 5
     scene.steps.step()
     scene.begin(committed=3)
@@ -160,6 +160,6 @@ def test_where_the_group_says_otherwise_the_checkpoint_is_not_used(scene: Scene)
 def test_a_folder_keeps_the_last_ten_batches(scene: Scene) -> None:
     for scene.end in range(1, 15):
         scene.steps.step()
-    names = sorted(int(each.name) for each in (scene.folder / "offsets").iterdir())
+    names = sorted(int(path.name) for path in (scene.folder / "offsets").iterdir())
     assert names == list(range(4, 14))
     assert read_state(scene.folder) is not None

@@ -25,14 +25,14 @@ FILE = {"folder": "/in", "file": "a.csv"}
         (TopicToTopic, ORDERS, None),
     ],
 )
-def test_where_a_task_can_begin_is_taken_and_anything_can_be_forgotten(
+def test_a_valid_position_is_accepted_and_any_position_can_be_deleted(
     connector: type[SourceConnector], partition: Any, offset: Any
 ) -> None:
     assert connector.alter_offsets({}, [(partition, offset)])
 
 
 @pytest.mark.parametrize(
-    ("connector", "partition", "offset", "told"),
+    ("connector", "partition", "offset", "message"),
     [
         (Generator, {"generator": "letters"}, {"next": 7}, 'must be like {"generator": "numbers"}, not'),
         (Generator, NUMBERS, {"next": "x"}, 'must be like {"next": 0}, not {"next": "x"}'),
@@ -45,15 +45,15 @@ def test_where_a_task_can_begin_is_taken_and_anything_can_be_forgotten(
         (FilesToTopic, FILE, {"size": 3}, "offset of this connector"),
     ],
 )
-def test_where_no_task_could_begin_is_refused_at_once(
-    connector: type[SourceConnector], partition: Any, offset: Any, told: str
+def test_an_invalid_position_is_refused_immediately(
+    connector: type[SourceConnector], partition: Any, offset: Any, message: str
 ) -> None:
     with pytest.raises(ValueError, match="must be like") as raised:
         connector.alter_offsets({}, [(partition, offset)])
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_a_table_that_is_no_longer_read_can_be_forgotten() -> None:
+def test_the_position_of_a_table_that_is_no_longer_read_can_be_deleted() -> None:
     config = {"connection.url": "jdbc:sqlite:/x", "mode": "bulk", "topic.prefix": "p-", "table.whitelist": "new"}
     assert JdbcSource.alter_offsets(config, [({"protocol": "1", "table": "old"}, None)])
     with pytest.raises(ValueError, match="not a partition of this connector"):

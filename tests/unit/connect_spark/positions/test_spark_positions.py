@@ -35,7 +35,7 @@ class Topic:
         return SparkPositions(TASK, work, self.read)
 
 
-def test_a_task_goes_on_where_its_own_work_was() -> None:
+def test_a_task_continues_at_the_position_of_its_own_work() -> None:
     topic = Topic()
     fast, slow = TaskWork({"shard": 0}, is_all=False), TaskWork({"shard": 1}, is_all=False)
     topic.write(topic.of(fast).pairs([{"offset": 900}]))
@@ -50,13 +50,13 @@ def test_a_query_with_several_sources_has_a_position_for_each() -> None:
     assert topic.of(OF_THREE).stored() == [{"a": 1}, 5]
 
 
-def test_the_only_task_goes_on_at_a_position_of_before_positions_belonged_to_work() -> None:
+def test_the_only_task_resumes_at_a_position_of_the_older_format() -> None:
     topic = Topic(({"spark.source": 0}, {"offset": 40}))
     assert topic.of(ALL).stored() == [{"offset": 40}]
     assert topic.of(TaskWork({"table": "a"}, is_all=True)).stored() == [{"offset": 40}]
 
 
-def test_one_of_several_tasks_begins_anew_rather_than_where_another_may_have_been(
+def test_one_of_several_tasks_starts_over_rather_than_at_a_position_of_another_task(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     topic = Topic(({"spark.source": 0}, {"offset": 900}))
@@ -64,7 +64,7 @@ def test_one_of_several_tasks_begins_anew_rather_than_where_another_may_have_bee
     assert '{"spark.source": 0, "spark.task": "{\\"shard\\":\\"1\\"}", "spark.tasks": 3}' in caplog.text
 
 
-def test_a_shared_position_is_forgotten_when_a_task_has_its_own_so_that_no_task_begins_there_later() -> None:
+def test_a_shared_position_is_deleted_when_a_task_stores_its_own() -> None:
     topic = Topic(({"spark.source": 0}, {"offset": 900}), ({"spark.source": 1}, 3))
     positions = topic.of(OF_THREE)
     topic.write(positions.pairs([{"offset": 7}, 1]))

@@ -1,4 +1,4 @@
-"""Batches that a thread of the worker drives: their order, their end, and what interrupts them."""
+"""Batches driven by a thread of the worker: their order, their end, and their interruption."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def loop_of(step: Callable[[], None], gate: BatchGate, server: Server | None = N
     return BatchLoop("q-0", Steps(step), gate, 0.0, server or Server()).begin()  # type: ignore[arg-type]
 
 
-def test_a_step_that_fails_ends_the_loop_with_its_reason() -> None:
+def test_a_failed_step_ends_the_loop_with_its_reason() -> None:
     gate = BatchGate()
 
     def step() -> None:
@@ -81,7 +81,7 @@ def test_a_batch_that_takes_too_long_is_interrupted_on_the_server() -> None:
     assert gate.failure is None
 
 
-def test_a_batch_that_nothing_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_cannot_be_ended_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batch_loop, "_STOP_WAIT_S", 0.0)
     gate, begun, release = BatchGate(), threading.Event(), threading.Event()
 
@@ -99,7 +99,7 @@ def test_a_batch_that_nothing_ends_is_told(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 class Source:
-    """Finds what the test has laid out."""
+    """Returns the data that the test provides."""
 
     def __init__(self, *found: str) -> None:
         self.left = list(found)
@@ -117,7 +117,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("counted")
-def test_what_is_found_is_written_and_then_noted_until_nothing_is_left() -> None:
+def test_data_is_written_and_then_its_position_until_none_is_left() -> None:
     done: list[Any] = []
     steps = PolledBatches(
         Source("a", "b"),  # type: ignore[arg-type]
@@ -134,7 +134,7 @@ def test_what_is_found_is_written_and_then_noted_until_nothing_is_left() -> None
 
 
 @pytest.mark.usefixtures("counted")
-def test_a_batch_that_was_interrupted_notes_nothing() -> None:
+def test_an_interrupted_batch_records_no_position() -> None:
     gate = BatchGate()
     steps = PolledBatches(
         Source("a"),  # type: ignore[arg-type]

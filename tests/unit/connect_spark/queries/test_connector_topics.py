@@ -14,12 +14,12 @@ def rules(config: dict[str, str]) -> TopicRules:
     return found
 
 
-def test_topics_are_made_only_where_the_connector_says_how_and_the_worker_lets_it() -> None:
+def test_topics_are_created_only_if_the_connector_configures_them_and_the_worker_allows_it() -> None:
     assert TopicRules.of({}, is_enabled=True) is None
     assert TopicRules.of(DEFAULT, is_enabled=False) is None
 
 
-def test_the_first_group_that_a_name_belongs_to_counts_and_what_it_lacks_is_the_defaults() -> None:
+def test_a_topic_uses_its_first_matching_group_and_the_defaults_for_the_rest() -> None:
     found = rules(
         DEFAULT
         | {
@@ -47,7 +47,7 @@ def test_the_first_group_that_a_name_belongs_to_counts_and_what_it_lacks_is_the_
         (DEFAULT | {"topic.creation.groups": "g", "topic.creation.g.include": "("}, "topic.creation.g.include"),
     ],
 )
-def test_a_rule_that_can_not_be_followed_is_refused_by_its_setting(config: dict[str, str], setting: str) -> None:
+def test_an_impossible_rule_is_refused_with_its_setting(config: dict[str, str], setting: str) -> None:
     with pytest.raises(ConfigException, match=setting):
         TopicRules.of(config, is_enabled=True)
 

@@ -1,4 +1,4 @@
-"""What a query ended with that a thread of this process drives."""
+"""The outcome of a query driven by a thread of this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from barnabas.connect_spark.queries.driven_query import DrivenQuery
 
 
 class Waiting(DrivenQuery):
-    """Ends with what it was given, when it is stopped."""
+    """Ends with the given outcome when stopped."""
 
     def __init__(self, end: Exception | None) -> None:
         super().__init__("waiting")
@@ -33,13 +33,13 @@ def test_a_query_is_active_while_its_thread_runs() -> None:
     assert (query.isActive, query.exception()) == (False, None)
 
 
-def test_a_query_that_was_told_to_end_has_no_reason() -> None:
+def test_a_query_that_was_stopped_has_no_reason() -> None:
     query = Waiting(QueryEnds()).begin()
     query.stop()
     assert (query.isActive, query.exception()) == (False, None)
 
 
-def test_a_query_whose_thread_failed_tells_why() -> None:
+def test_a_query_whose_thread_failed_reports_the_reason() -> None:
     failure = RuntimeError("no disk")
     query = Waiting(failure).begin()
     query.stop()

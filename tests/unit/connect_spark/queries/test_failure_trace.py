@@ -4,7 +4,7 @@ from barnabas.connect_spark.queries.failure_trace import failure_trace, reason_o
 
 
 class FromSpark(Exception):
-    """As PySpark's errors: a text, a Java stack, and the error inside."""
+    """Imitates PySpark's errors: a text, a Java stack, and the nested error."""
 
     def __init__(self, text: str, stack: str = "", cause: BaseException | None = None) -> None:
         super().__init__(text)
@@ -13,13 +13,13 @@ class FromSpark(Exception):
         self._cause = cause
 
 
-def test_the_reason_comes_first_and_the_stacks_after() -> None:
+def test_the_reason_precedes_the_stack_traces() -> None:
     trace = failure_trace(FromSpark("[USER_RAISED_EXCEPTION] record t-0, offset 4 SQLSTATE: P0001", "at a.B"), {})
     assert trace.splitlines()[0] == "record t-0, offset 4"
     assert trace.index("Traceback") < trace.index("JVM stack:\nat a.B") if "Traceback" in trace else "at a.B" in trace
 
 
-def test_the_innermost_error_with_a_text_says_best_what_happened() -> None:
+def test_the_innermost_error_with_a_text_is_the_reason() -> None:
     inner = FromSpark("Table ORDERS not found")
     outer = FromSpark("Job aborted.\n=== Streaming Query ===\nIdentifier: x", "", inner)
     assert reason_of(outer) == "Table ORDERS not found"
@@ -33,7 +33,7 @@ def test_the_innermost_error_with_a_text_says_best_what_happened() -> None:
     assert reason_of(KeyError()) == "KeyError"
 
 
-def test_of_an_error_that_py4j_hands_on_as_it_is_the_java_cause_is_told() -> None:
+def test_the_reason_of_a_py4j_error_is_its_java_cause() -> None:
     called = "An error occurred while calling o16.save.\n: org.apache.spark.SparkException: "
     stack = "Job aborted due to stage failure: Lost task 0.0\n\tat a.B\n\tSuppressed: c\n\t\tCaused by: d\n"
     cause = "Caused by: org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized: [orders]\n\tat e"
@@ -45,7 +45,7 @@ def test_of_an_error_that_py4j_hands_on_as_it_is_the_java_cause_is_told() -> Non
     )
 
 
-def test_secrets_of_the_settings_are_in_no_trace() -> None:
+def test_traces_contain_no_secrets_of_the_settings() -> None:
     config = {"connection.password": "hunter22", "consumer.override.sasl.jaas.config": "x required password=p;"}
     trace = failure_trace(ValueError("can't log in with hunter22 by x required password=p;"), config)
     assert "hunter22" not in trace
@@ -53,13 +53,13 @@ def test_secrets_of_the_settings_are_in_no_trace() -> None:
     assert "[hidden]" in trace
 
 
-def test_a_trace_fits_a_status() -> None:
+def test_a_trace_is_cut_to_fit_a_status() -> None:
     assert len(failure_trace(ValueError("x" * 100_000), {})) <= 30_000
 
 
-def test_an_error_whose_text_went_with_the_jvm_still_makes_a_trace() -> None:
+def test_an_error_whose_text_was_lost_with_the_jvm_still_has_a_trace() -> None:
     class GoneError(Exception):
         def __str__(self) -> str:
             raise ConnectionRefusedError
 
-    assert failure_trace(GoneError(), {}).startswith("GoneError, whose text went with Spark's JVM")
+    assert failure_trace(GoneError(), {}).startswith("GoneError, whose text was lost with Spark's JVM")

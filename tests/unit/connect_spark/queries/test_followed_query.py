@@ -1,4 +1,4 @@
-"""A query on a Spark Connect server as its worker follows it: what is noted, when, and what can't be followed."""
+"""A query on a Spark Connect server, followed by its worker: recorded positions, and features it can't follow."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Query:
         self.error: Exception | None = None
 
     def finish(self, number: int, end: int, *, rows: int = 5) -> None:
-        told = {
+        progress = {
             "batchId": number,
             "batchDuration": 9,
             "sources": [{"endOffset": json.dumps({"t": {"0": end}}), "numInputRows": rows}],
         }
-        self.recentProgress.append(SimpleNamespace(json=json.dumps(told)))
+        self.recentProgress.append(SimpleNamespace(json=json.dumps(progress)))
 
     @property
     def lastProgress(self) -> Any:
@@ -59,7 +59,7 @@ class Scene:
         )
 
 
-def test_each_finished_batch_is_noted_once_and_one_without_records_is_passed_over() -> None:
+def test_each_finished_batch_is_recorded_once_and_an_empty_one_is_skipped() -> None:
     scene = Scene()
     scene.query.finish(0, 5)
     scene.query.finish(1, 5, rows=0)
@@ -70,7 +70,7 @@ def test_each_finished_batch_is_noted_once_and_one_without_records_is_passed_ove
     assert (scene.noted, scene.rows) == ([5, 7], [5, 2])
 
 
-def test_what_a_query_that_stops_has_finished_is_noted() -> None:
+def test_finished_batches_of_a_stopping_query_are_recorded() -> None:
     scene = Scene()
     scene.followed.begin()
     scene.query.finish(0, 5)
@@ -78,7 +78,7 @@ def test_what_a_query_that_stops_has_finished_is_noted() -> None:
     assert (scene.noted, scene.query.isActive, scene.followed.isActive) == ([5], False, False)
 
 
-def test_a_fenced_task_notes_nothing() -> None:
+def test_a_fenced_task_records_nothing() -> None:
     scene = Scene()
     scene.query.finish(0, 5)
     scene.gate.fence()
@@ -87,7 +87,7 @@ def test_a_fenced_task_notes_nothing() -> None:
     assert scene.noted == []
 
 
-def test_a_query_that_ended_by_itself_tells_why() -> None:
+def test_a_query_that_ended_unexpectedly_reports_the_reason() -> None:
     scene = Scene()
     scene.query.isActive, scene.query.error = False, RuntimeError("bad record")
     scene.followed.begin()
@@ -107,21 +107,21 @@ _LOGGED = {"errors.tolerance": "all", "errors.log.enable": "true"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "config", "told"),
+    ("kind", "config", "advice"),
     [
         (SourceTask, _PLAIN, "override offsets_of"),
         (TellingTask, _TOPICS, "topic.creation.*"),
         (TellingTask, _LOGGED, "errors.log.enable=false"),
     ],
 )
-def test_what_needs_each_batch_here_is_refused_by_the_name_of_the_plugin(
-    kind: type[SourceTask], config: dict[str, str], told: str
+def test_features_that_need_every_batch_in_the_worker_are_refused_with_the_plugins_name(
+    kind: type[SourceTask], config: dict[str, str], advice: str
 ) -> None:
     task = kind(SimpleNamespace())
     rules = TopicRules.of(config, is_enabled=True)
-    with pytest.raises(TerminalError, match=rf"{kind.__name__} reads a streaming DataFrame.*{re.escape(told)}"):
+    with pytest.raises(TerminalError, match=rf"{kind.__name__} reads a streaming DataFrame.*{re.escape(advice)}"):
         refuse_unfollowable(task, rules, ErrorPolicy.of(config))
 
 
-def test_a_task_that_tells_its_positions_can_be_followed() -> None:
+def test_a_task_that_defines_offsets_of_can_be_followed() -> None:
     refuse_unfollowable(TellingTask(SimpleNamespace()), None, ErrorPolicy.of({}))

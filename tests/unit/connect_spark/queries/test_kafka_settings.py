@@ -22,13 +22,13 @@ WORKER = {
 }
 
 
-def test_a_task_inherits_only_the_servers_and_what_has_its_prefix() -> None:
+def test_a_task_inherits_only_the_bootstrap_servers_and_settings_with_its_prefix() -> None:
     assert admin_settings(WORKER, {}) == {"bootstrap.servers": "kafka:9092", "request.timeout.ms": "7"}
     assert consumer_settings(WORKER, {})["security.protocol"] == "SASL_SSL"
     assert "security.protocol" not in producer_settings(WORKER, {})
 
 
-def test_what_the_connector_overrides_wins() -> None:
+def test_overrides_of_the_connector_win() -> None:
     connector = {"consumer.override.fetch.max.bytes": "6", "producer.override.acks": "1"}
     assert consumer_settings(WORKER, connector)["fetch.max.bytes"] == "6"
     assert producer_settings(WORKER, connector)["acks"] == "1"
@@ -36,7 +36,7 @@ def test_what_the_connector_overrides_wins() -> None:
     assert producer_settings(WORKER, {"producer.override.linger.ms": "0"})["linger.ms"] == "0"
 
 
-def test_positions_and_formats_are_not_for_spark_to_decide() -> None:
+def test_spark_does_not_decide_positions_and_formats() -> None:
     connector = {
         "consumer.override.group.id": "mine",
         "consumer.override.auto.offset.reset": "latest",
@@ -57,7 +57,7 @@ def test_positions_and_formats_are_not_for_spark_to_decide() -> None:
     assert consumer_group_of("c", {}) == "connect-c"
 
 
-def test_sizes_of_ours_stand_until_the_user_sets_others() -> None:
+def test_our_default_sizes_apply_unless_the_user_sets_others() -> None:
     assert spark_consumer_options(WORKER, "c")["kafka.max.poll.records"] == "2000"
     assert spark_consumer_options({**WORKER, "max.poll.records": "7"}, "c")["kafka.max.poll.records"] == "7"
 
@@ -68,7 +68,7 @@ def test_a_client_id_can_be_chosen() -> None:
 
 
 @pytest.mark.parametrize("name", ["transactional.id", "interceptor.classes", "partitioner.class"])
-def test_what_would_be_ignored_is_refused_by_name(name: str) -> None:
+def test_settings_that_would_be_ignored_are_refused_by_name(name: str) -> None:
     with pytest.raises(ConfigException, match=f"producer.override.{name}"):
         producer_settings(WORKER, {f"producer.override.{name}": "x"})
     with pytest.raises(ConfigException, match=f"producer.{name}"):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Ticks:
-    """Stands for Spark's stream in memory: hears of each tick."""
+    """Replaces Spark's in-memory stream and receives each tick."""
 
     def __init__(self, spark: Any) -> None:
         self.came = threading.Semaphore(0)
@@ -24,7 +24,7 @@ class Ticks:
 
 
 class Counting(PolledSourceTask):
-    """Finds something at every poll, and believes it to be safe at the next one."""
+    """Returns data at every poll, and assumes that the previous data is safe."""
 
     def __init__(self) -> None:
         self.next = 0
@@ -47,7 +47,7 @@ def started(task: PolledSourceTask, pending: Polled | None = None) -> tuple[Poll
     return poller, gate
 
 
-def test_what_was_found_before_a_pause_is_not_lost() -> None:
+def test_data_found_before_a_pause_is_not_lost() -> None:
     task = Counting()
     first, gate = started(task)
     assert gate.close(10)
@@ -62,7 +62,7 @@ def test_what_was_found_before_a_pause_is_not_lost() -> None:
     second.join()
 
 
-def test_a_batch_goes_on_with_what_is_found_at_once() -> None:
+def test_a_batch_continues_with_data_that_is_found_immediately() -> None:
     poller, gate = started(Counting())
     assert poller.take() == Polled(cast(Any, 1), [])
     for number in range(2, 50):
@@ -85,7 +85,7 @@ def test_a_batch_ends_when_nothing_is_found() -> None:
     poller.join()
 
 
-def test_a_tick_for_what_the_batch_before_has_taken_is_for_nothing() -> None:
+def test_a_tick_for_data_that_the_previous_batch_took_has_no_effect() -> None:
     poller, gate = started(Counting())
     assert poller.take() == Polled(cast(Any, 1), [])
     assert poller.take() is None
@@ -93,7 +93,7 @@ def test_a_tick_for_what_the_batch_before_has_taken_is_for_nothing() -> None:
     poller.join()
 
 
-def test_a_batch_does_not_go_on_when_the_query_is_to_stop() -> None:
+def test_a_batch_does_not_continue_when_the_query_is_stopping() -> None:
     poller, gate = started(Counting())
     assert poller.take() == Polled(cast(Any, 1), [])
     poller.done()
@@ -102,17 +102,17 @@ def test_a_batch_does_not_go_on_when_the_query_is_to_stop() -> None:
     poller.join()
 
 
-def test_what_polling_ended_with_is_raised_in_the_batch() -> None:
+def test_an_error_of_polling_is_raised_in_the_batch() -> None:
     class Broken(Counting):
         def poll(self, spark: SparkSession) -> Polled:
             if self.next:
-                raise RuntimeError("the table is gone")
+                raise RuntimeError("the table was dropped")
             return super().poll(spark)
 
     poller, gate = started(Broken())
     poller.take()
     poller.done()
-    with pytest.raises(RuntimeError, match="the table is gone"):
+    with pytest.raises(RuntimeError, match="the table was dropped"):
         poller.take_next()
     assert gate.close(10)
     poller.join()

@@ -1,4 +1,4 @@
-"""What a query tells of itself: without secrets, and nothing once it has ended."""
+"""Plan and progress of a query: without secrets, and empty after its end."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ def _query(plan: str, last: str | None, ui: str | None) -> Any:
     return SimpleNamespace(_jsq=java)
 
 
-def test_a_plan_is_told_without_secrets() -> None:
+def test_a_plan_is_shown_without_secrets() -> None:
     found = plan_of(_query("Scan password=hunter2", '{"url": "hunter2"}', "http://h:4040"), {"db.password": "hunter2"})
     assert found is not None
     assert "hunter2" not in found.plan + found.progress
     assert found.spark_ui == "http://h:4040"
 
 
-def test_before_the_first_batch_there_is_no_progress() -> None:
+def test_progress_is_missing_before_the_first_batch() -> None:
     found = plan_of(_query("No physical plan. Waiting for data.", None, None), {})
     assert found is not None
     assert (found.progress, found.spark_ui) == ("", None)
 
 
-def test_a_query_whose_jvm_is_gone_tells_nothing() -> None:
+def test_a_query_whose_jvm_has_ended_reports_nothing() -> None:
     assert plan_of(SimpleNamespace(_jsq=None), {}) is None
 
 
-def test_progress_is_that_of_the_tasks_batches() -> None:
+def test_progress_sums_the_batches_of_the_task() -> None:
     figures = TaskFigures(monotonic_ms=lambda: 0, epoch_ms=lambda: 7000)
     assert progress_of(figures) is None
     for rows in (3, 4):

@@ -1,4 +1,4 @@
-"""The life of a task, with a query that does what the test says."""
+"""The life of a task, with a query that the test controls."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class Worker(Sessions):
         self.reason: str | None = None
         self.abandoned: list[str] = []
         self.events: list[TaskEvent] = []
-        self.heard = threading.Condition()
+        self.changed = threading.Condition()
         self.start_error: Exception | None = None
-        self.is_asked = threading.Event()
+        self.is_session_requested = threading.Event()
         self.is_up = threading.Event()
         self.is_up.set()
 
     def session(self) -> Any:
-        self.is_asked.set()
+        self.is_session_requested.set()
         self.is_up.wait(20)
         return None
 
@@ -76,14 +76,14 @@ class Worker(Sessions):
         self.gates.append(gate)
         return self.queries[-1]
 
-    def hear(self, event: TaskEvent) -> None:
-        with self.heard:
+    def receive_event(self, event: TaskEvent) -> None:
+        with self.changed:
             self.events.append(event)
-            self.heard.notify_all()
+            self.changed.notify_all()
 
     def until(self, condition: Callable[[], bool]) -> None:
-        with self.heard:
-            assert self.heard.wait_for(condition, 20), self.events
+        with self.changed:
+            assert self.changed.wait_for(condition, 20), self.events
 
 
 @pytest.fixture
@@ -98,7 +98,7 @@ def begun(worker: Worker, state: TargetState = TargetState.STARTED) -> TaskQuery
         {"a.password": "hunter22"},
         lambda: worker,
         worker,
-        worker.hear,
+        worker.receive_event,
         target_state=state,
         stop_timeout_s=0.05,
     )
@@ -120,7 +120,7 @@ def test_a_task_runs_until_it_is_stopped(worker: Worker) -> None:
     assert worker.closed == 1
 
 
-def test_a_paused_task_has_no_query_and_gets_another_one(worker: Worker) -> None:
+def test_a_paused_task_stops_its_query_and_a_resumed_one_starts_another(worker: Worker) -> None:
     task = begun(worker, TargetState.PAUSED)
     worker.until(lambda: worker.events == [PAUSED])
     assert worker.queries == []
@@ -132,12 +132,12 @@ def test_a_paused_task_has_no_query_and_gets_another_one(worker: Worker) -> None
     task.request_state(TargetState.STARTED)
     worker.until(lambda: worker.events[-1] == RUNNING)
     task.request_state(TargetState.STOPPED)
-    task.request_state(TargetState.STARTED)  # Too late.
+    task.request_state(TargetState.STARTED)  # This request is too late.
     assert ended(worker) == STOPPED
     assert len(worker.queries) == 2
 
 
-def test_a_query_that_ends_by_itself_fails_the_task_with_its_reason(worker: Worker) -> None:
+def test_a_query_that_ends_unexpectedly_fails_the_task_with_its_reason(worker: Worker) -> None:
     begun(worker)
     worker.until(lambda: worker.events == [RUNNING])
     worker.queries[0].fail(ValueError("bad record for hunter22"))
@@ -148,7 +148,7 @@ def test_a_query_that_ends_by_itself_fails_the_task_with_its_reason(worker: Work
     assert worker.closed == 1
 
 
-def test_what_a_batch_raised_is_told_instead_of_what_spark_made_of_it(worker: Worker) -> None:
+def test_the_error_of_a_batch_is_reported_instead_of_sparks_wrapper(worker: Worker) -> None:
     begun(worker)
     worker.until(lambda: worker.events == [RUNNING])
     with pytest.raises(TerminalError), worker.gates[0].batch():
@@ -170,11 +170,11 @@ def test_a_query_that_does_not_start_fails_the_task(worker: Worker) -> None:
     assert worker.closed == 1
 
 
-def test_a_jvm_that_is_gone_is_the_reason_whatever_the_query_says(worker: Worker) -> None:
+def test_an_ended_jvm_is_the_reason_whatever_the_query_reports(worker: Worker) -> None:
     begun(worker)
     worker.until(lambda: worker.events == [RUNNING])
     worker.reason = "Spark's JVM was killed by signal 9"
-    worker.queries[0].fail(ConnectionError("nobody answers"))
+    worker.queries[0].fail(ConnectionError("no server answers"))
     failed = ended(worker)
     assert isinstance(failed, TaskFailed)
     assert failed.trace.startswith("Spark's JVM was killed by signal 9\n")
@@ -183,7 +183,7 @@ def test_a_jvm_that_is_gone_is_the_reason_whatever_the_query_says(worker: Worker
 def test_a_batch_that_does_not_end_in_time_is_interrupted_and_may_commit_nothing(worker: Worker) -> None:
     task = begun(worker)
     worker.until(lambda: worker.events == [RUNNING])
-    inside, go_on, told = threading.Event(), threading.Event(), []
+    inside, go_on, outcomes = threading.Event(), threading.Event(), []
 
     def batch() -> None:
         try:
@@ -192,7 +192,7 @@ def test_a_batch_that_does_not_end_in_time_is_interrupted_and_may_commit_nothing
                 go_on.wait(20)
                 worker.gates[0].ensure_unfenced()
         except QueryEnds:
-            told.append("not committed")
+            outcomes.append("not committed")
 
     running = threading.Thread(target=batch)
     running.start()
@@ -201,10 +201,10 @@ def test_a_batch_that_does_not_end_in_time_is_interrupted_and_may_commit_nothing
     assert ended(worker) == STOPPED
     go_on.set()
     running.join()
-    assert told == ["not committed"]
+    assert outcomes == ["not committed"]
 
 
-def test_a_query_that_can_not_be_stopped_takes_the_session_with_it(worker: Worker) -> None:
+def test_a_query_that_cannot_be_stopped_ends_the_session(worker: Worker) -> None:
     task = begun(worker)
     worker.until(lambda: worker.events == [RUNNING])
     worker.queries[0].refuses_to_stop = True
@@ -213,10 +213,10 @@ def test_a_query_that_can_not_be_stopped_takes_the_session_with_it(worker: Worke
     assert worker.abandoned == ["the query of task c-0 can't be stopped (did not stop)"]
 
 
-def test_a_task_that_waits_for_spark_is_stopped_at_once(worker: Worker) -> None:
+def test_a_task_that_waits_for_spark_stops_immediately(worker: Worker) -> None:
     worker.is_up.clear()
     task = begun(worker)
-    worker.is_asked.wait(20)
+    worker.is_session_requested.wait(20)
     task.request_state(TargetState.STOPPED)
     assert worker.events == [STOPPED]
     worker.is_up.set()
@@ -225,7 +225,7 @@ def test_a_task_that_waits_for_spark_is_stopped_at_once(worker: Worker) -> None:
     assert worker.queries == []
 
 
-def test_waiting_for_another_try_ends_when_the_query_is_to_stop() -> None:
+def test_the_wait_before_a_retry_ends_when_the_query_is_stopping() -> None:
     gate = BatchGate()
     gate.wait(0.001)
     gate.close(0)

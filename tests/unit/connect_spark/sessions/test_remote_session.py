@@ -1,4 +1,4 @@
-"""Sessions on a Spark Connect server: their ids, and how they are told."""
+"""Sessions on a Spark Connect server: their ids, and the reports of their failures."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ TASK = ConnectorTaskId("c", 0)
 SETTINGS = SparkSettings.of({"barnabas.connect.spark.master": "sc://h:1/;token=hidden7"}, worker_id="h:8083")
 
 
-def test_every_worker_of_a_group_makes_the_same_ids_for_a_task_and_nobody_else_does() -> None:
+def test_workers_of_a_group_derive_the_same_session_ids_which_are_unique_to_the_task() -> None:
     ids = list(islice(session_ids("cluster", "group", TASK), 3))
     assert ids == list(islice(session_ids("cluster", "group", TASK), 3))
-    assert all(str(uuid.UUID(each, version=4)) == each for each in ids)
+    assert all(str(uuid.UUID(session_id, version=4)) == session_id for session_id in ids)
     others = [
         next(session_ids("other", "group", TASK)),
         next(session_ids("cluster", "other", TASK)),
@@ -45,7 +45,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("prepared")
-def test_an_id_whose_session_has_ended_is_passed_over() -> None:
+def test_an_id_whose_session_has_ended_is_skipped() -> None:
     tried: list[str] = []
 
     def attempt(user: str, session_id: str) -> Any:
@@ -58,7 +58,7 @@ def test_an_id_whose_session_has_ended_is_passed_over() -> None:
 
 
 @pytest.mark.usefixtures("prepared")
-def test_a_server_that_takes_no_id_any_more_is_told() -> None:
+def test_a_server_that_accepts_none_of_the_ids_is_reported() -> None:
     with pytest.raises(SparkUnavailable, match=r"sc://h:1 has ended .* sessions of task c-0"):
         _remote(lambda user, session_id: None).session()
 
@@ -74,7 +74,7 @@ def test_a_session_that_has_ended_meanwhile_is_opened_again() -> None:
 
 
 @pytest.mark.usefixtures("prepared")
-def test_a_task_that_was_stopped_while_it_waited_touches_nothing_on_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_stopped_while_waiting_changes_nothing_on_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(RemoteSession, "_prepare", lambda self, session: pytest.fail("its successor may run there"))
     closed: list[bool] = []
 
@@ -89,7 +89,7 @@ def test_a_task_that_was_stopped_while_it_waited_touches_nothing_on_the_server(m
 
 
 @pytest.mark.usefixtures("prepared")
-def test_an_abandoned_session_is_ended_on_the_server_and_says_why() -> None:
+def test_an_abandoned_session_is_ended_on_the_server_and_has_a_reason() -> None:
     done: list[str] = []
     client = SimpleNamespace(close=lambda: done.append("closed"), release_session=lambda: done.append("released"))
     remote = _remote(lambda user, session_id: SimpleNamespace(version="4.0.5", client=client))
@@ -99,21 +99,21 @@ def test_an_abandoned_session_is_ended_on_the_server_and_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
-        ("UNAVAILABLE: nobody\nmore", "does not answer: UNAVAILABLE: nobody. Start it"),
-        ("StatusCode.UNAUTHENTICATED", "wants another token"),
+        ("UNAVAILABLE: no server\nmore", "does not answer: UNAVAILABLE: no server. Start it"),
+        ("StatusCode.UNAUTHENTICATED", "requires another token"),
         ("something else", "can't be used: something else"),
     ],
 )
-def test_a_refusal_names_the_server_but_never_its_token(text: str, told: str) -> None:
+def test_a_refusal_names_the_server_but_never_its_token(text: str, message: str) -> None:
     answer = _remote(None)._refusal(Exception(text))
     assert "sc://h:1" in answer
-    assert told in answer
+    assert message in answer
     assert "hidden7" not in answer
 
 
-def test_what_the_network_said_is_found_inside() -> None:
+def test_the_network_error_inside_a_spark_error_is_found() -> None:
     class RpcError(Exception):
         def details(self) -> str:
             return "Connection refused (111)"
@@ -136,7 +136,7 @@ def test_nothing_is_opened_while_the_worker_stops() -> None:
         sessions._ids(TASK)
 
 
-def test_a_package_that_is_missing_is_named_with_its_extra() -> None:
+def test_a_missing_package_is_named_with_its_extra() -> None:
     def find(name: str) -> object:
         return None if name == "grpc" else object()
 

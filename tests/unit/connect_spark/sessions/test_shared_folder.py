@@ -11,7 +11,7 @@ from barnabas.connect_spark.sessions.shared_folder import require_shared
 
 
 class Spark:
-    """Writes a file where it is told, or to a disk of its own."""
+    """Writes a file to the given path, or to a separate disk."""
 
     def __init__(self, master: str, *, is_shared: bool) -> None:
         self.sparkContext = SimpleNamespace(master=master)
@@ -39,19 +39,19 @@ def _spark(master: str, *, is_shared: bool) -> Any:
     return Spark(master, is_shared=is_shared)
 
 
-def test_on_one_machine_nothing_is_tried(tmp_path: Path) -> None:
+def test_on_one_machine_no_test_file_is_written(tmp_path: Path) -> None:
     spark = _spark("local[*]", is_shared=False)
     require_shared(spark, tmp_path, "directory")
     assert spark.written == []
 
 
-def test_a_folder_that_executors_share_is_left_as_it_was(tmp_path: Path) -> None:
+def test_a_folder_that_executors_share_is_left_unchanged(tmp_path: Path) -> None:
     spark = _spark("spark://h:7077", is_shared=True)
     require_shared(spark, tmp_path, "directory")
     assert len(spark.written) == 1
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_each_has_for_itself_is_refused(tmp_path: Path) -> None:
+def test_a_folder_that_executors_do_not_share_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TerminalError, match=r"directory: Spark runs on spark://h:7077, and .* is not a folder"):
         require_shared(_spark("spark://h:7077", is_shared=False), tmp_path, "directory")

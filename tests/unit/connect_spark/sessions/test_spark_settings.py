@@ -13,7 +13,7 @@ MASTER = "barnabas.connect.spark.master"
 @pytest.mark.parametrize(
     "master", ["local", "local[*]", "local[4]", "spark://host:7077", "spark://a:1,b:2", "sc://host:15002/;use_ssl=true"]
 )
-def test_every_kind_of_session_can_be_named(master: str) -> None:
+def test_every_kind_of_session_is_accepted(master: str) -> None:
     settings = SparkSettings.of({MASTER: master}, worker_id="h:8083")
     assert settings.master == master
     assert settings.is_connect == master.startswith("sc://")
@@ -21,7 +21,7 @@ def test_every_kind_of_session_can_be_named(master: str) -> None:
 
 
 @pytest.mark.parametrize("master", ["", "local[0]", "yarn", "spark://host", "http://x:1"])
-def test_what_is_none_is_told_what_there_is(master: str) -> None:
+def test_an_unknown_kind_of_session_is_refused_with_the_known_ones(master: str) -> None:
     with pytest.raises(ConfigException, match=r"Write local\[\*\] or local\[N\] for a Spark in the worker, spark:"):
         SparkSettings.of({MASTER: master}, worker_id="h:8083")
 
@@ -44,13 +44,13 @@ def test_a_server_is_named_without_its_token(master: str, server: tuple[str, int
 @pytest.mark.parametrize(
     "master", ["sc://", "sc://h:x", "sc://h/path", "sc://h;token=hidden7", "sc://h/;session_id=1;token=hidden7"]
 )
-def test_a_server_that_can_not_be_used_is_told_without_its_token(master: str) -> None:
-    with pytest.raises(ConfigException) as told:
+def test_an_unusable_server_is_reported_without_its_token(master: str) -> None:
+    with pytest.raises(ConfigException) as raised:
         SparkSettings.of({MASTER: master}, worker_id="h:8083")
-    assert "hidden7" not in str(told.value)
+    assert "hidden7" not in str(raised.value)
 
 
-def test_settings_of_spark_go_through() -> None:
+def test_settings_of_spark_are_passed_through() -> None:
     prefix = "barnabas.connect.spark.conf."
     settings = SparkSettings.of({f"{prefix}spark.driver.memory": "4g"}, worker_id="h:8083")
     assert settings.conf == {"spark.driver.memory": "4g"}
@@ -67,17 +67,17 @@ def test_settings_of_spark_go_through() -> None:
         ({"header.converter": "AvroConverter"}, True),
     ],
 )
-def test_avro_is_loaded_where_it_is_asked_for(config: dict[str, str], wanted: bool) -> None:
+def test_avro_is_loaded_on_request(config: dict[str, str], wanted: bool) -> None:
     assert SparkSettings.of(config, worker_id="h:8083").has_avro is wanted
 
 
-def test_two_workers_of_a_machine_have_folders_of_their_own() -> None:
+def test_two_workers_of_one_machine_have_separate_folders() -> None:
     first, second = (SparkSettings.of({}, worker_id=f"127.0.0.1:{port}").directory for port in (8083, 8084))
     assert first != second
     assert SparkSettings.of({"barnabas.connect.spark.directory": "/x"}, worker_id="a").directory == Path("/x")
 
 
-def test_a_connector_decides_for_itself_how_its_query_runs() -> None:
+def test_a_connector_can_decide_how_its_query_runs() -> None:
     worker = {"barnabas.trigger.interval.ms": "100", "barnabas.batch.records.max": "7"}
     assert QuerySettings.of({}, {}) == QuerySettings(500, 500_000)
     assert QuerySettings.of({}, worker) == QuerySettings(100, 7)

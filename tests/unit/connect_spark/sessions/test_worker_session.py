@@ -13,7 +13,7 @@ SETTINGS = SparkSettings.of({"barnabas.connect.spark.directory": "/work"}, worke
 
 
 class Spark:
-    """Starts sessions that are only numbers, with a JVM that dies when the test says so."""
+    """Starts sessions that are only numbers, with a JVM that the test can end."""
 
     def __init__(self) -> None:
         self.started = 0
@@ -43,23 +43,23 @@ def test_all_tasks_share_one_session_that_starts_when_it_is_needed(spark: Spark)
 
 
 @pytest.mark.parametrize(
-    ("status", "told"),
+    ("status", "reason"),
     [
         (-9, "Spark's JVM was killed by signal 9; its log is in /work"),
         (1, "Spark's JVM ended with status 1; its log is in /work"),
     ],
 )
-def test_a_jvm_that_died_is_told_and_replaced(spark: Spark, status: int, told: str) -> None:
+def test_a_jvm_that_died_is_reported_and_replaced(spark: Spark, status: int, reason: str) -> None:
     sessions = EmbeddedSessions(SETTINGS, start=spark.start)
     sessions.session()
     spark.status = status
-    assert sessions.failure() == told
+    assert sessions.failure() == reason
     assert sessions.session() == 2
     assert spark.ended == [1]
     assert sessions.failure() is None
 
 
-def test_an_abandoned_session_is_the_reason_until_there_is_another(spark: Spark) -> None:
+def test_an_abandoned_session_is_the_reason_until_another_starts(spark: Spark) -> None:
     sessions = EmbeddedSessions(SETTINGS, start=spark.start)
     sessions.session()
     sessions.abandon("a query hangs")
@@ -69,7 +69,7 @@ def test_an_abandoned_session_is_the_reason_until_there_is_another(spark: Spark)
     assert sessions.failure() is None
 
 
-def test_a_start_that_fails_is_tried_again_by_the_next_task(spark: Spark) -> None:
+def test_a_failed_start_is_retried_by_the_next_task(spark: Spark) -> None:
     sessions = EmbeddedSessions(SETTINGS, start=spark.start)
     spark.error = SparkUnavailable("no Java")
     with pytest.raises(SparkUnavailable, match="no Java"):
@@ -78,7 +78,7 @@ def test_a_start_that_fails_is_tried_again_by_the_next_task(spark: Spark) -> Non
     assert sessions.session() == 1
 
 
-def test_a_worker_that_stops_starts_no_session_any_more(spark: Spark) -> None:
+def test_a_stopping_worker_starts_no_new_session(spark: Spark) -> None:
     sessions = EmbeddedSessions(SETTINGS, start=spark.start)
     sessions.session()
     sessions.close()
@@ -95,7 +95,7 @@ def test_settings_of_the_user_win_over_ours() -> None:
     assert session_conf(settings)["spark.sql.caseSensitive"] == "true"
 
 
-def test_options_of_the_users_jvm_come_after_ours() -> None:
+def test_jvm_options_of_the_user_follow_ours() -> None:
     name = "spark.driver.extraJavaOptions"
     ours = embedded_conf(SETTINGS)[name]
     assert "-XX:Tier4InvocationThreshold=" in ours
@@ -109,13 +109,11 @@ def test_options_of_the_users_jvm_come_after_ours() -> None:
     assert conf["spark.hadoop.fs.file.impl"] == "x.Y"
 
 
-def test_a_session_that_is_being_started_does_not_keep_a_worker_from_stopping(
-    spark: Spark, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_starting_session_does_not_keep_a_worker_from_stopping(spark: Spark, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("barnabas.connect_spark.sessions.worker_session._CLOSE_WAIT_S", 0)
 
     def start(stack: ExitStack, settings: SparkSettings) -> Any:
-        sessions.close()  # Meanwhile, on another thread; returns although the start is not over.
+        sessions.close()  # Runs on another thread, and returns before the start completes.
         return spark.start(stack, settings)
 
     sessions = EmbeddedSessions(SETTINGS, start=start)
@@ -124,7 +122,7 @@ def test_a_session_that_is_being_started_does_not_keep_a_worker_from_stopping(
     assert spark.ended == [1]
 
 
-def test_delta_comes_with_its_catalog_and_beside_extensions_of_others() -> None:
+def test_delta_adds_its_catalog_and_keeps_other_extensions() -> None:
     delta = {"barnabas.connect.spark.delta": "true"}
     conf = session_conf(SparkSettings.of(delta, worker_id="h:8083"))
     assert conf["spark.sql.extensions"] == "io.delta.sql.DeltaSparkSessionExtension"

@@ -29,7 +29,7 @@ _ENOUGH: Mapping[str, Mapping[str, str]] = {
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_every_transform_that_validation_knows_is_there(name: str) -> None:
+def test_every_transform_that_validation_knows_exists(name: str) -> None:
     simple, _, side = name.partition("$")
     transform = transform_of(name, dict(_ENOUGH.get(simple, {})))
     assert transform.name == simple
@@ -37,7 +37,7 @@ def test_every_transform_that_validation_knows_is_there(name: str) -> None:
         assert getattr(transform, "side") is Side(side.lower())  # noqa: B009
 
 
-def test_full_and_simple_names_are_the_same() -> None:
+def test_full_and_simple_names_mean_the_same_transform() -> None:
     def chain(name: str) -> TransformChain:
         return TransformChain.of({"transforms": "t", "transforms.t.type": name, "transforms.t.field": "a"})
 
@@ -45,7 +45,7 @@ def test_full_and_simple_names_are_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "told"),
+    ("config", "message"),
     [
         ({"transforms": "t"}, "transforms.t.type: no such transform"),
         ({"transforms": "t", "transforms.t.type": "Odd"}, "transforms.t.type"),
@@ -67,10 +67,10 @@ def test_full_and_simple_names_are_the_same() -> None:
         ),
     ],
 )
-def test_a_bad_setting_is_named(config: Mapping[str, str], told: str) -> None:
+def test_an_invalid_setting_is_named(config: Mapping[str, str], message: str) -> None:
     with pytest.raises(ConfigException) as error:
         TransformChain.of(config)
-    assert told in str(error.value)
+    assert message in str(error.value)
 
 
 @pytest.mark.parametrize(
@@ -89,14 +89,14 @@ def test_a_path_has_dots_and_backticks(path: str, steps: tuple[str, ...]) -> Non
     assert path_of("field", path) == steps
 
 
-def test_a_path_that_is_not_closed_is_refused() -> None:
+def test_a_path_with_an_unclosed_backtick_is_refused() -> None:
     with pytest.raises(ConfigException, match="is not closed"):
         path_of("field", "`a.b")
 
 
-def test_a_dot_is_part_of_the_name_unless_the_syntax_is_the_second() -> None:
+def test_a_dot_is_part_of_the_name_unless_the_syntax_version_is_v2() -> None:
     assert transform_of("ExtractField$Value", {"field": "a.b"}) == ExtractField("a.b", ("a.b",), True)
 
 
-def test_text_between_quotes_may_have_any_letter() -> None:
+def test_quoted_text_may_contain_any_character() -> None:
     assert spark_pattern("format", "yyyy'week'MM") == "yyyy'week'MM"

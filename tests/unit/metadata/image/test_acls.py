@@ -1,4 +1,4 @@
-"""The ACLs of an image: by id, by rule, and what a delta tells those who follow it."""
+"""The ACLs of an image: by id, by binding, and the changes that a delta reports."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ def exactly(binding: AclBinding) -> AclBindingFilter:
     return AclBindingFilter(*binding)
 
 
-def test_a_record_and_its_rule_are_the_same() -> None:
+def test_a_record_and_its_binding_are_equivalent() -> None:
     assert binding_of_record(acl_record(ONE, ALICE)) == ALICE
 
 
-def test_a_delta_tells_changes_in_the_order_of_the_log() -> None:
+def test_a_delta_reports_changes_in_the_order_of_the_log() -> None:
     delta = AclsDelta(image_of((ONE, ALICE)))
     for acl_id, binding in ((TWO, BOB), (ONE, None), (THREE, ALICE)):
         replay(delta, acl_id, binding)
     assert list(delta.changes.items()) == [(TWO, BOB), (ONE, None), (THREE, ALICE)]
 
 
-def test_what_came_and_went_in_one_delta_leaves_nothing() -> None:
+def test_an_acl_added_and_removed_in_one_delta_leaves_nothing() -> None:
     delta = AclsDelta(AclsImage())
     replay(delta, ONE, ALICE)
     replay(delta, ONE, None)
@@ -60,7 +60,7 @@ def test_what_came_and_went_in_one_delta_leaves_nothing() -> None:
     assert delta.apply() == AclsImage()
 
 
-def test_an_id_that_is_there_is_replaced() -> None:
+def test_an_existing_id_is_replaced() -> None:
     image = image_of((ONE, ALICE))
     assert image.ids.get(ALICE) == ONE
     replaced = changed(image, (ONE, BOB))
@@ -69,12 +69,12 @@ def test_an_id_that_is_there_is_replaced() -> None:
 
 
 @pytest.mark.parametrize("steps", [[(ONE, None)], [(TWO, BOB), (TWO, None), (TWO, None)]])
-def test_removing_an_id_that_is_not_there_is_a_fault(steps: list[tuple[Uuid, AclBinding | None]]) -> None:
+def test_removing_a_missing_id_is_a_fault(steps: list[tuple[Uuid, AclBinding | None]]) -> None:
     with pytest.raises(InvariantViolated, match="no ACL has the id"):
         changed(AclsImage(), *steps)
 
 
-def test_a_rule_with_two_ids_survives_the_loss_of_either() -> None:
+def test_a_binding_with_two_ids_survives_the_loss_of_either() -> None:
     image = image_of((ONE, ALICE), (TWO, ALICE))
     assert len(image.ids) == 1
     for gone, left in ((ONE, TWO), (TWO, ONE)):
@@ -83,14 +83,14 @@ def test_a_rule_with_two_ids_survives_the_loss_of_either() -> None:
     assert sorted(acl_id for acl_id, _ in image.find(exactly(ALICE))) == [ONE, TWO]
 
 
-def test_the_ids_by_rule_are_not_made_before_somebody_asks() -> None:
+def test_the_index_of_ids_by_binding_is_built_on_first_use() -> None:
     image = changed(image_of((ONE, ALICE)), (TWO, BOB))
     assert image.known_ids is None
     assert image.ids.get(BOB) == TWO
     assert changed(image, (TWO, None)).known_ids is not None
 
 
-def test_a_filter_of_one_rule_does_not_look_at_the_others() -> None:
+def test_a_filter_for_one_binding_does_not_read_the_others() -> None:
     class Unread(AclsImage):
         __slots__ = ()
 
@@ -117,7 +117,7 @@ STEPS = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3)), max_size=40)
 
 
 @given(STEPS, st.integers(1, 5))
-def test_ids_by_rule_are_those_that_a_search_finds(steps: list[tuple[int, int]], size: int) -> None:
+def test_ids_by_binding_equal_those_of_a_search(steps: list[tuple[int, int]], size: int) -> None:
     image = AclsImage()
     image.ids.get(ALICE)
     for start in range(0, len(steps), size):
@@ -155,7 +155,7 @@ FILTERS = st.builds(
 
 
 @given(st.lists(BINDINGS, max_size=20), FILTERS)
-def test_a_filter_finds_what_asking_it_for_every_rule_finds(
+def test_a_filter_finds_the_same_as_matching_every_binding(
     bindings: list[AclBinding], wanted: AclBindingFilter
 ) -> None:
     image = image_of(*((Uuid.from_int(3000 + number), binding) for number, binding in enumerate(bindings)))

@@ -1,4 +1,4 @@
-"""The delegation tokens of an image: how many a principal has, without a look at all of them."""
+"""The delegation tokens of an image: the number of a principal's tokens, without reading all of them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def counted(image: DelegationTokensImage) -> Counter[str]:
 
 
 @given(st.lists(st.lists(steps, max_size=6), max_size=6), st.booleans())
-def test_the_counts_are_those_of_the_tokens_after_any_changes(deltas: list[list[Step]], is_snapshot: bool) -> None:
+def test_the_counts_match_the_tokens_after_any_changes(deltas: list[list[Step]], is_snapshot: bool) -> None:
     image = DelegationTokensImage()
     for number, changes in enumerate(deltas):
         delta = DelegationTokensDelta(image)
@@ -49,7 +49,7 @@ def test_the_counts_are_those_of_the_tokens_after_any_changes(deltas: list[list[
         assert counted(DelegationTokensImage(image.by_key)) == expected
 
 
-def test_a_token_counts_once_for_an_owner_who_requested_it() -> None:
+def test_a_token_counts_once_if_owner_and_requester_are_equal() -> None:
     delta = DelegationTokensDelta(DelegationTokensImage())
     replay(delta, "t1", ("User:alice", "User:alice"))
     replay(delta, "t2", ("User:alice", "User:bob"))
@@ -57,7 +57,7 @@ def test_a_token_counts_once_for_an_owner_who_requested_it() -> None:
     assert (image.count_of("User:alice"), image.count_of("User:bob"), image.count_of("User:carol")) == (2, 1, 0)
 
 
-def test_a_change_looks_at_no_token_that_stays() -> None:
+def test_a_change_reads_no_unchanged_token() -> None:
     class Untouchable(DelegationTokenRecord):
         __slots__ = ()
 

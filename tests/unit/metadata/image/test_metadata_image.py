@@ -42,7 +42,7 @@ def applied(records: list[Any], image: MetadataImage = MetadataImage.EMPTY) -> M
 
 
 @given(histories(), st.lists(st.integers(1, 7), min_size=1, max_size=50))
-def test_any_grouping_of_the_same_records_gives_the_same_image(records: list[Any], sizes: list[int]) -> None:
+def test_any_grouping_of_the_same_records_results_in_the_same_image(records: list[Any], sizes: list[int]) -> None:
     image, rest = MetadataImage.EMPTY, list(records)
     for size in sizes:
         image = applied(rest[:size], image)
@@ -51,9 +51,7 @@ def test_any_grouping_of_the_same_records_gives_the_same_image(records: list[Any
 
 
 @given(histories(), st.integers(0, 40), st.integers(1, 4))
-def test_an_image_that_is_made_in_steps_is_the_same_in_all_its_parts(
-    records: list[Any], begun: int, changes_a_step: int
-) -> None:
+def test_an_image_built_in_steps_is_the_same_in_all_parts(records: list[Any], begun: int, changes_a_step: int) -> None:
     before = applied(records[:begun])
     delta, other = MetadataDelta(before), MetadataDelta(before)
     for record in records[begun:]:
@@ -80,7 +78,7 @@ def assert_same_indexes(one: TopicsImage, other: TopicsImage) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 10])
-def test_a_large_topic_comes_and_goes_in_steps(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_topic_is_added_and_removed_in_steps(count: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topics, "CHANGES_A_STEP", 3)
     topic_id = Uuid.from_int(7)
     creation = [
@@ -122,7 +120,7 @@ def test_image_to_records_and_back_is_identity(records: list[Any]) -> None:
 
 
 @given(histories(), histories())
-def test_a_snapshot_replaces_whatever_was_there(before: list[Any], after: list[Any]) -> None:
+def test_a_snapshot_replaces_the_previous_state(before: list[Any], after: list[Any]) -> None:
     image = applied(after)
     assert image_from_records([m for m, _ in records_of(image)], END, base=applied(before)) == image
 
@@ -174,8 +172,8 @@ def test_the_index_of_leaderless_partitions_agrees_with_the_partitions(records: 
         assert list(topics.index.leaderless_on(broker)) == held
 
 
-def test_a_change_of_some_partitions_does_not_look_at_all_of_their_topic(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Which brokers hold a topic is known already; a change of its eligible leaders rarely changes that."""
+def test_a_change_of_some_partitions_does_not_read_the_whole_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The brokers of a topic are known already, and a change of its eligible leaders rarely changes them."""
     topic_id = Uuid.from_int(400)
     partitions = [
         PartitionRecord(partition_id=number, topic_id=topic_id, replicas=[1, 2], isr=[1, 2], leader=1)
@@ -208,7 +206,7 @@ def test_colliding_names_are_found(records: list[Any]) -> None:
     assert topics.names_colliding_with("orders") == ()
 
 
-def test_what_did_not_change_is_shared() -> None:
+def test_unchanged_parts_are_shared() -> None:
     image = applied([TopicRecord(name=f"t{n}", topic_id=Uuid.from_int(n)) for n in range(200, 300)])
     delta = MetadataDelta(image)
     delta.replay(TopicRecord(name="new", topic_id=Uuid.from_int(1000)))
@@ -253,7 +251,7 @@ def test_naming_a_leader_raises_the_leader_epoch_even_if_it_is_the_same() -> Non
     assert (partition.leader_epoch, partition.partition_epoch) == (5, 11)
 
 
-def test_a_broker_hears_what_to_start_and_stop() -> None:
+def test_a_delta_lists_the_partitions_that_a_broker_starts_and_stops() -> None:
     first, second = Uuid.from_int(200), Uuid.from_int(201)
     image = applied(
         [
@@ -276,7 +274,7 @@ def test_a_broker_hears_what_to_start_and_stop() -> None:
 
 
 def local_changes(delta: MetadataDelta, broker_id: int) -> tuple[LocalReplicaChanges, int]:
-    """And how many steps it took."""
+    """Return the changes, and the number of steps."""
     assert delta.topics is not None
     steps = delta.topics.local_changes_in_steps(broker_id)
     for count in range(1, 10_000):
@@ -287,7 +285,7 @@ def local_changes(delta: MetadataDelta, broker_id: int) -> tuple[LocalReplicaCha
     raise AssertionError("it never ends")
 
 
-def test_a_broker_hears_of_many_partitions_in_steps() -> None:
+def test_changes_of_many_partitions_are_listed_in_steps() -> None:
     ids = [Uuid.from_int(number) for number in range(200, 230)]
     records = [
         record
@@ -313,7 +311,7 @@ def test_a_broker_hears_of_many_partitions_in_steps() -> None:
 
 
 def test_clearing_the_elr_is_a_change_of_the_partitions_that_have_one() -> None:
-    """Leaders give the partition epoch that they know with each change of the ISR."""
+    """Leaders send their partition epoch with each change of the ISR."""
     topic_id = Uuid.from_int(300)
     partitions = [
         PartitionRecord(
@@ -329,11 +327,11 @@ def test_clearing_the_elr_is_a_change_of_the_partitions_that_have_one() -> None:
     ]
     image = applied([TopicRecord(name="orders", topic_id=topic_id), *partitions])
     cleared = applied([ClearElrRecord(topic_name="orders")], image).topics.by_id[topic_id].partitions
-    assert [(each.elr, each.partition_epoch) for each in cleared.values()] == [((), 1), ((), 0)]
+    assert [(partition.elr, partition.partition_epoch) for partition in cleared.values()] == [((), 1), ((), 0)]
 
 
 @pytest.mark.parametrize("count", [0, 1, 1_024, 1_025, 5_000])
-def test_the_records_of_a_snapshot_are_let_go_piece_by_piece(count: int) -> None:
+def test_the_records_of_a_snapshot_are_released_piece_by_piece(count: int) -> None:
     records: list[Any] = list(range(count))
     seen: list[Any] = []
     for piece in pieces_of(records):
@@ -344,7 +342,7 @@ def test_the_records_of_a_snapshot_are_let_go_piece_by_piece(count: int) -> None
 
 
 def test_a_snapshot_is_sorted_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is written on a thread: a sort of 200,000 names there would hold the event loop for a tenth of a second."""
+    """It is written on a thread: sorting 200,000 names there would hold the event loop for a tenth of a second."""
     count = 300
     records: list[Any] = []
     for number in range(count):

@@ -39,11 +39,11 @@ def test_rows_are_numbered_in_the_order_of_the_source_and_typed(directory: Path)
     assert (second["row"], second["dep_delay"], second["tailnum"]) == (1, None, None)
 
 
-def test_only_as_many_as_asked_for_are_read(directory: Path) -> None:
+def test_only_the_requested_number_of_flights_is_read(directory: Path) -> None:
     assert [flight["row"] for flight in FlightDataset(directory, flights=3).read()] == [0, 1, 2]
 
 
-def test_totals_count_flights_without_a_departure_apart(directory: Path) -> None:
+def test_totals_count_flights_without_a_departure_separately(directory: Path) -> None:
     totals = SourceTotals()
     for flight in FlightDataset(directory, flights=4).read():
         totals.add(flight)

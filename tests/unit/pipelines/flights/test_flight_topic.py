@@ -22,5 +22,5 @@ from barnabas.pipelines.flights.flight_topic import row_of
         (None, None),
     ],
 )
-def test_the_row_of_a_record_is_that_of_a_flight_or_none(value: bytes | None, row: int | None) -> None:
+def test_a_record_has_the_row_of_its_flight_or_none(value: bytes | None, row: int | None) -> None:
     assert row_of(value) == row

@@ -21,14 +21,14 @@ def interruption() -> Iterator[Interruption]:
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.usefixtures("interruption")
-def test_a_signal_becomes_an_exception_with_the_exit_status_of_the_shell(number: signal.Signals, status: int) -> None:
+def test_a_signal_raises_an_exception_with_the_exit_status_of_the_shell(number: signal.Signals, status: int) -> None:
     with pytest.raises(Interrupted, match=number.name) as raised:
         signal.raise_signal(number)
     assert raised.value.exit_status == status
 
 
 @pytest.mark.usefixtures("interruption")
-def test_a_second_signal_does_not_disturb_the_clean_up() -> None:
+def test_a_second_signal_does_not_interrupt_the_clean_up() -> None:
     with pytest.raises(Interrupted):
         signal.raise_signal(signal.SIGINT)
     signal.raise_signal(signal.SIGINT)

@@ -24,7 +24,7 @@ def time(monkeypatch: pytest.MonkeyPatch) -> Time:
     return time
 
 
-def test_off_a_terminal_a_line_comes_every_five_seconds_and_at_the_end(time: Time) -> None:
+def test_without_a_terminal_a_line_is_printed_every_five_seconds_and_at_the_end(time: Time) -> None:
     out = io.StringIO()
     progress = run_progress(Console(file=out, width=120), connectors=["files", "delays"], total=1000)
     assert isinstance(progress, LineProgress)

@@ -54,7 +54,7 @@ def test_tables_that_add_up_pass() -> None:
         ({"carrier": ["UA", "UA", "DL"]}, "flights of AA: 0 instead of 20; flights of DL: 20 instead of 0"),
     ],
 )
-def test_what_does_not_add_up_is_named(changes: dict[str, list[object]], message: str) -> None:
+def test_tables_that_do_not_add_up_are_reported(changes: dict[str, list[object]], message: str) -> None:
     with pytest.raises(PipelineError, match=message):
         check_totals(delays(**changes), SOURCE, flights_in_table=60)
 
@@ -67,7 +67,7 @@ def test_a_lost_flight_in_the_table_of_flights_is_named() -> None:
 LANDED = LandedTotals(records=61, positions=61, flights=60, not_departed=4, dep_delay_sum=1540)
 
 
-def test_files_with_every_record_once_pass_also_with_records_that_are_no_flights() -> None:
+def test_files_with_every_record_once_pass_even_with_records_that_are_not_flights() -> None:
     check_landed(LANDED, SOURCE, records=61)
     check_landed(LANDED, SOURCE, records=70)
 
@@ -75,19 +75,19 @@ def test_files_with_every_record_once_pass_also_with_records_that_are_no_flights
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"records": 62}, "rows that came twice: 1 instead of 0"),
+        ({"records": 62}, "rows written twice: 1 instead of 0"),
         ({"flights": 59}, "flights: 59 instead of 60"),
         ({"not_departed": 5}, "flights without a departure: 5 instead of 4"),
         ({"dep_delay_sum": 0}, "minutes of departure delay: 0 instead of 1,540"),
-        ({"records": 71, "positions": 71}, "71 rows, and the topics 70 records"),
+        ({"records": 71, "positions": 71}, "71 rows, but the topics only 70 records"),
     ],
 )
-def test_files_that_do_not_add_up_are_told(changes: dict[str, int], message: str) -> None:
+def test_files_that_do_not_add_up_are_reported(changes: dict[str, int], message: str) -> None:
     with pytest.raises(PipelineError, match=message):
         check_landed(replace(LANDED, **changes), SOURCE, records=70)
 
 
-def test_landed_files_are_counted_by_place_and_by_flight(tmp_path: Path) -> None:
+def test_landed_files_are_counted_by_position_and_by_flight(tmp_path: Path) -> None:
     rows = {
         "row": pd.array([1, 2, 2, 3, None], dtype="Int64"),
         "dep_delay": pd.array([5, None, None, 7, None], dtype="Int64"),
@@ -97,7 +97,7 @@ def test_landed_files_are_counted_by_place_and_by_flight(tmp_path: Path) -> None
     }
     pd.DataFrame(rows).to_parquet(tmp_path / "one.parquet")
     assert read_landed(tmp_path) == LandedTotals(5, 5, flights=3, not_departed=1, dep_delay_sum=12)
-    with pytest.raises(PipelineError, match="no files in .*--fresh"):
+    with pytest.raises(PipelineError, match="has no files: .*--fresh"):
         read_landed(tmp_path / "none")
 
 
@@ -113,7 +113,7 @@ def test_a_database_is_compared_with_the_source(tmp_path: Path) -> None:
         check_database(tmp_path / "none.db", source)
 
 
-def test_the_worst_hours_come_first_and_those_with_few_departures_not_at_all() -> None:
+def test_the_worst_hours_are_sorted_first_and_hours_with_few_departures_are_omitted() -> None:
     rows = worst_hours(delays(departed=[9, 16, 20]), 5)
     assert rows["dep_delay_p95"].tolist() == [95.5, 90.0]
     assert len(worst_hours(delays(), 1)) == 1
@@ -135,17 +135,17 @@ def test_a_narrow_terminal_still_shows_every_figure(width: int, airlines: dict[s
 
 
 def test_a_table_that_was_never_written_is_named(tmp_path: Path) -> None:
-    with pytest.raises(PipelineError, match="no table in .*--fresh"):
+    with pytest.raises(PipelineError, match="does not exist: .*--fresh"):
         read_delays(tmp_path / "none")
 
 
-def test_the_plot_is_a_png_and_appears_at_once(tmp_path: Path) -> None:
+def test_the_plot_is_a_png_and_is_written_atomically(tmp_path: Path) -> None:
     path = tmp_path / "delays.png"
     draw_delays(delays(departed=[40, 40, 40]), {"UA": "United Air Lines Inc."}, path)
     assert path.read_bytes().startswith(b"\x89PNG")
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_a_plot_of_a_handful_of_flights_says_that_they_are_too_few(tmp_path: Path) -> None:
+def test_a_plot_of_too_few_flights_says_so(tmp_path: Path) -> None:
     draw_delays(delays(departed=[1, 1, 0]), {}, tmp_path / "delays.png")
     assert (tmp_path / "delays.png").exists()

@@ -29,13 +29,13 @@ def test_a_record_is_read_back_by_the_next_run(directory: RunDirectory) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"state": "streaming"}', '{"state": "unheard of"}'])
-def test_a_record_that_cannot_be_understood_counts_as_none(directory: RunDirectory, text: str) -> None:
+def test_an_unreadable_record_counts_as_missing(directory: RunDirectory, text: str) -> None:
     directory.open()
     (directory.path / "run.json").write_text(text)
     assert directory.record() is None
 
 
-def test_a_second_run_in_the_same_folder_is_refused_while_the_first_works(directory: RunDirectory) -> None:
+def test_a_second_run_in_the_same_folder_is_refused_while_the_first_runs(directory: RunDirectory) -> None:
     directory.open()
     with pytest.raises(PipelineError, match=r"another run works in .*--run-directory"):
         RunDirectory(directory.path).open()
@@ -55,7 +55,7 @@ def test_opening_clears_the_scratch_of_a_killed_run_and_nothing_else(directory: 
     assert (directory.path / "flights").exists()
 
 
-def test_forgetting_results_removes_tables_database_and_plot_but_not_the_nodes_data(directory: RunDirectory) -> None:
+def test_forget_results_removes_tables_database_and_plot_but_not_the_data_of_the_node(directory: RunDirectory) -> None:
     directory.open()
     kept = [directory.node, directory.worker]
     gone = [directory.flights, directory.delays, directory.landed]
@@ -70,13 +70,13 @@ def test_forgetting_results_removes_tables_database_and_plot_but_not_the_nodes_d
     assert not directory.database.exists()
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(PipelineError, match=r"can't work in .*file.run.*--run-directory"):
         RunDirectory(tmp_path / "file" / "run").open()
 
 
-def test_a_full_disk_is_noticed_before_anything_is_started(
+def test_a_full_disk_is_detected_before_anything_is_started(
     directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 3 * 1024**2}))
@@ -84,7 +84,7 @@ def test_a_full_disk_is_noticed_before_anything_is_started(
         directory.open()
 
 
-def test_a_disk_that_filled_up_during_the_run_is_told_from_one_that_has_room(
+def test_a_disk_that_filled_up_during_the_run_is_detected(
     directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory.open()
@@ -93,7 +93,7 @@ def test_a_disk_that_filled_up_during_the_run_is_told_from_one_that_has_room(
     assert directory.is_full()
 
 
-def test_the_record_is_readable_by_people(directory: RunDirectory) -> None:
+def test_the_record_is_human_readable(directory: RunDirectory) -> None:
     directory.open()
     directory.write_record(RECORD)
     written = json.loads((directory.path / "run.json").read_text())

@@ -16,11 +16,11 @@ def start(former: RunRecord | None, wanted: RunRecord = WANTED, *, topic_id: str
     return starting_point(former, wanted, topic_id=topic_id, is_fresh_asked=False)
 
 
-def test_an_interrupted_run_goes_on() -> None:
+def test_an_interrupted_run_resumes() -> None:
     assert start(INTERRUPTED).resumes
 
 
-def test_an_interrupted_run_starts_over_when_it_is_asked_to() -> None:
+def test_an_interrupted_run_starts_over_on_request() -> None:
     assert not starting_point(INTERRUPTED, WANTED, topic_id="first", is_fresh_asked=True).resumes
 
 
@@ -32,11 +32,11 @@ def test_an_interrupted_run_starts_over_when_it_is_asked_to() -> None:
         (replace(INTERRUPTED, state=RunState.STARTING), "first", "had not begun"),
         (replace(INTERRUPTED, flights=99), "first", "other settings"),
         (replace(INTERRUPTED, partitions=1), "first", "other settings"),
-        (INTERRUPTED, None, "topic is gone"),
-        (INTERRUPTED, "second", "topic is gone"),
+        (INTERRUPTED, None, "topic was deleted"),
+        (INTERRUPTED, "second", "topic was deleted"),
     ],
 )
-def test_anything_else_starts_over_and_says_why(former: RunRecord | None, topic_id: str | None, text: str) -> None:
+def test_any_other_run_starts_over_and_reports_why(former: RunRecord | None, topic_id: str | None, text: str) -> None:
     point = start(former, topic_id=topic_id)
     assert not point.resumes
     assert text in point.text
@@ -51,12 +51,12 @@ def test_anything_else_starts_over_and_says_why(former: RunRecord | None, topic_
         replace(FOREIGN, topic="other", state=RunState.FINISHED, topic_id="first"),
     ],
 )
-def test_a_topic_of_somebody_elses_cluster_that_we_did_not_make_is_left_alone(former: RunRecord | None) -> None:
+def test_a_topic_of_a_foreign_cluster_that_the_run_did_not_create_is_not_used(former: RunRecord | None) -> None:
     with pytest.raises(PipelineError, match=r"exists already at kafka:9092.*--topic"):
         start(former, FOREIGN)
 
 
-def test_topics_of_the_runs_other_names_on_somebody_elses_cluster_are_left_alone() -> None:
+def test_the_other_topics_of_the_run_are_not_replaced_on_a_foreign_cluster() -> None:
     with pytest.raises(PipelineError, match=r"flights-second-half at kafka:9092.*--topic"):
         starting_point(None, FOREIGN, topic_id=None, others=["flights-second-half"], is_fresh_asked=False)
     deleted_by_hand = replace(FOREIGN, state=RunState.FINISHED, topic_id="first")
@@ -68,6 +68,6 @@ def test_topics_of_the_runs_other_names_on_somebody_elses_cluster_are_left_alone
 
 
 @pytest.mark.parametrize("state", RunState)
-def test_our_own_topic_on_somebody_elses_cluster_may_be_used_again(state: RunState) -> None:
+def test_a_topic_that_the_run_created_on_a_foreign_cluster_may_be_used_again(state: RunState) -> None:
     former = replace(FOREIGN, state=state, topic_id="first")
     assert start(former, FOREIGN).resumes is (state is RunState.STREAMING)

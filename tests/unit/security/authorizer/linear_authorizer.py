@@ -1,6 +1,6 @@
-"""Kafka's rules of decision written down as directly as possible: what the index is compared with.
+"""Kafka's authorization rules implemented as directly as possible, as a reference for the index.
 
-Every question looks at every rule. Nothing here is shared with the code under test.
+Every decision reads every ACL. The reference shares no code with the code under test.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class LinearAuthorizer:
         return rule.pattern_type == LITERAL and rule.name == denial.name
 
     def in_order(self) -> list[AclBinding]:
-        """Kafka's: the name descends, by UTF-16 code units; all the rest ascends."""
+        """Sort in Kafka's order: names descend, by UTF-16 code units; all other fields ascend."""
         ordered = sorted(
             self.rules,
             key=lambda r: (r.pattern_type, r.operation, units(r.principal), units(r.host), r.permission),

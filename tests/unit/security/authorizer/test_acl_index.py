@@ -1,4 +1,4 @@
-"""The index against a dumb linear reference: any rules, any order of changes, every kind of question.
+"""The index against a simple linear reference: any ACLs, any order of changes, every kind of query.
 
 ``make fuzz`` runs each of these with 100,000 examples.
 """
@@ -34,7 +34,7 @@ PRINCIPALS = ("User:alice", "User:bob", "User:*", "Group:*", "Group:alice", "Use
 CALLERS = ("User:alice", "User:bob", "Group:*", "Group:alice", "User:a:b", "User:é", "User:nobody")
 HOSTS = ("*", "10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1")
 CALLER_HOSTS = ("10.0.0.1", "10.0.0.2", "0:0:0:0:0:0:0:1", "*")
-# Names that are prefixes of each other, begin with what could be taken for a wildcard, and sort as Java sorts them.
+# Names that are prefixes of each other, start with wildcard characters, and sort as in Java.
 NAMES = (
     *("*", "**", "*a", "a", "ab", "abc", "abd", "b", "!", "!a", " ", "~", "hard", "hardcode"),
     *("\uffee", "\U0001f600", "\U0001f600a"),
@@ -49,7 +49,7 @@ many = settings(
 
 
 def rule_of(number: int) -> AclBinding:
-    """Every number is a rule."""
+    """Map every number to an ACL."""
     fields: list[Any] = []
     for choices in (TYPES, NAMES, (3, 4), PRINCIPALS, HOSTS, OPERATIONS, (2, 3, 3)):
         number, index = divmod(number, len(choices))
@@ -58,7 +58,7 @@ def rule_of(number: int) -> AclBinding:
 
 
 def rules_of(data: bytes) -> list[AclBinding]:
-    """Three bytes a rule: one draw for all of them is much quicker than seven fields for each."""
+    """Three bytes for each ACL: one draw for all of them is much faster than seven fields for each."""
     numbers = (int.from_bytes(data[start : start + 3], "little") for start in range(0, len(data) - 2, 3))
     return list(dict.fromkeys(map(rule_of, numbers)))
 
@@ -80,7 +80,7 @@ def ids_of(bindings: list[AclBinding]) -> dict[Uuid, AclBinding]:
 
 
 class Pair:
-    """The index and the reference with the same rules, changed together and asked together."""
+    """The index and the reference with the same ACLs, changed and queried together."""
 
     def __init__(self, bindings: list[AclBinding], *, allow_if_no_rule: bool = False) -> None:
         self.ids = ids_of(bindings)
@@ -123,7 +123,7 @@ class Pair:
             assert self.authorizer.authorize(context, operation, type_, name) is expected  # type: ignore[arg-type]
 
     def check_some(self, draw: random.Random) -> None:
-        """Questions of every kind."""
+        """Compare queries of every kind."""
         caller = (draw.choice(CALLERS), draw.choice(CALLER_HOSTS))
         for _ in range(4):
             self.check_decision(
@@ -137,14 +137,14 @@ class Pair:
         operation, type_ = draw.randrange(2, 16), draw.choice(TYPES)
         expected = self.reference.allows_any(*caller, operation, type_)
         assert self.authorizer.authorize_by_resource_type(context, operation, type_) is expected  # type: ignore[arg-type]
-        asked = draw.choices(NAMES, k=3)
-        allowed = [name for name in asked if self.reference.allows(*caller, operation, type_, name)]
-        assert list(self.authorizer.filter_authorized(context, operation, type_, asked)) == allowed  # type: ignore[arg-type]
+        names = draw.choices(NAMES, k=3)
+        allowed = [name for name in names if self.reference.allows(*caller, operation, type_, name)]
+        assert list(self.authorizer.filter_authorized(context, operation, type_, names)) == allowed  # type: ignore[arg-type]
 
 
 @many
 @given(rule_sets, few_rules, st.booleans(), seeds)
-def test_every_decision_is_that_of_the_linear_reference_after_any_changes(
+def test_every_decision_equals_the_linear_references_after_any_changes(
     before: list[AclBinding], added: list[AclBinding], allow_if_no_rule: bool, seed: int
 ) -> None:
     draw = random.Random(seed)
@@ -163,11 +163,11 @@ def test_every_decision_is_that_of_the_linear_reference_after_any_changes(
 
 @many
 @given(rule_sets, callers, st.sampled_from((2, 3, 5)), st.lists(names, max_size=12), st.booleans(), st.booleans())
-def test_masks_are_what_asking_for_every_operation_gives(
+def test_masks_equal_the_decisions_about_every_operation(
     bindings: list[AclBinding],
     caller: tuple[str, str],
     type_: int,
-    asked: list[str],
+    resource_names: list[str],
     is_sorted: bool,
     allow_if_no_rule: bool,
 ) -> None:
@@ -175,15 +175,15 @@ def test_masks_are_what_asking_for_every_operation_gives(
     context: Any = pair.context(caller)
     resource_type: Any = type_
     if is_sorted:
-        asked = sorted(asked)
+        resource_names = sorted(resource_names)
     expected = [
         sum(1 << code for code in supported_operations(type_) if pair.reference.allows(*caller, code, type_, name))
-        for name in asked
+        for name in resource_names
     ]
     authorizer = pair.authorizer
-    assert list(authorizer.authorized_operations_many(context, resource_type, asked)) == expected
-    assert [authorizer.authorized_operations(context, resource_type, name) for name in asked] == expected
-    by_loop = Authorizer.authorized_operations_many(authorizer, context, resource_type, asked)
+    assert list(authorizer.authorized_operations_many(context, resource_type, resource_names)) == expected
+    assert [authorizer.authorized_operations(context, resource_type, name) for name in resource_names] == expected
+    by_loop = Authorizer.authorized_operations_many(authorizer, context, resource_type, resource_names)
     assert list(by_loop) == expected
 
 
@@ -202,7 +202,7 @@ def test_masks_are_what_asking_for_every_operation_gives(
     ),
     seeds,
 )
-def test_filters_find_what_they_match_in_kafkas_order(
+def test_filters_find_their_matches_in_kafkas_order(
     bindings: list[AclBinding], acl_filter: AclBindingFilter, seed: int
 ) -> None:
     draw = random.Random(seed)
@@ -218,7 +218,7 @@ def test_filters_find_what_they_match_in_kafkas_order(
 
 @many
 @given(rule_sets, callers, st.integers(2, 15), st.sampled_from((2, 3, 5)), names, st.booleans())
-def test_the_explanation_agrees_with_the_decision_and_names_every_rule(
+def test_the_explanation_agrees_with_the_decision_and_names_every_acl(
     bindings: list[AclBinding],
     caller: tuple[str, str],
     operation: int,
@@ -268,7 +268,7 @@ def test_a_name_may_begin_with_any_printable_character(character: str) -> None:
 
 
 @pytest.mark.parametrize("allow_if_no_rule", [False, True])
-def test_what_is_remembered_is_bounded_and_stays_right(allow_if_no_rule: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cache_is_bounded_and_stays_correct(allow_if_no_rule: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acl_index, "_VIEWS_MAX", 3)
     monkeypatch.setattr(acl_index, "_REMEMBERED_MAX", 10)
     monkeypatch.setattr(acl_index, "_CHEAP_TO_COMPILE", 2)
@@ -297,7 +297,7 @@ def test_what_is_remembered_is_bounded_and_stays_right(allow_if_no_rule: bool, m
         assert len(index._compiled) <= len(PRINCIPALS) + 2
 
 
-def test_an_id_or_a_rule_that_is_there_and_one_that_is_not_are_faults() -> None:
+def test_adding_an_existing_acl_and_removing_a_missing_one_are_faults() -> None:
     rule, other = AclBinding(2, "a", 3, "User:bob", "*", 3, 3), AclBinding(2, "a", 3, "User:bob", "*", 4, 3)
     index = AclIndex({Uuid.from_int(1000): rule})
     with pytest.raises(InvariantViolated, match="exists already"):
@@ -309,7 +309,7 @@ def test_an_id_or_a_rule_that_is_there_and_one_that_is_not_are_faults() -> None:
     assert len(index) == 1
 
 
-def test_a_rule_that_a_snapshot_has_twice_holds_until_both_are_gone() -> None:
+def test_an_acl_that_a_snapshot_contains_twice_applies_until_both_are_removed() -> None:
     rule = AclBinding(2, "a", 3, "User:bob", "*", 3, 3)
     index = AclIndex({Uuid.from_int(1000 + number): rule for number in range(3)})
     bob = Principal("User", "bob")
@@ -319,7 +319,7 @@ def test_a_rule_that_a_snapshot_has_twice_holds_until_both_are_gone() -> None:
     assert index.mask(bob, "h", 2, "a") == 0
 
 
-def test_codes_of_a_later_version_decide_nothing_but_are_kept() -> None:
+def test_codes_of_a_later_version_have_no_effect_but_are_kept() -> None:
     later = [
         AclBinding(2, "a", 3, "User:bob", "*", 77, 3),
         AclBinding(2, "a", 9, "User:bob", "*", 3, 3),
@@ -341,15 +341,15 @@ def test_a_principal_whose_type_has_a_colon_is_not_confused_with_another() -> No
     assert index.mask(Principal("User:a", "b"), "h", 2, "t") == 0
 
 
-def test_long_names_are_decided_and_not_remembered() -> None:
+def test_long_names_are_decided_and_not_cached() -> None:
     index = AclIndex({Uuid.from_int(1000): AclBinding(3, "x", 4, "User:bob", "*", 3, 3)})
     bob = Principal("User", "bob")
     assert index.mask(bob, "h", 3, "x" * 30_000) >> 3 & 1
     assert not index.views[bob]["h"].masks.get(3)
 
 
-def test_a_change_for_a_principal_with_many_rules_looks_at_few_things() -> None:
-    """Counted, not timed: a hundred thousand rules must not be read again."""
+def test_a_change_for_a_principal_with_many_acls_reads_few_entries() -> None:
+    """Counted, not timed: a hundred thousand ACLs must not be read again."""
     acls = {
         Uuid.from_int(1000 + number): AclBinding(2, f"topic-{number}", 3 + number % 2, "User:bob", "*", 3, 3)
         for number in range(100_000)
@@ -367,6 +367,6 @@ def test_a_change_for_a_principal_with_many_rules_looks_at_few_things() -> None:
     assert index.mask(bob, "h", 2, "topic-4") >> 3 & 1
 
 
-def test_supported_masks_are_those_of_the_reference() -> None:
+def test_supported_masks_equal_those_of_the_reference() -> None:
     assert SUPPORTED_MASKS == {2: 3576, 3: 3400, 4: 8096, 5: 33040, 6: 256, 7: 24576}
     assert covers_resource(AclBinding(2, "*", 4, "", "", 2, 3), 2, "*a")

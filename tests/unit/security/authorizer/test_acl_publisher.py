@@ -1,4 +1,4 @@
-"""Rules reach the authorizer as the log has them: a snapshot at once, the rest one by one and in order."""
+"""ACLs reach the authorizer as in the log: a snapshot in one call, later ACLs one by one and in order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OTHER = AclBinding(2, "b", 3, "User:bob", "*", 3, 3)
 
 
 class Recorder(StandardAuthorizer):
-    """Remembers how it was fed."""
+    """Records its calls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Recorder(StandardAuthorizer):
 
 
 class Log:
-    """A publisher with an authorizer behind it, and the image that its log has led to."""
+    """A publisher with an authorizer, and the image that results from its log."""
 
     def __init__(self) -> None:
         self.authorizer = Recorder()
@@ -68,7 +68,7 @@ def put(number: int, binding: AclBinding) -> Any:
     return acl_record(Uuid.from_int(number), binding)
 
 
-def gone(number: int) -> Any:
+def removed(number: int) -> Any:
     return RemoveAccessControlEntryRecord(id=Uuid.from_int(number))
 
 
@@ -78,33 +78,33 @@ def test_a_snapshot_is_loaded_and_later_ones_replace_it() -> None:
     assert log.publish(put(3, OTHER), is_snapshot=True) == [("load", 1)]
 
 
-def test_changes_come_one_by_one_in_the_order_of_the_log() -> None:
+def test_changes_are_passed_one_by_one_in_the_order_of_the_log() -> None:
     log = Log()
     log.publish(is_snapshot=True)
     assert log.publish(put(9, DENY), put(1, ALLOW), put(5, OTHER)) == [("add", 9), ("add", 1), ("add", 5)]
-    assert log.publish(gone(1), gone(9), put(2, ALLOW)) == [("remove", 1), ("remove", 9), ("add", 2)]
+    assert log.publish(removed(1), removed(9), put(2, ALLOW)) == [("remove", 1), ("remove", 9), ("add", 2)]
     assert log.publish() == []
 
 
-def test_what_came_and_went_in_between_is_never_heard_of() -> None:
+def test_an_acl_added_and_removed_in_between_is_never_passed() -> None:
     log = Log()
     log.publish(is_snapshot=True)
-    assert log.publish(put(1, DENY), put(2, OTHER), gone(1)) == [("add", 2)]
+    assert log.publish(put(1, DENY), put(2, OTHER), removed(1)) == [("add", 2)]
 
 
-def test_a_rule_that_is_replaced_under_its_id_is_taken_away_first() -> None:
+def test_an_acl_replaced_under_its_id_is_removed_first() -> None:
     log = Log()
     log.publish(put(1, DENY), is_snapshot=True)
     assert log.publish(put(1, OTHER)) == [("remove", 1), ("add", 1)]
 
 
-def test_a_rule_that_gets_a_new_id_in_one_batch_is_no_fault() -> None:
+def test_an_acl_that_receives_a_new_id_in_one_batch_is_not_a_fault() -> None:
     log = Log()
     log.publish(put(1, DENY), is_snapshot=True)
-    assert log.publish(gone(1), put(2, DENY)) == [("remove", 1), ("add", 2)]
+    assert log.publish(removed(1), put(2, DENY)) == [("remove", 1), ("add", 2)]
 
 
-def test_rules_from_before_are_in_force_until_the_last_step_of_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_earlier_acls_are_in_force_until_the_last_step_of_a_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(acl_rules, "RULES_A_STEP", 2)
     authorizer = StandardAuthorizer()
     authorizer.add_acl(Uuid.from_int(1), DENY)

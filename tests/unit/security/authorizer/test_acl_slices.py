@@ -1,4 +1,4 @@
-"""Long listings of rules: in order, of one moment, and never much work between two slices."""
+"""Long listings of ACLs: in order, of one moment, and with little work between two slices."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def authorizer_of(rules: Sequence[AclBinding]) -> StandardAuthorizer:
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A handful of rules is much."""
+    """A handful of ACLs counts as many."""
     for module, name, value in (
         (acl_rules, "SLICE", 2),
         (acl_rules, "_FEW", 2),
@@ -58,7 +58,7 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("tiny")
-def test_slices_are_what_the_linear_reference_finds_whatever_changes_meanwhile() -> None:
+def test_slices_equal_the_linear_reference_despite_concurrent_changes() -> None:
     @many
     @given(rule_sets, filters, seeds)
     def check(rules: list[AclBinding], acl_filter: AclBindingFilter, seed: int) -> None:
@@ -88,7 +88,7 @@ def change(authorizer: StandardAuthorizer, draw: random.Random) -> None:
 
 
 class CountedText(str):
-    """Counts how often any such text is compared."""
+    """Counts the comparisons of all such texts."""
 
     __slots__ = ()
     compared = 0
@@ -113,7 +113,7 @@ class CountedText(str):
         pytest.param(lambda n: AclBinding(2, f"t-{n % 3}", 3, CountedText(f"User:{n}"), "*", 3, 3), id="three names"),
     ],
 )
-def test_between_two_slices_is_work_on_a_few_thousand_rules(rules: object) -> None:
+def test_the_work_between_two_slices_covers_a_few_thousand_acls(rules: object) -> None:
     assert callable(rules)
     count = 60_000
     numbers = list(range(count))
@@ -121,7 +121,7 @@ def test_between_two_slices_is_work_on_a_few_thousand_rules(rules: object) -> No
     authorizer = authorizer_of([rules(number) for number in numbers])
     slices = authorizer.acl_slices(EVERYTHING)
     total = 0
-    assert list(next(slices)) == [], "nothing is done before others had their turn"
+    assert list(next(slices)) == [], "others have a turn before any work is done"
     while True:
         CountedText.compared = 0
         part = next(slices, None)
@@ -133,7 +133,7 @@ def test_between_two_slices_is_work_on_a_few_thousand_rules(rules: object) -> No
     assert total == count
 
 
-def test_what_is_sorted_is_not_sorted_again_until_a_rule_comes_or_goes() -> None:
+def test_sorted_acls_are_not_sorted_again_until_an_acl_changes() -> None:
     rules = [AclBinding(2, CountedText(f"topic-{number}"), 3, "User:a", "*", 3, 3) for number in range(5_000)]
     authorizer = authorizer_of(rules)
 
@@ -148,13 +148,13 @@ def test_what_is_sorted_is_not_sorted_again_until_a_rule_comes_or_goes() -> None
     assert compared() > 5_000
 
 
-def test_few_rules_come_in_one_slice() -> None:
+def test_few_acls_are_listed_in_one_slice() -> None:
     rules = [AclBinding(2, f"topic-{number}", 3, "User:a", "*", 3, 3) for number in range(2_048)]
     assert list(map(len, authorizer_of(rules).acl_slices(EVERYTHING))) == [2_048]
     assert list(authorizer_of(rules).acl_slices(AclBindingFilter(name="none"))) == []
 
 
-def test_an_authorizer_that_only_lists_its_rules_is_cut_into_slices() -> None:
+def test_the_listing_of_a_foreign_authorizer_is_split_into_slices() -> None:
     authorizer = authorizer_of([AclBinding(2, f"topic-{n}", 3, "User:a", "*", 3, 3) for n in range(5_000)])
     parts = list(AclAuthorizer.acl_slices(authorizer, EVERYTHING))
     assert list(map(len, parts)) == [1_024, 1_024, 1_024, 1_024, 904]
@@ -162,7 +162,7 @@ def test_an_authorizer_that_only_lists_its_rules_is_cut_into_slices() -> None:
 
 
 @given(rule_sets, st.sampled_from((1, 2, 3)), st.lists(st.integers(0, 80)))
-def test_a_long_answer_has_the_bytes_of_the_message(rules: list[AclBinding], version: int, cuts: list[int]) -> None:
+def test_a_long_response_has_the_bytes_of_the_message(rules: list[AclBinding], version: int, cuts: list[int]) -> None:
     ordered = LinearAuthorizer(rules).in_order()
 
     def slices() -> Iterator[list[AclBinding]]:
@@ -182,7 +182,7 @@ def test_a_long_answer_has_the_bytes_of_the_message(rules: list[AclBinding], ver
     assert b"".join(chunks) == expected.encode(version)
 
 
-def test_a_resource_with_many_rules_has_them_in_one_entry() -> None:
+def test_a_resource_with_many_acls_has_them_in_one_entry() -> None:
     rules = [AclBinding(2, "*", 3, f"User:{number:05}", "*", 3, 3) for number in range(10_000)]
     answer = listed(authorizer_of(rules[::-1]).acl_slices(EVERYTHING), 3)
     assert isinstance(answer, AclListing)
@@ -191,4 +191,4 @@ def test_a_resource_with_many_rules_has_them_in_one_entry() -> None:
     chunks: list[bytes] = []
     answer.write(3, chunks)
     (resource,) = DescribeAclsResponse.decode(b"".join(chunks), 3).resources
-    assert [each.principal for each in resource.acls] == [rule.principal for rule in rules]
+    assert [acl.principal for acl in resource.acls] == [rule.principal for rule in rules]

@@ -1,4 +1,4 @@
-"""The audit counts what is alike, tells denials at once, and stays within its bounds."""
+"""The audit counts equal decisions, reports denials immediately, and stays within its limits."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_allowed_decisions_become_one_event_at_the_end_of_the_window() -> None:
     assert world.audit.window_end_ms is None
 
 
-def test_the_first_denials_are_told_at_once_and_the_flood_is_counted() -> None:
+def test_the_first_denials_are_reported_immediately_and_a_flood_is_counted() -> None:
     world = World()
     for _ in range(5):
         assert not world.ask("secrets")
@@ -85,7 +85,7 @@ def test_the_first_denials_are_told_at_once_and_the_flood_is_counted() -> None:
 
 
 @pytest.mark.parametrize("different", [{"principal": Principal("User", "bob")}, {"client_host": "10.0.0.2"}])
-def test_decisions_of_other_callers_are_counted_apart(different: dict[str, Any]) -> None:
+def test_decisions_of_other_callers_are_counted_separately(different: dict[str, Any]) -> None:
     world = World()
     world.ask("orders")
     world.access(**different).allows(ResourceType.TOPIC, AclOperation.WRITE, "orders")
@@ -94,7 +94,7 @@ def test_decisions_of_other_callers_are_counted_apart(different: dict[str, Any])
     assert [event.decisions for event in world.audit.take(6000)] == [1, 1, 1, 1]
 
 
-def test_what_nobody_wants_is_not_counted() -> None:
+def test_unwanted_decisions_are_not_counted() -> None:
     world = World(wants_allowed=False)
     world.ask("orders")
     world.ask("secrets", log_if_denied=False)
@@ -105,7 +105,7 @@ def test_what_nobody_wants_is_not_counted() -> None:
     assert world.calls == 0
 
 
-def test_a_listing_is_one_access_to_any_and_its_single_names_are_nobodys_attempt() -> None:
+def test_a_listing_is_one_access_and_its_names_are_not_audited() -> None:
     world = World()
     names = world.access().allowed_in_order(
         ResourceType.TOPIC, AclOperation.DESCRIBE, ["orders", "secrets"], is_listing=True
@@ -115,7 +115,7 @@ def test_a_listing_is_one_access_to_any_and_its_single_names_are_nobodys_attempt
     assert (event.pattern_type, event.resource_name, event.references) == (PatternType.ANY, "*", 1)
 
 
-def test_kinds_and_waiting_events_are_bounded_and_what_is_missing_is_counted() -> None:
+def test_kinds_and_queued_events_are_limited_and_lost_ones_are_counted() -> None:
     for world in (World(AllowAllAuthorizer()), World()):
         for number in range(9):
             world.ask(f"topic-{number}")
@@ -138,13 +138,13 @@ def test_kinds_and_waiting_events_are_bounded_and_what_is_missing_is_counted() -
     assert full.audit.dropped == 10 - LIMITS.queue_max
 
 
-def test_the_rule_is_looked_up_once_per_kind_and_window_and_not_without_end() -> None:
+def test_the_acl_is_looked_up_once_per_kind_and_window_up_to_a_limit() -> None:
     class Explaining(OneTopic):
         def __init__(self) -> None:
-            self.asked = 0
+            self.lookup_count = 0
 
         def explain(self, *question: Any) -> Any:
-            self.asked += 1
+            self.lookup_count += 1
             assert question == (ALICE, "10.0.0.1", AclOperation.WRITE, ResourceType.TOPIC, question[-1])
             return SimpleNamespace(
                 allowed=question[-1] == "orders", rule="MatchingAcl", acl_id="id-1", acl_text="ALLOW User:alice"
@@ -155,10 +155,10 @@ def test_the_rule_is_looked_up_once_per_kind_and_window_and_not_without_end() ->
     for _ in range(4):
         world.ask("orders")
     (event,) = world.audit.take(6000)
-    assert (event.rule.kind, event.rule.id, authorizer.asked) == ("MatchingAcl", "id-1", 1)
+    assert (event.rule.kind, event.rule.id, authorizer.lookup_count) == ("MatchingAcl", "id-1", 1)
     world.now_ms = 6000
     world.ask("orders")
-    assert authorizer.asked == 2
+    assert authorizer.lookup_count == 2
 
     many = Explaining()
     limits = LIMITS._replace(kinds_max=10_000, queue_max=10_000, denials_of_caller_max=10_000)
@@ -167,17 +167,17 @@ def test_the_rule_is_looked_up_once_per_kind_and_window_and_not_without_end() ->
     many.audit = audit
     for number in range(RULE_LOOKUPS_MAX + 1):
         world.ask(f"t{number}")
-    assert many.asked == RULE_LOOKUPS_MAX
+    assert many.lookup_count == RULE_LOOKUPS_MAX
     assert audit.take(0)[-1].rule.kind == "NotLookedUp"
 
 
-def test_look_ups_that_take_long_are_given_up_for_the_window() -> None:
+def test_long_look_ups_are_given_up_for_the_window() -> None:
     class Slow(OneTopic):
         def __init__(self) -> None:
-            self.asked = 0
+            self.lookup_count = 0
 
         def explain(self, *question: Any) -> Any:
-            self.asked += 1
+            self.lookup_count += 1
             seconds[0] += 0.06
             return SimpleNamespace(allowed=False, rule="DefaultDeny", acl_id=None, acl_text=None)
 
@@ -187,11 +187,11 @@ def test_look_ups_that_take_long_are_given_up_for_the_window() -> None:
     slow.audit = AccessAudit(LIMITS, now_ns=lambda: 0, timer=lambda: seconds[0])
     for number in range(4):
         world.ask(f"secret-{number}")
-    assert slow.asked == 2
+    assert slow.lookup_count == 2
     assert [event.rule.kind for event in slow.audit.take(0)] == ["DefaultDeny"] * 2 + ["NotLookedUp"] * 2
 
 
-def test_an_authorizer_that_cannot_explain_is_audited_all_the_same() -> None:
+def test_an_authorizer_that_cannot_explain_is_still_audited() -> None:
     class Failing(OneTopic):
         def explain(self, *question: Any) -> Any:
             raise ValueError("no idea")
@@ -216,7 +216,7 @@ def test_a_clock_that_is_set_back_ends_the_window() -> None:
     assert len(world.audit.take(100)) == 1
 
 
-def test_the_owner_is_called_when_there_is_something_to_come_for() -> None:
+def test_the_owner_is_called_when_events_need_to_be_collected() -> None:
     world = World()
     world.ask("orders")
     assert world.calls == 1
@@ -229,7 +229,7 @@ def test_the_owner_is_called_when_there_is_something_to_come_for() -> None:
     assert world.calls >= 3
 
 
-def test_one_caller_that_tries_many_names_is_counted_together_and_leaves_room_for_others() -> None:
+def test_many_names_of_one_caller_are_counted_together_and_leave_room_for_others() -> None:
     audit = AccessAudit(LIMITS._replace(kinds_max=1000, queue_max=1000, denials_of_caller_max=7), now_ns=lambda: 0)
     world = World()
     world.authorizer.audit = audit

@@ -1,4 +1,4 @@
-"""Without an authorizer everything is allowed, and describe calls say so (KIP-430)."""
+"""Without an authorizer everything is allowed, and describe calls report this (KIP-430)."""
 
 from __future__ import annotations
 

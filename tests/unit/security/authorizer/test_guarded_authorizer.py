@@ -1,4 +1,4 @@
-"""An authorizer that somebody else wrote may fail; it then denies, and never more than that."""
+"""A user's own authorizer may fail; access is then denied, and nothing else happens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
 
 
 class Answering(Authorizer):
-    """Gives its answer, or raises it."""
+    """Returns its answer, or raises it."""
 
     def __init__(self, answer: Any) -> None:
         self.answer = answer
@@ -52,21 +52,21 @@ def ask_everything(authorizer: Authorizer) -> list[Any]:
     ]
 
 
-def test_its_answers_pass_and_the_defaults_are_built_on_one_method() -> None:
+def test_results_are_passed_on_and_defaults_build_on_one_method() -> None:
     assert ask_everything(guarded(Answering(True))) == [True, True, ["t", "u"], 3576, [3576, 3576]]
     assert ask_everything(guarded(Answering(False))) == [False, False, [], 0, [0, 0]]
 
 
-def test_what_it_raises_denies_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_exception_denies_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     authorizer = guarded(Answering(RuntimeError("no database")))
     with caplog.at_level(logging.ERROR):
         assert ask_everything(authorizer) == [False, False, [], 0, [0, 0]]
         assert authorizer.is_ready_for(CONTEXT.principal) is False
-    assert "authorizer Answering failed, so User:bob\\n is denied what it asked for with METADATA" in caplog.text
+    assert "authorizer Answering failed; the access that User:bob\\n requested with METADATA is denied" in caplog.text
     assert "no database" in caplog.text
 
 
-def test_that_it_is_not_ready_is_passed_on() -> None:
+def test_a_missing_readiness_is_passed_on() -> None:
     with pytest.raises(AuthorizerNotReady):
         guarded(Answering(AuthorizerNotReady())).authorize(CONTEXT, READ, TOPIC, "t")
 
@@ -76,13 +76,13 @@ def test_only_true_allows(answer: Any) -> None:
     assert guarded(Answering(answer)).authorize(CONTEXT, READ, TOPIC, "t") is False
 
 
-def test_closing_it_can_not_stop_the_node_from_stopping() -> None:
+def test_a_failing_close_does_not_stop_the_node_from_stopping() -> None:
     behind = Answering(True)
     guarded(behind).close()
     assert behind.closed
 
 
-def test_one_that_takes_acls_still_does_and_still_explains() -> None:
+def test_an_authorizer_with_acls_still_accepts_them_and_explains() -> None:
     class Own(StandardAuthorizer):
         pass
 

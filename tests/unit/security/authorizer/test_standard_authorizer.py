@@ -1,4 +1,4 @@
-"""The authorizer around the index: settings, super users, readiness, what it counts and explains."""
+"""The authorizer around the index: settings, super users, readiness, counters and explanations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_super_user_of_another_form_is_refused_with_what_is_allowed(text: str)
         StandardAuthorizer().configure({"super.users": text})
 
 
-def test_super_users_pass_whatever_the_rules_say_and_before_they_are_there() -> None:
+def test_super_users_are_allowed_regardless_of_acls_and_before_they_are_loaded() -> None:
     unready = StandardAuthorizer()
     unready.configure({"super.users": "User:bob"})
     for loaded in (unready, authorizer(READ_ORDERS._replace(permission=2), super_users="User:bob")):
@@ -68,7 +68,7 @@ def test_super_users_pass_whatever_the_rules_say_and_before_they_are_there() -> 
         assert loaded.explain(Principal("User", "bob"), "h", READ, TOPIC, "orders").rule == "SuperUser"
 
 
-def test_everybody_else_waits_until_the_rules_are_all_there() -> None:
+def test_other_users_wait_until_all_acls_are_loaded() -> None:
     unready = StandardAuthorizer()
     unready.load_snapshot(ids(READ_ORDERS))
     bob = context()
@@ -91,30 +91,32 @@ def test_everybody_else_waits_until_the_rules_are_all_there() -> None:
     assert unready.authorize(bob, READ, TOPIC, "orders")
 
 
-def test_a_session_that_calls_itself_everybody_is_refused() -> None:
-    everybody = context("*")
+def test_a_session_with_the_wildcard_principal_is_refused() -> None:
+    wildcard = context("*")
     open_to_all = authorizer(EVERY_TOPIC, allow_everyone_if_no_acl_found="true")
     assert open_to_all.authorize(context("anybody"), READ, TOPIC, "t")
-    assert not open_to_all.authorize(everybody, READ, TOPIC, "t")
-    assert not open_to_all.authorize(everybody, READ, ResourceType.GROUP, "without-any-rule")
-    assert not open_to_all.authorize_by_resource_type(everybody, READ, TOPIC)
-    assert open_to_all.filter_authorized(everybody, READ, TOPIC, ["t"]) == []
-    assert open_to_all.authorized_operations(everybody, TOPIC, "t") == 0
-    decision = open_to_all.explain(everybody.principal, "h", READ, TOPIC, "t")
+    assert not open_to_all.authorize(wildcard, READ, TOPIC, "t")
+    assert not open_to_all.authorize(wildcard, READ, ResourceType.GROUP, "without-any-rule")
+    assert not open_to_all.authorize_by_resource_type(wildcard, READ, TOPIC)
+    assert open_to_all.filter_authorized(wildcard, READ, TOPIC, ["t"]) == []
+    assert open_to_all.authorized_operations(wildcard, TOPIC, "t") == 0
+    decision = open_to_all.explain(wildcard.principal, "h", READ, TOPIC, "t")
     assert (decision.allowed, decision.rule, decision.binding) == (False, "RefusedPrincipal", None)
-    assert open_to_all.authorize(context("*", kind="Group"), READ, TOPIC, "t"), "only User:* means everybody"
+    assert open_to_all.authorize(context("*", kind="Group"), READ, TOPIC, "t"), "only User:* means all principals"
 
 
 @pytest.mark.parametrize(("text", "allowed"), [("true", True), (" TRUE ", True), ("yes", False), ("", False)])
-def test_without_any_rule_on_a_resource_the_default_decides(text: str, allowed: bool) -> None:
+def test_without_any_acl_on_a_resource_the_default_decides(text: str, allowed: bool) -> None:
     open_by_default = authorizer(READ_ORDERS, allow_everyone_if_no_acl_found=text)
     assert open_by_default.authorize(context("carol"), READ, TOPIC, "free") is allowed
-    assert not open_by_default.authorize(context("carol"), READ, TOPIC, "orders"), "a rule of anybody takes it"
+    assert not open_by_default.authorize(context("carol"), READ, TOPIC, "orders"), (
+        "an ACL of any principal replaces the default"
+    )
     rule = open_by_default.explain(Principal("User", "carol"), "h", READ, TOPIC, "free").rule
     assert rule == ("DefaultAllow" if allowed else "DefaultDeny")
 
 
-def test_the_default_follows_the_first_and_the_last_rule_of_a_resource() -> None:
+def test_the_default_depends_on_the_first_and_the_last_acl_of_a_resource() -> None:
     open_by_default = authorizer(allow_everyone_if_no_acl_found="true")
     carol = context("carol")
     for pattern in (3, 4):
@@ -129,7 +131,7 @@ def test_the_default_follows_the_first_and_the_last_rule_of_a_resource() -> None
     assert open_by_default.authorize(carol, READ, TOPIC, "orders")
 
 
-def test_a_token_is_as_good_as_its_owner() -> None:
+def test_a_token_has_the_rights_of_its_owner() -> None:
     some = authorizer(READ_ORDERS)
     assert some.authorize(context(token=True), READ, TOPIC, "orders")
     some.remove_acl(Uuid.from_int(1000))
@@ -137,7 +139,7 @@ def test_a_token_is_as_good_as_its_owner() -> None:
     assert not some.authorize(context(), READ, TOPIC, "orders")
 
 
-def test_a_snapshot_replaces_all_rules_and_what_was_decided_by_them() -> None:
+def test_a_snapshot_replaces_all_acls_and_cached_decisions() -> None:
     some = authorizer(READ_ORDERS)
     assert some.authorize(context(), READ, TOPIC, "orders")
     some.load_snapshot(ids(READ_ORDERS._replace(principal="User:carol")))
@@ -146,7 +148,7 @@ def test_a_snapshot_replaces_all_rules_and_what_was_decided_by_them() -> None:
     assert some.acl_count == 1
 
 
-def test_what_the_log_must_not_say_is_a_fault() -> None:
+def test_impossible_changes_in_the_log_are_faults() -> None:
     some = authorizer(READ_ORDERS)
     with pytest.raises(InvariantViolated):
         some.add_acl(Uuid.from_int(1), READ_ORDERS)
@@ -155,7 +157,7 @@ def test_what_the_log_must_not_say_is_a_fault() -> None:
     assert [rule for _, rule in some.acls(AclBindingFilter())] == [READ_ORDERS]
 
 
-def test_decisions_are_counted_and_filtered_names_are_not() -> None:
+def test_decisions_are_counted_and_filters_are_not() -> None:
     some = authorizer(READ_ORDERS)
     some.authorize(context(), READ, TOPIC, "orders")
     some.authorize(context(), READ, TOPIC, "orders")
@@ -166,13 +168,13 @@ def test_decisions_are_counted_and_filtered_names_are_not() -> None:
     assert (some.allowed_count, some.denied_count) == (3, 1)
 
 
-def test_a_question_about_no_operation_in_particular_is_an_error() -> None:
+def test_a_check_without_a_specific_operation_is_an_error() -> None:
     for operation, resource_type in ((AclOperation.ANY, TOPIC), (READ, ResourceType.ANY), (READ, ResourceType.UNKNOWN)):
-        with pytest.raises(ValueError, match="can't be asked for"):
+        with pytest.raises(ValueError, match="can't be authorized"):
             authorizer().authorize_by_resource_type(context(), operation, resource_type)
 
 
-def test_explain_names_the_denial_and_the_rules_that_it_overrules() -> None:
+def test_explain_names_the_denial_and_the_acls_that_it_overrides() -> None:
     some = authorizer(READ_ORDERS, DENY_PREFIX, EVERY_TOPIC)
     bob = Principal("User", "bob")
     denied = some.explain(bob, "10.0.0.1", READ, TOPIC, "orders")
@@ -185,7 +187,7 @@ def test_explain_names_the_denial_and_the_rules_that_it_overrules() -> None:
     assert [rule for _, rule in allowed.allowing] == [READ_ORDERS, EVERY_TOPIC], "Read implies Describe"
 
 
-def test_configuring_again_keeps_the_rules() -> None:
+def test_configuring_again_keeps_the_acls() -> None:
     some = authorizer(READ_ORDERS)
     some.configure({"allow.everyone.if.no.acl.found": "true"})
     assert some.authorize(context(), READ, TOPIC, "orders")

@@ -1,4 +1,4 @@
-"""A credential store without users and tokens; tests override what they need."""
+"""A credential store without users and tokens; tests override the methods that they need."""
 
 from __future__ import annotations
 

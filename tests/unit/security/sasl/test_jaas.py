@@ -1,4 +1,4 @@
-"""JAAS lines, against what Kafka's own parser made of them (``tests/vectors/jaas_lines.json``)."""
+"""JAAS lines, compared with the results of Kafka's own parser (``tests/vectors/jaas_lines.json``)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_a_line_is_read_as_kafka_reads_it(recorded: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ("", "Login module not specified"),
         (MODULE, "Login module control flag not specified"),
@@ -39,12 +39,12 @@ def test_a_line_is_read_as_kafka_reads_it(recorded: dict[str, Any]) -> None:
         (f"{MODULE} required a=b; {MODULE} required a=b;", "contains 2 login modules, should be 1 module"),
     ],
 )
-def test_a_refused_line_says_why(text: str, said: str) -> None:
-    with pytest.raises(InvalidJaasConfig, match=said):
+def test_a_refused_line_reports_the_reason(text: str, reason: str) -> None:
+    with pytest.raises(InvalidJaasConfig, match=reason):
         parse_jaas_entry(text)
 
 
-def test_a_secret_that_lacks_its_quotes_is_not_repeated() -> None:
+def test_a_secret_without_quotes_is_not_shown() -> None:
     for text in (
         f"{MODULE} required password=my secret;",
         f"{MODULE} required password=se:cret;",
@@ -66,8 +66,8 @@ def test_any_text_is_entries_or_a_reason(text: str) -> None:
 
 
 @given(st.dictionaries(st.from_regex("[a-z_][a-z_0-9.]{0,10}", fullmatch=True), st.text(max_size=20), max_size=5))
-def test_options_in_quotes_come_back(options: dict[str, str]) -> None:
+def test_quoted_options_are_read_back(options: dict[str, str]) -> None:
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"}
-    quoted = {key: "".join(escapes.get(each, each) for each in value) for key, value in options.items()}
+    quoted = {key: "".join(escapes.get(character, character) for character in value) for key, value in options.items()}
     written = " ".join(f'{key}="{value}"' for key, value in quoted.items())
     assert parse_jaas_entry(f"{MODULE} required {written};").options == options

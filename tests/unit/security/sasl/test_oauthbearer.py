@@ -1,4 +1,4 @@
-"""OAUTHBEARER: the messages, the tokens and the keys that they are checked with."""
+"""OAUTHBEARER: the messages, the tokens, and the keys that verify them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_bad_token_is_answered_with_json_and_fails_with_it() -> None:
     assert not server.is_complete
 
 
-def test_after_a_refusal_no_second_token_is_taken() -> None:
+def test_after_a_refusal_no_second_token_is_accepted() -> None:
     server = OAuthBearerServer(Accepting())
     server.evaluate_response(b"n,,\x01auth=Bearer bad\x01\x01")
     with pytest.raises(SaslFailure):
@@ -121,7 +121,7 @@ def test_after_a_refusal_no_second_token_is_taken() -> None:
         "n,,\x01auth=Bearer gööd\x01\x01".encode(),
     ],
 )
-def test_another_form_is_refused(message: bytes) -> None:
+def test_a_malformed_message_is_refused(message: bytes) -> None:
     with pytest.raises(SaslFailure) as caught:
         OAuthBearerServer(Accepting()).evaluate_response(message)
     assert caught.value.public_message is None
@@ -132,7 +132,7 @@ def test_the_scheme_may_be_written_in_any_case(scheme: str) -> None:
     assert InitialResponse.read(f"n,,\x01auth={scheme} good\x01\x01".encode()).token == "good"
 
 
-def test_an_authorization_id_must_be_the_tokens_subject() -> None:
+def test_an_authorization_id_must_equal_the_tokens_subject() -> None:
     server = OAuthBearerServer(Accepting())
     with pytest.raises(SaslFailure, match="authorization id"):
         server.evaluate_response(b"n,a=bob,\x01auth=Bearer good\x01\x01")
@@ -140,7 +140,7 @@ def test_an_authorization_id_must_be_the_tokens_subject() -> None:
 
 
 @given(st.lists(st.binary(max_size=60) | st.just(b"\x01") | st.just(b"n,,\x01auth=Bearer bad\x01\x01"), max_size=4))
-def test_any_messages_without_a_good_token_only_fail(messages: list[bytes]) -> None:
+def test_any_messages_without_a_valid_token_only_fail(messages: list[bytes]) -> None:
     server = OAuthBearerServer(Accepting())
     for message in messages:
         try:
@@ -151,7 +151,7 @@ def test_any_messages_without_a_good_token_only_fail(messages: list[bytes]) -> N
 
 
 @pytest.mark.parametrize("extensions", [{"auth": "x"}, {"a b": "x"}, {"a": ""}, {"a": "x\x01y"}])
-def test_a_client_refuses_extensions_that_would_not_arrive(extensions: dict[str, str]) -> None:
+def test_a_client_refuses_invalid_extensions(extensions: dict[str, str]) -> None:
     with pytest.raises(ValueError):
         OAuthBearerClient(lambda: "good", extensions)
 
@@ -159,14 +159,14 @@ def test_a_client_refuses_extensions_that_would_not_arrive(extensions: dict[str,
 # --- tokens
 
 
-def test_a_signed_token_says_who_it_speaks_for(issuer: TokenIssuer) -> None:
+def test_a_signed_token_names_its_subject(issuer: TokenIssuer) -> None:
     assert validator(issuer).validate(token(issuer, scope=["a", "b"])) == BearerToken(
         "alice", (NOW_S + 600) * 1000, frozenset(("a", "b"))
     )
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "RS384", "PS256", "PS512"])
-def test_rsa_signatures_count(issuer: TokenIssuer, algorithm: str) -> None:
+def test_rsa_signatures_are_accepted(issuer: TokenIssuer, algorithm: str) -> None:
     description = {name: value for name, value in issuer.description().items() if name != "alg"}
     judge = JwtValidator(keys_of(description), JwtRules(), Clock())
     assert judge.validate(token(issuer, algorithm=algorithm)).subject == "alice"
@@ -175,7 +175,9 @@ def test_rsa_signatures_count(issuer: TokenIssuer, algorithm: str) -> None:
 @pytest.mark.parametrize(
     ("algorithm", "curve", "name"), [("ES256", ec.SECP256R1(), "P-256"), ("ES384", ec.SECP384R1(), "P-384")]
 )
-def test_elliptic_curves_count(issuer: TokenIssuer, algorithm: str, curve: ec.EllipticCurve, name: str) -> None:
+def test_elliptic_curve_signatures_are_accepted(
+    issuer: TokenIssuer, algorithm: str, curve: ec.EllipticCurve, name: str
+) -> None:
     key = ec.generate_private_key(curve)
     described = {**json.loads(jwt.algorithms.ECAlgorithm.to_jwk(key.public_key())), "kid": "ec"}
     assert described["crv"] == name
@@ -185,7 +187,7 @@ def test_elliptic_curves_count(issuer: TokenIssuer, algorithm: str, curve: ec.El
         judge.validate(token(issuer, key_id="ec"))
 
 
-def test_a_token_without_a_key_id_may_fit_any_key(issuer: TokenIssuer) -> None:
+def test_a_token_without_a_key_id_may_match_any_key(issuer: TokenIssuer) -> None:
     other = TokenIssuer(issuer.key_set.parent, key_id="other")
     judge = JwtValidator(keys_of(other.description(), issuer.description()), JwtRules(), Clock())
     assert judge.validate(token(issuer, key_id=None)).subject == "alice"
@@ -198,7 +200,7 @@ def unsigned(issuer: TokenIssuer) -> str:
 
 
 def signed_with_the_public_key(issuer: TokenIssuer) -> str:
-    """The old trick: the public key as the secret of an HMAC."""
+    """Use the public key as the secret of an HMAC, a well-known attack."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
     def encoded(data: bytes) -> bytes:
@@ -241,15 +243,15 @@ def _signed(issuer: TokenIssuer, payload: bytes, **header: object) -> str:
 
 JWT_ATTACKS: dict[str, Callable[[TokenIssuer], str]] = {
     "no algorithm": lambda issuer: _with_header(b"{}"),
-    "an algorithm that is no text": lambda issuer: _with_header(b'{"alg": ["RS256"]}'),
+    "an algorithm that is not text": lambda issuer: _with_header(b'{"alg": ["RS256"]}'),
     "none in other letters": lambda issuer: _with_header(b'{"alg": "nOnE"}', signature=b""),
     "a key of its own": lambda issuer: _with_header(
         json.dumps({"alg": "RS256", "jwk": issuer.description(), "jku": "http://127.0.0.1:1/keys"}).encode()
     ),
     "a path as key id": lambda issuer: _with_header(b'{"alg": "RS256", "kid": "../../../../dev/null"}'),
     "a query as key id": lambda issuer: _with_header(b'{"alg": "RS256", "kid": "\' OR 1=1 --"}'),
-    "a key id that is no text": lambda issuer: _with_header(b'{"alg": "RS256", "kid": {"a": 1}}'),
-    "a critical header that nobody knows": lambda issuer: _signed(
+    "a key id that is not text": lambda issuer: _with_header(b'{"alg": "RS256", "kid": {"a": 1}}'),
+    "a critical header that is unknown": lambda issuer: _signed(
         issuer, json.dumps({"sub": "alice", "iat": NOW_S, "exp": NOW_S + 600}).encode(), crit=["mine"], mine=1
     ),
     "a payload that is detached": lambda issuer: _with_header(b'{"alg": "RS256", "b64": false, "crit": ["b64"]}'),
@@ -260,9 +262,9 @@ JWT_ATTACKS: dict[str, Callable[[TokenIssuer], str]] = {
     "dots": lambda issuer: "." * 60_000,
     "a list of claims": lambda issuer: _signed(issuer, b"[]"),
     "deep claims": lambda issuer: _signed(issuer, b'{"sub":"alice","x":' + b"[" * 20_000 + b"]" * 20_000 + b"}"),
-    "a subject that is no text": lambda issuer: _signed(issuer, b'{"sub":"\xff"}'),
-    "an end that is never": lambda issuer: _signed(issuer, b'{"sub":"alice","iat":1,"exp":Infinity}'),
-    "an end that is no number": lambda issuer: _signed(issuer, b'{"sub":"alice","iat":1,"exp":NaN}'),
+    "a subject that is not text": lambda issuer: _signed(issuer, b'{"sub":"\xff"}'),
+    "an infinite end": lambda issuer: _signed(issuer, b'{"sub":"alice","iat":1,"exp":Infinity}'),
+    "an end that is not a number": lambda issuer: _signed(issuer, b'{"sub":"alice","iat":1,"exp":NaN}'),
     "an end that is true": lambda issuer: _signed(issuer, b'{"sub":"alice","iat":1,"exp":true}'),
 }
 
@@ -273,8 +275,8 @@ def test_jwt_attack_is_refused(issuer: TokenIssuer, attack: Callable[[TokenIssue
         validator(issuer).validate(attack(issuer))
 
 
-def test_jwt_attack_keys_with_the_same_id_are_all_tried_and_no_other(issuer: TokenIssuer, tmp_path: Path) -> None:
-    """A key that somebody got into the set under the same id neither hides the right one nor signs for another id."""
+def test_jwt_attack_only_keys_with_the_same_id_are_tried(issuer: TokenIssuer, tmp_path: Path) -> None:
+    """A foreign key added to the set under the same id neither hides the right one nor signs for another id."""
     same, other = (TokenIssuer(tmp_path, key_id=key_id) for key_id in (issuer.key_id, "other"))
     judge = JwtValidator(keys_of(same.description(), issuer.description(), other.description()), JwtRules(), Clock())
     assert judge.validate(token(issuer)).subject == "alice"
@@ -282,14 +284,14 @@ def test_jwt_attack_keys_with_the_same_id_are_all_tried_and_no_other(issuer: Tok
         judge.validate(token(issuer, key=other.key))
 
 
-def test_oversized_messages_are_refused_before_they_are_taken_apart() -> None:
+def test_oversized_messages_are_refused_before_they_are_parsed() -> None:
     with pytest.raises(SaslFailure, match="longer than"):
         OAuthBearerServer(Accepting()).evaluate_response(b"n,,\x01" + b"a=b\x01" * 30_000 + b"auth=Bearer good\x01\x01")
     OAuthBearerServer(Accepting()).evaluate_response(b"n,,\x01" + b"a=b\x01" * 15_000 + b"auth=Bearer good\x01\x01")
 
 
 @pytest.mark.parametrize(
-    ("claims", "said"),
+    ("claims", "reason"),
     [
         ({"exp": NOW_S - 30}, "expired"),
         ({"exp": None}, "'exp'"),
@@ -306,31 +308,31 @@ def test_oversized_messages_are_refused_before_they_are_taken_apart() -> None:
         ({"aud": "other"}, r"audience"),
     ],
 )
-def test_a_claim_that_is_missing_or_wrong_is_named(issuer: TokenIssuer, claims: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidToken, match=said):
+def test_a_missing_or_wrong_claim_is_named(issuer: TokenIssuer, claims: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidToken, match=reason):
         validator(issuer).validate(token(issuer, **claims))
 
 
 @pytest.mark.parametrize("claims", [{"exp": NOW_S - 29}, {"nbf": NOW_S + 30}, {"sub": " alice "}, {"iat": NOW_S + 900}])
-def test_clocks_may_differ_a_little(issuer: TokenIssuer, claims: dict[str, Any]) -> None:
+def test_clocks_may_differ_slightly(issuer: TokenIssuer, claims: dict[str, Any]) -> None:
     assert validator(issuer).validate(token(issuer, **claims)).subject == "alice"
 
 
-def test_issuer_and_audience_are_compared_when_they_are_expected(issuer: TokenIssuer) -> None:
+def test_issuer_and_audience_are_compared_if_configured(issuer: TokenIssuer) -> None:
     judge = validator(issuer, issuer="https://a", audiences=("kafka", "other"))
     assert judge.validate(token(issuer, iss="https://a", aud=["x", "kafka"])).subject == "alice"
-    for claims, said in [
+    for claims, reason in [
         ({"iss": "https://b", "aud": "kafka"}, "issuer"),
         ({"iss": "https://a", "aud": "x"}, "audience"),
     ]:
-        with pytest.raises(InvalidToken, match=said):
+        with pytest.raises(InvalidToken, match=reason):
             judge.validate(token(issuer, **claims))
     for claims in ({"iss": "https://a"}, {"aud": "kafka"}):
         with pytest.raises(InvalidToken):
             judge.validate(token(issuer, **claims))
 
 
-def test_other_claims_may_say_who_and_what(issuer: TokenIssuer) -> None:
+def test_subject_and_scope_claims_are_configurable(issuer: TokenIssuer) -> None:
     judge = validator(issuer, subject_claim="azp", scope_claim="scp")
     assert judge.validate(token(issuer, azp="service", scp="x")) == BearerToken(
         "service", (NOW_S + 600) * 1000, frozenset("x")
@@ -338,7 +340,7 @@ def test_other_claims_may_say_who_and_what(issuer: TokenIssuer) -> None:
 
 
 @given(text=st.text(max_size=80) | st.from_regex(r"[A-Za-z0-9_-]{0,30}(\.[A-Za-z0-9_-]{0,30}){0,4}", fullmatch=True))
-def test_any_text_is_judged(issuer: TokenIssuer, text: str) -> None:
+def test_any_text_is_accepted_or_refused(issuer: TokenIssuer, text: str) -> None:
     with pytest.raises(InvalidToken):
         validator(issuer).validate(text)
 
@@ -347,7 +349,7 @@ def test_any_text_is_judged(issuer: TokenIssuer, text: str) -> None:
 
 
 class Provider:
-    """Serves a key set, or fails."""
+    """Returns a key set, or fails."""
 
     def __init__(self, *descriptions: dict[str, Any]) -> None:
         self.descriptions = list(descriptions)
@@ -378,7 +380,7 @@ def test_while_fetching_fails_the_old_keys_stay_and_the_pause_grows(issuer: Toke
     assert keys.pause_s == 60
 
 
-def test_a_fault_of_ours_does_not_end_the_fetching(issuer: TokenIssuer, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_internal_error_does_not_end_the_fetching(issuer: TokenIssuer, caplog: pytest.LogCaptureFixture) -> None:
     def fail(url: str) -> bytes:
         raise ZeroDivisionError
 
@@ -394,19 +396,19 @@ def test_keys_are_fetched_once_a_second_at_most(issuer: TokenIssuer) -> None:
     assert keys.pause_s == 1
 
 
-def test_an_unknown_key_id_asks_for_new_keys_but_not_again_and_again(issuer: TokenIssuer) -> None:
+def test_an_unknown_key_id_causes_a_fetch_but_not_repeatedly(issuer: TokenIssuer) -> None:
     now = [0.0]
     keys = JsonWebKeys(URL, RefreshPolicy(), fetch_document=Provider(issuer.description()), now=lambda: now[0])
-    asked = []
+    wake_ups = []
     for moment in (0, 1, 9, 10, 11, 25):
         now[0] = float(moment)
         keys._wake.clear()
         assert keys.candidates(f"key-{moment}", "RS256") == []
-        asked.append(keys._wake.is_set())
-    assert asked == [True, False, False, True, False, True]
+        wake_ups.append(keys._wake.is_set())
+    assert wake_ups == [True, False, False, True, False, True]
 
 
-def test_keys_that_are_for_something_else_or_too_short_are_passed_over(issuer: TokenIssuer) -> None:
+def test_keys_of_other_uses_and_short_keys_are_skipped(issuer: TokenIssuer) -> None:
     short = rsa.generate_private_key(public_exponent=65537, key_size=1024)
     described = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(short.public_key()))
     good = issuer.description()
@@ -422,14 +424,14 @@ def test_keys_that_are_for_something_else_or_too_short_are_passed_over(issuer: T
 
 
 @pytest.mark.parametrize("document", [b"", b"[]", b'{"keys": 7}', b'{"keys": [7]}', b"[" * 100_000])
-def test_a_document_that_is_no_key_set_is_refused(document: bytes, tmp_path: Path) -> None:
+def test_a_document_that_is_not_a_key_set_is_refused(document: bytes, tmp_path: Path) -> None:
     (tmp_path / "keys.json").write_bytes(document)
     with pytest.raises(UnusableJwksUrl):
         check_jwks_url((tmp_path / "keys.json").as_uri())
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "reason"),
     [
         ("keys.json", "protocol ''"),
         ("ftp://host/keys", "protocol 'ftp'"),
@@ -437,12 +439,12 @@ def test_a_document_that_is_no_key_set_is_refused(document: bytes, tmp_path: Pat
         ("file:///no/such", "cannot be read"),
     ],
 )
-def test_a_place_that_can_not_be_one_is_refused(url: str, said: str) -> None:
-    with pytest.raises(UnusableJwksUrl, match=said):
+def test_an_invalid_location_is_refused(url: str, reason: str) -> None:
+    with pytest.raises(UnusableJwksUrl, match=reason):
         check_jwks_url(url)
 
 
-def test_a_file_is_a_place(issuer: TokenIssuer) -> None:
+def test_keys_may_be_read_from_a_file(issuer: TokenIssuer) -> None:
     check_jwks_url(issuer.key_set.as_uri())
     keys = JsonWebKeys(issuer.key_set.as_uri(), RefreshPolicy())
     keys.start()

@@ -1,4 +1,4 @@
-"""SASL/PLAIN: one message, judged."""
+"""SASL/PLAIN: one message, accepted or refused."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_right_password_logs_in(user: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "said"),
+    ("message", "reason"),
     [
         (b"\0alice\0wrong", WRONG),
         (b"\0nobody\0alice-secret", WRONG),
@@ -41,11 +41,11 @@ def test_the_right_password_logs_in(user: str) -> None:
         (b"bob\0alice\0wrong", WRONG),
     ],
 )
-def test_anything_else_is_refused_in_kafkas_words(message: bytes, said: str) -> None:
+def test_anything_else_is_refused_with_kafkas_message(message: bytes, reason: str) -> None:
     server = PlainServer(USERS)
     with pytest.raises(SaslFailure) as caught:
         server.evaluate_response(message)
-    assert caught.value.public_message == said
+    assert caught.value.public_message == reason
     assert "secret" not in caught.value.reason
     assert not server.is_complete
 
@@ -62,7 +62,7 @@ def test_users_are_the_options_of_the_jaas_line() -> None:
     }  # fmt: skip
 
 
-def test_a_complete_exchange_takes_nothing_more() -> None:
+def test_a_complete_exchange_accepts_nothing_more() -> None:
     server = PlainServer(USERS)
     server.evaluate_response(b"\0alice\0alice-secret")
     with pytest.raises(SaslFailure):

@@ -1,4 +1,4 @@
-"""The authentication of one connection: every legal move, and that nothing else is one."""
+"""The authentication of one connection: every legal transition, and no other."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Clock:
 
 
 class TokenServer(PlainServer):
-    """Like PLAIN, but what is shown expires at 4000."""
+    """Like PLAIN, but the credentials expire at 4000."""
 
     @property
     def session_expires_at_ms(self) -> int | None:
@@ -43,7 +43,7 @@ class TokenServer(PlainServer):
 
 
 class Silent(PlainServer):
-    """Fails without a word for the client."""
+    """Fails without a message for the client."""
 
     def evaluate_response(self, response: bytes) -> bytes:
         raise SaslFailure("for the log only")
@@ -62,7 +62,7 @@ def listener(reauthentication_ms_max: int = 0) -> SaslListener:
 
 
 class Peer:
-    """Answers ApiVersions up to version 4; nobody may be bob twice."""
+    """Answers ApiVersions up to version 4; the principal of bob is refused."""
 
     refuses = ""
 
@@ -73,7 +73,7 @@ class Peer:
 
     def principal_of(self, mechanism: str, authorization_id: str, token_owner: Principal | None) -> Principal:
         if authorization_id == self.refuses:
-            raise PrincipalRefused(f"nobody may be {authorization_id}")
+            raise PrincipalRefused(f"{authorization_id} is not allowed")
         return Principal("User", authorization_id)
 
 
@@ -103,7 +103,7 @@ def authenticate(token: bytes, version: int = 2) -> bytes:
 METADATA = request(MetadataRequest(topics=[]), 9)
 
 
-def said(outcome: Outcome, version: int = 2) -> SaslAuthenticateResponse:
+def response_of(outcome: Outcome, version: int = 2) -> SaslAuthenticateResponse:
     assert outcome.answer is not None
     return SaslAuthenticateResponse.decode(outcome.answer, version, 5 if version >= 2 else 4)
 
@@ -115,7 +115,7 @@ def logged_in(reauthentication_ms_max: int = 0) -> SaslAuthenticator:
     return at
 
 
-def test_a_login_with_everything_that_a_client_sends() -> None:
+def test_a_complete_login_succeeds() -> None:
     at = authenticator()
     assert at.receive(versions()).failure is None
     shaken = at.receive(handshake())
@@ -123,7 +123,7 @@ def test_a_login_with_everything_that_a_client_sends() -> None:
     response = SaslHandshakeResponse.decode(shaken.answer, 1, 4)
     assert (response.error_code, response.mechanisms) == (0, ["PLAIN", "TOKEN", "SILENT"])
     outcome = at.receive(authenticate(GOOD))
-    assert said(outcome).error_code == 0
+    assert response_of(outcome).error_code == 0
     assert outcome.login is not None
     assert outcome.login.principal == Principal("User", "alice")
     assert outcome.login.session_lifetime_ms is None
@@ -131,7 +131,7 @@ def test_a_login_with_everything_that_a_client_sends() -> None:
     assert not at.is_pending
 
 
-def test_tokens_come_as_they_are_after_handshake_version_0() -> None:
+def test_tokens_have_no_header_after_handshake_version_0() -> None:
     at = authenticator()
     at.receive(handshake(version=0))
     outcome = at.receive(GOOD)
@@ -140,14 +140,14 @@ def test_tokens_come_as_they_are_after_handshake_version_0() -> None:
     assert not outcome.login.client_can_reauthenticate
 
 
-def test_versions_that_are_too_new_may_be_asked_again() -> None:
+def test_api_versions_may_be_repeated_after_an_unsupported_version() -> None:
     at = authenticator()
     assert at.receive(versions()[:2] + b"\0\x63" + versions()[4:]).failure is None
     assert at.receive(versions()).failure is None
     assert at.receive(versions()).failure is not None
 
 
-def test_an_unknown_mechanism_is_answered_with_those_that_there_are() -> None:
+def test_an_unknown_mechanism_is_answered_with_the_enabled_ones() -> None:
     outcome = authenticator().receive(handshake("NOPE\n" * 50))
     assert outcome.answer is not None
     assert outcome.failure is not None
@@ -159,27 +159,27 @@ def test_an_unknown_mechanism_is_answered_with_those_that_there_are() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_a_failure_is_answered_in_the_mechanisms_words(version: int) -> None:
+def test_a_failure_is_answered_with_the_mechanisms_message(version: int) -> None:
     at = authenticator()
     at.receive(handshake())
     outcome = at.receive(authenticate(WRONG, version))
-    assert said(outcome, version).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
-    assert said(outcome, version).error_message == "Authentication failed: Invalid username or password"
+    assert response_of(outcome, version).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert response_of(outcome, version).error_message == "Authentication failed: Invalid username or password"
     assert outcome.mechanism == "PLAIN"
     assert at.state is SaslState.CLOSED
 
 
-def test_a_failure_without_words_names_only_the_mechanism() -> None:
+def test_a_failure_without_a_message_names_only_the_mechanism() -> None:
     at = authenticator()
     at.receive(handshake("SILENT"))
     outcome = at.receive(authenticate(b"x"))
-    assert said(outcome).error_message == (
+    assert response_of(outcome).error_message == (
         "Authentication failed during authentication due to invalid credentials with SASL mechanism SILENT"
     )
     assert outcome.failure == "for the log only"
 
 
-def test_a_principal_that_nobody_may_be_fails() -> None:
+def test_a_forbidden_principal_fails() -> None:
     at = authenticator()
     Peer.refuses = "alice"
     at.receive(handshake())
@@ -187,15 +187,15 @@ def test_a_principal_that_nobody_may_be_fails() -> None:
         outcome = at.receive(authenticate(GOOD))
     finally:
         Peer.refuses = ""
-    assert outcome.failure == "nobody may be alice"
-    assert "alice" not in (said(outcome).error_message or "")
+    assert outcome.failure == "alice is not allowed"
+    assert "alice" not in (response_of(outcome).error_message or "")
 
 
 @pytest.mark.parametrize(
     ("reauthentication_ms_max", "mechanism", "lifetime_ms"),
     [(0, "PLAIN", None), (2000, "PLAIN", 2000), (0, "TOKEN", 3000), (2000, "TOKEN", 2000), (9000, "TOKEN", 3000)],
 )
-def test_a_session_lasts_as_long_as_setting_and_token_allow(
+def test_a_session_lasts_until_the_limit_of_setting_and_token(
     reauthentication_ms_max: int, mechanism: str, lifetime_ms: int | None
 ) -> None:
     at = authenticator(reauthentication_ms_max)
@@ -203,17 +203,17 @@ def test_a_session_lasts_as_long_as_setting_and_token_allow(
     outcome = at.receive(authenticate(GOOD))
     assert outcome.login is not None
     assert outcome.login.session_lifetime_ms == lifetime_ms
-    assert said(outcome).session_lifetime_ms == (lifetime_ms or 0)
+    assert response_of(outcome).session_lifetime_ms == (lifetime_ms or 0)
 
 
-def test_a_client_that_knows_no_lifetime_is_told_none() -> None:
+def test_a_client_version_without_lifetime_receives_none() -> None:
     at = authenticator(2000)
     at.receive(handshake())
     outcome = at.receive(authenticate(GOOD, 0))
     assert outcome.login is not None
     assert outcome.login.session_lifetime_ms == 2000
     assert not outcome.login.client_can_reauthenticate
-    assert said(outcome, 0).session_lifetime_ms == 0
+    assert response_of(outcome, 0).session_lifetime_ms == 0
 
 
 def test_the_same_user_may_log_in_again() -> None:
@@ -225,15 +225,18 @@ def test_the_same_user_may_log_in_again() -> None:
     assert outcome.login.is_reauthentication
 
 
-def test_another_user_may_not() -> None:
+def test_another_user_may_not_log_in_again() -> None:
     at = logged_in(2000)
     at.receive(handshake())
     outcome = at.receive(authenticate(OTHER))
-    assert said(outcome).error_message == "Cannot change principals during re-authentication from User.alice: User.bob"
+    assert (
+        response_of(outcome).error_message
+        == "Cannot change principals during re-authentication from User.alice: User.bob"
+    )
     assert outcome.is_reauthentication
 
 
-def test_nor_may_another_mechanism_be_used() -> None:
+def test_another_mechanism_may_not_be_used_again() -> None:
     at = logged_in(2000)
     shaken = at.receive(handshake("TOKEN"))
     assert shaken.failure is None
@@ -244,14 +247,14 @@ def test_nor_may_another_mechanism_be_used() -> None:
     )
 
 
-def test_nor_is_anybody_told_then_which_there_are() -> None:
+def test_a_reauthentication_does_not_reveal_the_enabled_mechanisms() -> None:
     outcome = logged_in(2000).receive(handshake("NOPE"))
     assert outcome.failure is not None
     assert outcome.answer is None
     assert outcome.is_reauthentication
 
 
-def test_a_wrong_password_ends_a_session_that_was_there() -> None:
+def test_a_wrong_password_ends_an_existing_session() -> None:
     at = logged_in(2000)
     at.receive(handshake("SILENT"))
     at = logged_in(2000)
@@ -262,7 +265,7 @@ def test_a_wrong_password_ends_a_session_that_was_there() -> None:
 
 
 @pytest.mark.parametrize("frame", [versions(), handshake()])
-def test_other_requests_of_sasl_during_an_exchange_are_an_illegal_state(frame: bytes) -> None:
+def test_other_sasl_requests_during_an_exchange_are_an_illegal_state(frame: bytes) -> None:
     at = authenticator()
     at.receive(handshake())
     outcome = at.receive(frame)
@@ -298,7 +301,7 @@ def reach(state: SaslState) -> SaslAuthenticator:
 
 @pytest.mark.parametrize("state", SaslState)
 @pytest.mark.parametrize("input_", Input)
-def test_what_is_not_in_the_table_ends_the_connection_without_an_answer(state: SaslState, input_: Input) -> None:
+def test_an_illegal_transition_ends_the_connection_without_a_response(state: SaslState, input_: Input) -> None:
     outcome = reach(state).receive(FRAMES[input_])
     if (state, input_) in MOVES or (state, Input.FRAME) in MOVES:
         return
@@ -306,7 +309,7 @@ def test_what_is_not_in_the_table_ends_the_connection_without_an_answer(state: S
     assert outcome.answer is None
 
 
-def test_every_move_is_a_method_and_every_state_is_reached() -> None:
+def test_every_transition_is_a_method_and_every_state_is_reached() -> None:
     assert all(callable(getattr(SaslAuthenticator, move)) for move in MOVES.values())
     assert {state for state, _ in MOVES} | {SaslState.CLOSED} == set(SaslState)
 
@@ -322,13 +325,13 @@ def test_every_move_is_a_method_and_every_state_is_reached() -> None:
         handshake()[:2] + b"\xff\xff" + handshake()[4:],
     ],
 )
-def test_a_request_that_cannot_be_read_ends_it(frame: bytes) -> None:
+def test_a_malformed_request_ends_the_connection(frame: bytes) -> None:
     outcome = authenticator().receive(frame)
     assert outcome.failure is not None
     assert outcome.answer is None
 
 
-def test_the_failure_for_the_log_has_no_secret() -> None:
+def test_the_logged_failure_contains_no_secret() -> None:
     at = authenticator()
     at.receive(handshake())
     outcome = at.receive(authenticate(WRONG))
@@ -366,7 +369,7 @@ def test_any_frames_lead_to_a_legal_state_or_a_closed_connection(frames: list[by
 
 
 @given(st.sampled_from([*FRAMES.values(), handshake(version=0)]), st.data())
-def test_a_frame_cut_short_never_logs_in(frame: bytes, data: st.DataObject) -> None:
+def test_a_truncated_frame_never_logs_in(frame: bytes, data: st.DataObject) -> None:
     at = authenticator()
     at.receive(handshake())
     cut = frame[: data.draw(st.integers(0, len(frame) - 1))]
@@ -376,24 +379,24 @@ def test_a_frame_cut_short_never_logs_in(frame: bytes, data: st.DataObject) -> N
 
 
 class Broken(PlainServer):
-    """Of somebody who forgot that anything may be sent."""
+    """A mechanism that does not expect arbitrary bytes."""
 
     def evaluate_response(self, response: bytes) -> bytes:
         raise RecursionError("alice-secret")
 
 
-def test_fuzzing_what_a_mechanism_did_not_foresee_is_a_failed_login() -> None:
+def test_fuzzing_an_unexpected_error_of_a_mechanism_is_a_failed_login() -> None:
     offered = SaslListener("EXTERNAL", {"PLAIN": SaslMechanism(lambda: Broken(USERS))}, Clock())
     at = SaslAuthenticator(offered, Peer())
     at.receive(handshake())
     outcome = at.receive(authenticate(b"anything"))
-    assert outcome.failure == "the mechanism can't judge it: RecursionError"
-    assert said(outcome).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
+    assert outcome.failure == "the mechanism failed with RecursionError"
+    assert response_of(outcome).error_code == ErrorCode.SASL_AUTHENTICATION_FAILED
     assert at.state is SaslState.CLOSED
 
 
-def test_sasl_state_abuse_a_handful_of_frames_leads_to_a_login_or_to_the_end() -> None:
-    """Also of ApiVersions in versions to come, which may be asked again: each is answered, and costs."""
+def test_sasl_state_abuse_a_few_frames_lead_to_a_login_or_to_the_end() -> None:
+    """Also for ApiVersions in unsupported versions, which may be repeated: each has a response and a cost."""
     at = authenticator()
     outcomes = [at.receive(versions()[:2] + b"\0\x63" + versions()[4:]) for _ in range(9)]
     assert [outcome.failure is None for outcome in outcomes] == [True] * 8 + [False]

@@ -1,4 +1,4 @@
-"""The SCRAM server: exchanges with our client, tokens, and what somebody who guesses gets to see."""
+"""The SCRAM server: exchanges with our client, tokens, and the information that a guessing client receives."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ TOKEN_CREDENTIAL = credential_of_password(SHA_256, HMAC, b"salt of a token", 409
 
 
 class Store(NoCredentials):
-    """alice with a password for both mechanisms, weak with too few iterations, and one token."""
+    """alice has a password for both mechanisms, weak has too few iterations; one token exists."""
 
     def scram_credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential | None:
         if user == "weak":
@@ -99,7 +99,7 @@ def test_an_unknown_user_looks_like_a_wrong_password() -> None:
     assert shapes("alice") == shapes("mallory")
 
 
-def test_an_unknown_users_salt_is_always_the_same_and_only_its_own() -> None:
+def test_an_unknown_users_salt_is_constant_and_differs_between_users() -> None:
     def salt(user: str, fakes: FakeCredentials, mechanism: ScramMechanism = SHA_256) -> bytes:
         return fakes.credential(mechanism, user).salt
 
@@ -111,7 +111,7 @@ def test_an_unknown_users_salt_is_always_the_same_and_only_its_own() -> None:
 
 
 def test_user_enumeration_every_node_and_listener_has_the_same_salt_for_the_same_unknown_user() -> None:
-    """A real user's is the same wherever and whenever one asks: one that differs would give an unknown one away."""
+    """A real user's salt is the same on every node at any time: a salt that differs would reveal an unknown user."""
 
     class OfACluster(Store):
         disguise_key = b"of the cluster"
@@ -124,7 +124,7 @@ def test_user_enumeration_every_node_and_listener_has_the_same_salt_for_the_same
     assert salt("mallory", Store()) != salt("mallory", Store())
 
 
-def test_user_enumeration_an_unknown_user_has_as_many_iterations_as_others() -> None:
+def test_user_enumeration_an_unknown_user_has_the_usual_iterations() -> None:
     class Careful(Store):
         def usual_iterations(self, mechanism: ScramMechanism) -> int:
             return 16384
@@ -139,15 +139,15 @@ def test_user_enumeration_an_unknown_user_has_as_many_iterations_as_others() -> 
     assert iterations({"tokenauth": "true"}) == 4096
 
 
-def test_oversized_messages_are_refused_before_they_are_taken_apart() -> None:
-    """Taking half a megabyte of extensions apart would hold up everybody else for a tenth of a second."""
+def test_oversized_messages_are_refused_before_they_are_parsed() -> None:
+    """Parsing half a megabyte of extensions would delay all other clients for a tenth of a second."""
     with pytest.raises(SaslFailure, match="longer than"):
         server().evaluate_response(b"n,,n=alice,r=nonce" + b",a=b" * 10_000)
     assert server().evaluate_response(b"n,,n=alice,r=nonce" + b",a=b" * 5_000)
 
 
-def test_nobody_can_log_in_as_an_unknown_user_even_who_knows_its_fake_keys() -> None:
-    """The proof that fits the fake stored key can't be made; and if it could, it would not count."""
+def test_an_unknown_user_cannot_log_in_even_with_its_fake_keys() -> None:
+    """The proof that matches the fake stored key can't be computed, and would not count if it could."""
     to, client = server(), ScramClient(SHA_256, "mallory", "guess")
     to.evaluate_response(client.evaluate_challenge(b""))
     to._credential = credential_of_password(SHA_256, "guess", SALT, 4096)
@@ -157,8 +157,8 @@ def test_nobody_can_log_in_as_an_unknown_user_even_who_knows_its_fake_keys() -> 
         to.evaluate_response(client.evaluate_challenge(to._sent.text().encode()))
 
 
-def test_an_unknown_user_costs_what_a_known_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Counted in HMACs; those that make up the salt are made for known users, too."""
+def test_an_unknown_user_costs_as_much_as_a_known_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted in HMACs; those of the fake salt are computed for known users too."""
 
     calls: list[object] = []
 
@@ -199,9 +199,7 @@ def test_a_token_logs_its_owner_in_until_it_expires() -> None:
 @pytest.mark.parametrize(
     ("user", "password", "now"), [("token-1", HMAC, 5000), ("token-2", HMAC, 0), ("alice", HMAC, 0)]
 )
-def test_an_expired_or_unknown_token_and_a_user_that_is_none_fail_at_the_proof(
-    user: str, password: str, now: int
-) -> None:
+def test_expired_and_unknown_tokens_and_unknown_users_fail_at_the_proof(user: str, password: str, now: int) -> None:
     clock = Clock()
     clock.now = now
     to, client = server(clock=clock), ScramClient(SHA_256, user, password, token_auth=True)
@@ -221,7 +219,7 @@ def test_a_token_that_expires_during_the_exchange_fails() -> None:
         to.evaluate_response(client.evaluate_challenge(challenge))
 
 
-def test_a_token_is_no_user_without_the_extension() -> None:
+def test_a_token_is_not_a_user_without_the_extension() -> None:
     with pytest.raises(SaslFailure):
         exchange(server(), ScramClient(SHA_256, "token-1", HMAC))
 
@@ -230,7 +228,7 @@ def test_a_token_is_no_user_without_the_extension() -> None:
     "final",
     ["c=biws,r=@,p=AAAA", "c=biws,r=@x,p=AAAA", "c=biws,r=@", "", "c=biws,r=@,p=" + b64encode(bytes(33)).decode()],
 )
-def test_a_bad_final_message_is_an_authentication_failure(final: str) -> None:
+def test_an_invalid_final_message_is_an_authentication_failure(final: str) -> None:
     to = server()
     first = ServerFirst.read(to.evaluate_response(b"n,,n=alice,r=abc"))
     with pytest.raises(SaslFailure):
@@ -239,7 +237,7 @@ def test_a_bad_final_message_is_an_authentication_failure(final: str) -> None:
 
 
 @given(st.lists(st.binary(max_size=80) | st.sampled_from([b"n,,n=alice,r=abc", b"c=biws,r=abc,p=AAAA"]), max_size=4))
-def test_any_messages_only_ever_fail(messages: list[bytes]) -> None:
+def test_any_messages_only_fail(messages: list[bytes]) -> None:
     to = server()
     for message in messages:
         try:
@@ -249,13 +247,13 @@ def test_any_messages_only_ever_fail(messages: list[bytes]) -> None:
     assert not to.is_complete
 
 
-def test_nonces_are_kafkas_and_differ() -> None:
+def test_nonces_have_kafkas_form_and_differ() -> None:
     nonces = {new_nonce() for _ in range(100)}
     assert len(nonces) == 100
     assert all(20 <= len(nonce) <= 26 and nonce.isalnum() for nonce in nonces)
 
 
-def test_a_client_does_not_believe_a_server_that_does_not_know_the_password() -> None:
+def test_a_client_rejects_a_server_that_does_not_know_the_password() -> None:
     client = ScramClient(SHA_256, "alice", "alice-secret", nonce="abc")
     client.evaluate_challenge(b"")
     client.evaluate_challenge(ServerFirst("abcdef", b"salt", 4096).text().encode())
@@ -265,7 +263,7 @@ def test_a_client_does_not_believe_a_server_that_does_not_know_the_password() ->
 
 
 @pytest.mark.parametrize(
-    ("challenge", "said"),
+    ("challenge", "reason"),
     [
         (b"r=other,s=c2FsdA==,i=4096", "does not start with client nonce"),
         (b"r=abcdef,s=c2FsdA==,i=4095", "less than the minimum 4096"),
@@ -274,8 +272,8 @@ def test_a_client_does_not_believe_a_server_that_does_not_know_the_password() ->
         (b"nonsense", "Invalid SCRAM server first message"),
     ],
 )
-def test_a_client_refuses_a_bad_challenge(challenge: bytes, said: str) -> None:
+def test_a_client_refuses_an_invalid_challenge(challenge: bytes, reason: str) -> None:
     client = ScramClient(SHA_256, "alice", "alice-secret", nonce="abc")
     client.evaluate_challenge(b"")
-    with pytest.raises(SaslFailure, match=said):
+    with pytest.raises(SaslFailure, match=reason):
         client.evaluate_challenge(challenge)

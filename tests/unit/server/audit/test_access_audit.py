@@ -1,4 +1,4 @@
-"""The lines and records of the access audit, what can't be smuggled into them, and what happens when it is too much."""
+"""The lines and records of the access audit, attempts to smuggle text into them, and the behaviour under overload."""
 
 from __future__ import annotations
 
@@ -62,18 +62,18 @@ def event(**changes: Any) -> AccessEvent:
     return AccessEvent(**{**fields, **changes})
 
 
-def test_a_line_is_kafkas_with_what_kafka_leaves_out() -> None:
+def test_a_line_is_kafkas_with_additional_fields() -> None:
     assert log_line(event()) == (
         "Principal = User:billing is Denied operation = WRITE from host = 10.0.0.7 on resource = Topic:LITERAL:orders "
         "for request = Produce with resourceRefCount = 2 based on rule DefaultDeny; listener = SASL_SSL, "
         "client = app-1, request id = SASL_SSL-5/12"
     )
     acl = DecidingRule("MatchingAcl", "Ab3", "DENY User:* from * to WRITE on TOPIC:PREFIXED:ord")
-    told = log_line(
+    line = log_line(
         event(rule=acl, decisions=3, last_ms=1_700_000_000_250, forwarding_principal=Principal("User", "broker-1"))
     )
-    assert 'MatchingAcl(id=Ab3, acl="DENY User:* from * to WRITE on TOPIC:PREFIXED:ord")' in told
-    assert told.endswith(", forwarded by = User:broker-1, 3 times in 250 ms")
+    assert 'MatchingAcl(id=Ab3, acl="DENY User:* from * to WRITE on TOPIC:PREFIXED:ord")' in line
+    assert line.endswith(", forwarded by = User:broker-1, 3 times in 250 ms")
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -106,7 +106,7 @@ def test_no_text_of_a_client_leaves_its_field(text: str) -> None:
         assert formatter.format(other).isprintable()
 
 
-class Nobody(Authorizer):
+class DenyingAuthorizer(Authorizer):
     def authorize(
         self,
         context: Any,
@@ -121,7 +121,7 @@ class Nobody(Authorizer):
 
 
 class Replicas:
-    """Keeps the batches; ``error`` is raised instead."""
+    """Keeps the batches, or raises ``error``."""
 
     def __init__(self) -> None:
         self.batches: list[tuple[int, bytes]] = []
@@ -147,10 +147,10 @@ class Controller:
     def __init__(self, metadata: Any) -> None:
         self.metadata = metadata
         self.leaders: tuple[int, ...] = (1, 1, 1)
-        self.asked: list[Any] = []
+        self.requests: list[Any] = []
 
     async def send(self, request: Any) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         partitions = {number: SimpleNamespace(leader=leader) for number, leader in enumerate(self.leaders)}
         self.metadata.known = SimpleNamespace(partitions=partitions)
         return CreateTopicsResponse(topics=[CreatableTopicResult(name=ACCESS_AUDIT_TOPIC)])
@@ -169,7 +169,7 @@ class World:
             metadata, replicas, controller = (self.metadata, self.replicas, self.controller)
             topic = AccessAuditTopic(config, metadata=metadata, replicas=replicas, controller=controller)  # type: ignore[arg-type]
         self.service = AccessAuditService(config, clock=self.clock, topic=topic, now_ns=lambda: 1_000_000_000)
-        self.authorizer = Nobody()
+        self.authorizer = DenyingAuthorizer()
         self.authorizer.audit = self.service.audit
 
     def ask(self, name: str, user: str = "alice") -> None:
@@ -201,12 +201,12 @@ def test_denials_are_logged_and_reach_the_topic_by_principal(caplog: pytest.LogC
         for record in BatchView(batch).records():
             by_principal.setdefault(bytes(record.key or b""), set()).add(partition)
     assert all(len(partitions) == 1 for partitions in by_principal.values())
-    (created,) = world.controller.asked
+    (created,) = world.controller.requests
     assert created.topics[0].name == ACCESS_AUDIT_TOPIC
     assert {config.name: config.value for config in created.topics[0].configs}["retention.ms"] == "604800000"
 
 
-def test_what_could_not_be_kept_is_told_in_the_stream_in_the_log_and_as_a_number(
+def test_lost_events_are_reported_in_the_topic_the_log_and_a_metric(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def run() -> World:
@@ -226,7 +226,7 @@ def test_what_could_not_be_kept_is_told_in_the_stream_in_the_log_and_as_a_number
     assert "50 decisions are missing from the access audit" in caplog.text
 
 
-def test_a_topic_that_cannot_be_appended_to_loses_events_and_says_how_many() -> None:
+def test_a_failing_topic_loses_events_and_reports_how_many() -> None:
     async def run() -> World:
         world = World()
         world.service.start()
@@ -246,7 +246,7 @@ def test_a_topic_that_cannot_be_appended_to_loses_events_and_says_how_many() -> 
     ] == ["dropped", "decision"]
 
 
-def test_records_go_to_partitions_that_this_node_leads() -> None:
+def test_records_are_written_to_partitions_that_this_node_leads() -> None:
     async def run() -> World:
         world = World()
         world.controller.leaders = (2, 1, 3, 1)
@@ -265,14 +265,14 @@ def test_records_go_to_partitions_that_this_node_leads() -> None:
 @pytest.mark.parametrize(
     ("level", "has_topic", "wants_allowed"), [("INFO", False, False), ("DEBUG", False, True), ("OFF", True, True)]
 )
-def test_allowed_decisions_are_counted_only_where_somebody_listens(
+def test_allowed_decisions_are_counted_only_if_they_are_logged(
     level: str, has_topic: bool, wants_allowed: bool
 ) -> None:
     world = World(f"barnabas.audit.log.level={level}", has_topic=has_topic)
     assert world.service.audit.wants_allowed is wants_allowed
 
 
-def test_a_log_that_is_off_has_no_lines(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disabled_log_has_no_lines(caplog: pytest.LogCaptureFixture) -> None:
     async def run() -> World:
         world = World("barnabas.audit.log.level=OFF", has_topic=False)
         world.ask("orders")

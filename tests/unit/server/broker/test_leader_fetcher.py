@@ -1,4 +1,4 @@
-"""One leader's partitions over its two connections: which requests are sent when, without sockets."""
+"""One leader's partitions over its two connections: when requests are sent, without sockets."""
 
 from __future__ import annotations
 
@@ -13,17 +13,24 @@ from barnabas.clients.errors import ClientError, Disconnected
 from barnabas.clients.node_connection import NodeConnection
 from barnabas.protocol.messages.fetch import FetchRequest
 from barnabas.server.broker.leader_fetcher import LeaderSource
-from tests.unit.broker.replication.follower import CONFIG, FETCH_VERSION, MemoryReplica, asked, data, response
+from tests.unit.broker.replication.follower import (
+    CONFIG,
+    FETCH_VERSION,
+    MemoryReplica,
+    data,
+    requested_partitions,
+    response,
+)
 
 
 class Connection:
-    """Keeps what is asked; the test answers."""
+    """Keeps the requests; the test answers them."""
 
     is_open = True
     address = "leader:9092"
 
     def __init__(self, version: int = FETCH_VERSION) -> None:
-        self.asked: list[FetchRequest] = []
+        self.requests: list[FetchRequest] = []
         self.answers: list[asyncio.Future[Any]] = []
         self.is_closed = False
         self._version = version
@@ -32,7 +39,7 @@ class Connection:
         return self._version
 
     async def request(self, request: FetchRequest) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         self.answers.append(asyncio.get_running_loop().create_future())
         return await self.answers[-1]
 
@@ -80,41 +87,44 @@ class World:
             await asyncio.sleep(0)
 
 
-def tell(story: Callable[[World], Awaitable[None]]) -> None:
+def run_scenario(scenario: Callable[[World], Awaitable[None]]) -> None:
     async def main() -> None:
         world = World()
         try:
-            await story(world)
+            await scenario(world)
         finally:
             await asyncio.gather(*world.source.end(), return_exceptions=True)
 
     asyncio.run(main())
 
 
-def test_newcomers_are_asked_for_while_the_first_request_waits_and_named_by_the_next_one() -> None:
-    async def story(world: World) -> None:
+def test_new_partitions_are_fetched_on_the_second_connection_while_the_first_waits() -> None:
+    async def scenario(world: World) -> None:
         old, new = MemoryReplica(0), MemoryReplica(1)
         world.source.follow(old, 5)
         await world.settle()
         world.source.follow(new, 5)
         await world.settle()
         first, second = world.leader.connections
-        assert [list(asked(request)) for request in first.asked] == [[0]]
-        assert [(list(asked(each)), each.session_id, each.session_epoch) for each in second.asked] == [([1], 0, -1)]
+        assert [list(requested_partitions(request)) for request in first.requests] == [[0]]
+        assert [
+            (list(requested_partitions(request)), request.session_id, request.session_epoch)
+            for request in second.requests
+        ] == [([1], 0, -1)]
         second.answers[0].set_result(response(data(1, [5, 5]), session_id=0))
         await world.settle()
         assert new.epochs == [5, 5]
         first.answers[0].set_result(response(data(0)))
         await world.settle()
-        assert asked(first.asked[1]) == {1: (2, 5, 5, 0)}
+        assert requested_partitions(first.requests[1]) == {1: (2, 5, 5, 0)}
         assert second.is_closed
-        assert [each.replica for each in world.source.partitions()] == [old, new]
+        assert [partition.replica for partition in world.source.partitions()] == [old, new]
 
-    tell(story)
+    run_scenario(scenario)
 
 
-def test_the_answer_for_newcomers_that_comes_too_late_is_not_looked_at() -> None:
-    async def story(world: World) -> None:
+def test_a_late_response_for_new_partitions_is_ignored() -> None:
+    async def scenario(world: World) -> None:
         new = MemoryReplica(1)
         world.source.follow(MemoryReplica(0), 5)
         await world.settle()
@@ -125,27 +135,27 @@ def test_the_answer_for_newcomers_that_comes_too_late_is_not_looked_at() -> None
         first.answers[0].set_result(response(data(0)))
         await world.settle()
         written = len(new.epochs)
-        assert asked(first.asked[1])[1][0] == written
+        assert requested_partitions(first.requests[1])[1][0] == written
 
-    tell(story)
+    run_scenario(scenario)
 
 
-def test_a_partition_with_a_new_epoch_is_asked_for_at_once() -> None:
-    async def story(world: World) -> None:
+def test_a_partition_with_a_new_epoch_is_fetched_immediately() -> None:
+    async def scenario(world: World) -> None:
         world.source.follow(MemoryReplica(0), 5)
         await world.settle()
         world.source.follow(MemoryReplica(0), 5)  # Nothing new.
         world.source.follow(MemoryReplica(0), 6)
         await world.settle()
         first, second = world.leader.connections
-        assert len(first.asked) == 1
-        assert asked(second.asked[0]) == {0: (0, 6, -1, 0)}
+        assert len(first.requests) == 1
+        assert requested_partitions(second.requests[0]) == {0: (0, 6, -1, 0)}
 
-    tell(story)
+    run_scenario(scenario)
 
 
-def test_nothing_is_written_to_what_is_stopped_in_either_lane() -> None:
-    async def story(world: World) -> None:
+def test_nothing_is_written_to_stopped_partitions_on_either_connection() -> None:
+    async def scenario(world: World) -> None:
         replicas = [MemoryReplica(0), MemoryReplica(1)]
         for replica in replicas:
             world.source.follow(replica, 5)
@@ -159,38 +169,38 @@ def test_nothing_is_written_to_what_is_stopped_in_either_lane() -> None:
         assert [replica.epochs for replica in replicas] == [[], []]
         assert world.leader.written == 0
 
-    tell(story)
+    run_scenario(scenario)
 
 
-def test_a_leader_that_cannot_be_reached_is_tried_again_later(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(world: World) -> None:
+def test_an_unreachable_leader_is_tried_again_later(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
         world.leader.refusal = Disconnected("the leader closed the connection")
         world.source.follow(MemoryReplica(0), 5)
         await world.settle()
         assert world.leader.connections == []
         world.leader.refusal = None
         world.leader.ms = 50
-        world.source.follow(MemoryReplica(1), 5)  # Wakes it; it would have come back by itself.
+        world.source.follow(MemoryReplica(1), 5)  # Wakes it; it would also retry without this.
         await world.settle()
-        assert set(asked(world.leader.connections[0].asked[0])) == {0, 1}
+        assert set(requested_partitions(world.leader.connections[0].requests[0])) == {0, 1}
 
-    tell(story)
+    run_scenario(scenario)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
 
 
-def test_a_leader_that_is_too_old_is_said_to_be(caplog: pytest.LogCaptureFixture) -> None:
-    async def story(world: World) -> None:
+def test_a_leader_that_is_too_old_is_reported(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(world: World) -> None:
         world.leader.version = 12
         world.source.follow(MemoryReplica(0), 5)
         await world.settle()
-        assert world.leader.connections[0].asked == []
+        assert world.leader.connections[0].requests == []
 
-    tell(story)
+    run_scenario(scenario)
     assert "too old to copy from" in caplog.text
 
 
-def test_what_newcomers_lost_stays_lost_in_that_epoch() -> None:
-    async def story(world: World) -> None:
+def test_a_failed_new_partition_stays_failed_in_that_epoch() -> None:
+    async def scenario(world: World) -> None:
         bad = MemoryReplica(1)
         world.source.follow(MemoryReplica(0), 5)
         await world.settle()
@@ -203,7 +213,7 @@ def test_what_newcomers_lost_stays_lost_in_that_epoch() -> None:
         assert world.source.failed_count == 1
         first.answers[0].set_result(response(data(0)))
         await world.settle()
-        assert asked(first.asked[1]) == {}
+        assert requested_partitions(first.requests[1]) == {}
         assert world.source.failed_count == 1
 
-    tell(story)
+    run_scenario(scenario)

@@ -1,4 +1,4 @@
-"""From a disk that fails to what the controller is told, and to a node that stops."""
+"""From a failing disk to the reports for the controller, and to a node that stops."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class World:
         self.stopped = asyncio.Event()
         self.reports_now = 0
         self.told_at_once: list[Uuid] = []
-        """What a controller hears of before any time is over."""
+        """The requests that a controller receives before a timeout."""
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         features = SimpleNamespace(
             metadata_version=MetadataVersion(version), metadata_version_or_throw=lambda: MetadataVersion(version)
@@ -81,10 +81,10 @@ class World:
 
     def report_now(self) -> None:
         self.reports_now += 1
-        self.reports.told(self.told_at_once)
+        self.reports.note_reported(self.told_at_once)
 
     async def fail(self, *names: str) -> None:
-        """As a thread that meets it does."""
+        """Fail the directory, as a thread that meets an error does."""
         for name in names:
             report = self.logs.directories.failures.report
             await asyncio.get_running_loop().run_in_executor(None, report, str(self.folder / name), "it failed")
@@ -97,11 +97,11 @@ Run = Callable[..., None]
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    def run(story: Callable[[World], Awaitable[None]], **options: Any) -> None:
+    def run(scenario: Callable[[World], Awaitable[None]], **options: Any) -> None:
         async def main() -> None:
             world = World(tmp_path, **options)
             try:
-                await story(world)
+                await scenario(world)
             finally:
                 await world.service.close()
                 for directory in world.logs.directories.all:
@@ -112,76 +112,76 @@ def run(tmp_path: Path) -> Run:
     return run
 
 
-def test_the_controller_is_told_of_a_failed_directory_at_once(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_a_failed_directory_is_reported_to_the_controller_immediately(run: Run) -> None:
+    async def scenario(world: World) -> None:
         before = world.reports_now
         await world.fail("b")
         assert world.reports.offline == [IDS["b"]]
         assert world.reports_now > before
-        assert [Path(each.path).name for each in world.logs.directories.online] == ["a", "c"]
+        assert [Path(directory.path).name for directory in world.logs.directories.online] == ["a", "c"]
         assert world.failure is None
 
-    run(story)
+    run(scenario)
 
 
-def test_a_node_without_any_directory_left_stops(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_a_node_without_a_usable_directory_stops(run: Run) -> None:
+    async def scenario(world: World) -> None:
         await world.fail("b", "c", "a")
         assert isinstance(world.failure, LogDirectoriesLost)
         assert str(world.folder / "a") in str(world.failure)
 
-    run(story)
+    run(scenario)
 
 
 def test_a_node_that_lost_the_directory_of_its_metadata_log_stops(run: Run) -> None:
-    async def story(world: World) -> None:
+    async def scenario(world: World) -> None:
         await world.fail("a")
         assert "metadata log" in str(world.failure)
 
-    run(story)
+    run(scenario)
 
 
-def test_a_node_that_can_tell_nobody_stops(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_a_node_that_cannot_report_a_failure_stops(run: Run) -> None:
+    async def scenario(world: World) -> None:
         world.told_at_once = [IDS["b"]]
         await world.fail("b", "c")
         await world.stopped.wait()
         assert str(world.folder / "c") in str(world.failure)
         assert "log.dir.failure.timeout.ms (1 ms)" in str(world.failure)
 
-    run(story, timeout_ms=1)
+    run(scenario, timeout_ms=1)
 
 
-def test_cordoned_directories_are_told_of_and_get_nothing_new(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_cordoned_directories_are_reported_and_receive_no_new_logs(run: Run) -> None:
+    async def scenario(world: World) -> None:
         assert world.reports.cordoned == []
         paths = [str(world.folder / "b"), str(world.folder / "c")]
-        old, new = (SimpleNamespace(cordoned_log_dirs=each) for each in ([], paths))
+        old, new = (SimpleNamespace(cordoned_log_dirs=cordoned) for cordoned in ([], paths))
         follow = world.service.prepare(SettingsChange(cast("Any", old), cast("Any", new), rereads=False))
         assert follow is not None
         follow()
         assert world.reports.cordoned == [IDS["b"], IDS["c"]]
-        assert [each.is_cordoned for each in world.logs.directories.all] == [False, True, True]
+        assert [directory.is_cordoned for directory in world.logs.directories.all] == [False, True, True]
         await world.fail("c")
-        assert world.reports.cordoned == [IDS["b"]], "what is offline is not there any more"
+        assert world.reports.cordoned == [IDS["b"]], "offline directories are not listed any longer"
         assert world.service.prepare(SettingsChange(cast("Any", new), cast("Any", new), rereads=False)) is None
 
-    run(story)
+    run(scenario)
 
 
-def test_controllers_of_before_are_not_told_of_cordoned_directories(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_older_controllers_receive_no_cordoned_directories(run: Run) -> None:
+    async def scenario(world: World) -> None:
         assert world.reports.cordoned is None
 
-    run(story, version=29)
+    run(scenario, version=29)
 
 
-def test_the_rate_of_moves_is_that_of_the_broker_or_of_all(run: Run) -> None:
-    async def story(world: World) -> None:
+def test_the_rate_of_moves_is_set_for_the_broker_or_for_all(run: Run) -> None:
+    async def scenario(world: World) -> None:
         assert world.service.directories.bytes_per_second() == float("inf")
         world.configs[DEFAULT_BROKER] = {RATE: "1000"}
         assert world.service.directories.bytes_per_second() == 1000
         world.configs[ConfigResource.broker(1)] = {RATE: "5"}
         assert world.service.directories.bytes_per_second() == 5
 
-    run(story)
+    run(scenario)

@@ -1,4 +1,4 @@
-"""Which leader's fetcher copies which partition, as the metadata changes."""
+"""Which leader's fetcher copies which partition, when the metadata changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Logs:
 
 
 def new_fetchers(per_leader: int = 1) -> ReplicaFetchers:
-    """Of broker 2; not started, so that nothing is sent."""
+    """Return the fetchers of broker 2, not started, so that nothing is sent."""
     return ReplicaFetchers(
         broker_id=2,
         config=CONFIG,
@@ -55,9 +55,9 @@ def led_by(leader: int, partition: int = 0, *, epoch: int = 0) -> Partition:
 
 
 def shares(fetchers: ReplicaFetchers) -> dict[tuple[int, int], list[int]]:
-    """(leader, number of the fetcher) -> the partitions that it copies."""
+    """Return a map: (leader, number of the fetcher) -> the partitions that it copies."""
     return {
-        key: sorted(each.replica.topic_partition.partition for each in source.partitions())
+        key: sorted(partition.replica.topic_partition.partition for partition in source.partitions())
         for key, source in fetchers._sources.items()
     }
 
@@ -68,14 +68,14 @@ def test_each_partition_is_copied_from_its_leader() -> None:
     assert shares(fetchers) == {(1, 0): [0, 2], (3, 0): [1]}
 
 
-def test_a_partition_moves_with_its_leader_and_a_leader_without_partitions_is_let_go() -> None:
+def test_a_partition_follows_its_leader_and_a_fetcher_without_partitions_is_closed() -> None:
     fetchers = new_fetchers()
     fetchers.follow([led_by(1, 0), led_by(1, 1)])
     fetchers.follow([led_by(3, 0, epoch=1), led_by(3, 1, epoch=1)])
     assert shares(fetchers) == {(3, 0): [0, 1]}
 
 
-def test_what_has_no_leader_or_is_led_here_is_not_copied() -> None:
+def test_partitions_without_a_leader_or_led_here_are_not_copied() -> None:
     fetchers = new_fetchers()
     fetchers.follow([led_by(1, 0), led_by(1, 1), led_by(1, 2)])
     fetchers.follow([led_by(-1, 0, epoch=1), led_by(2, 1, epoch=1)])

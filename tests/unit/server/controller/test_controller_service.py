@@ -1,4 +1,4 @@
-"""The controller's timers, and what a timer that is very late says."""
+"""The controller's timers, and the report of a timer that is very late."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Controller:
 
 
 def ticks(*moments_ms: int) -> list[tuple[str, int]]:
-    """What the controller learns when its timer runs at these moments."""
+    """Return the calls of the controller when its timer runs at these times."""
 
     async def run() -> list[tuple[str, int]]:
         clock = Clock()
@@ -49,9 +49,9 @@ def ticks(*moments_ms: int) -> list[tuple[str, int]]:
     return asyncio.run(run())
 
 
-def test_a_timer_that_is_a_little_late_is_nothing_special() -> None:
+def test_a_slightly_late_timer_is_normal() -> None:
     assert ticks(100, 250) == [("tick", 100), ("tick", 250)]
 
 
-def test_a_process_that_stood_still_tells_its_controller_for_how_long_before_sessions_are_judged() -> None:
+def test_a_paused_process_reports_the_pause_before_sessions_are_checked() -> None:
     assert ticks(100, 20_200) == [("tick", 100), ("stood still", 20_000), ("tick", 20_200)]

@@ -1,4 +1,4 @@
-"""Envelopes are opened and answered as a real Kafka 4.3.1 does, and no client makes a broker's connection wait."""
+"""Envelopes are opened and answered as by a real Kafka 4.3.1, and no client delays a broker's connection."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ ALICE = Principal("User", "alice")
 
 
 class Connection(SimpleNamespace):
-    """What a dispatcher needs of one."""
+    """The parts of a connection that a dispatcher uses."""
 
     def __init__(self, principal: Principal = ANONYMOUS) -> None:
         super().__init__(
@@ -96,7 +96,7 @@ def envelope(request: Any, version: int, who: Principal = ALICE) -> bytes:
 
 
 def comparable(answer: Any) -> Any:
-    """Without what differs from run to run, and without the text of denials, which in Kafka shows its insides."""
+    """Remove values that differ between runs, and the text of denials, which exposes internals in Kafka."""
     if isinstance(answer, dict):
         found = {
             key: "new" if key == "topicId" and value != ZERO_ID else comparable(value)
@@ -133,7 +133,7 @@ def inside(response: EnvelopeResponse) -> CreateTopicsResponse:
     return CreateTopicsResponse.decode(response.response_data, 7, 5)
 
 
-def test_a_controller_that_is_not_active_says_so_on_the_envelope() -> None:
+def test_an_inactive_controller_reports_it_on_the_envelope() -> None:
     async def run() -> list[EnvelopeResponse]:
         world = World()
         world.harness.controller.deactivate()
@@ -147,7 +147,7 @@ def test_a_controller_that_is_not_active_says_so_on_the_envelope() -> None:
     assert inside(denied).topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_a_replica_that_does_not_lead_says_so_on_the_envelope() -> None:
+def test_a_replica_that_does_not_lead_reports_it_on_the_envelope() -> None:
     def not_leader(request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
         return DescribeQuorumResponse(error_code=int(ErrorCode.NOT_LEADER_OR_FOLLOWER))
 
@@ -159,7 +159,7 @@ def test_a_replica_that_does_not_lead_says_so_on_the_envelope() -> None:
     assert asyncio.run(run()).error_code == ErrorCode.NOT_CONTROLLER
 
 
-def test_a_leadership_that_is_lost_while_a_client_waits_is_told_on_the_envelope() -> None:
+def test_a_leadership_lost_while_a_client_waits_is_reported_on_the_envelope() -> None:
     async def run() -> EnvelopeResponse:
         world = World()
         frame = bytearray(HEADER + envelope(CREATE, 7, ANONYMOUS))
@@ -172,7 +172,7 @@ def test_a_leadership_that_is_lost_while_a_client_waits_is_told_on_the_envelope(
     assert asyncio.run(run()).error_code == ErrorCode.NOT_CONTROLLER
 
 
-def test_a_client_waits_for_the_rules_and_a_super_user_does_not() -> None:
+def test_a_client_waits_for_the_acls_and_a_super_user_does_not() -> None:
     async def run() -> tuple[bool, EnvelopeResponse, EnvelopeResponse]:
         world = World(is_loaded=False)
         frame = bytearray(HEADER + envelope(CREATE, 7))
@@ -189,7 +189,7 @@ def test_a_client_waits_for_the_rules_and_a_super_user_does_not() -> None:
     assert inside(later).topics[0].error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
 
 
-def test_a_client_that_waited_too_long_for_the_rules_is_told_to_try_again() -> None:
+def test_a_client_that_waited_too_long_for_the_acls_receives_a_retriable_error() -> None:
     async def run() -> EnvelopeResponse:
         return await World(is_loaded=False, hold_timeout_s=0.01).ask(envelope(CREATE, 7), Connection())
 
@@ -198,34 +198,34 @@ def test_a_client_that_waited_too_long_for_the_rules_is_told_to_try_again() -> N
     assert "try again" in (answered.error_message or "")
 
 
-class EverybodyWaits:
+class ThrottlesEveryClient:
     def __init__(self) -> None:
-        self.asked: list[tuple[Principal, str | None, ApiKey]] = []
+        self.throttled: list[tuple[Principal, str | None, ApiKey]] = []
 
     def throttle_ms(self, context: Any, response: Any, request_bytes: int, busy_s: float) -> int:
-        self.asked.append((context.principal, context.client_id, context.api_key))
+        self.throttled.append((context.principal, context.client_id, context.api_key))
         if hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = 250
         return 250
 
 
 @pytest.mark.parametrize(
-    ("sender", "rests"), [(ANONYMOUS, []), (Principal("User", "bob"), [0.25])], ids=["a broker", "somebody else"]
+    ("sender", "rests"), [(ANONYMOUS, []), (Principal("User", "bob"), [0.25])], ids=["a broker", "another client"]
 )
-def test_a_quota_is_used_by_the_client_and_makes_no_broker_wait(sender: Principal, rests: list[float]) -> None:
-    async def run() -> tuple[EnvelopeResponse, Connection, EverybodyWaits]:
-        world, connection, quotas = World(), Connection(sender), EverybodyWaits()
+def test_a_quota_throttles_the_client_and_not_the_broker(sender: Principal, rests: list[float]) -> None:
+    async def run() -> tuple[EnvelopeResponse, Connection, ThrottlesEveryClient]:
+        world, connection, quotas = World(), Connection(sender), ThrottlesEveryClient()
         world.dispatcher.quotas = quotas
         return await world.ask(envelope(CREATE, 7), connection), connection, quotas
 
     response, connection, quotas = asyncio.run(run())
     assert connection.rested == rests
     if not rests:
-        assert quotas.asked == [(ALICE, "terminal", ApiKey.CREATE_TOPICS)]
-        assert inside(response).throttle_time_ms == 250, "the broker makes the client wait"
+        assert quotas.throttled == [(ALICE, "terminal", ApiKey.CREATE_TOPICS)]
+        assert inside(response).throttle_time_ms == 250, "the broker throttles the client"
 
 
-def test_a_fault_is_an_error_inside_and_the_controller_stays() -> None:
+def test_a_fault_is_an_error_inside_the_envelope_and_the_controller_stays_active() -> None:
     async def run() -> tuple[EnvelopeResponse, bool]:
         world = World()
 
@@ -242,7 +242,7 @@ def test_a_fault_is_an_error_inside_and_the_controller_stays() -> None:
     assert b"secret" not in response.encode(0)
 
 
-def test_what_is_inside_is_counted_by_its_own_name() -> None:
+def test_enveloped_requests_are_counted_by_their_own_name() -> None:
     async def run() -> dict[ApiKey, ApiStats]:
         world = World()
         await world.ask(envelope(CREATE, 7), Connection())
@@ -281,7 +281,7 @@ def numbered(request: Any, version: int, call_id: bytes = CALL) -> bytes:
     return made.encode(0)
 
 
-def test_a_call_that_comes_again_is_applied_once_and_answered_alike() -> None:
+def test_a_repeated_call_is_applied_once_and_receives_the_same_response() -> None:
     async def run() -> tuple[list[EnvelopeResponse], World]:
         world = World()
         answers = [await world.ask(numbered(CREATE, 7), Connection()) for _ in range(2)]
@@ -294,14 +294,14 @@ def test_a_call_that_comes_again_is_applied_once_and_answered_alike() -> None:
     assert committed_offset_of(first) == world.harness.controller.committed_image.offset
 
 
-def test_a_call_that_comes_again_while_it_is_under_way_gets_the_same_answer() -> None:
+def test_a_call_repeated_while_in_progress_receives_the_same_response() -> None:
     async def run() -> tuple[EnvelopeResponse, EnvelopeResponse]:
         world = World()
         frame = bytearray(HEADER + numbered(CREATE, 7))
         first: Any = world.dispatcher.process(Connection(), frame)  # type: ignore[arg-type]
         lost = asyncio.ensure_future(first)
         await asyncio.sleep(0)
-        lost.cancel()  # Its connection has ended.
+        lost.cancel()  # The connection of the first call has ended.
         await asyncio.sleep(0)
         again: Any = world.dispatcher.process(Connection(), bytearray(frame))  # type: ignore[arg-type]
         waiting = asyncio.ensure_future(again)
@@ -339,13 +339,14 @@ def test_a_call_whose_answer_was_not_kept_is_not_applied_again() -> None:
 
     first, again, tokens = asyncio.run(run())
     codes = [
-        CreateDelegationTokenResponse.decode(each.response_data or b"", 3, 5).error_code for each in (first, again)
+        CreateDelegationTokenResponse.decode(response.response_data or b"", 3, 5).error_code
+        for response in (first, again)
     ]
     assert codes == [0, ErrorCode.REQUEST_TIMED_OUT]
     assert tokens == 1
 
 
-def test_a_broker_of_kafka_gets_no_tags() -> None:
+def test_a_kafka_broker_receives_no_tags() -> None:
     async def run() -> EnvelopeResponse:
         return await World().ask(envelope(CREATE, 7, ANONYMOUS), Connection())
 

@@ -1,4 +1,4 @@
-"""Policies of an operator: what they are asked, what callers are told, and that none of them harms the controller."""
+"""An operator's policies: their input, the errors that callers receive, and that no policy harms the controller."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class OnlyShortRetention(AlterConfigPolicy):
 
 
 class World:
-    """A controller behind its handlers, with policies."""
+    """A controller and its handlers, with policies."""
 
     def __init__(self, *, create: Any = None, alter: Any = None, timeout_ms: int = LONG_MS) -> None:
         self.policies = Policies(
@@ -90,8 +90,8 @@ class World:
     def codes(self, request: Any) -> list[tuple[str, int]]:
         answer = asyncio.run(self.ask(request))
         if isinstance(request, type(create())):
-            return [(each.name, each.error_code) for each in answer.topics]
-        return [(each.resource_name, each.error_code) for each in answer.responses]
+            return [(topic.name, topic.error_code) for topic in answer.topics]
+        return [(response.resource_name, response.error_code) for response in answer.responses]
 
     @property
     def topics(self) -> set[str]:
@@ -101,18 +101,18 @@ class World:
         return self.harness.controller.committed_image.configs.of_topic(topic)
 
 
-def test_a_policy_vetoes_single_topics_and_is_asked_once_for_each() -> None:
+def test_a_policy_refuses_single_topics_and_is_called_once_for_each() -> None:
     policy = NoSmallTopics()
     world = World(create=policy)
     answer = asyncio.run(world.ask(create(new_topic("small"), new_topic("big", 2), new_topic("bad name", 2))))
-    by_name = {each.name: each for each in answer.topics}
+    by_name = {topic.name: topic for topic in answer.topics}
     assert (by_name["small"].error_code, by_name["small"].error_message) == (44, "small needs at least two partitions")
     assert (by_name["big"].error_code, by_name["bad name"].error_code) == (0, 17)
     assert world.topics == {"big"}
     assert policy.seen == [NewTopic("small", 1, 1, None, {}), NewTopic("big", 2, 1, None, {})]
 
 
-def test_a_change_is_shown_with_what_it_removes_what_is_there_and_who_asks() -> None:
+def test_a_policy_receives_the_change_the_current_configs_and_the_principal() -> None:
     policy = OnlyShortRetention()
     world = World(alter=policy)
     assert world.codes(create(new_topic("t", configs=[("retention.bytes", "5")]))) == [("t", 0)]
@@ -138,7 +138,7 @@ def test_both_policies_decide_about_a_new_topic() -> None:
     assert world.topics == {"c"}
 
 
-def test_policies_are_asked_when_nothing_is_to_be_written() -> None:
+def test_policies_are_called_for_validate_only_requests() -> None:
     world = World(create=NoSmallTopics(), alter=OnlyShortRetention())
     assert world.codes(create(new_topic("a"), validate_only=True)) == [("a", 44)]
     assert world.codes(create(new_topic("b", 2))) == [("b", 0)]
@@ -147,7 +147,7 @@ def test_policies_are_asked_when_nothing_is_to_be_written() -> None:
     assert (world.topics, dict(world.configs("b"))) == ({"b"}, {})
 
 
-def test_what_changed_while_the_policy_was_asked_is_asked_again() -> None:
+def test_a_change_during_the_policy_call_causes_another_call() -> None:
     policy = OnlyShortRetention()
     world = World(alter=policy)
     world.codes(create(new_topic("t")))
@@ -163,7 +163,7 @@ def test_what_changed_while_the_policy_was_asked_is_asked_again() -> None:
     async def both() -> list[Any]:
         one = asyncio.ensure_future(world.ask(alter((TOPIC, "t", ("retention.ms", SET, "5")))))
         await asyncio.get_running_loop().run_in_executor(None, first_asked.wait, 10)
-        # Something else changes the topic, past the policy.
+        # Another request changes the topic, without the policy.
         record = config_record(ConfigResource.topic("t"), "retention.bytes", "9")
         world.harness.controller.submit(lambda: ControllerResult([record], None), lambda error: None)
         may_go_on.set()
@@ -175,7 +175,7 @@ def test_what_changed_while_the_policy_was_asked_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("raised", [RuntimeError("secret text"), SystemExit(3), KeyboardInterrupt()])
-def test_a_policy_that_raises_makes_the_change_fail_and_nothing_else(
+def test_an_exception_of_a_policy_fails_only_the_change(
     raised: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(CreateTopicPolicy):
@@ -185,16 +185,16 @@ def test_a_policy_that_raises_makes_the_change_fail_and_nothing_else(
 
     world = World(create=Broken())
     answer = asyncio.run(world.ask(create(new_topic("a"), new_topic("b"))))
-    told = {each.name: (each.error_code, each.error_message) for each in answer.topics}
+    outcomes = {topic.name: (topic.error_code, topic.error_message) for topic in answer.topics}
     text = "The policy of create.topic.policy.class.name failed; the controller's log says why."
-    assert told == {"a": (-1, text), "b": (0, None)}
+    assert outcomes == {"a": (-1, text), "b": (0, None)}
     assert world.harness.controller.is_active
     assert world.policies.create is not None
     assert world.policies.create.failed == 1
     assert "the policy of create.topic.policy.class.name failed" in caplog.text
 
 
-def test_another_error_of_kafkas_is_passed_on() -> None:
+def test_other_kafka_errors_are_passed_on() -> None:
     class Careful(CreateTopicPolicy):
         def validate(self, topic: NewTopic) -> None:
             raise ApiException(ErrorCode.INVALID_REPLICATION_FACTOR, "three, please")
@@ -204,11 +204,11 @@ def test_another_error_of_kafkas_is_passed_on() -> None:
 
 class Hanging(CreateTopicPolicy):
     def __init__(self) -> None:
-        self.asked = threading.Event()
+        self.called = threading.Event()
         self.goes_on = threading.Event()
 
     def validate(self, topic: NewTopic) -> None:
-        self.asked.set()
+        self.called.set()
         if topic.name == "hangs":
             self.goes_on.wait(30)
 
@@ -232,11 +232,11 @@ def test_a_policy_that_hangs_refuses_everything_until_it_answers(
         assert (first.topics[0].error_code, world.topics) == (44, set())
         assert "did not answer within 0.02 s" in first.topics[0].error_message
         assert "changes are refused until it does" in caplog.text
-        hanging.asked.clear()
+        hanging.called.clear()
         second = await world.ask(create(new_topic("other")))
         assert second.topics[0].error_code == 44
         assert "changes are refused until it does" in second.topics[0].error_message
-        assert not hanging.asked.is_set()
+        assert not hanging.called.is_set()
         assert (worker.is_hanging, worker.timed_out, worker.refused) == (True, 1, 2)
         hanging.goes_on.set()
         for _ in range(100_000):
@@ -251,23 +251,23 @@ def test_a_policy_that_hangs_refuses_everything_until_it_answers(
     assert "answers again" in caplog.text
 
 
-def test_the_queue_before_a_policy_is_short(hanging: Hanging) -> None:
+def test_the_queue_of_a_policy_is_short(hanging: Hanging) -> None:
     world = World(create=hanging)
 
     async def scenario() -> list[int]:
         requests = [create(new_topic("hangs"))] + [create(new_topic(f"t{i}")) for i in range(70)]
-        asked = [asyncio.ensure_future(world.ask(request)) for request in requests]
+        tasks = [asyncio.ensure_future(world.ask(request)) for request in requests]
         for _ in range(200):
             await asyncio.sleep(0)
-        busy = sum(each.done() for each in asked)
+        busy = sum(task.done() for task in tasks)
         hanging.goes_on.set()
-        await asyncio.gather(*asked)
-        return [busy, sum(each.result().topics[0].error_code == 44 for each in asked)]
+        await asyncio.gather(*tasks)
+        return [busy, sum(task.result().topics[0].error_code == 44 for task in tasks)]
 
     assert asyncio.run(scenario()) == [7, 7]
 
 
-def test_a_standby_controller_asks_no_policy() -> None:
+def test_a_standby_controller_calls_no_policy() -> None:
     policy = NoSmallTopics()
     world = World(create=policy)
     world.harness.controller.deactivate()
@@ -323,18 +323,18 @@ def test_a_policy_is_configured_without_secrets_and_closed(module: str) -> None:
         ("org.example.Policy", "is a class of Java"),
         ("no_such_module:Policy", "can't be loaded: ModuleNotFoundError"),
         ("{}:Missing", "can't be loaded: AttributeError"),
-        ("{}:OnlyShortRetention", "is no CreateTopicPolicy"),
+        ("{}:OnlyShortRetention", "is not a CreateTopicPolicy"),
         ("{}:Unloadable", "can't be loaded: OSError: no licence"),
     ],
 )
-def test_a_policy_that_cannot_be_had_stops_the_start(module: str, name: str, what: str) -> None:
+def test_a_policy_that_cannot_be_loaded_stops_the_start(module: str, name: str, what: str) -> None:
     with pytest.raises(PolicyProblem, match=what):
         load_policy(CREATE_POLICY, name.format(module))
     with pytest.raises(InvalidSettings, match=what):
         config_of(create_topic_policy_class_name=name.format(module))
 
 
-def test_the_name_in_the_kip_is_taken_with_a_warning(module: str) -> None:
+def test_the_name_in_the_kip_is_accepted_with_a_warning(module: str) -> None:
     config = config_of(alter_configs_policy_class_name=f"{module}:OnlyShortRetention")
     assert config.alter_config_policy_class_name == f"{module}:OnlyShortRetention"
     assert any("alter.configs.policy.class.name is taken for" in warning for warning in config.warnings)
@@ -345,5 +345,5 @@ def test_the_name_in_the_kip_is_taken_with_a_warning(module: str) -> None:
         )
 
 
-def test_no_policy_costs_nothing() -> None:
+def test_without_a_policy_no_thread_is_used() -> None:
     assert policies_of(config_of()) is None

@@ -1,4 +1,4 @@
-"""A controller asks to be registered until it is, and again when the cluster has come to know what that is."""
+"""A controller sends registrations until one succeeds, and again when the cluster's version supports registration."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ IBP_3_6, IBP_3_7 = 14, 15
 
 
 class Active:
-    """The active controller; ``answers`` are given in turn, the last of them again and again."""
+    """The active controller; ``answers`` are returned in turn, the last one repeatedly."""
 
     def __init__(self, *answers: ErrorCode | Exception) -> None:
         self._answers = list(answers)
-        self.asked: list[ControllerRegistrationRequest] = []
+        self.requests: list[ControllerRegistrationRequest] = []
 
     async def send(self, request: Any) -> Any:
-        self.asked.append(request)
+        self.requests.append(request)
         answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
         if isinstance(answer, Exception):
             raise answer
@@ -52,12 +52,12 @@ def image_of(level: int) -> MetadataImage:
     return loader.image
 
 
-def test_it_asks_again_until_a_controller_is_active() -> None:
+def test_a_registration_is_repeated_until_a_controller_is_active() -> None:
     active = Active(ApiException(ErrorCode.NOT_CONTROLLER), ErrorCode.NOT_CONTROLLER, ErrorCode.NONE)
     asyncio.run(registration(active).register([ENDPOINT]))
-    assert len(active.asked) == 3
-    (request, *_) = active.asked
-    assert (request.controller_id, [each.port for each in request.listeners]) == (3000, [9093])
+    assert len(active.requests) == 3
+    (request, *_) = active.requests
+    assert (request.controller_id, [endpoint.port for endpoint in request.listeners]) == (3000, [9093])
     assert [feature.name for feature in request.features] == ["metadata.version"]
 
 
@@ -68,7 +68,7 @@ def test_a_refusal_is_raised() -> None:
     assert raised.value.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
 
 
-def test_where_the_version_knows_no_registration_it_is_made_up_for_when_it_does() -> None:
+def test_a_registration_is_sent_when_the_metadata_version_supports_it() -> None:
     async def run() -> int:
         active = Active(ErrorCode.UNSUPPORTED_VERSION, ErrorCode.NONE)
         registered = registration(active)
@@ -76,11 +76,11 @@ def test_where_the_version_knows_no_registration_it_is_made_up_for_when_it_does(
         nothing = cast(Any, None)
         registered.publish(nothing, image_of(IBP_3_6), nothing)
         await asyncio.sleep(0)
-        assert len(active.asked) == 1
+        assert len(active.requests) == 1
         for _ in range(2):
             registered.publish(nothing, image_of(IBP_3_7), nothing)
             await asyncio.sleep(0)
         registered.close()
-        return len(active.asked)
+        return len(active.requests)
 
     assert asyncio.run(run()) == 2

@@ -1,4 +1,4 @@
-"""Who a node's own broker is for its controller, by the first controller listener's protocol."""
+"""The principal of a node's own broker for its controller, by the protocol of the first controller listener."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_on_a_plaintext_listener_the_broker_is_anonymous() -> None:
 @pytest.mark.parametrize(
     ("mechanism", "module"), [("PLAIN", "plain.PlainLoginModule"), ("SCRAM-SHA-512", "scram.ScramLoginModule")]
 )
-def test_with_sasl_it_is_the_user_of_the_listeners_jaas_line(mechanism: str, module: str) -> None:
+def test_with_sasl_the_principal_is_the_user_of_the_listeners_jaas_line(mechanism: str, module: str) -> None:
     assert own_principal(config("SASL_PLAINTEXT", sasl(mechanism, module, "broker1"))) == Principal("User", "broker1")
 
 
@@ -63,11 +63,11 @@ def tls(folder: Path, **settings: str) -> dict[str, str]:
     return {f"listener.name.controller.{name}": text for name, text in {**given, **settings}.items()}
 
 
-def test_on_a_tls_listener_it_is_the_name_in_the_nodes_certificate(tmp_path: Path) -> None:
+def test_on_a_tls_listener_the_principal_is_the_name_in_the_nodes_certificate(tmp_path: Path) -> None:
     assert own_principal(config("SSL", tls(tmp_path))) == Principal("User", "CN=broker-1")
 
 
-def test_the_name_in_the_certificate_is_mapped(tmp_path: Path) -> None:
+def test_the_name_in_the_certificate_is_mapped_by_the_rules(tmp_path: Path) -> None:
     settings = tls(tmp_path, **{"ssl.principal.mapping.rules": "RULE:^CN=(.*?)$/$1/U"})
     assert own_principal(config("SSL", settings)) == Principal("User", "BROKER-1")
 
@@ -75,13 +75,13 @@ def test_the_name_in_the_certificate_is_mapped(tmp_path: Path) -> None:
 class Suffixed(DefaultPrincipalBuilder):
     def build(self, context: AuthenticationContext) -> Principal:
         if context.authorization_id == "nobody":
-            raise PrincipalRefused("nobody is not let in")
+            raise PrincipalRefused("nobody is not accepted")
         return Principal("Node", f"{context.authorization_id}@{context.listener_name}")
 
     def configure(self, configs: Any) -> None: ...
 
 
-def test_a_builder_of_the_users_own_decides() -> None:
+def test_a_custom_builder_decides() -> None:
     settings = sasl("PLAIN", "plain.PlainLoginModule", "broker1")
     settings["listener.name.controller.principal.builder.class"] = f"{__name__}:Suffixed"
     assert own_principal(config("SASL_PLAINTEXT", settings)) == Principal("Node", "broker1@CONTROLLER")
@@ -90,5 +90,5 @@ def test_a_builder_of_the_users_own_decides() -> None:
 def test_a_builder_that_refuses_the_broker_stops_the_start() -> None:
     settings = sasl("PLAIN", "plain.PlainLoginModule", "nobody")
     settings["listener.name.controller.principal.builder.class"] = f"{__name__}:Suffixed"
-    with pytest.raises(NodeStartError, match="nobody is not let in"):
+    with pytest.raises(NodeStartError, match="nobody is not accepted"):
         own_principal(config("SASL_PLAINTEXT", settings))

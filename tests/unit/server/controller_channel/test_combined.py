@@ -1,4 +1,4 @@
-"""A broker's way to the active controller: its own node's while that one is active, else another."""
+"""A broker's channel to the active controller: its own node's controller while that is active, else another."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONTEXT = RequestContext(api_key=ApiKey.CREATE_TOPICS, api_version=7)
 
 
 class Way:
-    """A channel, and the controller behind it."""
+    """A channel, and the controller at its end."""
 
     def __init__(self, name: str, outcome: Any = None, *, is_active: bool = False) -> None:
         self.outcome = CreateTopicsResponse(topics=[CreatableTopicResult(name=name)]) if outcome is None else outcome
@@ -41,11 +41,11 @@ class Way:
         self.is_closed = True
 
 
-def asked(own: Way, *, is_alone: bool = False, remote: Way | None = None) -> str:
-    """Who answered."""
+def answering_controller(own: Way, *, is_alone: bool = False, remote: Way | None = None) -> str:
+    """Return which controller answered."""
 
     def make_remote() -> Any:
-        assert remote is not None, "no client is made while nobody else could be the controller"
+        assert remote is not None, "no client is created while no other node could be the controller"
         return remote
 
     channel = CombinedChannel(cast(Any, own), cast(Any, own), is_alone=lambda: is_alone, make_remote=make_remote)
@@ -66,31 +66,31 @@ NOT_CONTROLLER = ApiException(ErrorCode.NOT_CONTROLLER, "lost")
 LOST = CreateTopicsResponse(topics=[CreatableTopicResult(name="a", error_code=ErrorCode.NOT_CONTROLLER)])
 
 
-def test_the_active_controller_of_the_same_process_is_asked_there() -> None:
-    assert asked(Way("own", is_active=True)) == "own"
+def test_the_active_controller_of_the_same_process_receives_the_request() -> None:
+    assert answering_controller(Way("own", is_active=True)) == "own"
 
 
-def test_another_node_is_asked_while_this_one_is_a_standby() -> None:
-    assert asked(Way("own"), remote=Way("other")) == "other"
+def test_another_node_receives_the_request_while_this_one_is_a_standby() -> None:
+    assert answering_controller(Way("own"), remote=Way("other")) == "other"
 
 
 @pytest.mark.parametrize("outcome", [NOT_CONTROLLER, LOST], ids=["before", "while it decides"])
-def test_a_controller_that_loses_its_place_leaves_the_request_to_the_next(outcome: Any) -> None:
-    assert asked(Way("own", outcome, is_active=True), remote=Way("other")) == "other"
+def test_a_controller_that_loses_leadership_leaves_the_request_to_the_next(outcome: Any) -> None:
+    assert answering_controller(Way("own", outcome, is_active=True), remote=Way("other")) == "other"
 
 
 def test_the_only_controller_answers_for_itself() -> None:
     with pytest.raises(ApiException, match="lost"):
-        asked(Way("own", NOT_CONTROLLER), is_alone=True)
+        answering_controller(Way("own", NOT_CONTROLLER), is_alone=True)
 
 
-def test_another_error_is_the_answer() -> None:
+def test_any_other_error_is_the_response() -> None:
     with pytest.raises(ApiException, match="denied"):
-        asked(Way("own", ApiException(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "denied"), is_active=True))
+        answering_controller(Way("own", ApiException(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "denied"), is_active=True))
 
 
 @pytest.mark.parametrize(("setting", "expected"), [("5000", 5_000), ("600000", MINUTE_MS)])
-def test_no_attempt_takes_longer_than_the_whole_request_may(setting: str, expected: int) -> None:
+def test_the_time_of_an_attempt_is_limited_by_the_request_timeout(setting: str, expected: int) -> None:
     texts = {
         "process.roles": "broker",
         "node.id": "1",

@@ -1,4 +1,4 @@
-"""What the broker hands to the controller of its own process arrives as a forwarded request would."""
+"""Requests from the broker to the controller of its own process arrive like forwarded requests."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_the_controller_decides_for_the_client_and_not_for_the_broker() -> None:
     assert seen == [ALICE]
 
 
-def test_an_answer_that_comes_later_is_waited_for() -> None:
+def test_a_later_response_is_awaited() -> None:
     async def later() -> CreateTopicsResponse:
         await asyncio.sleep(0)
         return CreateTopicsResponse(throttle_time_ms=7)
@@ -81,13 +81,13 @@ def test_an_answer_that_comes_later_is_waited_for() -> None:
     assert answer.throttle_time_ms == 7
 
 
-def test_a_controller_that_is_not_active_is_not_asked() -> None:
+def test_an_inactive_controller_is_not_called() -> None:
     with pytest.raises(ApiException) as refused:
         asyncio.run(channel(lambda *_: CreateTopicsResponse(), is_active=False).forward(CreateTopicsRequest(), ALICE))
     assert refused.value.code is ErrorCode.NOT_CONTROLLER
 
 
-def test_an_error_is_answered_in_the_shape_of_the_api() -> None:
+def test_an_error_is_a_response_of_the_requested_api() -> None:
     def handle(*_: Any) -> CreateTopicsResponse:
         raise ApiException(ErrorCode.POLICY_VIOLATION)
 
@@ -95,7 +95,7 @@ def test_an_error_is_answered_in_the_shape_of_the_api() -> None:
     assert answer.throttle_time_ms == ErrorCode.POLICY_VIOLATION
 
 
-def test_what_the_broker_sends_for_itself_comes_over_the_controller_listener() -> None:
+def test_the_brokers_own_requests_arrive_over_the_controller_listener() -> None:
     seen = []
 
     def handle(controller: Any, request: Any, access: Any) -> AllocateProducerIdsResponse:
@@ -106,14 +106,14 @@ def test_what_the_broker_sends_for_itself_comes_over_the_controller_listener() -
     assert seen == [(ApiKey.ALLOCATE_PRODUCER_IDS, "CONTROLLER", BROKER)]
 
 
-def test_the_broker_may_do_for_itself_what_its_principal_may_not_and_a_client_may_not() -> None:
+def test_the_brokers_own_requests_are_authorized_unlike_those_of_clients() -> None:
     def handle(controller: Any, request: Any, access: Any) -> Message:
         access.require_on_cluster(AclOperation.CLUSTER_ACTION)
         response: Message = request.response_type()()
         return response
 
-    asked = channel(handle, authorizer=DeniesAll())
-    own = asyncio.run(asked.send(AllocateProducerIdsRequest(broker_id=1)))
-    forwarded: Any = asyncio.run(asked.forward(CreateTopicsRequest(), ALICE))
+    own_channel = channel(handle, authorizer=DeniesAll())
+    own = asyncio.run(own_channel.send(AllocateProducerIdsRequest(broker_id=1)))
+    forwarded: Any = asyncio.run(own_channel.forward(CreateTopicsRequest(), ALICE))
     assert own.throttle_time_ms == 0
     assert forwarded.throttle_time_ms == ErrorCode.CLUSTER_AUTHORIZATION_FAILED

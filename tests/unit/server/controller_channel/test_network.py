@@ -1,4 +1,4 @@
-"""A controller that hangs holds up no call for longer than it must, and no call is applied twice."""
+"""A controller that hangs delays no call for longer than necessary, and no call is applied twice."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class FakeClient:
 
 
 class World:
-    """Controllers by host name: each answers a request at once, or hangs."""
+    """Controllers by host name: each answers a request immediately, or hangs."""
 
     def __init__(self) -> None:
         self.loop = VirtualLoop()
@@ -125,7 +125,7 @@ def hangs(request: Message) -> Message | None:
 
 
 def answers_as_ours(request: Message) -> Message:
-    """A controller of ours says how far the log was committed."""
+    """A barnabas controller returns how far the log was committed."""
     if isinstance(request, BrokerHeartbeatRequest):
         return BrokerHeartbeatResponse()
     response = answers_as_kafka(request)
@@ -208,7 +208,7 @@ def test_while_no_controller_is_known_an_answer_of_the_former_one_still_counts(w
 @pytest.mark.parametrize(
     "request_type", [BrokerHeartbeatRequest, BrokerRegistrationRequest, ControllerRegistrationRequest]
 )
-def test_a_heartbeat_or_registration_without_an_answer_is_sent_again_after_the_interval_and_then_twice_as_long(
+def test_an_unanswered_heartbeat_or_registration_is_repeated_after_doubling_intervals(
     world: World, request_type: type[Request[Message]]
 ) -> None:
     heartbeat = world.begin(world.channel.send(request_type()))
@@ -219,7 +219,7 @@ def test_a_heartbeat_or_registration_without_an_answer_is_sent_again_after_the_i
     assert refusal(heartbeat) is ErrorCode.REQUEST_TIMED_OUT
 
 
-def test_a_heartbeat_that_is_only_slow_is_answered_over_its_first_connection(world: World) -> None:
+def test_a_slow_heartbeat_is_answered_over_its_first_connection(world: World) -> None:
     heartbeat = world.begin(world.channel.send(BrokerHeartbeatRequest()))
     world.run(3)
     first, second = world.connections
@@ -234,7 +234,7 @@ def test_a_heartbeat_that_is_only_slow_is_answered_over_its_first_connection(wor
     assert len(world.connections) == 2
 
 
-def test_a_heartbeat_is_answered_over_another_connection_when_packets_vanish_on_the_first(world: World) -> None:
+def test_a_heartbeat_uses_another_connection_when_packets_vanish_on_the_first(world: World) -> None:
     heartbeat = world.begin(world.channel.send(BrokerHeartbeatRequest()))
     world.run(1.9)
     world.answers["former"] = answers_as_ours
@@ -251,7 +251,7 @@ def test_no_more_than_two_connections_wait_for_one_heartbeat(world: World) -> No
     assert not any(connection.is_open for connection in world.connections[:3])
 
 
-def test_a_client_learns_in_its_own_time_that_the_outcome_is_unknown(world: World) -> None:
+def test_a_client_learns_within_its_own_timeout_that_the_outcome_is_unknown(world: World) -> None:
     call = create_topics(world, timeout_ms=1500)
     world.run(1.4)
     assert not call.done()
@@ -259,10 +259,10 @@ def test_a_client_learns_in_its_own_time_that_the_outcome_is_unknown(world: Worl
     assert refusal(call) is ErrorCode.REQUEST_TIMED_OUT
     world.elect(NEW)
     world.run(5)
-    assert world.hosts() == ["former"], "it is not sent again: its sender may have sent another one"
+    assert world.hosts() == ["former"], "it is not repeated: its sender may have sent another one"
 
 
-def test_calls_that_were_given_up_take_no_connection_from_others(world: World) -> None:
+def test_abandoned_calls_occupy_no_connection(world: World) -> None:
     given_up = [create_topics(world, timeout_ms=500) for _ in range(16)]
     world.run(1)
     assert {refusal(call) for call in given_up} == {ErrorCode.REQUEST_TIMED_OUT}
@@ -273,8 +273,8 @@ def test_calls_that_were_given_up_take_no_connection_from_others(world: World) -
     assert call.exception() is None
 
 
-def test_calls_are_sent_again_when_the_way_to_the_same_controller_was_interrupted(world: World) -> None:
-    """What was under way on it may have been lost: a heartbeat over a new connection shows that there is a way."""
+def test_calls_are_repeated_when_the_network_to_the_same_controller_recovers(world: World) -> None:
+    """Requests in flight may have been lost: a heartbeat over a new connection shows that the network works again."""
     world.answers["former"] = answers_as_ours
     create_topics(world)
     world.run(0.1)
@@ -288,7 +288,7 @@ def test_calls_are_sent_again_when_the_way_to_the_same_controller_was_interrupte
     assert call_id_of(world.sent[1][2]) == call_id_of(world.sent[-1][2])  # type: ignore[arg-type]
 
 
-def test_a_controller_of_kafka_s_is_only_sent_a_call_again_when_its_connection_has_ended(world: World) -> None:
+def test_a_call_to_a_kafka_controller_is_repeated_only_after_its_connection_ended(world: World) -> None:
     """It does not know the number of a call, and may only be slow."""
     call, heartbeat = create_topics(world), world.begin(world.channel.send(BrokerHeartbeatRequest()))
     world.run(1.9)
@@ -313,7 +313,7 @@ def test_a_token_is_not_created_twice_by_controllers_that_do_not_number_calls(wo
     assert world.hosts() == ["former"]
 
 
-def test_a_controller_that_is_not_active_any_more_is_no_error(world: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_deposed_controller_causes_no_error(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.answers["former"] = not_controller
     call = create_topics(world, timeout_ms=1000)
     world.run(2)

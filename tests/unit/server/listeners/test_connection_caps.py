@@ -1,4 +1,4 @@
-"""The limits of connections out of settings and quotas."""
+"""The limits of connections, from settings and quotas."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from barnabas.server.listeners.connection_caps import IpRatePublisher, connectio
 
 
 class Config:
-    """The settings that are read, as a NodeConfig has them."""
+    """The settings that are read, as in a NodeConfig."""
 
     def __init__(self, **values: Any) -> None:
         self.max_connections = 100
@@ -37,19 +37,19 @@ def test_a_listener_has_its_own_limits_or_none() -> None:
     )
 
 
-def test_overrides_are_for_addresses_and_for_names() -> None:
+def test_overrides_may_name_addresses_and_hosts() -> None:
     assert per_ip_overrides("10.0.0.1:5, ::1:7,[2001:DB8::1]:9") == {"10.0.0.1": 5, "::1": 7, "2001:db8::1": 9}
     assert per_ip_overrides("localhost:3").get("127.0.0.1") == 3
     assert per_ip_overrides("") == {}
 
 
 @pytest.mark.parametrize("text", ["10.0.0.1", "10.0.0.1:", ":5", "10.0.0.1:-5", "10.0.0.1:x", "no such host:5"])
-def test_bad_overrides_are_named(text: str) -> None:
+def test_invalid_overrides_are_named(text: str) -> None:
     with pytest.raises(ValueError, match="max.connections.per.ip.overrides has '"):
         per_ip_overrides(text)
 
 
-class Told:
+class Rates:
     def __init__(self) -> None:
         self.rates: list[tuple[float | None, dict[str, float]]] = []
 
@@ -69,21 +69,21 @@ class Published:
         self.is_snapshot = True
 
 
-def test_quotas_of_addresses_are_told_at_once_and_those_of_names_when_they_are_found() -> None:
+def test_quotas_of_addresses_apply_immediately_and_those_of_names_when_resolved() -> None:
     async def scenario() -> None:
-        told: Any = Told()
+        rates: Any = Rates()
         image: Any = Published(
             **{"default": 5.0, "10.0.0.1": 2.0, "0:0::1": 3.0, "localhost": 4.0, "no-host.invalid": 1.0}
         )
-        IpRatePublisher([told]).publish(image, image, image)
-        assert told.rates == [(5.0, {"10.0.0.1": 2.0, "::1": 3.0})]
+        IpRatePublisher([rates]).publish(image, image, image)
+        assert rates.rates == [(5.0, {"10.0.0.1": 2.0, "::1": 3.0})]
         for _ in range(200):
-            if len(told.rates) > 1:
+            if len(rates.rates) > 1:
                 break
             await asyncio.sleep(0.05)
-        default, limits = told.rates[-1]
+        default, limits = rates.rates[-1]
         assert default == 5.0
         assert limits["127.0.0.1"] == 4.0
-        assert limits["::1"] == 3.0, "what was said of the address itself counts"
+        assert limits["::1"] == 3.0, "the quota of the address itself applies"
 
     asyncio.run(scenario())

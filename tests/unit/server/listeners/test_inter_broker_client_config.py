@@ -1,4 +1,4 @@
-"""With what a broker connects to others: the listener that brokers have for each other decides."""
+"""How a broker connects to others: the inter-broker listener determines the client's settings."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def test_the_protocol_is_that_of_the_listener_between_brokers() -> None:
     )
 
 
-def test_without_a_listener_of_their_own_brokers_use_the_one_that_is_named_as_their_protocol() -> None:
+def test_without_an_inter_broker_listener_the_protocol_names_the_listener() -> None:
     texts = {**BROKER, "listeners": "PLAINTEXT://127.0.0.1:9092"}
     del texts["inter.broker.listener.name"]
     config = node_config_of({name: Given(text, "a file") for name, text in texts.items()}, source="a file")
     assert inter_broker_client_config(config, client_id="x").security_protocol == "PLAINTEXT"
 
 
-def test_passwords_of_the_listener_and_mechanism_come_before_those_of_the_listener() -> None:
+def test_jaas_lines_of_listener_and_mechanism_precede_those_of_the_listener() -> None:
     config = _config(
         "SASL_PLAINTEXT",
         sasl_enabled_mechanisms="PLAIN",
@@ -58,7 +58,7 @@ def test_passwords_of_the_listener_and_mechanism_come_before_those_of_the_listen
     assert client.values["sasl.jaas.config"] == Password(PLAIN.format("near"))
 
 
-def test_who_cannot_log_in_is_told_which_setting_is_missing() -> None:
+def test_an_impossible_login_names_the_missing_setting() -> None:
     config = _config(
         "SASL_PLAINTEXT",
         sasl_enabled_mechanisms="SCRAM-SHA-256",
@@ -69,7 +69,7 @@ def test_who_cannot_log_in_is_told_which_setting_is_missing() -> None:
         inter_broker_client_config(config, client_id="x")
 
 
-def test_the_operating_system_sizes_buffers_unless_a_size_is_asked_for() -> None:
+def test_the_operating_system_sizes_buffers_unless_a_size_is_set() -> None:
     assert inter_broker_client_config(_config(), client_id="x").values["receive.buffer.bytes"] == -1
     asked_for = _config(replica_socket_receive_buffer_bytes="65536", replica_socket_timeout_ms="7000")
     client = inter_broker_client_config(asked_for, client_id="x")

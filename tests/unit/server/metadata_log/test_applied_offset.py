@@ -1,4 +1,4 @@
-"""Who waits for an offset of the metadata log goes on when the node has applied it, or when its time is over."""
+"""A wait for an offset of the metadata log ends when the node has applied it, or at a timeout."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def applied(to: AppliedOffset, offset: int) -> None:
     to.publish(nothing, image, nothing)
 
 
-def test_those_who_wait_go_on_in_the_order_of_what_they_wait_for() -> None:
+def test_waiters_continue_in_the_order_of_their_offsets() -> None:
     async def run() -> list[int]:
         node, done = AppliedOffset(), []
 
@@ -37,7 +37,7 @@ def test_those_who_wait_go_on_in_the_order_of_what_they_wait_for() -> None:
     assert asyncio.run(run()) == [-2, 3, 3, -3, 5, -6, 7]
 
 
-def test_what_is_applied_already_is_not_waited_for() -> None:
+def test_an_applied_offset_causes_no_wait() -> None:
     async def run() -> bool:
         node = AppliedOffset()
         applied(node, 9)
@@ -46,7 +46,7 @@ def test_what_is_applied_already_is_not_waited_for() -> None:
     assert asyncio.run(run())
 
 
-def test_whoever_waits_too_long_is_told_and_forgotten() -> None:
+def test_a_waiter_that_times_out_is_notified_and_forgotten() -> None:
     async def run() -> bool:
         node = AppliedOffset()
         reached = await node.reach(9, 0.01)

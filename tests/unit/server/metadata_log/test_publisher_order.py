@@ -18,7 +18,7 @@ class Authorization:
         loader.install("rules")
 
 
-def test_rules_come_first_and_who_says_that_all_is_in_force_comes_last() -> None:
+def test_acls_are_published_first_and_the_applied_offset_last() -> None:
     loader: Any = Loader()
     broker = broker_followers(
         lifecycle=cast("Any", "lifecycle"), groups=cast("Any", "groups"), replicas=cast("Any", "replicas")

@@ -1,4 +1,4 @@
-"""How long the loop was held up, as a running node reports it."""
+"""How a running node reports the longest delays of its event loop."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_the_longest_turn_is_kept_for_a_minute_at_least_and_two_at_most() -> Non
     assert turns.longest_s == 0.001
 
 
-def test_a_loop_that_rests_forgets_its_longest_turn() -> None:
+def test_an_idle_loop_forgets_its_longest_turn() -> None:
     watch = Watch()
     turns = LoopTurns(watch)
     turns.took(0.5, watch.now_s)
@@ -64,7 +64,7 @@ def test_long_turns_are_counted() -> None:
     assert turns.long_turns == 1
 
 
-def test_decisions_are_told_apart_by_kind_also_those_that_fail() -> None:
+def test_decisions_are_reported_by_kind_including_failed_ones() -> None:
     watch = Watch()
     times = TurnTimes(watch)
     with times.of("CreateTopics"):
@@ -99,7 +99,7 @@ def test_a_running_node_reports_its_longest_turns() -> None:
     }
 
 
-def test_a_measured_loop_knows_its_turns_and_another_has_none() -> None:
+def test_a_measured_loop_has_turns_and_another_has_none() -> None:
     async def turns() -> LoopTurns | None:
         await asyncio.sleep(0)
         return turns_of(asyncio.get_running_loop())
@@ -113,14 +113,14 @@ def test_a_measured_loop_knows_its_turns_and_another_has_none() -> None:
 
 @pytest.fixture
 def frozen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is asked of the collector; the tests' own objects are left alone."""
-    asked: list[str] = []
-    monkeypatch.setattr(gc, "freeze", lambda: asked.append("freeze"))
-    monkeypatch.setattr(gc, "unfreeze", lambda: asked.append("unfreeze"))
+    """Capture the calls to the collector; the tests' own objects are not frozen."""
+    calls: list[str] = []
+    monkeypatch.setattr(gc, "freeze", lambda: calls.append("freeze"))
+    monkeypatch.setattr(gc, "unfreeze", lambda: calls.append("unfreeze"))
     monkeypatch.setattr(garbage_collection, "_survivor_count", int)
     monkeypatch.setattr(garbage_collection, "_frozen_count", int)
-    monkeypatch.setattr(garbage_collection, "_give_back_freed_memory", lambda: asked.append("give back"))
-    return asked
+    monkeypatch.setattr(garbage_collection, "_give_back_freed_memory", lambda: calls.append("give back"))
+    return calls
 
 
 def collect(pauses: BoundedPauses, watch: Watch, took_s: float, generation: int = 2) -> None:
@@ -143,7 +143,7 @@ def resident(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return size
 
 
-def test_what_survives_a_long_full_collection_is_set_aside(
+def test_objects_that_survive_a_long_full_collection_are_frozen(
     frozen: list[str], watch: Watch, resident: list[int]
 ) -> None:
     pauses = installed(list)
@@ -155,7 +155,7 @@ def test_what_survives_a_long_full_collection_is_set_aside(
     assert pauses.longest_s == 0.5
 
 
-def test_a_process_that_grew_by_half_is_looked_through_again(
+def test_a_process_that_grew_by_half_is_fully_collected_again(
     frozen: list[str], watch: Watch, resident: list[int]
 ) -> None:
     pauses = installed(list)
@@ -166,9 +166,7 @@ def test_a_process_that_grew_by_half_is_looked_through_again(
     collect(pauses, watch, 0.5)
     assert frozen == ["freeze", "freeze", "unfreeze"]
     collect(pauses, watch, 2.0)
-    assert frozen == ["freeze", "freeze", "unfreeze", "freeze", "give back"], (
-        "from here on growth counts from this size"
-    )
+    assert frozen == ["freeze", "freeze", "unfreeze", "freeze", "give back"], "growth is now measured from this size"
 
 
 def installed(images: Callable[[], Iterable[MetadataImage]]) -> BoundedPauses:
@@ -178,7 +176,7 @@ def installed(images: Callable[[], Iterable[MetadataImage]]) -> BoundedPauses:
     return pauses
 
 
-def test_what_the_start_has_read_is_no_growth(frozen: list[str], watch: Watch, resident: list[int]) -> None:
+def test_objects_read_at_the_start_do_not_count_as_growth(frozen: list[str], watch: Watch, resident: list[int]) -> None:
     pauses = BoundedPauses(list)
     resident[0] *= 3
     pauses.install()
@@ -188,7 +186,7 @@ def test_what_the_start_has_read_is_no_growth(frozen: list[str], watch: Watch, r
 
 
 def image_of(topics: int, partitions: int = 1, rules: int = 0) -> MetadataImage:
-    """As it is read from a snapshot: each value is an object of its own."""
+    """Build an image as from a snapshot: each value is a separate object."""
     delta = MetadataDelta(MetadataImage.EMPTY)
     records: list[Any] = []
     for number in range(topics):
@@ -222,22 +220,22 @@ gc.collect()
 after = tracemalloc.get_traced_memory()[0], len(gc.get_objects())
 print(json.dumps([(least, now - was) for least, now, was in zip(least_extent_of(image), after, before)]))
 """
-"""Measured in a process of its own: what other tests leave behind is no part of an image."""
+"""Measured in a separate process: objects left by other tests are not part of an image."""
 
 
 @pytest.mark.parametrize("shape", [(3_000, 1, 0), (30, 100, 0), (0, 0, 3_000)])
-def test_metadata_takes_at_least_what_is_assumed_of_it_and_not_much_more(shape: tuple[int, int, int]) -> None:
-    """Not more than a half, or a node that has grown by metadata alone would be looked through."""
+def test_metadata_uses_at_least_the_assumed_size_and_not_much_more(shape: tuple[int, int, int]) -> None:
+    """At most half more; otherwise growth by metadata alone would cause a full collection."""
     program = [sys.executable, "-c", MEASURED_IMAGE, *map(str, shape)]
     ended = subprocess.run(program, capture_output=True, text=True, check=True, cwd=PROJECT)
     for assumed, taken in json.loads(ended.stdout):
         assert assumed <= taken < 1.5 * assumed
 
 
-def test_objects_that_were_set_aside_count_as_long_as_they_live(
+def test_frozen_objects_count_as_long_as_they_live(
     frozen: list[str], watch: Watch, resident: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The memory that a look freed takes new garbage without any growth."""
+    """The memory that a full collection freed is filled with new garbage without any growth."""
     alive = [4_000_000]
     monkeypatch.setattr(garbage_collection, "_frozen_count", lambda: alive[0])
     monkeypatch.setattr(garbage_collection, "_survivor_count", lambda: 1_500_000)
@@ -252,7 +250,7 @@ def test_objects_that_were_set_aside_count_as_long_as_they_live(
     assert frozen[-1] == "unfreeze"
 
 
-def test_growth_of_the_metadata_is_no_reason_to_look(frozen: list[str], watch: Watch, resident: list[int]) -> None:
+def test_growth_of_the_metadata_causes_no_full_collection(frozen: list[str], watch: Watch, resident: list[int]) -> None:
     images = [MetadataImage.EMPTY]
     resident[0] = 60_000_000
     pauses = installed(lambda: images)
@@ -264,7 +262,7 @@ def test_growth_of_the_metadata_is_no_reason_to_look(frozen: list[str], watch: W
     assert frozen == ["freeze"]
     resident[0] += of_metadata
     collect(pauses, watch, 0.5)
-    assert frozen == ["freeze", "freeze", "unfreeze"], "what the metadata does not account for may be garbage"
+    assert frozen == ["freeze", "freeze", "unfreeze"], "growth that the metadata does not explain may be garbage"
 
 
 LEAK = """
@@ -293,16 +291,14 @@ print(largest)
     ("count", "content", "bound"),
     [(100, "bytearray(40_000)", 60_000_000), (10_000, "object(), (object(),) * 30", 35_000_000)],
 )
-def test_memory_stays_bounded_though_all_that_was_set_aside_becomes_garbage(
-    count: int, content: str, bound: int
-) -> None:
-    """Half a gigabyte of it in all: large values, or small objects."""
+def test_memory_stays_bounded_even_if_all_frozen_objects_become_garbage(count: int, content: str, bound: int) -> None:
+    """Half a gigabyte in total, as large values or small objects."""
     program = LEAK.format(count=count, content=content)
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert int(ended.stdout) < bound
 
 
-def test_it_hears_of_collections_until_it_is_removed() -> None:
+def test_collections_are_observed_until_the_hook_is_removed() -> None:
     pauses = BoundedPauses(list)
     pauses.install()
     assert pauses._heard in gc.callbacks

@@ -1,4 +1,4 @@
-"""Requests of the quorum on their way out: what comes back to the driver, whatever happens to the connection."""
+"""Outgoing requests of the quorum: which outcome the driver receives, for any fate of the connection."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Outcome = RaftResponse | RequestFailed
 
 
 class ScriptedClient:
-    """Connects to anybody; each request is answered by ``answer``."""
+    """Connects to any address; each request is answered by ``answer``."""
 
     def __init__(self, answer: Callable[[], Any]) -> None:
         self.answer = answer
-        self.asked: list[Address] = []
+        self.addresses: list[Address] = []
 
     async def connection_to(self, address: Address) -> ScriptedClient:
-        self.asked.append(address)
+        self.addresses.append(address)
         return self
 
     async def request(self, message: Any, *, timeout_s: float) -> Any:
@@ -45,11 +45,11 @@ def config() -> NodeConfig:
 
 
 def outcomes(*answers: Callable[[], Any]) -> list[Outcome]:
-    """What the driver hears of one request after the other."""
+    """Return the outcomes that the driver receives for the requests, in order."""
 
     async def run() -> list[Outcome]:
         arriving: asyncio.Queue[Outcome] = asyncio.Queue()
-        heard: list[Outcome] = []
+        outcomes: list[Outcome] = []
         channel = RaftChannel(config(), arriving.put_nowait)
         for number, answer in enumerate(answers):
             channel._client = ScriptedClient(answer)  # type: ignore[assignment]
@@ -62,9 +62,9 @@ def outcomes(*answers: Callable[[], Any]) -> list[Outcome]:
                     timeout_ms=1000,
                 )
             )
-            heard.append(await arriving.get())
+            outcomes.append(await arriving.get())
         await channel.close()
-        return heard
+        return outcomes
 
     return asyncio.run(run())
 
@@ -76,7 +76,7 @@ def failing(error: Exception, cause: Exception | None = None) -> Callable[[], An
     return fail
 
 
-def test_an_answer_comes_back_under_the_id_that_was_asked() -> None:
+def test_a_response_has_the_id_of_its_request() -> None:
     [answer] = outcomes(VoteResponse)
     assert isinstance(answer, RaftResponse)
     assert (answer.correlation_id, answer.source_id, type(answer.body)) == (0, 2, VoteResponse)
@@ -100,7 +100,7 @@ def test_an_answer_comes_back_under_the_id_that_was_asked() -> None:
         ),
     ],
 )
-def test_a_failure_says_whether_nobody_listens_there(
+def test_a_failure_reports_whether_the_port_is_closed(
     error: Exception, cause: Exception | None, is_refused: bool
 ) -> None:
     [failure] = outcomes(failing(error, cause))
@@ -109,13 +109,13 @@ def test_a_failure_says_whether_nobody_listens_there(
 
 
 @pytest.mark.parametrize("error", [UnsupportedVersion("old"), EncodeError("a field that old versions lack")])
-def test_a_peer_that_is_too_old_is_no_broken_connection(error: Exception) -> None:
+def test_a_peer_that_is_too_old_is_not_a_broken_connection(error: Exception) -> None:
     [failure] = outcomes(failing(error))
     assert isinstance(failure, RequestFailed)
     assert failure.is_unsupported_version
 
 
-def test_a_controller_that_goes_away_and_comes_back_is_told_of_once_each(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreachable_controller_and_its_return_are_logged_once_each(caplog: pytest.LogCaptureFixture) -> None:
     gone = failing(Disconnected("gone"))
     with caplog.at_level(logging.INFO):
         outcomes(gone, gone, gone, VoteResponse, VoteResponse)

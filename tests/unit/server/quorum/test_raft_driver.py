@@ -51,7 +51,7 @@ class FakeClock:
 
 
 class Recorder:
-    """A listener that notes what it hears, in order."""
+    """A listener that records its calls, in order."""
 
     def __init__(self) -> None:
         self.events: list[Any] = []
@@ -63,7 +63,7 @@ class Recorder:
 
     def handle_commit(self, batches: Sequence[CommittedBatch]) -> None:
         names = [record.name for batch in batches for record in batch.records]
-        if names:  # A control batch alone is of no interest.
+        if names:  # A batch with only control records is not of interest.
             self.events.append(names)
 
     def handle_load_snapshot(self, reader: SnapshotReader) -> None:
@@ -114,7 +114,7 @@ def run(test: Callable[[], Awaitable[None]]) -> None:
     asyncio.run(test())  # type: ignore[arg-type]
 
 
-def test_an_append_is_done_when_every_listener_has_handled_it(tmp_path: Path) -> None:
+def test_an_append_completes_when_every_listener_has_handled_it(tmp_path: Path) -> None:
     async def test() -> None:
         driver, recorder = await leading(tmp_path)
         pending = driver.append([topic("a"), topic("b")])
@@ -127,7 +127,7 @@ def test_an_append_is_done_when_every_listener_has_handled_it(tmp_path: Path) ->
     run(test)
 
 
-def test_leadership_is_heard_of_after_everything_that_was_committed_before(tmp_path: Path) -> None:
+def test_leadership_is_announced_after_all_earlier_commits(tmp_path: Path) -> None:
     async def test() -> None:
         driver, _ = await leading(tmp_path)
         await driver.append([topic("a")])
@@ -139,7 +139,7 @@ def test_leadership_is_heard_of_after_everything_that_was_committed_before(tmp_p
     run(test)
 
 
-def test_a_listener_that_comes_late_gets_everything_once(tmp_path: Path) -> None:
+def test_a_late_listener_receives_everything_once(tmp_path: Path) -> None:
     async def test() -> None:
         driver, _ = await leading(tmp_path)
         for name in "abc":
@@ -154,7 +154,7 @@ def test_a_listener_that_comes_late_gets_everything_once(tmp_path: Path) -> None
     run(test)
 
 
-def test_what_is_committed_at_once_is_handed_on_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_commits_are_delivered_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_delivery, "RECORDS_A_TURN", 2)
 
     async def test() -> None:
@@ -191,7 +191,7 @@ def test_others_are_served_between_two_turns(tmp_path: Path, monkeypatch: pytest
     run(test)
 
 
-def test_a_listener_that_takes_steps_ends_them_before_it_hears_of_more(tmp_path: Path) -> None:
+def test_a_listener_finishes_its_steps_before_the_next_commit(tmp_path: Path) -> None:
     class Slow(Recorder):
         def handle_commit(self, batches: Sequence[CommittedBatch]) -> Iterator[None]:  # type: ignore[override]
             for _ in range(3):
@@ -208,7 +208,7 @@ def test_a_listener_that_takes_steps_ends_them_before_it_hears_of_more(tmp_path:
         pending = [driver.append([topic(name)]) for name in "ab"]
         for append in pending:
             await append
-        assert slow.names[-2:] == ["a", "b"], "an append is done when the last step is"
+        assert slow.names[-2:] == ["a", "b"], "an append completes with the last step"
         await driver.close()
 
     run(test)
@@ -225,11 +225,11 @@ def test_many_appends_share_few_batches(tmp_path: Path) -> None:
     run(test)
 
 
-def test_what_was_acknowledged_is_there_after_a_crash(tmp_path: Path) -> None:
+def test_acknowledged_records_survive_a_crash(tmp_path: Path) -> None:
     async def test() -> None:
         driver, _ = await leading(tmp_path)
         await driver.append([topic("a")])
-        again, recorder = await leading(tmp_path)  # The first one never closed its files.
+        again, recorder = await leading(tmp_path)  # The first driver never closed its files.
         assert recorder.names == ["a"]
         assert again.leader.epoch == 2
         await again.close()
@@ -237,7 +237,7 @@ def test_what_was_acknowledged_is_there_after_a_crash(tmp_path: Path) -> None:
     run(test)
 
 
-def test_what_the_leader_does_not_have_is_cut_with_offsets_and_reason(
+def test_a_truncation_to_the_leaders_log_is_logged_with_offsets_and_reason(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test() -> None:
@@ -254,9 +254,7 @@ def test_what_the_leader_does_not_have_is_cut_with_offsets_and_reason(
     run(test)
 
 
-def test_a_log_that_ends_before_a_fetched_snapshot_goes_on_after_it_with_a_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_continuing_after_a_fetched_snapshot_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
     log = MetadataLog(str(tmp_path))
     fetched = OffsetAndEpoch(70, 3)
@@ -282,7 +280,7 @@ def test_a_set_that_is_too_large_is_refused_and_nothing_is_appended(tmp_path: Pa
     run(test)
 
 
-def test_nothing_can_be_appended_after_the_end(tmp_path: Path) -> None:
+def test_nothing_can_be_appended_after_the_driver_has_stopped(tmp_path: Path) -> None:
     async def test() -> None:
         driver, _ = await leading(tmp_path)
         await driver.close()
@@ -292,7 +290,7 @@ def test_nothing_can_be_appended_after_the_end(tmp_path: Path) -> None:
     run(test)
 
 
-def test_a_resigned_leader_fails_what_waits_and_says_so_at_once(tmp_path: Path) -> None:
+def test_a_resigned_leader_fails_pending_appends_and_announces_it_immediately(tmp_path: Path) -> None:
     async def test() -> None:
         driver, recorder = await leading(tmp_path)
         pending = driver.append([topic("a")])
@@ -305,7 +303,7 @@ def test_a_resigned_leader_fails_what_waits_and_says_so_at_once(tmp_path: Path) 
     run(test)
 
 
-def test_a_disk_that_fails_stops_the_driver_and_fails_what_waits(
+def test_a_failing_disk_stops_the_driver_and_fails_pending_appends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def test() -> None:
@@ -367,7 +365,7 @@ def test_a_log_of_a_quorum_with_other_voters_is_refused(tmp_path: Path, voters: 
 
 
 class Loading(Recorder):
-    """A recorder with an image behind it, as a node has."""
+    """A recorder with an image, as in a node."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -400,10 +398,10 @@ async def with_image(
     return driver, loading, MetadataSnapshots(driver)
 
 
-def test_a_disk_that_refuses_while_snapshots_are_cleaned_stops_the_node(
+def test_a_disk_error_while_snapshots_are_cleaned_stops_the_node(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was deleted and what was not is only seen by the next start."""
+    """Only the next start finds out which files were deleted."""
 
     async def test() -> None:
         driver, loading, snapshots = await with_image(tmp_path, retention_bytes=1)
@@ -426,7 +424,7 @@ def test_a_disk_that_refuses_while_snapshots_are_cleaned_stops_the_node(
     run(test)
 
 
-def test_after_a_restart_the_snapshot_stands_for_the_log_before_it(tmp_path: Path) -> None:
+def test_after_a_restart_the_snapshot_replaces_the_log_before_it(tmp_path: Path) -> None:
     async def test() -> None:
         driver, loading, snapshots = await with_image(tmp_path)
         await driver.append([FEATURE, topic("a")])
@@ -441,7 +439,7 @@ def test_after_a_restart_the_snapshot_stands_for_the_log_before_it(tmp_path: Pat
     run(test)
 
 
-def test_a_second_snapshot_of_the_same_image_is_not_made(tmp_path: Path) -> None:
+def test_a_second_snapshot_of_the_same_image_is_not_written(tmp_path: Path) -> None:
     async def test() -> None:
         driver, loading, snapshots = await with_image(tmp_path)
         await driver.append([FEATURE])
@@ -452,7 +450,7 @@ def test_a_second_snapshot_of_the_same_image_is_not_made(tmp_path: Path) -> None
     run(test)
 
 
-def test_old_snapshots_and_the_log_before_them_go(tmp_path: Path) -> None:
+def test_old_snapshots_and_the_log_before_them_are_deleted(tmp_path: Path) -> None:
     async def test() -> None:
         driver, loading, snapshots = await with_image(tmp_path, segment_bytes=300, retention_bytes=1)
         await driver.append([FEATURE])
@@ -501,7 +499,7 @@ def test_a_snapshot_is_due_after_enough_bytes_or_enough_time(tmp_path: Path) -> 
     run(test)
 
 
-def test_what_is_committed_while_a_snapshot_is_written_gets_one_of_its_own(tmp_path: Path) -> None:
+def test_records_committed_while_a_snapshot_is_written_get_another_one(tmp_path: Path) -> None:
     async def test() -> None:
         driver, loading, _ = await with_image(tmp_path)
         images = []
@@ -529,7 +527,7 @@ def test_what_is_committed_while_a_snapshot_is_written_gets_one_of_its_own(tmp_p
     run(test)
 
 
-def test_no_snapshot_is_made_before_there_is_a_metadata_version(
+def test_no_snapshot_is_written_before_a_metadata_version_exists(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def test() -> None:
@@ -550,9 +548,7 @@ def test_no_snapshot_is_made_before_there_is_a_metadata_version(
     run(test)
 
 
-def test_a_snapshot_that_can_not_be_written_is_reported_and_the_node_goes_on(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failed_snapshot_is_reported_and_the_node_continues(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     async def test() -> None:
         driver, loading, snapshots = await with_image(tmp_path)
         generator = SnapshotGenerator(snapshots, driver, max_bytes=1, max_interval_ms=0)
@@ -595,7 +591,7 @@ def test_retention_by_size_and_age_keeps_the_newest(
     assert kept == keep
 
 
-def test_a_batch_that_is_longer_than_a_turn_is_read_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_longer_than_a_turn_is_read_in_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commit_delivery, "RECORDS_A_TURN", 2)
 
     async def test() -> None:

@@ -1,4 +1,4 @@
-"""Several drivers in one process, each with its own files; requests are handed over instead of sent."""
+"""Several drivers in one process, each with its own files; requests are passed directly instead of sent."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def run(folder: Path, voter_ids: list[int], test: Callable[[Network], Awaitable[
     asyncio.run(main())
 
 
-def test_three_voters_elect_a_leader_and_all_hear_what_it_commits(tmp_path: Path) -> None:
+def test_three_voters_elect_a_leader_and_all_receive_its_commits(tmp_path: Path) -> None:
     async def test(network: Network) -> None:
         members = [network.start(node_id) for node_id in (1, 2, 3)]
         leader = await network.leader()
@@ -200,7 +200,7 @@ def test_three_voters_elect_a_leader_and_all_hear_what_it_commits(tmp_path: Path
     run(tmp_path, [1, 2, 3], test)
 
 
-def test_the_others_go_on_when_the_leader_stops_and_it_catches_up_when_it_is_back(tmp_path: Path) -> None:
+def test_the_others_continue_without_the_leader_and_it_catches_up_later(tmp_path: Path) -> None:
     async def test(network: Network) -> None:
         for node_id in (1, 2, 3):
             network.start(node_id)
@@ -217,7 +217,7 @@ def test_the_others_go_on_when_the_leader_stops_and_it_catches_up_when_it_is_bac
 
 
 def test_a_follower_that_is_closed_while_it_flushes_has_not_failed(tmp_path: Path) -> None:
-    """What it would send next is for nobody any more."""
+    """Its next requests no longer have a recipient."""
 
     async def test(network: Network) -> None:
         members = [network.start(node_id) for node_id in (1, 2, 3)]
@@ -291,8 +291,8 @@ def test_a_message_against_the_protocol_fails_its_connection_and_nothing_else(tm
     run(tmp_path, [1], test)
 
 
-def rot(member: Member, offset: int) -> None:
-    """A bit of the batch with this offset flips on the disk of a node that runs."""
+def flip_bit(member: Member, offset: int) -> None:
+    """Flip a bit of the batch with this offset on the disk of a running node."""
     log = member.driver.log
     path = Path(log.directory) / "00000000000000000000.log"
     data = bytearray(path.read_bytes())
@@ -302,7 +302,7 @@ def rot(member: Member, offset: int) -> None:
         file.write(data)
 
 
-def test_records_that_rot_below_a_snapshot_are_taken_from_it(tmp_path: Path) -> None:
+def test_records_damaged_below_a_snapshot_are_taken_from_it(tmp_path: Path) -> None:
     async def test(network: Network) -> None:
         leader = network.start(1)
         await network.leader()
@@ -310,12 +310,12 @@ def test_records_that_rot_below_a_snapshot_are_taken_from_it(tmp_path: Path) -> 
         await leader.driver.append([FEATURE, topic("a")])
         await observer.until(lambda: observer.topics == ["a"])
         await network.stop(100)
-        rotten = leader.driver.next_offset
+        damaged_offset = leader.driver.next_offset
         await leader.driver.append([topic("b")])
         snapshot_id = await MetadataSnapshots(leader.driver).save(leader.loader.image)
         await leader.driver.append([topic("c")])
         assert snapshot_id is not None
-        rot(leader, rotten)
+        flip_bit(leader, damaged_offset)
         again = network.start(100, can_be_voter=False)
         await again.until(lambda: again.topics == list("abc"))
         assert leader.driver.log.start_offset == snapshot_id.offset
@@ -324,12 +324,12 @@ def test_records_that_rot_below_a_snapshot_are_taken_from_it(tmp_path: Path) -> 
     run(tmp_path, [1], test)
 
 
-def test_records_that_rot_behind_the_last_snapshot_stop_the_node_and_reach_no_follower(tmp_path: Path) -> None:
+def test_records_damaged_after_the_last_snapshot_stop_the_node_and_reach_no_follower(tmp_path: Path) -> None:
     async def test(network: Network) -> None:
         leader = network.start(1)
         await network.leader()
         await leader.driver.append([FEATURE, topic("a")])
-        rot(leader, 2)
+        flip_bit(leader, 2)
         network.start(100, can_be_voter=False)
         await leader.until(lambda: bool(leader.faults))
         assert "the checksum is wrong" in str(leader.faults.pop())

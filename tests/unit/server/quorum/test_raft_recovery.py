@@ -54,7 +54,7 @@ def opened(folder: Path, raft: RaftConfig) -> MetadataLog:
     return open_metadata_log(MetadataLogConfig(str(folder)), raft, 0)
 
 
-def test_a_node_alone_refuses_a_damaged_log_and_says_what_to_do(tmp_path: Path) -> None:
+def test_a_sole_voter_refuses_a_damaged_log_and_names_the_remedies(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     before = files(tmp_path)
     with pytest.raises(DamagedAlone) as raised:
@@ -66,7 +66,7 @@ def test_a_node_alone_refuses_a_damaged_log_and_says_what_to_do(tmp_path: Path) 
     assert files(tmp_path) == before
 
 
-def test_a_voter_with_peers_keeps_the_sound_part_and_notes_what_it_lost(tmp_path: Path) -> None:
+def test_a_voter_with_peers_keeps_the_intact_part_and_records_its_loss(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     log = opened(tmp_path, ONE_OF_THREE)
     assert (log.end_offset, offsets(log)) == (4, [0, 2])
@@ -88,7 +88,7 @@ def test_a_voter_set_that_names_another_directory_of_this_node_does_not_make_it_
     assert opened(tmp_path, replace(ALONE, static_voters=earlier, bootstrap_servers=peers)).end_offset == 4
 
 
-def test_a_broker_sets_the_damaged_part_aside_and_promised_nothing(tmp_path: Path) -> None:
+def test_a_broker_sets_the_damaged_part_aside_without_a_recorded_loss(tmp_path: Path) -> None:
     damaged(tmp_path)
     log = opened(tmp_path, BROKER)
     assert log.end_offset == 4
@@ -105,13 +105,13 @@ def test_a_crash_after_the_cut_and_before_the_recovery_point_is_lowered_is_repai
     assert path.stat().st_size == 2 * SIZE
 
 
-def test_damage_at_several_places_is_set_aside_at_once(tmp_path: Path) -> None:
+def test_damage_at_several_places_is_set_aside_together(tmp_path: Path) -> None:
     path = damaged(tmp_path)
     flip(path, 5 * SIZE + 70)
     assert opened(tmp_path, ONE_OF_THREE).end_offset == 4
 
 
-def test_segments_behind_the_damage_are_kept_aside(tmp_path: Path) -> None:
+def test_segments_after_the_damage_are_kept_aside(tmp_path: Path) -> None:
     filled(tmp_path, 20, segment_bytes=300).close()
     paths = log_files(tmp_path)
     paths[1].unlink()
@@ -123,7 +123,7 @@ def test_segments_behind_the_damage_are_kept_aside(tmp_path: Path) -> None:
     assert lost.end_offset == 40
 
 
-def test_a_damaged_snapshot_that_nothing_covers_is_fetched_anew(tmp_path: Path) -> None:
+def test_a_damaged_snapshot_that_nothing_covers_is_fetched_again(tmp_path: Path) -> None:
     log = filled(tmp_path, 20, segment_bytes=300)
     snapshot(log, 20)
     log.delete_before(20)
@@ -192,7 +192,7 @@ def test_a_voter_with_a_log_and_no_quorum_state_has_forgotten_its_votes(tmp_path
     assert lost.forgot_votes
 
 
-def test_a_quorum_state_from_before_the_log_is_not_this_logs(tmp_path: Path) -> None:
+def test_a_quorum_state_from_before_the_log_is_not_trusted(tmp_path: Path) -> None:
     log = filled(tmp_path, 8)
     log.close()
     QuorumStateFile(log.directory).write(ElectionState(0), 1)
@@ -206,7 +206,7 @@ def test_a_new_voter_has_no_quorum_state_and_has_forgotten_nothing(tmp_path: Pat
 
 
 @pytest.mark.parametrize("raft", [ALONE, BROKER])
-def test_who_needs_no_memory_of_votes_goes_on_without_it(
+def test_a_node_that_needs_no_record_of_votes_continues_without_it(
     tmp_path: Path, raft: RaftConfig, caplog: pytest.LogCaptureFixture
 ) -> None:
     filled(tmp_path, 8).close()
@@ -216,7 +216,7 @@ def test_who_needs_no_memory_of_votes_goes_on_without_it(
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"garbage", b"[]", b'{"version":3}'])
-def test_unreadable_lost_promises_count_as_the_worst_case(tmp_path: Path, content: bytes) -> None:
+def test_an_unreadable_record_of_losses_counts_as_the_worst_case(tmp_path: Path, content: bytes) -> None:
     log = filled(tmp_path, 8)
     log.close()
     QuorumStateFile(log.directory).write(ElectionState(1), 1)
@@ -229,14 +229,14 @@ def test_unreadable_lost_promises_count_as_the_worst_case(tmp_path: Path, conten
 # --- the whole directory
 
 
-def test_a_node_alone_that_has_run_refuses_to_start_without_its_metadata_directory(tmp_path: Path) -> None:
+def test_a_used_sole_voter_refuses_to_start_without_its_metadata_directory(tmp_path: Path) -> None:
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
     with pytest.raises(DamagedAlone, match=f"{METADATA_LOG_DIRECTORY}: the directory is missing"):
         opened(tmp_path, ALONE)
     assert not (tmp_path / METADATA_LOG_DIRECTORY).exists()
 
 
-def test_a_disk_that_does_not_say_whether_the_directory_exists_is_not_one_that_lost_it(
+def test_an_unreadable_disk_is_not_taken_for_a_missing_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     filled(tmp_path, 8).close()
@@ -255,10 +255,10 @@ def test_a_disk_that_does_not_say_whether_the_directory_exists_is_not_one_that_l
     assert LostPromisesFile(str(tmp_path / METADATA_LOG_DIRECTORY)).read() is None
 
 
-def test_a_snapshot_that_cannot_be_read_does_not_hide_that_a_node_is_alone(
+def test_an_unreadable_snapshot_does_not_hide_that_a_node_is_the_only_voter(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its voters are named there: without them another server would count as a peer, and the log would be cut."""
+    """It names the voters: without them another server would count as a peer, and the log would be truncated."""
     log = filled(tmp_path, 8)
     snapshot(log, 2)
     log.close()
@@ -275,7 +275,7 @@ def test_a_snapshot_that_cannot_be_read_does_not_hide_that_a_node_is_alone(
     assert path.read_bytes() == before
 
 
-def test_a_voter_that_has_run_and_lost_its_metadata_directory_has_forgotten_its_votes(tmp_path: Path) -> None:
+def test_a_used_voter_without_its_metadata_directory_has_forgotten_its_votes(tmp_path: Path) -> None:
     (tmp_path / "recovery-point-offset-checkpoint").write_text("0\n0\n")
     lost = read(tmp_path, ONE_OF_THREE)[1]
     assert lost is not None

@@ -14,15 +14,15 @@ def answer(high_watermark: int, error: ErrorCode = ErrorCode.NONE) -> FetchRespo
     return FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
 
 
-def tell(story: Callable[[ReadIndexes], None]) -> None:
+def run_scenario(scenario: Callable[[ReadIndexes], None]) -> None:
     async def main() -> None:
-        story(ReadIndexes())
+        scenario(ReadIndexes())
 
     asyncio.run(main())
 
 
-def test_a_follower_takes_what_the_leader_says_to_a_fetch_that_began_later() -> None:
-    def story(indexes: ReadIndexes) -> None:
+def test_a_follower_uses_the_high_watermark_of_a_fetch_that_began_later() -> None:
+    def scenario(indexes: ReadIndexes) -> None:
         indexes.fetch_begins(1)
         question = indexes.ask(led_epoch=None, end_offset=50)
         indexes.fetch_ended(1, answer(60))
@@ -36,11 +36,11 @@ def test_a_follower_takes_what_the_leader_says_to_a_fetch_that_began_later() -> 
         indexes.fetch_ended(3, answer(61))
         assert later.result() == 61
 
-    tell(story)
+    run_scenario(scenario)
 
 
-def test_what_is_no_answer_of_a_leader_tells_nothing() -> None:
-    def story(indexes: ReadIndexes) -> None:
+def test_other_responses_provide_no_read_index() -> None:
+    def scenario(indexes: ReadIndexes) -> None:
         question = indexes.ask(led_epoch=None, end_offset=50)
         answers = (
             None,
@@ -49,29 +49,29 @@ def test_what_is_no_answer_of_a_leader_tells_nothing() -> None:
             answer(70, ErrorCode.NOT_LEADER_OR_FOLLOWER),
             answer(-1),
         )
-        for number, each in enumerate(answers):
+        for number, response in enumerate(answers):
             indexes.fetch_begins(number)
-            indexes.fetch_ended(number, each)
+            indexes.fetch_ended(number, response)
         assert not question.done()
 
-    tell(story)
+    run_scenario(scenario)
 
 
-def test_a_leader_waits_until_something_is_committed_that_it_wrote_later() -> None:
-    def story(indexes: ReadIndexes) -> None:
+def test_a_leader_waits_until_a_later_record_of_its_own_is_committed() -> None:
+    def scenario(indexes: ReadIndexes) -> None:
         question = indexes.ask(led_epoch=3, end_offset=50)
         indexes.committed(50, 3)
         assert not question.done()
         indexes.committed(51, 3)
         assert question.result() == 51
 
-    tell(story)
+    run_scenario(scenario)
 
 
-def test_a_leader_of_the_past_asks_the_new_one() -> None:
-    """What was committed before the question may be more than its log had."""
+def test_a_former_leader_asks_the_new_one() -> None:
+    """Records committed before the request may be beyond the end of its log."""
 
-    def story(indexes: ReadIndexes) -> None:
+    def scenario(indexes: ReadIndexes) -> None:
         question = indexes.ask(led_epoch=3, end_offset=50)
         indexes.committed(60, None)
         indexes.committed(60, 5)
@@ -80,15 +80,15 @@ def test_a_leader_of_the_past_asks_the_new_one() -> None:
         indexes.fetch_ended(1, answer(90))
         assert question.result() == 90
 
-    tell(story)
+    run_scenario(scenario)
 
 
-def test_who_does_not_want_to_know_any_more_is_in_nobodys_way() -> None:
-    def story(indexes: ReadIndexes) -> None:
+def test_a_cancelled_wait_does_not_affect_others() -> None:
+    def scenario(indexes: ReadIndexes) -> None:
         indexes.ask(led_epoch=None, end_offset=50).cancel()
         question = indexes.ask(led_epoch=None, end_offset=50)
         indexes.fetch_begins(1)
         indexes.fetch_ended(1, answer(90))
         assert question.result() == 90
 
-    tell(story)
+    run_scenario(scenario)

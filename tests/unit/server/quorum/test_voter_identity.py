@@ -1,4 +1,4 @@
-"""Files of a metadata log that were mixed up: of another cluster, or of another directory of this node."""
+"""Mixed up files of a metadata log: of another cluster, or of another directory of this node."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_log_of_this_quorum_is_opened(tmp_path: Path, begun: VoterSet) -> None
     assert open_metadata_log(MetadataLogConfig(str(tmp_path)), RAFT, 0).end_offset == 2
 
 
-def test_a_directory_without_a_log_or_a_formatting_is_not_mixed_up(tmp_path: Path) -> None:
+def test_a_directory_without_a_log_or_voters_is_accepted(tmp_path: Path) -> None:
     check_first_voters(str(tmp_path))
     path = make(tmp_path, voters((1, DIRECTORY)), voters((2, OTHER_DIRECTORY)))
     path.write_bytes(b"garbage")
@@ -114,5 +114,5 @@ def test_the_only_voter_in_another_directory_fetches_the_rest_of_the_log_from_ot
         VoterSet(),
     ],
 )
-def test_a_voter_with_its_directory_or_with_peers_goes_on(known: VoterSet) -> None:
+def test_a_voter_with_its_directory_or_with_peers_starts(known: VoterSet) -> None:
     check_directory_id("/data", RAFT, known)

@@ -1,4 +1,4 @@
-"""Settings that change while a node runs: what is refused when it is set, and what of it is in force afterwards."""
+"""Settings that change while a node runs: which are refused when they are set, and which values are in force then."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def config_of(**more: str) -> NodeConfig:
 
 
 class Recorder:
-    """An effect that remembers what it was told; refuses what ``refuses`` says."""
+    """An effect that records its calls; refuses the settings in ``refuses``."""
 
     def __init__(self, refuses: Callable[[SettingsChange], str | None] = lambda change: None) -> None:
         self.changes: list[SettingsChange] = []
@@ -64,7 +64,7 @@ class Recorder:
 
 
 class Node:
-    """Dynamic settings with the image that they follow."""
+    """Dynamic settings, with the image that they follow."""
 
     def __init__(self, config: NodeConfig | None = None, *effects: Any, cipher: ConfigCipher | None = None) -> None:
         self.image = MetadataImage.EMPTY
@@ -77,7 +77,7 @@ class Node:
         )
 
     def refusal(self, resource: ConfigResource, **changed: str | None) -> str:
-        """The message of INVALID_REQUEST; nothing when the change is allowed."""
+        """Return the message of INVALID_REQUEST, or an empty string if the change is allowed."""
         return self.refusal_of(resource, {name.replace("_", "."): text for name, text in changed.items()})
 
     def refusal_of(self, resource: ConfigResource, changed: dict[str, str | None]) -> str:
@@ -91,7 +91,7 @@ class Node:
         return ""
 
     def store(self, resource: ConfigResource, changed: dict[str, str | None]) -> None:
-        """As records do that come from the log, and wait until they are in force."""
+        """Apply the records as from the log, and wait until they are in force."""
         delta = MetadataDelta(self.image)
         for name, value in changed.items():
             delta.replay(ConfigRecord(resource_type=4, resource_name=resource.name, name=name, value=value))
@@ -108,7 +108,7 @@ class Node:
         return self.settings.in_force.value(name)
 
 
-def test_this_broker_wins_over_all_brokers_and_both_over_the_file() -> None:
+def test_this_brokers_value_overrides_the_default_of_all_and_both_the_file() -> None:
     node = Node(config_of(log_cleaner_backoff_ms="1"))
     node.store(DEFAULT_BROKER, {"log.cleaner.backoff.ms": "2"})
     assert node.value("log.cleaner.backoff.ms") == 2
@@ -120,7 +120,7 @@ def test_this_broker_wins_over_all_brokers_and_both_over_the_file() -> None:
     assert [change.new.log_cleaner_backoff_ms for change in node.recorder.changes] == [2, 3, 2, 1]
 
 
-def test_other_brokers_change_nothing() -> None:
+def test_settings_of_other_brokers_change_nothing() -> None:
     node = Node()
     node.store(ConfigResource.broker(2), {"log.cleaner.backoff.ms": "2"})
     assert node.recorder.changes == []
@@ -133,7 +133,7 @@ def test_only_a_change_of_this_broker_reads_files_again() -> None:
     assert [change.rereads for change in node.recorder.changes] == [True, False]
 
 
-def test_bad_stored_values_are_dropped_one_by_one(caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_stored_values_are_dropped_one_by_one(caplog: pytest.LogCaptureFixture) -> None:
     node = Node(config_of(log_cleaner_backoff_ms="7"))
     stored: dict[str, str | None] = {
         "log.cleaner.backoff.ms": "soon",
@@ -146,11 +146,11 @@ def test_bad_stored_values_are_dropped_one_by_one(caplog: pytest.LogCaptureFixtu
     assert (node.value("log.cleaner.backoff.ms"), node.value("node.id")) == (7, 1)
     assert node.value("log.cleaner.dedupe.buffer.size") == 134217728
     assert node.value("producer.id.expiration.ms") == 60000
-    said = "\n".join(record.getMessage() for record in caplog.records if record.levelno == logging.ERROR)
-    assert all(name in said for name in ("log.cleaner.backoff.ms", "node.id", "log.cleaner.dedupe.buffer.size"))
+    errors = "\n".join(record.getMessage() for record in caplog.records if record.levelno == logging.ERROR)
+    assert all(name in errors for name in ("log.cleaner.backoff.ms", "node.id", "log.cleaner.dedupe.buffer.size"))
 
 
-def test_an_effect_that_fails_leaves_the_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_failing_effect_does_not_affect_the_others(caplog: pytest.LogCaptureFixture) -> None:
     node = Node(None, Recorder(lambda change: "no such file"))
     node.store(OWN, {"log.cleaner.backoff.ms": "2"})
     assert node.value("log.cleaner.backoff.ms") == 2
@@ -158,7 +158,7 @@ def test_an_effect_that_fails_leaves_the_others(caplog: pytest.LogCaptureFixture
     assert "no such file" in caplog.text
 
 
-def test_what_has_no_effect_is_stored_and_said(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_setting_without_effect_is_stored_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     node = Node()
     assert node.refusal(DEFAULT_BROKER, num_io_threads="6") == ""
     node.store(DEFAULT_BROKER, {"num.io.threads": "6"})
@@ -166,7 +166,7 @@ def test_what_has_no_effect_is_stored_and_said(caplog: pytest.LogCaptureFixture)
 
 
 @pytest.mark.parametrize("resource", [OWN, DEFAULT_BROKER])
-def test_everything_wrong_is_said_at_once(resource: ConfigResource) -> None:
+def test_all_errors_are_reported_together(resource: ConfigResource) -> None:
     refusal = Node().refusal(
         resource, node_id="2", num_partitions="5", log_cleaner_backoff_ms="soon", log_cleaner_min_cleanable_ratio="2"
     )
@@ -204,34 +204,34 @@ def test_pools_grow_and_shrink_by_half_at_most(threads: int, is_refused: bool) -
         ({"log.local.retention.bytes": "10", "log.retention.bytes": "9"}, "log.retention.bytes, which is 9"),
     ],
 )
-def test_what_is_kept_here_is_no_more_than_what_is_kept(changed: dict[str, str | None], complaint: str) -> None:
+def test_local_retention_must_not_exceed_the_retention(changed: dict[str, str | None], complaint: str) -> None:
     refusal = Node().refusal_of(DEFAULT_BROKER, changed)
     assert complaint in refusal
     assert bool(refusal) == bool(complaint)
 
 
-def test_what_would_keep_the_node_from_starting_is_refused() -> None:
+def test_values_that_would_prevent_a_start_are_refused() -> None:
     node = Node()
     assert "log.cleaner.dedupe.buffer.size" in node.refusal(OWN, log_cleaner_dedupe_buffer_size="1")
     assert "is not one of the listeners" in node.refusal_of(OWN, {"listener.name.other.ssl.keystore.location": "k"})
     assert node.refusal(OWN, log_cleaner_dedupe_buffer_size="2000000") == ""
 
 
-def test_what_is_refused_in_a_file_is_refused_here_with_its_reason() -> None:
-    assert "there are no reporter plug-ins" in Node().refusal(OWN, metric_reporters="org.example.Reporter")
+def test_values_refused_in_a_file_are_refused_dynamically_with_the_reason() -> None:
+    assert "reporter plug-ins are not supported" in Node().refusal(OWN, metric_reporters="org.example.Reporter")
 
 
-def test_what_has_no_effect_is_stored() -> None:
+def test_settings_without_effect_are_stored() -> None:
     assert Node().refusal(OWN, remote_log_reader_threads="20", sasl_kerberos_min_time_before_relogin="58000") == ""
 
 
-def test_taking_a_bad_value_away_is_allowed() -> None:
+def test_removing_an_invalid_value_is_allowed() -> None:
     node = Node()
     node.store(OWN, {"node.id": "5", "log.cleaner.backoff.ms": "soon"})
     assert node.refusal(OWN, node_id=None, log_cleaner_backoff_ms=None) == ""
 
 
-def test_unknown_settings_are_taken_for_those_of_a_plug_in() -> None:
+def test_unknown_settings_are_accepted_for_plug_ins() -> None:
     assert Node().refusal(OWN, my_own_setting="x") == ""
 
 
@@ -323,7 +323,7 @@ def test_certificates_change_without_a_restart(tmp_path: Path, caplog: pytest.Lo
     assert second is not first
     node.store(OWN, {"listener.name.ssl.ssl.keystore.location": "no-such-file"})
     assert tls.settings.key_store_location == str(tmp_path / "second.p12")
-    assert tls.context is not second, "the file may be another by now, so it was read again"
+    assert tls.context is not second, "the file may have changed, so it was read again"
     assert "no-such-file" in caplog.text
 
 
@@ -406,7 +406,7 @@ def test_the_cleaner_and_producer_ids_follow() -> None:
     assert [config.log_cleaner_io_max_bytes_per_second for config in followed] == [1_000_000.0]
 
 
-def test_each_setting_that_kafka_changes_while_it_runs_is_decided_here() -> None:
+def test_each_setting_that_kafka_can_change_dynamically_is_classified() -> None:
     for name in BROKER_CONFIG_DEF:
         support, mode = dynamic_support_of(name), BROKER_CONFIG_DEF[name].update_mode
         if mode == READ_ONLY:
@@ -414,6 +414,6 @@ def test_each_setting_that_kafka_changes_while_it_runs_is_decided_here() -> None
         elif support is None:
             assert (
                 mode == PER_BROKER or name == "config.providers"
-            )  # Which files are read is up to the node's own file.
+            )  # The node's own file determines which files are read.
         else:
             assert support.state is SupportState.WORKS or support.reason

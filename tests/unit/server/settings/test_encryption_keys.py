@@ -1,4 +1,4 @@
-"""The keys of a node, how they are refused, and what a node does with configs that it can't read."""
+"""The keys of a node, how they are refused, and how a node handles configs that it can't read."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.common.settings.problem import InvalidSettings
 from barnabas.metadata.features import CONFIG_ENCRYPTION, SUPPORTED_FEATURES
 from barnabas.metadata.image.configs import DEFAULT_BROKER
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
@@ -16,7 +17,6 @@ from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.security.config_cipher import ConfigCipher
 from barnabas.server.settings.encryption_keys import EncryptedConfigsCheck, config_cipher, offered_features
 from barnabas.server.settings.node_config import NodeConfig, load_node_config
-from barnabas.server.settings.problem import InvalidSettings
 from barnabas.server.start_errors import NodeStartError
 
 KEYS = "barnabas.config.encryption.keys"
@@ -45,7 +45,7 @@ def cipher_of(key: str) -> ConfigCipher:
     return cipher
 
 
-def test_nothing_is_encrypted_or_offered_unless_there_are_keys() -> None:
+def test_without_keys_nothing_is_encrypted_or_offered() -> None:
     assert config_cipher(config()) is None
     assert CONFIG_ENCRYPTION not in offered_features(None)
     offered = offered_features(cipher_of(new_key()))
@@ -53,7 +53,7 @@ def test_nothing_is_encrypted_or_offered_unless_there_are_keys() -> None:
     assert {name: levels for name, levels in offered.items() if name != CONFIG_ENCRYPTION} == SUPPORTED_FEATURES
 
 
-def test_keys_stand_in_the_setting_or_in_a_file_newest_first(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_keys_come_from_the_setting_or_a_file_newest_first(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     new, old = new_key(), new_key()
     sealed = cipher_of(old).encrypt(DEFAULT_BROKER, NAME, "hush")
     file = tmp_path / "keys"
@@ -71,7 +71,7 @@ def test_keys_stand_in_the_setting_or_in_a_file_newest_first(tmp_path: Path, cap
 
 
 @pytest.mark.parametrize("given", ["TopSecretTopSecret", base64.b64encode(b"TopSecret").decode(), " , "])
-def test_keys_that_cannot_be_used_end_the_start_and_are_not_shown(given: str, tmp_path: Path) -> None:
+def test_unusable_keys_stop_the_start_and_are_not_shown(given: str, tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(given.strip(" ,") + "\n")
     for override in (f"{KEYS}={given}", f"{KEYS}.file={file}"):
@@ -81,7 +81,7 @@ def test_keys_that_cannot_be_used_end_the_start_and_are_not_shown(given: str, tm
         assert given.strip(" ,") not in str(problem.value) or not given.strip(" ,")
 
 
-def test_keys_in_two_places_or_in_a_file_that_is_not_there_end_the_start(tmp_path: Path) -> None:
+def test_keys_in_two_places_or_in_a_missing_file_stop_the_start(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match="keep one of them"):
         config_cipher(config(f"{KEYS}={new_key()}", f"{KEYS}.file={tmp_path / 'keys'}"))
     with pytest.raises(NodeStartError, match="No such file"):
@@ -98,12 +98,12 @@ def test_a_node_does_not_start_with_a_value_that_it_cannot_read() -> None:
         EncryptedConfigsCheck(cipher_of(new_key())).require_readable(image)
 
 
-def test_a_value_that_was_replaced_by_a_readable_one_is_nobodys_concern() -> None:
+def test_an_unreadable_value_replaced_by_a_readable_one_is_ignored() -> None:
     _, image = image_with(cipher_of(new_key()).encrypt(DEFAULT_BROKER, NAME, "hush"), "clear")
     EncryptedConfigsCheck(None).require_readable(image)
 
 
-def test_a_value_that_comes_later_is_an_error_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unreadable_value_set_later_is_logged_as_an_error(caplog: pytest.LogCaptureFixture) -> None:
     check = EncryptedConfigsCheck(None)
     delta, image = image_with(cipher_of(new_key()).encrypt(DEFAULT_BROKER, NAME, "hush"))
     manifest = LoaderManifest(PROVENANCE, is_snapshot=False)

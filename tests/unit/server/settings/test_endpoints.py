@@ -1,4 +1,4 @@
-"""Listeners, voters and protocol maps as texts."""
+"""Listeners, voters and protocol maps as text."""
 
 import pytest
 
@@ -20,7 +20,7 @@ from barnabas.server.settings.endpoints import (
         ("A-B_c://[::1]:65535", Endpoint("A-B_C", "::1", 65535)),
     ],
 )
-def test_an_endpoint_has_a_name_a_host_and_a_port(text: str, endpoint: Endpoint) -> None:
+def test_an_endpoint_consists_of_a_name_a_host_and_a_port(text: str, endpoint: Endpoint) -> None:
     assert parse_endpoint(text) == endpoint
     assert parse_endpoint(str(endpoint)) == endpoint
 
@@ -28,12 +28,12 @@ def test_an_endpoint_has_a_name_a_host_and_a_port(text: str, endpoint: Endpoint)
 @pytest.mark.parametrize(
     "text", ["", "localhost:9092", "://x:1", "A://x", "A://x:65536", "A://x:999999", "A://::1:9092", "A://x:-1"]
 )
-def test_what_is_not_an_endpoint_is_named(text: str) -> None:
+def test_a_malformed_endpoint_is_named(text: str) -> None:
     with pytest.raises(ValueError, match="'"):
         parse_endpoint(text)
 
 
-def test_voters_have_an_id_and_bootstrap_servers_none() -> None:
+def test_voters_have_an_id_and_bootstrap_servers_do_not() -> None:
     assert parse_voter("1@localhost:9093") == QuorumVoter(1, "localhost", 9093)
     assert parse_voter("[::1]:9093") == QuorumVoter(-1, "::1", 9093)
     with pytest.raises(ValueError, match="'localhost'"):
@@ -45,12 +45,12 @@ def test_a_protocol_map_is_read_in_any_case() -> None:
 
 
 @pytest.mark.parametrize("text", ["A", "A:TLS", "A:SSL,a:SSL", ":SSL"])
-def test_a_bad_protocol_map_is_refused(text: str) -> None:
+def test_an_invalid_protocol_map_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"A|SSL"):
         parse_protocol_map(text)
 
 
-def test_controller_listeners_are_plaintext_unless_told_otherwise() -> None:
+def test_controller_listeners_are_plaintext_by_default() -> None:
     default = {"PLAINTEXT": "PLAINTEXT", "SSL": "SSL"}
     assert listener_protocols(default, ["ctl"], ["PLAINTEXT"], given=False)["CTL"] == "PLAINTEXT"
     assert "CTL" not in listener_protocols(default, ["CTL"], ["SSL"], given=False)

@@ -1,4 +1,4 @@
-"""A node's settings: what starts, and what is refused by name before anything is written."""
+"""A node's settings: which configurations start, and which are refused by name before anything is written."""
 
 from pathlib import Path
 
@@ -8,10 +8,11 @@ from barnabas.common.broker_config import BROKER_CONFIG_DEF
 from barnabas.common.config_def import ConfigType
 from barnabas.common.config_value import Password
 from barnabas.common.settings.node_settings import NodeSettings
+from barnabas.common.settings.problem import InvalidSettings
 from barnabas.common.settings.setting import attributes_of
 from barnabas.server.settings.endpoints import Endpoint, QuorumVoter
 from barnabas.server.settings.node_config import NodeConfig, load_node_config, node_config_of
-from barnabas.server.settings.problem import Given, InvalidSettings
+from barnabas.server.settings.problem import Given
 
 COMBINED = {
     "process.roles": "broker,controller",
@@ -22,7 +23,7 @@ COMBINED = {
     "log.dirs": "data",
     "offsets.topic.replication.factor": "1",
 }
-# What a freshly unpacked Kafka 4.3 comes with, comments apart.
+# The file of a freshly unpacked Kafka 4.3, without comments.
 STOCK = """
 process.roles=broker,controller
 node.id=1
@@ -62,7 +63,7 @@ PYTHON_TYPES = {
 
 
 def _config(**changes: str | None) -> NodeConfig:
-    """A combined node; a keyword is a setting with underscores, None removes it."""
+    """Return a combined node; a keyword is a setting with underscores, None removes it."""
     texts = {**COMBINED, **{name.replace("_", "."): text for name, text in changes.items()}}
     given = {name: Given(text, "a file") for name, text in texts.items() if text is not None}
     return node_config_of(given, source="a file")
@@ -85,18 +86,18 @@ def test_a_combined_node_has_its_listeners_sorted_by_role() -> None:
     assert config.warnings == []
 
 
-def test_the_file_that_comes_with_kafka_is_taken_as_it_is(tmp_path: Path) -> None:
+def test_the_file_shipped_with_kafka_is_accepted_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text(STOCK)
     config = load_node_config(str(path))
-    assert [str(each) for each in config.advertised_broker_listeners] == ["PLAINTEXT://localhost:9092"]
-    assert [str(each) for each in config.broker_listeners] == ["PLAINTEXT://:9092"]
+    assert [str(endpoint) for endpoint in config.advertised_broker_listeners] == ["PLAINTEXT://localhost:9092"]
+    assert [str(endpoint) for endpoint in config.broker_listeners] == ["PLAINTEXT://:9092"]
 
 
-def test_without_a_file_there_is_a_node_on_localhost() -> None:
+def test_without_a_file_the_node_listens_on_localhost() -> None:
     config = load_node_config(None)
-    assert [str(each) for each in config.broker_listeners] == ["PLAINTEXT://localhost:9092"]
-    assert [str(each) for each in config.controller_listeners] == ["CONTROLLER://localhost:9093"]
+    assert [str(endpoint) for endpoint in config.broker_listeners] == ["PLAINTEXT://localhost:9092"]
+    assert [str(endpoint) for endpoint in config.controller_listeners] == ["CONTROLLER://localhost:9093"]
     assert (config.log_dirs, config.barnabas_auto_format, config.warnings) == (["barnabas-data"], True, [])
     assert config.offsets_topic_replication_factor == 1
 
@@ -106,7 +107,7 @@ def test_without_a_file_the_quorum_follows_an_overridden_listener() -> None:
     assert config.quorum_bootstrap_servers == [QuorumVoter(-1, "localhost", 7000)]
 
 
-def test_overrides_win_over_the_file_and_the_last_over_the_first(tmp_path: Path) -> None:
+def test_overrides_replace_the_file_and_later_ones_the_earlier(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("".join(f"{name}={text}\n" for name, text in COMBINED.items()) + "num.partitions=2\n")
     config = load_node_config(str(path), ["num.partitions=3", "num.partitions = 4"])
@@ -114,7 +115,7 @@ def test_overrides_win_over_the_file_and_the_last_over_the_first(tmp_path: Path)
     assert config.static["num.partitions"] == "4"
 
 
-def test_values_may_stand_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_may_come_from_config_providers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARNABAS_TEST_PARTITIONS", "7")
     (tmp_path / "words").write_text("rack=r1\nretention=abc\n")
     path = tmp_path / "server.properties"
@@ -145,20 +146,20 @@ def test_values_may_stand_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert "the environment has no variable BARNABAS_NOT_SET" in problems["num.partitions"]
     assert "is not an available class" in problems["config.providers.file.class"]
     assert "does not name this provider" in problems["config.providers.other.class"]
-    assert len(raised.value.problems) == len(problems), "nothing is said twice"
+    assert len(raised.value.problems) == len(problems), "no problem is reported twice"
     without = "".join(f"{name}={text}\n" for name, text in COMBINED.items())
     path.write_text(without + "config.providers.file.class=x.Y\n")
-    with pytest.raises(InvalidSettings, match="there is no such setting"):
+    with pytest.raises(InvalidSettings, match="no such setting exists"):
         load_node_config(str(path))
 
 
-def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
+def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) -> None:
     path = tmp_path / "server.properties"
     path.write_text("process.roles=broker,controller\nnum.partitons=3\nnum.partitions=0\nssl.key.passwords=geheim\n")
     with pytest.raises(InvalidSettings) as raised:
         load_node_config(str(path), ["oops", "num.io.threads=x"])
     text = str(raised.value)
-    assert f"num.partitons=3 ({path} line 2): there is no such setting -> did you mean num.partitions?" in text
+    assert f"num.partitons=3 ({path} line 2): no such setting exists -> did you mean num.partitions?" in text
     assert f"num.partitions=0 ({path} line 3): Value must be at least 1 -> its type is INT, allowed: [1,...]" in text
     assert "oops: is not of the form key=value" in text
     assert "num.io.threads=x (--override): Not a number of type INT" in text
@@ -170,7 +171,7 @@ def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
-        ("process.roles", "broker", "CONTROLLER is a controller listener, and this node is no controller"),
+        ("process.roles", "broker", "CONTROLLER is a controller listener, but this node is not a controller"),
         ("process.roles", "broker,owner", "String must be one of: broker, controller"),
         ("process.roles", None, "is required"),
         ("node.id", None, "is required"),
@@ -189,13 +190,13 @@ def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
         ("controller.listener.names", "CTL", "CTL is not one of the listeners"),
         ("listener.security.protocol.map", "CONTROLLER:TLS", "names no security protocol"),
         ("inter.broker.listener.name", "OTHER", "OTHER is not an advertised broker listener"),
-        ("controller.quorum.bootstrap.servers", "a:1,0.0.0.0:2", "nobody can connect to 0.0.0.0"),
+        ("controller.quorum.bootstrap.servers", "a:1,0.0.0.0:2", "no client can connect to 0.0.0.0"),
         ("controller.quorum.voters", "1@a:1,1@b:2", "each voter must have a different id"),
-        ("process.roles", "controller", "no controller listener, and this node is no broker"),
+        ("process.roles", "controller", "not a controller listener, and this node is not a broker"),
         ("controller.quorum.bootstrap.servers", None, "controller.quorum.voters is required"),
         ("controller.quorum.voters", "2@x:9093", "does not name this node"),
         ("log.dirs", " , ", "must not be empty"),
-        ("log.retention.hours", "0", "keep records for ever"),
+        ("log.retention.hours", "0", "keep records forever"),
         ("log.roll.ms", "0", "at least 1"),
         ("log.cleaner.dedupe.buffer.size", "1048576", "above 1 MiB"),
         ("group.min.session.timeout.ms", "1800001", "group.max.session.timeout.ms, which is 1800000"),
@@ -208,29 +209,29 @@ def test_every_problem_is_named_at_once_with_its_place(tmp_path: Path) -> None:
         ("delegation.token.expiry.time.ms", "0", "Value must be at least 1"),
         ("delegation.token.max.lifetime.ms", "0", "Value must be at least 1"),
         ("delegation.token.expiry.check.interval.ms", "0", "Value must be at least 1"),
-        ("delegation.token.master.key", "x", "it is gone since Kafka 4.0"),
+        ("delegation.token.master.key", "x", "Kafka 4.0 removed it"),
         ("early.start.listeners", "CONTROLLER,OTHER", "allowed are PLAINTEXT, CONTROLLER"),
         ("authorizer.class.name", "org.apache.kafka.StandardAuthorizer", "is a class of Java, which can't be loaded"),
         ("authorizer.class.name", "no_such_module:Class", "can't be loaded: ModuleNotFoundError"),
         ("authorizer.class.name", "barnabas.security.authorizer.authorizer:Nothing", "has no attribute 'Nothing'"),
-        ("authorizer.class.name", "collections:OrderedDict", "is no subclass of barnabas.security.authorizer"),
+        ("authorizer.class.name", "collections:OrderedDict", "is not a subclass of barnabas.security.authorizer"),
         ("authorizer.class.name", "barnabas.security.authorizer.authorizer:Authorizer", "lacks authorize"),
         ("super.users", "User:admin;alice", "'alice' is not of the form Type:name"),
         ("super.users", ":admin", "write Type:name, as in User:admin;User:CN=broker-1"),
         ("allow.everyone.if.no.acl.found", "perhaps", "its type is BOOLEAN"),
         ("remote.log.storage.system.enable", "true", "Tiered storage is not supported yet"),
-        ("transaction.max.timeout.ms", "1", "Transactions are not there yet"),
-        ("zookeeper.connect", "localhost:2181", "ZooKeeper is gone since Kafka 4.0"),
+        ("transaction.max.timeout.ms", "1", "Transactions are not supported yet"),
+        ("zookeeper.connect", "localhost:2181", "Kafka 4.0 removed ZooKeeper"),
         ("group.coordinator.rebalance.protocols", "classic,share", "allowed is its default (classic,consumer,streams)"),
         ("metric.reporters", "org.example.Reporter", "Prometheus endpoint"),
     ],
 )  # fmt: skip
-def test_this_setting_is_refused_by_name(name: str, text: str | None, complaint: str) -> None:
+def test_an_invalid_setting_is_refused_by_name(name: str, text: str | None, complaint: str) -> None:
     problems = _problems(**{name.replace(".", "_"): text})
     assert any(complaint in problem for problem in problems.values())
 
 
-def test_a_controller_has_controller_listeners_only_and_is_told_of_every_voter() -> None:
+def test_a_controller_has_only_controller_listeners_and_knows_every_voter() -> None:
     config = _config(
         process_roles="controller",
         listeners="CONTROLLER://x:9093",
@@ -242,7 +243,7 @@ def test_a_controller_has_controller_listeners_only_and_is_told_of_every_voter()
     assert config.quorum_bootstrap_servers == [QuorumVoter(-1, "x", 9093), QuorumVoter(-1, "y", 9093)]
 
 
-def test_a_broker_has_no_controller_listener_and_knows_how_controllers_are_secured() -> None:
+def test_a_broker_has_no_controller_listener_but_knows_its_protocol() -> None:
     config = _config(
         process_roles="broker",
         listeners="PLAINTEXT://x:9092",
@@ -259,7 +260,7 @@ def test_a_broker_has_no_controller_listener_and_knows_how_controllers_are_secur
     )["controller.quorum.voters"]  # fmt: skip
 
 
-def test_a_controller_of_a_quorum_must_say_where_others_find_it() -> None:
+def test_a_controller_of_a_quorum_needs_an_advertised_address() -> None:
     problems = _problems(process_roles="controller", listeners="CONTROLLER://0.0.0.0:9093")
     assert "others can't connect to 0.0.0.0" in problems["listeners"]
 
@@ -318,17 +319,17 @@ def test_the_default_of_a_refused_setting_is_taken() -> None:
     assert config.value("authorizer.class.name") == ""
 
 
-def test_only_classic_groups_may_be_asked_for() -> None:
+def test_only_classic_groups_may_be_configured() -> None:
     _config(group_coordinator_rebalance_protocols="classic")
 
 
-def test_what_has_no_effect_is_taken_and_said() -> None:
+def test_a_setting_without_effect_is_accepted_and_reported() -> None:
     config = _config(num_io_threads="3", num_network_threads="3")
     assert len(config.warnings) == 1  # The default of num.network.threads is 3.
     assert config.warnings[0].startswith("num.io.threads has no effect here")
 
 
-def test_several_interfaces_are_listened_on_when_clients_are_told_a_name() -> None:
+def test_a_wildcard_listener_with_an_advertised_name_is_accepted() -> None:
     config = _config(
         listeners="PLAINTEXT://0.0.0.0:9092,CONTROLLER://:9093", advertised_listeners="PLAINTEXT://kafka.example:9092"
     )
@@ -337,7 +338,7 @@ def test_several_interfaces_are_listened_on_when_clients_are_told_a_name() -> No
     assert config.advertised_controller_listeners[0].port == 9093
 
 
-def test_the_whole_node_refuses_what_is_set_for_one_listener() -> None:
+def test_a_node_wide_setting_is_refused_for_a_single_listener() -> None:
     given = {name: Given(text, "a file") for name, text in COMBINED.items()}
     given["listener.name.plaintext.connections.max.idle.ms"] = Given("600000", "a file")
     with pytest.raises(InvalidSettings, match=r"set connections.max.idle.ms for all of them"):
@@ -348,7 +349,7 @@ def test_the_value_of_an_unknown_secret_is_not_printed() -> None:
     assert "geheim" not in _problems(my_client_secret="geheim")["my.client.secret"]
 
 
-def test_topics_get_their_defaults_from_the_node() -> None:
+def test_topics_have_the_defaults_of_the_node() -> None:
     config = _config(log_retention_minutes="1", log_cleanup_policy="compact")
     assert (config.topic_defaults.retention_ms, config.topic_defaults.compact) == (60_000, True)
 
@@ -360,6 +361,6 @@ def test_every_attribute_has_the_type_of_its_setting() -> None:
         assert (name, annotation) == (name, expected)
 
 
-def test_what_is_missing_is_not_blamed_twice() -> None:
+def test_a_missing_setting_is_reported_once() -> None:
     problems = _problems(listeners="nonsense")
     assert list(problems) == ["listeners"]

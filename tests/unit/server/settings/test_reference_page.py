@@ -1,4 +1,4 @@
-"""The reference page and what is said about a single setting."""
+"""The reference page, and the description of a single setting."""
 
 from barnabas.common.broker_config import BROKER_CONFIG_DEF
 from barnabas.common.topic_config import TOPIC_CONFIG_DEF
@@ -21,7 +21,7 @@ def test_every_row_has_the_cells_of_its_table() -> None:
             assert (line, cells) == (line, 6 if cells > 2 else 2)
 
 
-def test_a_setting_says_what_it_is_and_whether_it_is_supported() -> None:
+def test_a_setting_is_described_with_its_support() -> None:
     described = dict(describe_setting("ssl.client.auth") or [])
     assert described["allowed"] == "[required, requested, none]"
     assert described["support"] == "works"

@@ -1,4 +1,4 @@
-"""The settings of SASL listeners: what is refused, in which words, and what they make."""
+"""The settings of SASL listeners: which are refused, with which messages, and the resulting listeners."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def problems(name: str, value: str | None, *more: tuple[str, str | None]) -> str
     return str(caught.value)
 
 
-def test_a_sasl_listener_offers_what_it_is_told_to() -> None:
+def test_a_sasl_listener_offers_the_configured_mechanisms() -> None:
     made = changed(
         "listener.name.external.sasl.enabled.mechanisms", "SCRAM-SHA-512,PLAIN",
         ("sasl.enabled.mechanisms", "GSSAPI"),
@@ -62,7 +62,7 @@ def test_a_sasl_listener_offers_what_it_is_told_to() -> None:
     sasl = security.sasl
     assert sasl is not None
     assert list(sasl.mechanisms) == ["SCRAM-SHA-512", "PLAIN"]
-    assert [each.reauthentication_ms_max for each in sasl.mechanisms.values()] == [5000, 7000]
+    assert [mechanism.reauthentication_ms_max for mechanism in sasl.mechanisms.values()] == [5000, 7000]
     assert (sasl.receive_bytes_max, sasl.failure_delay_ms, sasl.authentication_timeout_ms) == (4096, 7, 1234)
     server = sasl.mechanisms["PLAIN"].make_server()
     server.evaluate_response(b"\0alice\0alice-secret")
@@ -75,47 +75,47 @@ def test_a_plaintext_listener_has_no_security() -> None:
 
 
 def test_gssapi_is_refused_by_name_also_as_the_default() -> None:
-    said = problems("sasl.enabled.mechanisms", None)
-    assert "GSSAPI is not there on listener EXTERNAL (it is the default)" in said
-    assert "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER" in said
+    found = problems("sasl.enabled.mechanisms", None)
+    assert "GSSAPI is not there on listener EXTERNAL (it is the default)" in found
+    assert "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER" in found
     assert "GSSAPI is not there on listener EXTERNAL" in problems("sasl.enabled.mechanisms", "PLAIN,GSSAPI")
     assert "plain is not there" in problems("sasl.enabled.mechanisms", "plain")
 
 
-def test_a_mechanism_without_its_jaas_line_names_where_it_was_looked_for() -> None:
-    said = problems(PLAIN_KEY, None, ("sasl.jaas.config", PLAIN_LINE))
-    assert PLAIN_KEY in said
-    assert "neither sasl.jaas.config nor a KafkaServer file counts" in said
-    assert "PlainLoginModule required ...;" in said
+def test_a_missing_jaas_line_is_reported_with_the_searched_places() -> None:
+    found = problems(PLAIN_KEY, None, ("sasl.jaas.config", PLAIN_LINE))
+    assert PLAIN_KEY in found
+    assert "neither sasl.jaas.config nor a KafkaServer file counts" in found
+    assert "PlainLoginModule required ...;" in found
 
 
 @pytest.mark.parametrize("name", ["sasl.jaas.config", "listener.name.external.sasl.jaas.config"])
-def test_a_jaas_line_for_no_mechanism_is_said_to_have_no_effect(name: str) -> None:
-    warnings = [each for each in changed(name, PLAIN_LINE).warnings if each.startswith(name)]
+def test_a_jaas_line_without_its_mechanism_is_reported_as_without_effect(name: str) -> None:
+    warnings = [warning for warning in changed(name, PLAIN_LINE).warnings if warning.startswith(name)]
     assert len(warnings) == 1
     assert "listener.name.<listener>.<mechanism>.sasl.jaas.config" in warnings[0]
     assert "alice-secret" not in warnings[0]
-    assert not any("jaas" in each for each in changed(PLAIN_KEY, PLAIN_LINE).warnings)
+    assert not any("jaas" in warning for warning in changed(PLAIN_KEY, PLAIN_LINE).warnings)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "reason"),
     [
         ("nonsense", "control flag not specified"),
         (PLAIN_LINE * 2, "2 login modules, should be 1 module"),
-        (f"{PACKAGE}.scram.ScramLoginModule required;", "is no login module of PLAIN"),
+        (f"{PACKAGE}.scram.ScramLoginModule required;", "is not a login module of PLAIN"),
         (f"{PACKAGE}.plain.PlainLoginModule required user_alice=alice-secret.5 x;", "key=value"),
     ],
 )
-def test_a_jaas_line_that_can_not_be_used_is_refused(line: str, said: str) -> None:
+def test_an_unusable_jaas_line_is_refused(line: str, reason: str) -> None:
     shown = problems(PLAIN_KEY, line)
-    assert said in shown
+    assert reason in shown
     assert "[hidden]" in shown
 
 
 def test_java_code_is_not_loaded() -> None:
-    said = problems("listener.name.external.plain.sasl.server.callback.handler.class", "com.example.Handler")
-    assert "com.example.Handler can't be loaded" in said
+    found = problems("listener.name.external.plain.sasl.server.callback.handler.class", "com.example.Handler")
+    assert "com.example.Handler can't be loaded" in found
     changed(
         "listener.name.external.plain.sasl.server.callback.handler.class",
         f"{PACKAGE}.plain.internals.PlainServerCallbackHandler",
@@ -128,15 +128,15 @@ OAUTH = (
 )
 
 
-def test_oauthbearer_needs_keys() -> None:
-    said = problems("sasl.enabled.mechanisms", "OAUTHBEARER", *OAUTH)
-    assert "sasl.oauthbearer.jwks.endpoint.url" in said
-    assert "unsigned tokens are never taken" in said
+def test_oauthbearer_requires_keys() -> None:
+    found = problems("sasl.enabled.mechanisms", "OAUTHBEARER", *OAUTH)
+    assert "sasl.oauthbearer.jwks.endpoint.url" in found
+    assert "unsigned tokens are never taken" in found
     wrong = ("sasl.oauthbearer.jwks.endpoint.url", "file:///no/such/file")
     assert "cannot be read" in problems("sasl.enabled.mechanisms", "OAUTHBEARER", *OAUTH, wrong)
 
 
-def test_oauthbearer_takes_the_settings_of_the_mechanism(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_oauthbearer_uses_the_settings_of_the_mechanism(tmp_path_factory: pytest.TempPathFactory) -> None:
     issuer = TokenIssuer(tmp_path_factory.mktemp("keys"))
     url = ("listener.name.external.oauthbearer.sasl.oauthbearer.jwks.endpoint.url", issuer.key_set.as_uri())
     audience = ("sasl.oauthbearer.expected.audience", "kafka-tests")
@@ -156,7 +156,7 @@ def test_oauthbearer_takes_the_settings_of_the_mechanism(tmp_path_factory: pytes
         security.sasl.close()
 
 
-def test_tokens_of_anybody_are_warned_about(
+def test_accepting_tokens_of_any_issuer_causes_a_warning(
     tmp_path_factory: pytest.TempPathFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
     issuer = TokenIssuer(tmp_path_factory.mktemp("keys"))
@@ -170,7 +170,7 @@ def test_tokens_of_anybody_are_warned_about(
     assert "sasl.oauthbearer.expected.issuer is not set" in caplog.text
 
 
-def test_kerberos_itself_is_refused_and_its_settings_are_taken_with_a_warning() -> None:
+def test_kerberos_is_refused_and_its_settings_are_accepted_with_a_warning() -> None:
     assert "GSSAPI" in problems("sasl.enabled.mechanisms", "GSSAPI")
     made = changed("sasl.kerberos.service.name", "kafka")
     assert any("sasl.kerberos.service.name has no effect here" in warning for warning in made.warnings)

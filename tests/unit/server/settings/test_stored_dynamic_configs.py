@@ -1,4 +1,4 @@
-"""A bad value in the file does not keep a node from starting while another one is set dynamically."""
+"""An invalid value in the file does not prevent a start while a dynamic value replaces it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.common.settings.problem import InvalidSettings
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
 from barnabas.raft.replica_key import OffsetAndEpoch
 from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
 from barnabas.server.settings.node_config import load_node_config
-from barnabas.server.settings.problem import InvalidSettings
 from barnabas.storage.snapshot_file import RawSnapshotWriter, SnapshotWriter
 
 BROKER = 4
@@ -20,7 +20,7 @@ BAD = "log.cleaner.backoff.ms=-5"
 
 
 def stored(folder: Path, *configs: tuple[str, str, str]) -> Path:
-    """A log directory with a snapshot of configs: broker id or nothing, name, value."""
+    """Create a log directory with a snapshot of configs: broker id or empty, name, value."""
     directory = folder / "data" / "__cluster_metadata-0"
     directory.mkdir(parents=True)
     raw = RawSnapshotWriter(str(directory), OffsetAndEpoch(9, 1), token="x")
@@ -51,13 +51,13 @@ def settings_file(folder: Path, log_dir: Path, *lines: str) -> str:
 
 
 @pytest.mark.parametrize("who", ["1", ""])
-def test_what_is_set_stands_in_for_what_is_bad(tmp_path: Path, who: str) -> None:
+def test_a_dynamic_value_replaces_an_invalid_one(tmp_path: Path, who: str) -> None:
     data = stored(tmp_path, (who, "log.cleaner.backoff.ms", "250"), ("2", "log.cleaner.backoff.ms", "7"))
     config = load_node_config(settings_file(tmp_path, data, BAD))
     assert config.value("log.cleaner.backoff.ms") == 250
     (warning,) = [warning for warning in config.warnings if "log.cleaner.backoff.ms" in warning]
     assert "log.cleaner.backoff.ms=-5" in warning
-    assert "What is set dynamically is used" in warning
+    assert "The dynamic value is used instead" in warning
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_what_is_set_stands_in_for_what_is_bad(tmp_path: Path, who: str) -> None
         [("1", "log.cleaner.io.buffer.size", "1000000")],
     ],
 )
-def test_a_bad_value_with_nothing_in_its_place_is_refused(tmp_path: Path, configs: list[tuple[str, str, str]]) -> None:
+def test_an_invalid_value_without_a_replacement_is_refused(tmp_path: Path, configs: list[tuple[str, str, str]]) -> None:
     data = stored(tmp_path, *configs)
     with pytest.raises(InvalidSettings, match="backoff") as refused:
         load_node_config(settings_file(tmp_path, data, BAD))
     assert "line" in str(refused.value)
 
 
-def test_a_stored_value_that_is_bad_too_is_named(tmp_path: Path) -> None:
+def test_an_invalid_stored_value_is_named(tmp_path: Path) -> None:
     data = stored(tmp_path, ("1", "log.cleaner.backoff.ms", "-6"))
     with pytest.raises(InvalidSettings, match=r"backoff.ms=-6 \(set dynamically\)"):
         load_node_config(settings_file(tmp_path, data, BAD))
@@ -87,6 +87,6 @@ def test_other_mistakes_are_still_refused(tmp_path: Path) -> None:
         load_node_config(settings_file(tmp_path, data, BAD, "num.partitions=0"))
 
 
-def test_a_folder_without_metadata_changes_nothing(tmp_path: Path) -> None:
+def test_a_directory_without_metadata_changes_nothing(tmp_path: Path) -> None:
     with pytest.raises(InvalidSettings, match=r"backoff.ms=-5"):
         load_node_config(settings_file(tmp_path, tmp_path / "nothing", BAD))

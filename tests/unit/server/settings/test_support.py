@@ -1,4 +1,4 @@
-"""The table of what is supported: complete, unambiguous, with a reason for everything that does not work."""
+"""The table of supported settings: complete, unambiguous, with a reason for every unsupported one."""
 
 import pytest
 
@@ -14,7 +14,7 @@ def test_every_attribute_of_a_node_config_is_a_setting_that_works() -> None:
         assert (name, support_of(name).state) == (name, SupportState.WORKS)
 
 
-def test_what_is_also_allowed_can_be_parsed() -> None:
+def test_additionally_allowed_values_can_be_parsed() -> None:
     for name in BROKER_CONFIG_DEF:
         for text in support_of(name).also_allowed:
             BROKER_CONFIG_DEF[name].parse(text)
@@ -39,11 +39,11 @@ def test_no_required_setting_is_refused() -> None:
         ("log.local.retention.ms", SupportState.NO_EFFECT),
     ],
 )
-def test_some_states(name: str, state: SupportState) -> None:
+def test_known_settings_have_their_state(name: str, state: SupportState) -> None:
     assert support_of(name).state is state
 
 
-# OpenSSL stands in for Java's TLS, Prometheus for reporters: these ask for a class or a provider of Java's.
+# OpenSSL replaces Java's TLS and Prometheus replaces reporters: these settings name a Java class or provider.
 _REFUSED_WHILE_RUNNING = {
     "client.quota.callback.class",
     "metric.reporters",
@@ -55,7 +55,7 @@ _REFUSED_WHILE_RUNNING = {
 }
 
 
-def test_what_kafka_takes_while_it_runs_is_stored_here_too_but_for_classes_of_java() -> None:
+def test_dynamic_settings_of_kafka_are_stored_except_java_classes() -> None:
     taken_by_kafka = [name for name in BROKER_CONFIG_DEF if BROKER_CONFIG_DEF[name].update_mode != READ_ONLY]
     states = {name: support for name in taken_by_kafka if (support := dynamic_support_of(name)) is not None}
     refused = {name for name, support in states.items() if support.state is SupportState.REFUSED}
@@ -70,7 +70,7 @@ def test_an_unknown_setting_has_no_state() -> None:
         support_of("num.partitons")
 
 
-def test_settings_of_older_kafkas_come_with_advice() -> None:
+def test_settings_of_older_kafka_releases_have_advice() -> None:
     assert "process.roles" in (removed_setting("zookeeper.connect") or "")
     assert removed_setting("num.partitions") is None
     assert not any(removed_setting(name) for name in BROKER_CONFIG_DEF)

@@ -1,4 +1,4 @@
-"""TLS and principal builders of listeners as settings say them: the nearest one wins, mistakes are named."""
+"""TLS and principal builders of listeners in settings: the most specific one wins, and mistakes are named."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def problems(folder: Path, changes: dict[str, str | None]) -> dict[str, str]:
     return {problem.name: str(problem) for problem in raised.value.problems}
 
 
-def test_a_good_configuration_has_no_problems_and_no_warnings(tmp_path: Path) -> None:
+def test_a_valid_configuration_has_no_problems_and_no_warnings(tmp_path: Path) -> None:
     assert config(tmp_path).warnings == []
 
 
@@ -86,18 +86,18 @@ def test_the_setting_of_a_listener_wins_over_the_general_one(tmp_path: Path) -> 
     assert listener_value(made, "PUBLIC", "ssl.truststore.location") is None
 
 
-def test_each_tls_listener_gets_its_own_context(tmp_path: Path) -> None:
+def test_each_tls_listener_has_its_own_context(tmp_path: Path) -> None:
     made = config(tmp_path, {"listener.name.public.ssl.enabled.protocols": "TLSv1.3"})
     found = [_security(made, endpoint) for endpoint in (*made.broker_listeners, *made.controller_listeners)]
     assert found[2] is None
-    assert [each.tls.settings.enabled_protocols for each in found if each and each.tls] == [
+    assert [security.tls.settings.enabled_protocols for security in found if security and security.tls] == [
         ("TLSv1.2", "TLSv1.3"),
         ("TLSv1.3",),
     ]
 
 
 @pytest.mark.parametrize(
-    ("changes", "name", "said"),
+    ("changes", "name", "reason"),
     [
         ({"ssl.keystore.location": None}, "ssl.keystore.location", "is required for a TLS listener"),
         (
@@ -113,7 +113,7 @@ def test_each_tls_listener_gets_its_own_context(tmp_path: Path) -> None:
         ),
         ({"ssl.client.auth": "required"}, "ssl.truststore.location", "is required with ssl.client.auth=required"),
         ({"ssl.enabled.protocols": "TLSv1.1"}, "ssl.enabled.protocols", "TLSv1.1 can't be served"),
-        ({"ssl.protocol": "SSLv3"}, "ssl.protocol", "ssl.enabled.protocols are the versions"),
+        ({"ssl.protocol": "SSLv3"}, "ssl.protocol", "ssl.enabled.protocols sets the versions"),
         ({"ssl.engine.factory.class": "a.B"}, "ssl.engine.factory.class", "OpenSSL does TLS here"),
         ({"ssl.provider": "BC"}, "ssl.provider", "OpenSSL does TLS here"),
         ({"ssl.client.auth": "maybe"}, "ssl.client.auth", "String must be one of"),
@@ -128,15 +128,17 @@ def test_each_tls_listener_gets_its_own_context(tmp_path: Path) -> None:
         ({"principal.builder.class": "no.such.module:X"}, "principal.builder.class", "can't be loaded: ModuleNot"),
         ({"principal.builder.class": f"{__name__}:Missing"}, "principal.builder.class", "can't be loaded: Attribute"),
         ({"principal.builder.class": f"{__name__}:WithoutSerde"}, "principal.builder.class", "serialize, deserialize"),
-        ({"principal.builder.class": f"{__name__}:Unbuildable"}, "principal.builder.class", "can't be made: TypeError"),
+        ({"principal.builder.class": f"{__name__}:Unbuildable"}, "principal.builder.class", "can't be created: Type"),
         ({"inter.broker.listener.name": None}, "inter.broker.listener.name", "PLAINTEXT is not an advertised broker"),
     ],
 )
-def test_this_is_refused_by_name(tmp_path: Path, changes: dict[str, str | None], name: str, said: str) -> None:
-    assert said in problems(tmp_path, changes)[name]
+def test_an_invalid_setting_is_refused_by_name(
+    tmp_path: Path, changes: dict[str, str | None], name: str, reason: str
+) -> None:
+    assert reason in problems(tmp_path, changes)[name]
 
 
-def test_several_mistakes_are_told_at_once_and_each_once(tmp_path: Path) -> None:
+def test_several_mistakes_are_reported_together_and_each_once(tmp_path: Path) -> None:
     wrong = {
         "ssl.key.password": PASSWORD,
         "ssl.truststore.location": "/no/file",
@@ -146,7 +148,7 @@ def test_several_mistakes_are_told_at_once_and_each_once(tmp_path: Path) -> None
     assert set(problems(tmp_path, dict(wrong))) == set(wrong)
 
 
-def test_certificates_of_clients_are_asked_for_on_sasl_ssl_only_where_the_listener_says_so(tmp_path: Path) -> None:
+def test_sasl_ssl_listeners_request_client_certificates_only_if_configured_per_listener(tmp_path: Path) -> None:
     settings: dict[str, str | None] = {
         "listener.security.protocol.map": "SSL:SSL,PUBLIC:SASL_SSL,CONTROLLER:PLAINTEXT",
         "listener.name.public.scram-sha-256.sasl.jaas.config": (
@@ -166,7 +168,7 @@ def test_certificates_of_clients_are_asked_for_on_sasl_ssl_only_where_the_listen
     assert special.warnings == []
 
 
-def test_a_certificate_that_ends_is_a_warning(tmp_path: Path) -> None:
+def test_an_expiring_certificate_is_a_warning(tmp_path: Path) -> None:
     path = AUTHORITY.issue("old", days=-2).write_pem(tmp_path / "old.pem")
     made = config(tmp_path, {"ssl.keystore.location": str(path)})
     assert any("CN=old expired on" in warning for warning in made.warnings)
@@ -177,13 +179,13 @@ def test_the_protocol_between_brokers_names_a_listener(tmp_path: Path) -> None:
     assert made.inter_broker_listener_name == "SSL"
 
 
-def test_a_builder_of_ones_own_serves_a_listener(tmp_path: Path) -> None:
+def test_a_custom_builder_serves_a_listener(tmp_path: Path) -> None:
     made = config(tmp_path, {"listener.name.public.principal.builder.class": f"{__name__}:Teams"})
     assert type(principal_builder_of(made, "PUBLIC")) is Teams
     assert type(principal_builder_of(made, "SSL")) is DefaultPrincipalBuilder
 
 
-def test_kafkas_default_builder_is_taken_for_ours(tmp_path: Path) -> None:
+def test_kafkas_default_builder_name_selects_ours(tmp_path: Path) -> None:
     name = "org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"
     made = config(tmp_path, {"principal.builder.class": name})
     assert type(principal_builder_of(made, "SSL")) is DefaultPrincipalBuilder

@@ -1,4 +1,4 @@
-"""Our storage tool against what Kafka's printed for the same arguments, in the same order, on the same directories."""
+"""Our storage tool compared with Kafka's output for the same arguments, in the same order, on the same directories."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ CLUSTER_ID = "IxBJmFq_QQSa0i06awp6oA"
 
 
 def comparable(text: str) -> str:
-    """Random ids and the keys of credentials, which we do not print, are left out."""
+    """Remove random ids and the keys of credentials, which we do not print."""
     text = re.sub(r"directory\.id=[^,]*", "directory.id=", text)
     return re.sub(r"salt=\[[^\]]*\], storedKey=\[[^\]]*\], serverKey=\[[^\]]*\], ", "", text)
 
 
-def test_every_run_of_kafkas_tool_is_answered_alike(
+def test_every_run_of_kafkas_tool_has_the_same_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -92,7 +92,7 @@ def test_a_directory_of_another_cluster_is_not_formatted_beside_new_ones(tmp_pat
     assert not (tmp_path / "more").exists()
 
 
-def test_a_directory_that_was_left_half_formatted_is_formatted_again(tmp_path: Path) -> None:
+def test_a_half_formatted_directory_is_formatted_again(tmp_path: Path) -> None:
     (tmp_path / "data" / "__cluster_metadata-0").mkdir(parents=True)
     (tmp_path / "data" / "bootstrap.checkpoint").write_bytes(b"half")
     format_storage(config(tmp_path), cluster_id=CLUSTER_ID, standalone=True)

@@ -48,7 +48,7 @@ def config(folder: Path) -> NodeConfig:
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
-    """Four batches behind a control batch: ALLOW, ALLOW (damaged), DENY, a secret config."""
+    """Four batches after a control batch: ALLOW, ALLOW (damaged), DENY, a secret config."""
     (tmp_path / "data").mkdir()
     log = MetadataLog(str(tmp_path / "data"))
     log.append(control_batch(0, 1))
@@ -94,7 +94,7 @@ def test_without_consent_the_loss_is_listed_record_by_record_and_nothing_changes
 
 
 @pytest.mark.parametrize(("accepts_loss", "answer"), [(True, False), (False, True)])
-def test_with_consent_the_log_is_cut_and_the_removed_bytes_are_kept(
+def test_with_consent_the_log_is_truncated_and_the_removed_bytes_are_kept(
     damaged: Path, accepts_loss: bool, answer: bool
 ) -> None:
     path = damaged / "data" / METADATA_LOG_DIRECTORY / LOG
@@ -106,14 +106,14 @@ def test_with_consent_the_log_is_cut_and_the_removed_bytes_are_kept(
     assert MetadataLog(str(damaged / "data")).end_offset == 2
 
 
-def test_a_sound_log_is_left_as_it_is(damaged: Path) -> None:
+def test_an_intact_log_stays_unchanged(damaged: Path) -> None:
     run(damaged, accepts_loss=True)
     done, lines = run(damaged)
     assert done
     assert lines == [f"The metadata log in {damaged / 'data'} is sound. Nothing was changed."]
 
 
-def test_a_voter_that_waits_for_what_it_lost_may_be_told_to_go_on(damaged: Path) -> None:
+def test_a_voter_that_waits_for_lost_records_may_be_allowed_to_continue(damaged: Path) -> None:
     run(damaged, accepts_loss=True)
     promises = LostPromisesFile(str(damaged / "data" / METADATA_LOG_DIRECTORY))
     promises.add(LostPromises(99, reason="a disk"))

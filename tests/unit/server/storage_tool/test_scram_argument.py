@@ -8,7 +8,7 @@ import pytest
 
 from barnabas.server.storage_tool.scram_argument import InvalidScramArgument, parse_scram_argument
 
-# Made by Kafka's storage tool from password "b" and this salt.
+# Created by Kafka's storage tool from password "b" and this salt.
 SALT = b"rwuwxspdzzaxx1aqssutn76po"
 STORED_KEY = bytes.fromhex("6cfef08cfc9b66434077144acf7b78f9ccd5ffce16712f83f809dd921fe6515d")
 
@@ -24,7 +24,7 @@ def test_a_password_is_hashed_as_by_kafkas_tool() -> None:
     assert record.stored_key == STORED_KEY
 
 
-def test_a_salted_password_gives_the_same_keys_as_the_password() -> None:
+def test_a_salted_password_leads_to_the_same_keys_as_the_password() -> None:
     salt = b64encode(SALT).decode()
     salted = b64encode(hashlib.pbkdf2_hmac("sha512", b"b", SALT, 5000)).decode()
     by_password = parse_scram_argument(f"SCRAM-SHA-512=[name=a,password=b,salt={salt},iterations=5000]", _no_random)
@@ -35,7 +35,7 @@ def test_a_salted_password_gives_the_same_keys_as_the_password() -> None:
     assert by_password.mechanism == 2
 
 
-def test_without_a_salt_one_is_drawn_as_kafkas_tools_do() -> None:
+def test_without_a_salt_a_random_one_is_used_as_in_kafkas_tools() -> None:
     record = parse_scram_argument("SCRAM-SHA-256=[name=a,password=b]", lambda count: b"\x07" * count)
     assert re.fullmatch(b"[0-9a-z]{24,26}", record.salt)
     assert int(record.salt, 36) == int.from_bytes(b"\x07" * 17, "big") % 2**130
@@ -73,7 +73,7 @@ def test_without_a_salt_one_is_drawn_as_kafkas_tools_do() -> None:
         ),
     ],
 )
-def test_mistakes_are_told_in_the_words_of_kafkas_tool(argument: str, message: str) -> None:
+def test_mistakes_are_reported_with_the_messages_of_kafkas_tool(argument: str, message: str) -> None:
     with pytest.raises(InvalidScramArgument) as raised:
         parse_scram_argument(argument, _no_random)
     assert str(raised.value) == message

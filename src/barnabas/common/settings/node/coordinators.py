@@ -26,17 +26,17 @@ from barnabas.common.settings.setting import (
 __all__ = ["CoordinatorSettings"]
 
 _BUFFERS_GROW = "Buffers grow with what they hold, up to the limits of other settings."
-_NO_CONSUMER_GROUPS = "Groups of the consumer protocol are not there yet."
-_NO_SHARE_GROUPS = "Share groups are not there."
-_NO_STREAMS_GROUPS = "Streams groups are not there."
-_NO_TRANSACTIONS = "Transactions are not there yet: a transactional id is refused."
-_ONE_EVENT_LOOP = "One event loop does this work: there is no pool or queue to size."
-_STORED = "Kafka takes it while it runs, so it is stored; groups of this kind, and transactions, are not supported yet."
+_NO_CONSUMER_GROUPS = "Groups of the consumer protocol are not supported yet."
+_NO_SHARE_GROUPS = "Share groups are not supported."
+_NO_STREAMS_GROUPS = "Streams groups are not supported."
+_NO_TRANSACTIONS = "Transactions are not supported yet: a transactional id is refused."
+_ONE_EVENT_LOOP = "One event loop does this work, without a pool or queue to size."
+_STORED = "Kafka accepts a change at run time, so it is stored; groups of this kind, and transactions, are not supported yet."
 
 
 class CoordinatorSettings(SettingTable):
     add_partitions_to_txn_retry_backoff_max_ms = refused(_NO_TRANSACTIONS, INT, "100", "0..", HIGH, READ_ONLY,
-        "How long adding a partition to a transaction is repeated by the broker itself.")
+        "How long the broker itself retries to add a partition to a transaction.")
     add_partitions_to_txn_retry_backoff_ms = refused(_NO_TRANSACTIONS, INT, "20", "1..", HIGH, READ_ONLY,
         "The pause before a partition is added to a transaction again.")
     group_consumer_assignment_interval_ms = no_effect(_STORED, INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
@@ -58,24 +58,24 @@ class CoordinatorSettings(SettingTable):
         internal=True)
     group_consumer_session_timeout_ms = refused(_NO_CONSUMER_GROUPS, INT, "45000", "1..", MEDIUM, READ_ONLY)
     group_coordinator_append_linger_ms = no_effect("Records are appended when they are decided: nothing lingers.", INT, "-1", "-1..", MEDIUM, READ_ONLY,
-        "How long group records are gathered before they are written; -1 adapts.")
+        "How long group records are collected before they are written; -1 adapts to the load.")
     group_coordinator_background_threads = no_effect(_ONE_EVENT_LOOP, INT, "2", "1..", HIGH, READ_ONLY,
         "How many threads do a group coordinator's slow work.")
     group_coordinator_cached_buffer_max_bytes = no_effect(_BUFFERS_GROW, INT, "1048588", "524288..", MEDIUM, CLUSTER_WIDE,
         "The largest buffer that is kept for writing group records.")
-    group_coordinator_rebalance_protocols = refused("Only classic groups are there yet.", LIST, "classic,consumer,streams", "list+:consumer|classic|share|streams", MEDIUM, READ_ONLY,
-        "Which kinds of groups are served.",
+    group_coordinator_rebalance_protocols = refused("Only classic groups are supported yet.", LIST, "classic,consumer,streams", "list+:consumer|classic|share|streams", MEDIUM, READ_ONLY,
+        "Which group protocols are served.",
         also_allowed=("classic",))
     group_coordinator_threads = no_effect(_ONE_EVENT_LOOP, INT, "4", "1..", HIGH, READ_ONLY,
         "How many threads coordinate groups.")
     group_initial_rebalance_delay_ms: int = setting(INT, "3000", "", MEDIUM, READ_ONLY,
         "How long an empty classic group waits for more members before its first rebalance.")
     group_max_session_timeout_ms: int = setting(INT, "1800000", "", MEDIUM, READ_ONLY,
-        "The longest session timeout that a member of a classic group may ask for.")
+        "The longest session timeout that a member of a classic group may request.")
     group_max_size: int = setting(INT, "2147483647", "1..", MEDIUM, READ_ONLY,
         "How many members a classic group may have.")
     group_min_session_timeout_ms: int = setting(INT, "6000", "", MEDIUM, READ_ONLY,
-        "The shortest session timeout that a member of a classic group may ask for.")
+        "The shortest session timeout that a member of a classic group may request.")
     group_share_assignment_interval_ms = no_effect(_STORED, INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
     group_share_assignors = refused(_NO_SHARE_GROUPS, LIST, "simple", "list+", MEDIUM, READ_ONLY,
         "The assignor of share groups.")
@@ -115,7 +115,7 @@ class CoordinatorSettings(SettingTable):
     group_streams_max_size = refused(_NO_STREAMS_GROUPS, INT, "2147483647", "1..", MEDIUM, READ_ONLY,
         "How many members a streams group may have.")
     group_streams_max_standby_replicas = refused(_NO_STREAMS_GROUPS, INT, "2", "0..", MEDIUM, READ_ONLY,
-        "How many standby copies a streams group may ask for.")
+        "How many standby copies a streams group may request.")
     group_streams_min_assignment_interval_ms = refused(_NO_STREAMS_GROUPS, INT, "0", "0..", MEDIUM, READ_ONLY)
     group_streams_min_heartbeat_interval_ms = refused(_NO_STREAMS_GROUPS, INT, "5000", "1..", MEDIUM, READ_ONLY)
     group_streams_min_session_timeout_ms = refused(_NO_STREAMS_GROUPS, INT, "45000", "1..", MEDIUM, READ_ONLY)
@@ -126,9 +126,9 @@ class CoordinatorSettings(SettingTable):
     offsets_commit_timeout_ms: int = setting(INT, "5000", "1..", HIGH, READ_ONLY,
         "How long committing an offset may take.")
     offsets_load_buffer_size = no_effect(_BUFFERS_GROW, INT, "5242880", "1..", HIGH, READ_ONLY,
-        "How many bytes are read at once when committed offsets are loaded.")
+        "How many bytes one read may return when committed offsets are loaded.")
     offsets_retention_check_interval_ms: int = setting(LONG, "600000", "1..", HIGH, READ_ONLY,
-        "How often it is checked whether committed offsets can be forgotten.")
+        "The interval between checks for expired committed offsets.")
     offsets_retention_minutes: int = setting(INT, "10080", "1..", HIGH, READ_ONLY,
         "How long the committed offsets of an empty group, or of a topic it no longer reads, are kept.")
     offsets_topic_compression_codec = refused("Offsets are written uncompressed.", INT, "0", "", HIGH, READ_ONLY,
@@ -136,20 +136,20 @@ class CoordinatorSettings(SettingTable):
     offsets_topic_num_partitions: int = setting(INT, "50", "1..", HIGH, READ_ONLY,
         "How many partitions the topic of committed offsets has. Must not change afterwards.")
     offsets_topic_replication_factor: int = setting(SHORT, "3", "1..", HIGH, READ_ONLY,
-        "How many replicas the topic of committed offsets has. It is created once so many brokers are there.")
+        "How many replicas the topic of committed offsets has. It is created when that many brokers are registered.")
     offsets_topic_segment_bytes: int = setting(INT, "104857600", "1..", HIGH, READ_ONLY,
         "The segment size of the topic of committed offsets: small ones are compacted and loaded faster.")
     share_coordinator_append_linger_ms = refused(_NO_SHARE_GROUPS, INT, "-1", "-1..", MEDIUM, READ_ONLY,
-        "How long records of share state are gathered before they are written; -1 adapts.")
+        "How long records of share state are collected before they are written; -1 adapts to the load.")
     share_coordinator_cached_buffer_max_bytes = no_effect(_STORED, INT, "1048588", "524288..", MEDIUM, CLUSTER_WIDE,
         "The largest buffer that is kept for writing share state.")
     share_coordinator_cold_partition_snapshot_interval_ms = refused(_NO_SHARE_GROUPS, INT, "300000", "1..", LOW, READ_ONLY,
-        "How often the share state of a partition that nobody reads is written again.",
+        "How often the share state of an inactive partition is written again.",
         internal=True)
     share_coordinator_load_buffer_size = refused(_NO_SHARE_GROUPS, INT, "5242880", "1..", HIGH, READ_ONLY,
-        "How many bytes are read at once when share state is loaded.")
+        "How many bytes one read may return when share state is loaded.")
     share_coordinator_snapshot_update_records_per_snapshot = refused(_NO_SHARE_GROUPS, INT, "500", "0..500", MEDIUM, READ_ONLY,
-        "How many updates of share state come between two snapshots of it.")
+        "How many updates of share state are written between two snapshots of it.")
     share_coordinator_state_topic_compression_codec = refused(_NO_SHARE_GROUPS, INT, "0", "", HIGH, READ_ONLY,
         "The codec of the topic of share state.")
     share_coordinator_state_topic_min_isr: int = setting(SHORT, "2", "1..", HIGH, READ_ONLY,
@@ -157,7 +157,7 @@ class CoordinatorSettings(SettingTable):
     share_coordinator_state_topic_num_partitions: int = setting(INT, "50", "1..", HIGH, READ_ONLY,
         "How many partitions the topic of share state has. Must not change afterwards.")
     share_coordinator_state_topic_prune_interval_ms = refused(_NO_SHARE_GROUPS, INT, "300000", "1..", LOW, READ_ONLY,
-        "How often records of share state that nobody needs are deleted.",
+        "How often obsolete records of share state are deleted.",
         internal=True)
     share_coordinator_state_topic_replication_factor: int = setting(SHORT, "3", "1..", HIGH, READ_ONLY,
         "How many replicas the topic of share state has.")
@@ -167,18 +167,18 @@ class CoordinatorSettings(SettingTable):
         "How many threads coordinate share state.")
     share_coordinator_write_timeout_ms = refused(_NO_SHARE_GROUPS, INT, "5000", "1..", HIGH, READ_ONLY,
         "How long writing share state may take.")
-    share_fetch_purgatory_purge_interval_requests = no_effect("Requests that wait are forgotten as soon as they complete: there is nothing to purge.", INT, "1000", "", MEDIUM, READ_ONLY,
+    share_fetch_purgatory_purge_interval_requests = no_effect("Waiting requests are removed as soon as they complete, so a purge is not needed.", INT, "1000", "", MEDIUM, READ_ONLY,
         "After how many finished requests the list of waiting share fetches is tidied up.")
     transaction_abort_timed_out_transaction_cleanup_interval_ms = refused(_NO_TRANSACTIONS, INT, "10000", "1..", LOW, READ_ONLY,
-        "How often transactions that took too long are looked for.")
+        "The interval between checks for transactions that exceeded their timeout.")
     transaction_max_timeout_ms = refused(_NO_TRANSACTIONS, INT, "900000", "1..", HIGH, READ_ONLY,
-        "The longest timeout that a transaction may ask for.")
+        "The longest timeout that a transaction may request.")
     transaction_partition_verification_enable = no_effect(_STORED, BOOLEAN, "true", "", LOW, CLUSTER_WIDE,
-        "Whether a broker asks the coordinator if a partition belongs to the transaction it is written in.")
+        "Whether a broker verifies with the coordinator that a partition belongs to the transaction it is written in.")
     transaction_remove_expired_transaction_cleanup_interval_ms = refused(_NO_TRANSACTIONS, INT, "3600000", "1..", LOW, READ_ONLY,
-        "How often transactional ids that nobody uses are looked for.")
+        "The interval between checks for unused transactional ids.")
     transaction_state_log_load_buffer_size = refused(_NO_TRANSACTIONS, INT, "5242880", "1..", HIGH, READ_ONLY,
-        "How many bytes are read at once when transaction state is loaded.")
+        "How many bytes one read may return when transaction state is loaded.")
     transaction_state_log_min_isr: int = setting(INT, "2", "1..", HIGH, READ_ONLY,
         "min.insync.replicas of the topic of transaction state.")
     transaction_state_log_num_partitions: int = setting(INT, "50", "1..", HIGH, READ_ONLY,
@@ -188,6 +188,6 @@ class CoordinatorSettings(SettingTable):
     transaction_state_log_segment_bytes: int = setting(INT, "104857600", "1..", HIGH, READ_ONLY,
         "The segment size of the topic of transaction state.")
     transaction_two_phase_commit_enable = refused(_NO_TRANSACTIONS, BOOLEAN, "false", "", LOW, READ_ONLY,
-        "Whether producers may take part in transactions that are decided elsewhere.")
+        "Whether producers may take part in transactions that an external coordinator decides (two-phase commit).")
     transactional_id_expiration_ms = refused(_NO_TRANSACTIONS, INT, "604800000", "1..", HIGH, READ_ONLY,
-        "How long a transactional id that nobody uses is remembered.")
+        "How long an unused transactional id is kept.")

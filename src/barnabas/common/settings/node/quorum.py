@@ -35,13 +35,13 @@ class QuorumSettings(SettingTable):
     alter_config_policy_class_name: str | None = setting(CLASS, None, "", LOW, READ_ONLY,
         "A class that may veto a change of configs, as module:Class.")
     broker_heartbeat_interval_ms: int = setting(INT, "2000", "", MEDIUM, READ_ONLY,
-        "How often a broker tells the controller that it is alive.")
+        "How often a broker sends a heartbeat to the controller.")
     broker_id = by_name(INT, "-1", "", HIGH, READ_ONLY,
         "The older name of node.id.")
     broker_rack: str | None = setting(STRING, None, "", MEDIUM, READ_ONLY,
         "The rack or zone of this broker, for placing replicas and for reading from the nearest one.")
     broker_session_timeout_ms: int = setting(INT, "9000", "", MEDIUM, READ_ONLY,
-        "After how long without heartbeats the controller fences a broker. A broker counts on it too: set it alike on all nodes.")
+        "After how long without heartbeats the controller fences a broker. A broker relies on it too: set the same value on all nodes.")
     controlled_shutdown_enable: bool = setting(BOOLEAN, "true", "", MEDIUM, READ_ONLY,
         "Whether a broker that stops first moves its leaderships to others.")
     controller_performance_always_log_threshold_ms = no_effect(_METRICS_ARE_COUNTERS, LONG, "2000", "0..", MEDIUM, READ_ONLY,
@@ -51,11 +51,11 @@ class QuorumSettings(SettingTable):
         "How often the controller logs how long its events took.",
         internal=True)
     controller_quorum_append_linger_ms: int = setting(INT, "25", "0..", MEDIUM, READ_ONLY,
-        "How long the leader gathers records before it writes them.")
+        "How long the leader collects records before it writes them.")
     controller_quorum_auto_join_enable: bool = setting(BOOLEAN, "false", "", LOW, READ_ONLY,
-        "Whether a controller that finds itself outside the quorum asks to join it.")
+        "Whether a controller that is not a voter of the quorum requests to join it.")
     controller_quorum_bootstrap_servers = by_name(LIST, "", "bootstrap-servers", HIGH, READ_ONLY,
-        "Controllers to ask for the quorum's leader, as host:port, when the quorum is kept in the metadata log itself.")
+        "Controllers to contact for the quorum's leader, as host:port, when the voters are stored in the metadata log itself.")
     controller_quorum_election_backoff_max_ms: int = setting(INT, "1000", "0..", HIGH, READ_ONLY,
         "The longest pause between two elections, grown at random from try to try.")
     controller_quorum_election_timeout_ms: int = setting(INT, "1000", "0..", HIGH, READ_ONLY,
@@ -65,7 +65,7 @@ class QuorumSettings(SettingTable):
     controller_quorum_fetch_snapshot_max_bytes: int = setting(INT, "1048576", "1..", LOW, READ_ONLY,
         "How many bytes of a snapshot one fetch may return.")
     controller_quorum_fetch_timeout_ms: int = setting(INT, "2000", "0..", HIGH, READ_ONLY,
-        "How long a follower goes without an answer from the leader before it starts an election.")
+        "How long a follower waits for an answer from the leader before it starts an election.")
     controller_quorum_request_timeout_ms: int = setting(INT, "2000", "0..", MEDIUM, READ_ONLY,
         "How long a request within the quorum may take.")
     controller_quorum_retry_backoff_ms: int = setting(INT, "20", "0..", LOW, READ_ONLY,
@@ -94,15 +94,15 @@ class QuorumSettings(SettingTable):
     metadata_log_dir: str = derived(STRING, None, "", HIGH, READ_ONLY,
         "Where the metadata log is kept; by default in the first of log.dirs.")
     metadata_log_max_record_bytes_between_snapshots: int = setting(LONG, "20971520", "1..", HIGH, READ_ONLY,
-        "After how many bytes of new records a snapshot of the metadata is made.")
+        "After how many bytes of new records a snapshot of the metadata is created.")
     metadata_log_max_snapshot_interval_ms: int = setting(LONG, "3600000", "0..", HIGH, READ_ONLY,
-        "At the latest after how long a snapshot of the metadata is made, if there are new records; 0 for never.")
+        "The longest time between snapshots of the metadata while new records are written; 0 for no limit.")
     metadata_log_segment_bytes: int = setting(INT, "1073741824", "8388608..", HIGH, READ_ONLY,
         "The size at which a segment of the metadata log is closed.")
     metadata_log_segment_ms: int = setting(LONG, "604800000", "", HIGH, READ_ONLY,
         "The age at which a segment of the metadata log is closed.")
     metadata_max_idle_interval_ms: int = setting(INT, "500", "0..", LOW, READ_ONLY,
-        "How long the active controller may be silent before it writes a record that does nothing, so that others see it is there; 0 for never.")
+        "How long the active controller may be idle before it writes a NoOp record, so that other nodes see that it is alive; 0 for never.")
     metadata_max_retention_bytes: int = setting(LONG, "104857600", "", HIGH, READ_ONLY,
         "How large metadata log and snapshots may grow before the oldest are deleted.")
     metadata_max_retention_ms: int = setting(LONG, "604800000", "", HIGH, READ_ONLY,

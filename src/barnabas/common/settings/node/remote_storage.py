@@ -56,7 +56,7 @@ class RemoteStorageSettings(SettingTable):
     remote_log_manager_follower_thread_pool_size = no_effect(_NO_TIERED_STORAGE, INT, "2", "1..", MEDIUM, CLUSTER_WIDE,
         "How many threads follow what leaders have copied.")
     remote_log_manager_task_interval_ms = no_effect(_NO_TIERED_STORAGE, LONG, "30000", "1..", LOW, READ_ONLY,
-        "How often segments to copy, expire or delete are looked for.")
+        "The interval between scans for segments to copy, expire or delete.")
     remote_log_manager_task_retry_backoff_max_ms = no_effect(_NO_TIERED_STORAGE, LONG, "30000", "1..", LOW, READ_ONLY,
         "The longest such pause.",
         internal=True)

@@ -65,7 +65,7 @@ _PREFIXES = tuple((kind.value, kind) for kind in ConfigRecordKind)
 class ConfigKey(NamedTuple):
     kind: ConfigRecordKind
     name: str
-    """Of the connector or the logger; of a task with its number (see ``parse_task``)."""
+    """The name of the connector or the logger; for a task, with its number (see ``parse_task``)."""
 
 
 class ConfigRecord(NamedTuple):
@@ -74,7 +74,7 @@ class ConfigRecord(NamedTuple):
 
 
 class RestartFlags(NamedTuple):
-    """``warnings`` say which of the flags was not given, or not as a boolean, and is taken as false."""
+    """``warnings`` name the flags that are missing or not booleans, and are therefore false."""
 
     include_tasks: bool
     only_failed: bool
@@ -82,14 +82,14 @@ class RestartFlags(NamedTuple):
 
 
 class InvalidRecord(ValueError):
-    """A record's value is not what its key promises."""
+    """A record's value does not fit its key."""
 
 
 # --- keys
 
 
 def config_key(key: str) -> ConfigKey | None:
-    """None for a key that no worker of this version writes."""
+    """Return the kind and name; None for a key that no worker of this version writes."""
     for prefix, kind in _PREFIXES:
         if key.startswith(prefix):
             name = key[len(prefix) :]
@@ -98,7 +98,7 @@ def config_key(key: str) -> ConfigKey | None:
 
 
 def parse_task(name: str) -> ConnectorTaskId | None:
-    """The task of a key. Its number follows the last hyphen."""
+    """Return the task of a key. Its number follows the last hyphen."""
     connector, _, number = name.rpartition("-")
     if not connector or not (number.isascii() and number.isdigit()) or int(number) > _INT_MAX:
         return None
@@ -113,7 +113,7 @@ def connector_record(connector: str, properties: Mapping[str, str | None]) -> Co
 
 
 def connector_removal(connector: str) -> tuple[ConfigRecord, ConfigRecord]:
-    """Both records, in the order in which Kafka writes them."""
+    """Return both records, in the order in which Kafka writes them."""
     return _record(f"connector-{connector}", None), _record(f"target-state-{connector}", None)
 
 
@@ -126,7 +126,7 @@ def task_commit_record(connector: str, task_count: int) -> ConfigRecord:
 
 
 def target_state_record(connector: str, state: TargetState) -> ConfigRecord:
-    """A worker from before STOPPED (KIP-875) reads it as PAUSED."""
+    """Return the record. A worker without STOPPED (KIP-875) reads it as PAUSED."""
     legacy = TargetState.PAUSED if state is TargetState.STOPPED else state
     return _record(f"target-state-{connector}", {"state": legacy.value, "state.v2": state.value})
 
@@ -156,7 +156,7 @@ def _record(key: str, value: JsonValue) -> ConfigRecord:
 
 
 def parse_properties(value: JsonValue) -> dict[str, str | None]:
-    """Of a connector or a task. Numbers and booleans become text, as the REST API makes text of them."""
+    """Return the settings of a connector or a task. Numbers and booleans become text, as in the REST API."""
     properties = _object(value).get("properties")
     if not isinstance(properties, dict):
         raise InvalidRecord(f"properties must be an object, not {kind_of(properties)}")
@@ -169,7 +169,7 @@ def parse_properties(value: JsonValue) -> dict[str, str | None]:
 
 
 def parse_task_count(value: JsonValue, field: str) -> int:
-    """``tasks`` of a commit, ``task-count`` of a record about fencing."""
+    """Return ``tasks`` of a commit, or ``task-count`` of a fencing record."""
     count = _object(value).get(field)
     if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count <= _INT_MAX:
         raise InvalidRecord(f"{field} must be an integer from 0 on, not {_shown(count)}")
@@ -177,7 +177,7 @@ def parse_task_count(value: JsonValue, field: str) -> int:
 
 
 def parse_target_state(value: JsonValue) -> TargetState:
-    """``state.v2`` takes precedence; a record of an older worker has only ``state``."""
+    """Return the state. ``state.v2`` takes precedence; a record of an older worker has only ``state``."""
     fields = _object(value)
     state = fields.get("state.v2")
     if not isinstance(state, str):
@@ -188,7 +188,7 @@ def parse_target_state(value: JsonValue) -> TargetState:
 
 
 def parse_session_key(value: JsonValue) -> SessionKey:
-    """No part of what may be a key gets into the text of an error."""
+    """Return the key. The text of an error contains no part of a value that may be a key."""
     fields = _object(value)
     encoded, algorithm, created_ms = fields.get("key"), fields.get("algorithm"), fields.get("creation-timestamp")
     if not isinstance(encoded, str):
@@ -197,7 +197,7 @@ def parse_session_key(value: JsonValue) -> SessionKey:
         raise InvalidRecord(f"algorithm must be a string, not {kind_of(algorithm)}")
     if not isinstance(created_ms, int) or isinstance(created_ms, bool) or abs(created_ms) > _LONG_MAX:
         raise InvalidRecord(f"creation-timestamp must be an integer, not {kind_of(created_ms)}")
-    padding = "" if encoded.endswith("=") else "=" * (-len(encoded) % 4)  # Java's decoder does without, too.
+    padding = "" if encoded.endswith("=") else "=" * (-len(encoded) % 4)  # Java's decoder does not require it either.
     try:
         key = base64.b64decode(encoded + padding, validate=True)
     except ValueError:

@@ -8,8 +8,8 @@ All tasks of a connector change at once. Configs of single tasks wait for a comm
 to n-1 must all exist. If compaction has removed some, the connector is inconsistent: it has no tasks until a complete
 set is committed. Tasks beyond n remain from an earlier, larger set and are ignored.
 
-Restarts and logger levels are calls, not state: they apply only to a worker that has read to the end of the topic
-before. Until then no events are returned.
+Restarts and logger levels are calls, not state: they apply only to a worker that had already read to the end of the
+topic. Until then no events are returned.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 NO_OFFSET = -1
-"""Of a topic without records."""
+"""The offset of a topic without records."""
 
 Properties: TypeAlias = Mapping[str, str | None]
 """The settings of a connector or task, as they are written: references to config providers are not resolved."""
@@ -62,7 +62,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ConnectorConfigChanged:
-    """A connector is new, or its settings were written again, be they others or not."""
+    """A connector is new, or its settings were written again, changed or not."""
 
     connector: str
 
@@ -74,7 +74,7 @@ class ConnectorRemoved:
 
 @dataclass(frozen=True, slots=True)
 class TaskConfigsCommitted:
-    """``tasks`` have got configs, maybe the same as before; none if the set was incomplete or empty."""
+    """``tasks`` have new configs, possibly the same as before; none if the set was incomplete or empty."""
 
     connector: str
     tasks: tuple[ConnectorTaskId, ...]
@@ -95,7 +95,7 @@ class SessionKeyChanged:
 
 @dataclass(frozen=True, slots=True)
 class RestartRequested:
-    """Restart a connector, or its tasks too, or only what has failed of them (KIP-745)."""
+    """Restart a connector, or also its tasks, or only the failed parts (KIP-745)."""
 
     connector: str
     include_tasks: bool = False
@@ -103,7 +103,7 @@ class RestartRequested:
 
     @property
     def impact(self) -> int:
-        """Of two requests that wait for one connector the one with the greater impact is carried out."""
+        """Of two waiting requests for one connector the one with the greater impact is carried out."""
         return (2 if self.include_tasks else 0) + (0 if self.only_failed else 1)
 
 
@@ -148,7 +148,7 @@ class ClusterConfig:
     pending_fencing: frozenset[str] = frozenset()
 
     def connectors(self) -> list[str]:
-        """By name."""
+        """The names of the connectors."""
         return sorted(self.connector_configs)
 
     def contains(self, connector: str) -> bool:
@@ -158,14 +158,14 @@ class ClusterConfig:
         return self.connector_configs.get(connector)
 
     def target_state(self, connector: str) -> TargetState | None:
-        """None for a connector that is not there."""
+        """Return the state; None for a connector that does not exist."""
         return self.target_states.get(connector)
 
     def task_count(self, connector: str) -> int:
         return self.task_counts.get(connector, 0)
 
     def tasks(self, connector: str) -> tuple[ConnectorTaskId, ...]:
-        """In their order; none while the connector is inconsistent."""
+        """Return the tasks in order; none while the connector is inconsistent."""
         if connector in self.inconsistent:
             return ()
         return tuple(ConnectorTaskId(connector, number) for number in range(self.task_count(connector)))
@@ -174,14 +174,14 @@ class ClusterConfig:
         return self.task_configs.get(task)
 
     def task_config_generation(self, connector: str) -> int | None:
-        """How often its tasks were committed since this worker started; None if never."""
+        """Return how often its tasks were committed since this worker started; None if never."""
         return self.task_config_generations.get(connector)
 
     def applied_config(self, connector: str) -> Properties | None:
         return self.applied_configs.get(connector)
 
     def needs_fencing_round(self, connector: str) -> bool:
-        """Whether producers of earlier tasks may live that must be fenced before the tasks start (KIP-618)."""
+        """Return whether producers of earlier tasks may still run; they must be fenced before tasks start (KIP-618)."""
         before = self.task_count_records.get(connector)
         if connector not in self.pending_fencing or before is None:
             return False
@@ -189,7 +189,7 @@ class ClusterConfig:
 
 
 class ConfigState:
-    """``replay`` takes records in the order of the topic. ``start`` says that its end has been reached once."""
+    """``replay`` takes records in the order of the topic. ``start`` says that the end was reached once."""
 
     def __init__(self) -> None:
         self.is_started = False
@@ -219,15 +219,15 @@ class ConfigState:
 
     @property
     def offset(self) -> int:
-        """That of the last record plus one."""
+        """The offset of the last record plus one."""
         return self._offset
 
     def start(self) -> None:
-        """From now on there are events."""
+        """Return events from now on."""
         self.is_started = True
 
     def snapshot(self) -> ClusterConfig:
-        """The state now. The same object as before if nothing was replayed since."""
+        """Return the present state: the same object as before if nothing was replayed since."""
         if self._snapshot is None:
             self._snapshot = ClusterConfig(
                 offset=self._offset,
@@ -249,18 +249,18 @@ class ConfigState:
         return self._snapshot
 
     def replay(self, key: str | bytes | None, value: bytes | None, offset: int) -> list[ConfigEvent]:
-        """Apply a record; what has changed for workers that run already."""
+        """Apply a record. Return the changes for workers that already run."""
         try:
             parsed = None if value is None else parse_json(value)
         except MalformedJson as error:
-            log.error("record %d of the config topic is no JSON and was skipped: %s", offset, error)
+            log.error("record %d of the config topic is not JSON and was skipped: %s", offset, error)
             return []
         self._offset = offset + 1
         self._snapshot = None
         text = key.decode(errors="replace") if isinstance(key, bytes) else key
         found = None if text is None else config_key(text)
         if found is None:
-            log.error("record %d of the config topic has a key that nobody knows, and was skipped: %s", offset, text)
+            log.error("record %d of the config topic has an unknown key, and was skipped: %s", offset, text)
             return []
         try:
             event = self._replay_value[found.kind](found.name, parsed)
@@ -281,7 +281,7 @@ class ConfigState:
 
     def _replay_target_state(self, connector: str, value: JsonValue) -> ConfigEvent | None:
         if value is None:
-            # A deletion of a connector deletes both records: the other one reports it.
+            # The deletion of a connector deletes both records: the other one reports it.
             if connector in self._connector_configs:
                 self._target_states[connector] = TargetState.STARTED
             else:
@@ -294,7 +294,7 @@ class ConfigState:
         return TargetStateChanged(connector, state)
 
     def _remove(self, connector: str) -> None:
-        """What is known about fencing and the target state have records of their own, and outlive it."""
+        """Remove it. Its fencing and target state have records of their own, and outlive it."""
         for table in (
             self._connector_configs,
             self._task_counts,
@@ -315,7 +315,7 @@ class ConfigState:
     def _replay_commit(self, connector: str, value: JsonValue) -> ConfigEvent | None:
         config = self._connector_configs.get(connector)
         if config is None:
-            # It was deleted, and compaction has left nothing of it but these records.
+            # It was deleted, and compaction has kept only these records.
             self._remove(connector)
             return None
         count = parse_task_count(value, "tasks")

@@ -1,7 +1,7 @@
 """JSON as Connect's internal converter writes it: compact, in the order of the map, UTF-8 where 16 bits are enough.
 
 The bytes of a key matter, because partitioning and compaction use them. Numbers with a fraction look like Java's.
-Reading is as lenient as Kafka's: text after the first value is ignored, and of equal names the last one applies.
+Reading is as lenient as Kafka's: text after the first value is ignored, and the last of equal names applies.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ESCAPES = {chr(code): f"\\u{code:04X}" for code in range(0x20)} | {
     "\t": "\\t",
 }
 _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
-"""Where Java writes a number without an exponent."""
+"""The range in which Java writes a number without an exponent."""
 
 
 class MalformedJson(ValueError):
@@ -34,18 +34,18 @@ class MalformedJson(ValueError):
 
 
 class UnwritableJson(ValueError):
-    """This value has no form in JSON that others can read."""
+    """This value has no JSON form that other programs can read."""
 
 
 def dump_json(value: Any) -> bytes:
-    """Raises UnwritableJson."""
+    """Return the JSON bytes. Raise UnwritableJson."""
     parts: list[str] = []
     _write(value, parts.append)
     return encode_text("".join(parts))
 
 
 def encode_text(text: str) -> bytes:
-    """As UTF-8. Raises UnwritableJson, where Kafka writes a question mark or fails, by the place."""
+    """Encode as UTF-8. Raise UnwritableJson where Kafka, depending on the place, writes a question mark or fails."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -55,7 +55,7 @@ def encode_text(text: str) -> bytes:
 
 
 def parse_json(data: bytes) -> JsonValue:
-    """Raises MalformedJson, and nothing else."""
+    """Return the value. Raise only MalformedJson."""
     try:
         value, _ = _DECODER.raw_decode(data.decode().lstrip("\ufeff \t\r\n"))
     except (ValueError, RecursionError) as error:
@@ -65,7 +65,7 @@ def parse_json(data: bytes) -> JsonValue:
 
 
 def kind_of(value: object) -> str:
-    """The name of a value's type in messages."""
+    """Return the name of a value's type for messages."""
     for kinds, name in _KINDS:
         if isinstance(value, kinds):
             return name
@@ -128,14 +128,14 @@ def _escape(found: re.Match[str]) -> str:
     known = _ESCAPES.get(character)
     if known is not None:
         return known
-    code = ord(character) - 0x10000  # Kafka writes what is beyond 16 bits as a pair of surrogates.
+    code = ord(character) - 0x10000  # Kafka writes characters beyond 16 bits as a surrogate pair.
     return f"\\u{0xD800 + (code >> 10):04X}\\u{0xDC00 + (code & 0x3FF):04X}"
 
 
 def _java_double(value: float) -> str:
-    """As ``Double.toString`` of Java 19 on: at least one digit after the point, exponents as in 1.0E-5.
+    """Format as ``Double.toString`` of Java 19 and later: at least one digit after the point, exponents as in 1.0E-5.
 
-    Up to Java 18 one in a thousand large numbers has a digit more than it needs.
+    Up to Java 18 one in a thousand large numbers has one digit more than necessary.
     """
     if not math.isfinite(value):
         return f'"{"NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"}"'

@@ -1,8 +1,7 @@
-"""The records of an offset topic: how far a source connector has read each of its partitions.
+"""The records of an offset topic: the position of a source connector in each of its partitions.
 
-The key is ``["<connector>",{partition}]``. Two keys are of the same partition if their JSON is equal, whatever the
-order of names; but they are different records for Kafka, which goes by bytes. See ``offset_state`` for what follows
-from that.
+The key is ``["<connector>",{partition}]``. Two keys are of the same partition if their JSON is equal in any order of
+names. But Kafka compares bytes, so they are different records. See ``offset_state`` for the consequences.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ __all__ = [
 ]
 
 SourcePartition: TypeAlias = Mapping[str, JsonValue] | None
-"""None of a connector that has just one."""
+"""None for a connector that has just one partition."""
 SourceOffset: TypeAlias = Mapping[str, JsonValue]
 
 
@@ -53,19 +52,19 @@ class OffsetRecord(NamedTuple):
 
 
 def offset_key(connector: str, partition: SourcePartition) -> bytes:
-    """In the order that the partition has."""
+    """Return the key, with names in the order of the partition."""
     return dump_json([connector, None if partition is None else dict(partition)])
 
 
 def offset_record(connector: str, partition: SourcePartition, offset: SourceOffset | None) -> OffsetRecord:
-    """None forgets the offset. Raises InvalidOffset."""
+    """Return the record. None deletes the offset. Raise InvalidOffset."""
     validate_offset(partition, "partition")
     validate_offset(offset, "offset")
     return OffsetRecord(offset_key(connector, partition), None if offset is None else dump_json(dict(offset)))
 
 
 def validate_offset(fields: Mapping[str, JsonValue] | None, what: str) -> None:
-    """Only strings, numbers, booleans and null, under names. Raises InvalidOffset."""
+    """Accept only strings, numbers, booleans and null, under names. Raise InvalidOffset."""
     if fields is None:
         return
     if not isinstance(fields, Mapping):
@@ -80,7 +79,7 @@ def validate_offset(fields: Mapping[str, JsonValue] | None, what: str) -> None:
 
 
 def canonical_partition(partition: SourcePartition) -> bytes:
-    """Equal for partitions whose JSON is equal; 1 and 1.0 are not."""
+    """Return a value that is equal for partitions whose JSON is equal; 1 and 1.0 differ."""
     return dump_json(_sorted(None if partition is None else dict(partition)))
 
 
@@ -91,13 +90,13 @@ def _sorted(value: JsonValue) -> JsonValue:
 
 
 def parse_offset_key(key: bytes | None) -> OffsetKey:
-    """Raises InvalidRecord."""
+    """Parse the key. Raise InvalidRecord."""
     if key is None:
         raise InvalidRecord("it has no key")
     try:
         parsed = parse_json(key)
     except MalformedJson as error:
-        raise InvalidRecord(f"the key is no JSON: {error}") from error
+        raise InvalidRecord(f"the key is not JSON: {error}") from error
     if not isinstance(parsed, list) or len(parsed) != 2:
         raise InvalidRecord("the key is not an array of a connector and a partition")
     connector, partition = parsed
@@ -109,13 +108,13 @@ def parse_offset_key(key: bytes | None) -> OffsetKey:
 
 
 def parse_offset(value: bytes | None) -> dict[str, JsonValue] | None:
-    """Raises InvalidRecord."""
+    """Parse the offset. Raise InvalidRecord."""
     if value is None:
         return None
     try:
         parsed = parse_json(value)
     except MalformedJson as error:
-        raise InvalidRecord(f"the offset is no JSON: {error}") from error
+        raise InvalidRecord(f"the offset is not JSON: {error}") from error
     if not isinstance(parsed, dict | None):
         raise InvalidRecord(f"the offset must be an object, not {kind_of(parsed)}")
     return parsed

@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PartitionOffset:
-    """As the REST API lists it."""
+    """A partition and its offset, as the REST API lists them."""
 
     partition: SourcePartition
     offset: SourceOffset
@@ -46,7 +46,7 @@ class _Written:
     partition: SourcePartition
     offset: dict[str, JsonValue] | None
     order: tuple[int, int]
-    """When: the record's timestamp, and how many came before it."""
+    """The order of records: the timestamp, and the number of earlier records."""
 
 
 class OffsetState:
@@ -66,7 +66,7 @@ class OffsetState:
             offset = parse_offset(value)
         except InvalidRecord as error:
             log.error(
-                "the offset of connector %s for %s is lost, it will start anew there: %s", found.connector, key, error
+                "the offset of connector %s for %s is lost, it will start over there: %s", found.connector, key, error
             )
             offset = None
         self._replayed += 1
@@ -74,13 +74,13 @@ class OffsetState:
         forms[bytes(key)] = _Written(found.partition, offset, (timestamp_ms, self._replayed))
 
     def offset(self, connector: str, partition: SourcePartition) -> SourceOffset | None:
-        """Where it goes on in this partition; None at the start."""
+        """Return where the connector continues in this partition; None at the start."""
         forms = self._connectors.get(connector, {}).get(canonical_partition(partition), {})
         last = _last(forms)
         return None if last is None else last.offset
 
     def offsets(self, connector: str) -> list[PartitionOffset]:
-        """Of all partitions that have one, in the order in which they appeared."""
+        """Return the offsets of all partitions that have one, in the order in which they appeared."""
         return [
             PartitionOffset(last.partition, last.offset)
             for forms in self._connectors.get(connector, {}).values()
@@ -103,7 +103,7 @@ class OffsetState:
         return list(records.values())
 
     def removal_records(self, connector: str) -> list[OffsetRecord]:
-        """What forgets all offsets of a connector."""
+        """Return records that delete all offsets of a connector."""
         return [
             OffsetRecord(key, None)
             for forms in self._connectors.get(connector, {}).values()
@@ -113,7 +113,7 @@ class OffsetState:
 
 
 class MergedOffsets:
-    """A connector's own topic over that of the worker."""
+    """A connector's own topic, which takes precedence over that of the worker."""
 
     def __init__(self, dedicated: OffsetState, worker: OffsetState) -> None:
         self.dedicated = dedicated

@@ -1,6 +1,6 @@
-"""The records of the status topic: how connectors and tasks are, and which topics a connector has used (KIP-558).
+"""The records of the status topic: states of connectors and tasks, and topics that a connector has used (KIP-558).
 
-Builders give (key, value); None deletes. Reading raises InvalidRecord with a text for the log. ``version`` is that of
+Builders return (key, value); None deletes. Reading raises InvalidRecord with a text for the log. ``version`` is that of
 the connector's class; workers before Kafka 4.1 don't write it.
 """
 
@@ -40,7 +40,7 @@ StatusRecord: TypeAlias = tuple[bytes, bytes | None]
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Of a connector or a task, as the worker says that had it in that generation of the group."""
+    """The status of a connector or task, as reported by its worker of that generation of the group."""
 
     state: TaskState
     worker_id: str
@@ -51,7 +51,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class TopicStatus:
-    """``task`` is the one that used the topic first."""
+    """``task`` is the first one that used the topic."""
 
     topic: str
     connector: str
@@ -79,7 +79,7 @@ StatusKey: TypeAlias = ConnectorKey | TaskKey | TopicKey
 
 
 def status_key(key: str) -> StatusKey:
-    """Raises InvalidRecord for a key that no worker of this version writes."""
+    """Parse the key. Raise InvalidRecord for a key that no worker of this version writes."""
     if key.startswith(_CONNECTOR):
         if len(key) > len(_CONNECTOR):
             return ConnectorKey(key[len(_CONNECTOR) :])
@@ -99,12 +99,12 @@ def status_key(key: str) -> StatusKey:
 
 
 def connector_status_record(connector: str, status: Status | None) -> StatusRecord:
-    """None, and DESTROYED, removes it."""
+    """Return the record. None and DESTROYED delete it."""
     return _record(_CONNECTOR + connector, status)
 
 
 def task_status_record(task: ConnectorTaskId, status: Status | None) -> StatusRecord:
-    """None, and DESTROYED, removes it."""
+    """Return the record. None and DESTROYED delete it."""
     return _record(f"{_TASK}{task}", status)
 
 

@@ -2,7 +2,7 @@
 
 Each worker writes its own statuses, and a worker that loses a task may write after its new owner. So UNASSIGNED of a
 task does not replace RUNNING of the same or a later generation, and that of a connector does not replace RUNNING of a
-later one. For the same reason a worker that gives work up makes a "safe" write: ``may_write_safely`` says whether no
+later one. For the same reason a worker that gives up work makes a "safe" write: ``may_write_safely`` says whether no
 other worker has written in a later generation.
 """
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ConnectorStatusChanged:
-    """None when it was removed, and with it the statuses of its tasks."""
+    """The status is None if it was removed, and with it the statuses of its tasks."""
 
     connector: str
     status: Status | None
@@ -58,17 +58,17 @@ StatusEvent: TypeAlias = ConnectorStatusChanged | TaskStatusChanged | TopicStatu
 
 
 class StatusState:
-    """Records of different partitions may come in any order; those of one key come in theirs."""
+    """Records of different partitions may arrive in any order; those of one key arrive in order."""
 
     def __init__(self) -> None:
         self._connectors: dict[str, Status] = {}
         self._tasks: dict[str, dict[int, Status]] = {}
         self._topics: dict[str, dict[str, TopicStatus]] = {}
 
-    # --- what is known
+    # --- queries
 
     def connectors(self) -> list[str]:
-        """All of which there is a status, by name."""
+        """Return all connectors with a status, by name."""
         return sorted(self._connectors)
 
     def connector(self, connector: str) -> Status | None:
@@ -78,7 +78,7 @@ class StatusState:
         return self._tasks.get(task.connector, {}).get(task.task)
 
     def tasks(self, connector: str) -> dict[ConnectorTaskId, Status]:
-        """In the order of their numbers."""
+        """Return the tasks in numerical order."""
         found = self._tasks.get(connector, {})
         return {ConnectorTaskId(connector, number): found[number] for number in sorted(found)}
 
@@ -88,15 +88,15 @@ class StatusState:
         ]
 
     def topics(self, connector: str) -> Mapping[str, TopicStatus]:
-        """The topics that it has used since that was last reset, by name."""
+        """Return the topics that a connector has used since the last reset, by name."""
         return dict(sorted(self._topics.get(connector, {}).items()))
 
     def may_write_safely(self, what: str | ConnectorTaskId, status: Status) -> bool:
-        """Of a connector by its name, or of a task."""
+        """Return whether a safe write is allowed, for a connector by its name or for a task."""
         known = self.connector(what) if isinstance(what, str) else self.task(what)
         return known is None or known.worker_id == status.worker_id or known.generation <= status.generation
 
-    # --- what comes
+    # --- records
 
     def replay(self, key: str | bytes | None, value: bytes | None) -> list[StatusEvent]:
         """Apply a record. An unreadable record is logged and changes nothing."""
@@ -152,5 +152,5 @@ class StatusState:
 
 
 def _is_running(known: Status | None, status: Status) -> TypeGuard[Status]:
-    """Whether one worker owns it, and the status is another worker's report that it gave it up."""
+    """Return whether one worker owns it, and the status is another worker's report that it gave it up."""
     return status.state is TaskState.UNASSIGNED and known is not None and known.state is TaskState.RUNNING

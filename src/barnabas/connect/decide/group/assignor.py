@@ -17,26 +17,26 @@ __all__ = ["AssignmentRound", "Assignor", "ConfigSnapshot", "config_mismatch"]
 
 
 class ConfigSnapshot(Protocol):
-    """What is configured, at one offset of the config topic."""
+    """The configuration of the group, at one offset of the config topic."""
 
     @property
     def offset(self) -> int:
-        """That of the last record plus one; -1 if there is none."""
+        """The offset of the last record plus one; -1 without records."""
         ...
 
     def connectors(self) -> Sequence[str]: ...
 
     def tasks(self, connector: str) -> Sequence[ConnectorTaskId]:
-        """None for a connector whose tasks are not all known."""
+        """Return the tasks; None for a connector whose tasks are not all known."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentRound:
-    """All that an assignor looks at. ``members`` are those whose metadata could be read.
+    """The input of an assignor. ``members`` are those whose metadata could be read.
 
-    ``last_completed_generation`` is the last one of which this leader got its own assignment: if the one before this
-    round is another, what was decided then may never have reached anybody. ``now_ms`` only ever goes forward.
+    ``last_completed_generation`` is the last generation whose assignment this leader received. If it is not the
+    previous one, no member may have received the earlier decision. ``now_ms`` never goes back.
     """
 
     leader_id: str
@@ -54,11 +54,11 @@ class AssignmentRound:
 
 class Assignor(Protocol):
     def assign(self, round_: AssignmentRound) -> dict[str, Assignment]:
-        """An assignment for each member. Only called with a config at least as new as every member's."""
+        """Return an assignment for each member. Called only with a config at least as new as every member's."""
         ...
 
 
 def config_mismatch(round_: AssignmentRound, offset: int) -> dict[str, Assignment]:
-    """No member gets work: a member has read the config topic up to ``offset``, and the leader has not."""
+    """Return an assignment without work: a member has read up to ``offset``, and the leader has not."""
     failed = Assignment(round_.version, CONFIG_MISMATCH, round_.leader_id, round_.leader_url, offset)
     return dict.fromkeys(round_.members, failed)

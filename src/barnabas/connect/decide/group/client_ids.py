@@ -12,7 +12,7 @@ _PREFIX = "barnabas-connect-"
 
 
 def default_client_id(worker_id: str) -> str:
-    """Of a worker's membership, where its settings name none. Kafka's workers have ``connect-...``."""
+    """Return the ``client.id`` of a membership whose settings have none. Kafka's workers use ``connect-...``."""
     return _PREFIX + worker_id
 
 

@@ -1,7 +1,7 @@
-"""An assignment waits until the worker has read as much of the config topic as the leader that decided it.
+"""Hold an assignment until the worker has read as much of the config topic as the leader that decided it.
 
 A failed read is repeated after ``scheduled.rebalance.max.delay.ms``/10/5, then /4, /3, /2 and /1. After the last
-failure the worker should give its work up.
+failure the worker should give up its work.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Verdict(Enum):
 
 
 class CatchUp:
-    def __init__(self, settings: GroupSettings, tell: Callable[[MembershipEvent], None]) -> None:
+    def __init__(self, settings: GroupSettings, notify: Callable[[MembershipEvent], None]) -> None:
         self.pending: Assignment | None = None
         self.is_reading = False
         self.read_at_ms = NEVER_MS
         self._settings = settings
-        self._tell = tell
+        self._notify = notify
         self._attempts_left = _ATTEMPTS
         self._has_read = False
 
@@ -51,7 +51,7 @@ class CatchUp:
         self._attempts_left = _ATTEMPTS
 
     def verdict(self, offset: int, *, is_leader: bool) -> Verdict:
-        """Requests a read if it is needed first. ``offset`` is the worker's own."""
+        """Return the verdict. Request a read first if it is needed. ``offset`` is the worker's own."""
         assignment = self.pending
         if assignment is None or self.is_reading or self.read_at_ms != NEVER_MS:
             return Verdict.WAIT
@@ -68,10 +68,10 @@ class CatchUp:
         self.read_at_ms = NEVER_MS
         if self.pending is not None:
             self.is_reading = True
-            self._tell(ReadConfigs(self.pending.config_offset, self._settings.worker_sync_timeout_ms))
+            self._notify(ReadConfigs(self.pending.config_offset, self._settings.worker_sync_timeout_ms))
 
     def failed(self) -> float | None:
-        """The wait before the next attempt. None after the last attempt; then the count starts again."""
+        """Return the wait before the next attempt. None after the last attempt; then the count starts again."""
         self.is_reading = False
         if self._attempts_left == 0:
             self._attempts_left = _ATTEMPTS

@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 PROTOCOL_TYPE = "connect"
-"""Of every group of workers."""
+"""The protocol type of every group of workers."""
 
 NO_ERROR = 0
 CONFIG_MISMATCH = 1
@@ -71,16 +71,16 @@ class ProtocolVersion(IntEnum):
 
     @classmethod
     def of_wire_name(cls, name: str) -> ProtocolVersion:
-        """Raises ValueError."""
+        """Return the version of the name. Raise ValueError."""
         for version, wire_name in _WIRE_NAMES.items():
             if wire_name == name:
                 return version
         known = ", ".join(_WIRE_NAMES.values())
-        raise ValueError(f"the group agreed on the protocol {name!r}, which no worker has; there are {known}")
+        raise ValueError(f"the group agreed on the protocol {name!r}, which no worker has; known: {known}")
 
     @classmethod
     def of_config_value(cls, value: str) -> ProtocolVersion:
-        """As ``connect.protocol`` has it, in any case. Raises ValueError."""
+        """Return the version of a value of ``connect.protocol``, in any case. Raise ValueError."""
         for version in cls:
             if version.config_value == value.lower():
                 return version
@@ -127,7 +127,7 @@ class Assignment:
         return bool(self.revoked_connectors or self.revoked_tasks)
 
     def followed_by(self, next_: Assignment) -> Assignment:
-        """What the member has after a cooperative round (KIP-415): the new work, then what it keeps."""
+        """Return the member's work after a cooperative round (KIP-415): the new work, then the work that it keeps."""
         given = frozenset(next_.connectors), frozenset(next_.tasks)
         gone = frozenset(next_.revoked_connectors), frozenset(next_.revoked_tasks)
         kept_connectors = (
@@ -145,8 +145,8 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class WorkerMetadata:
-    """The metadata of a joining member. ``config_offset`` is that of the last config record it has read plus one, -1
-    for an empty topic. ``allocation`` is all its work, None before its first assignment."""
+    """The metadata of a joining member. ``config_offset`` is the offset of the last config record that it has read plus
+    one, -1 for an empty topic. ``allocation`` is all its work, None before its first assignment."""
 
     url: str
     config_offset: int
@@ -156,7 +156,7 @@ class WorkerMetadata:
 def join_protocols(
     highest: ProtocolVersion, url: str, config_offset: int, allocation: Assignment | None = None
 ) -> list[tuple[str, bytes]]:
-    """What to offer in JoinGroup, the first choice first: a name and the metadata for it."""
+    """Return the protocols to offer in JoinGroup, the first choice first: a name and the metadata for it."""
     metadata = WorkerMetadata(url, config_offset, allocation)
     return [
         (version.wire_name, encode_metadata(metadata, version))
@@ -169,7 +169,7 @@ def join_protocols(
 
 
 def encode_metadata(metadata: WorkerMetadata, version: int) -> bytes:
-    """The worker's work is written in the same version; version 0 has no field for it."""
+    """Encode the metadata. The worker's work is written in the same version; version 0 has no field for it."""
     parts = [_INT16.pack(version), _string(metadata.url), _INT64.pack(metadata.config_offset)]
     if version > ProtocolVersion.EAGER:
         allocation = None
@@ -208,7 +208,7 @@ def _string(text: str) -> bytes:
 
 
 def _work(connectors: Iterable[str], tasks: Iterable[ConnectorTaskId]) -> bytes:
-    """One entry for each connector: itself first, then its tasks in their order."""
+    """Yield one entry for each connector: itself first, then its tasks in their order."""
     numbers: dict[str, list[int]] = {connector: [_CONNECTOR] for connector in connectors}
     for task in tasks:
         numbers.setdefault(task.connector, []).append(task.task)
@@ -220,8 +220,11 @@ def _work(connectors: Iterable[str], tasks: Iterable[ConnectorTaskId]) -> bytes:
 
 
 def _in_hash_order(connectors: Sequence[str]) -> list[str]:
-    """The order in which Kafka's worker writes them, that of a Java HashSet. It means nothing; with it the same content
-    gives the same bytes, ours or Java's, and a coordinator sees by the bytes whether metadata has changed."""
+    """Return the order of Kafka's worker, that of a Java HashSet.
+
+    The order has no meaning. But with it the same content gives the same bytes, ours or Java's, and a coordinator
+    detects by the bytes whether metadata has changed.
+    """
     distinct = list(dict.fromkeys(connectors))
     table_size = 16
     while table_size < int(len(distinct) / 0.75) + 1:
@@ -258,7 +261,7 @@ class _Reader:
     def take(self, length: int) -> bytes:
         left = len(self._data) - self._position
         if length > left:
-            raise BufferUnderflow(f"{length} bytes are announced at {self._position}, {left} are there")
+            raise BufferUnderflow(f"{length} bytes are announced at {self._position}, but only {left} remain")
         taken = self._data[self._position : self._position + length]
         self._position += length
         return taken
@@ -270,10 +273,10 @@ class _Reader:
         try:
             return self.take(length).decode()
         except UnicodeDecodeError as error:
-            raise DecodeError(f"a text is no UTF-8: {error.reason}") from error
+            raise DecodeError(f"a text is not UTF-8: {error.reason}") from error
 
     def count(self, smallest: int, *, nullable: bool = False) -> int:
-        """The count of an array whose items have at least so many bytes."""
+        """Read the count of an array whose items have at least so many bytes."""
         count = self.number(_INT32)
         if count < 0 and not (nullable and count == -1):
             raise InvalidLength(f"an array has the count {count}")
@@ -302,7 +305,7 @@ class _Reader:
 
 
 def decode_metadata(data: bytes, agreed: ProtocolVersion) -> WorkerMetadata:
-    """As the agreed protocol reads it: an eager group passes over what later versions have. Raises DecodeError."""
+    """Decode metadata by the agreed protocol: an eager group ignores fields of later versions. Raise DecodeError."""
     reader = _Reader(data)
     reader.version()
     url, config_offset = reader.string(), reader.number(_INT64)
@@ -317,7 +320,7 @@ def decode_metadata(data: bytes, agreed: ProtocolVersion) -> WorkerMetadata:
 
 
 def decode_assignment(data: bytes, agreed: ProtocolVersion) -> Assignment:
-    """As the agreed protocol reads it. Raises DecodeError."""
+    """Decode an assignment by the agreed protocol. Raise DecodeError."""
     reader = _Reader(data)
     version, error = reader.version(), reader.number(_INT16)
     leader, leader_url, config_offset = reader.string(), reader.string(), reader.number(_INT64)

@@ -9,7 +9,7 @@ minutes), because the member may return: no member runs it in this time. Then it
 when it was lost, which are those that returned, or else to all members. With ``reassign_immediately``
 (``barnabas.connect.reassign.immediately``) it is assigned in the round that shows the loss of the member. That is as
 safe as the delay. The coordinator removes a member only when it leaves, which workers do after they have stopped their
-work, or when its session has ended. By then a worker has stopped by itself, because it could not reach the coordinator
+work, or when its session has ended. By then the worker has stopped its work, because it could not reach the coordinator
 (``membership.py``). The delay was never a guard against two owners: a new leader does not know the earlier assignment,
 so in Kafka, too, it assigns everything at once. The cost of immediate reassignment is a second move when the member
 returns. The protocol is the same, so Java members are not affected. The leader's setting applies: while a Java worker
@@ -79,7 +79,7 @@ class CooperativeAssignor:
     # -- memory
 
     def _recall(self, round_: AssignmentRound, active: Items) -> Items:
-        """The earlier assignment, as far as it is still valid."""
+        """Return the earlier assignment, as far as it is still valid."""
         previous = self._previous
         if self._previous_generation != round_.last_completed_generation:
             previous = frozenset()
@@ -100,10 +100,10 @@ class CooperativeAssignor:
         self._previous_generation = round_.generation
         self._previous_members = frozenset(round_.members)
 
-    # -- work of members that are gone
+    # -- work of lost members
 
     def _handle_lost(self, lost: Items, loads: Sequence[WorkerLoad], now_ms: float) -> Items:
-        """What is to be handed out again now. Given to candidates right here; the rest waits, if ``_delay_ms``."""
+        """Return the work that is assigned again now. Candidates receive it here; the rest waits, if ``_delay_ms``."""
         if not lost and not self._has_revoked_before:
             self._reset_delay()
             return lost

@@ -1,4 +1,4 @@
-"""What each error code of the coordinator means for a member: one table, and the words for those that end it."""
+"""The meaning of each error code of the coordinator for a member, and the messages for errors that end membership."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["Meaning", "meaning_of", "terminal_message"]
 class Meaning(Enum):
     FINE = "fine"
     REJOIN = "the group rebalances"
-    NEW_GENERATION = "the group went on without us, but we are still its member"
-    NOT_A_MEMBER = "the coordinator does not know us"
-    ID_GIVEN = "join again with the id that came along"
-    MOVED = "the coordinator is somewhere else"
+    NEW_GENERATION = "the group continued without this member, which still belongs to it"
+    NOT_A_MEMBER = "the coordinator does not know this member"
+    ID_GIVEN = "join again with the returned id"
+    MOVED = "the coordinator has moved"
     LATER = "ask again"
-    NEVER = "trying again is no use"
+    NEVER = "a retry can't help"
 
 
 _MEANINGS = {
@@ -41,7 +41,7 @@ _MEANINGS = {
 
 
 def meaning_of(code: int) -> Meaning:
-    """An unexpected error may be transient, so the request is repeated."""
+    """Return the meaning. An unexpected error may be transient, so the request is repeated."""
     return _MEANINGS.get(ErrorCode(code), Meaning.LATER) if code in ErrorCode._value2member_map_ else Meaning.LATER
 
 
@@ -54,8 +54,8 @@ def terminal_message(code: int, settings: GroupSettings) -> str:
         )
     if code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
         return (
-            f"the group {group} exists and its members are no Connect workers, or none of their protocols is known "
-            "here (INCONSISTENT_GROUP_PROTOCOL): set group.id to a name that no consumer group has"
+            f"the group {group} exists and its members are not Connect workers, or none of their protocols is known "
+            "to this worker (INCONSISTENT_GROUP_PROTOCOL): set group.id to a name that no consumer group uses"
         )
     if code == ErrorCode.INVALID_SESSION_TIMEOUT:
         return (
@@ -69,4 +69,4 @@ def terminal_message(code: int, settings: GroupSettings) -> str:
         )
     if code == ErrorCode.INVALID_GROUP_ID:
         return f"the cluster does not accept group.id={settings.group_id} (INVALID_GROUP_ID): choose another name"
-    return f"the cluster's brokers can't serve the group {group} (error {code}): they are too old or set up otherwise"
+    return f"the cluster's brokers can't serve the group {group} (error {code}): they are too old or misconfigured"

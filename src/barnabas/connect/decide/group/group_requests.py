@@ -1,4 +1,4 @@
-"""The five requests of a group member, as values that do not know yet which version the node speaks."""
+"""The five requests of a group member, as values that are independent of the request version."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ _MEMBERS_SINCE = 3
 """LeaveGroup names several members."""
 
 _REASON_MAX = 255
-"""What a coordinator takes, in characters."""
+"""The longest reason that a coordinator accepts, in characters."""
 
 _WAIT_BEYOND_REBALANCE_MS = 5_000
-"""A coordinator answers JoinGroup and SyncGroup within the rebalance timeout; so much later it is given up."""
+"""A coordinator answers JoinGroup and SyncGroup within the rebalance timeout. The member waits this much longer."""
 
 
 class ConnectionPurpose(Enum):
@@ -53,7 +53,7 @@ class ConnectionPurpose(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GroupRequest:
-    """To the coordinator at ``to``, or to any node if that is None. ``message(version)`` is what to send."""
+    """A request to the coordinator at ``to``, or to any node if that is None. ``message(version)`` is the message."""
 
     request_id: int
     api_key: ApiKey
@@ -77,7 +77,7 @@ def find_coordinator(request_id: int, settings: GroupSettings) -> GroupRequest:
 
 
 def coordinator_in(response: FindCoordinatorResponse) -> tuple[int, str | None, Address]:
-    """Error code, its message, and the address, which is valid only without an error."""
+    """Return error code, its message, and the address, which is valid only without an error."""
     if response.coordinators:
         found = response.coordinators[0]
         return found.error_code, found.error_message, Address(found.host, found.port)
@@ -139,7 +139,7 @@ def heartbeat(
 
 
 def leave_group(request_id: int, settings: GroupSettings, to: Address, *, member_id: str, reason: str) -> GroupRequest:
-    """On the heartbeat's connection, because a JoinGroup may be waiting on the other one."""
+    """Use the heartbeat's connection, because a JoinGroup may be waiting on the other one."""
 
     def message(version: int) -> Request[Message]:
         if version >= _MEMBERS_SINCE:

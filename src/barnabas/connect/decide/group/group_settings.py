@@ -1,4 +1,4 @@
-"""What a membership needs to know of the worker's configuration, under the settings' names and with their defaults."""
+"""The worker's configuration for its membership, with the settings' names and defaults."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["GroupSettings"]
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """``url`` is the advertised one, with a slash at its end. ``task_shutdown_graceful_timeout_ms`` is how long
+    """``url`` is the advertised one, with a slash at its end. ``task_shutdown_graceful_timeout_ms`` limits how long
     stopping all work may take."""
 
     group_id: str

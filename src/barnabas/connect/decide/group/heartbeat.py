@@ -2,7 +2,7 @@
 milliseconds.
 
 The coordinator ends a session when it has received nothing from a member for ``session.timeout.ms``; then other members
-get its work. The member must have stopped before that. So a member gives its work up
+get its work. The member must have stopped before that. So a member gives up its work
 
 - when it could not reach the coordinator for ``heartbeat.interval.ms`` (connection refused or closed, or another
   coordinator), or
@@ -49,12 +49,12 @@ class Heartbeat:
         self._next_heartbeat_ms = now_ms + self._interval_ms
 
     def heard(self, sent_ms: float) -> None:
-        """The coordinator answered what was sent at ``sent_ms``, and we are its member."""
+        """Note that the coordinator answered the request sent at ``sent_ms``, with this worker as a member."""
         self._heard_ms = max(self._heard_ms, sent_ms)
         self._unreachable_since_ms = None
 
     def took_part(self, sent_ms: float) -> None:
-        """What was sent at ``sent_ms`` found no rebalance that waited for us."""
+        """Note that the request sent at ``sent_ms`` found no rebalance that waited for this member."""
         self._took_part_ms = max(self._took_part_ms, sent_ms)
 
     def unreachable(self, now_ms: float) -> None:
@@ -62,7 +62,7 @@ class Heartbeat:
             self._unreachable_since_ms = now_ms
 
     def polled(self, now_ms: float) -> None:
-        """The worker is alive."""
+        """Note that the worker is alive."""
         self._polled_ms = now_ms
 
     @property
@@ -71,7 +71,7 @@ class Heartbeat:
 
     @property
     def lost_at_ms(self) -> float:
-        """The time to give the work up, unless the coordinator responds before."""
+        """Return when to give up the work, unless the coordinator responds first."""
         at_ms = min(self._heard_ms + self._silence_max_ms, self._took_part_ms + self._rebalance_max_ms)
         if self._unreachable_since_ms is not None:
             at_ms = min(at_ms, self._unreachable_since_ms + self._unreachable_max_ms)
@@ -79,13 +79,13 @@ class Heartbeat:
 
     @property
     def worker_hangs_at_ms(self) -> float:
-        """When the worker counts as stuck, unless it polls before."""
+        """Return when the worker counts as stuck, unless it polls first."""
         return self._polled_ms + self._poll_gap_max_ms
 
     def why_lost(self, now_ms: float) -> str:
         if now_ms >= self._took_part_ms + self._rebalance_max_ms:
             return (
                 f"the group has been rebalancing without this worker for {(now_ms - self._took_part_ms) / 1000:.1f} s, "
-                "and its coordinator soon goes on without it (rebalance.timeout.ms)"
+                "and its coordinator soon continues without it (rebalance.timeout.ms)"
             )
-        return f"the group's coordinator has not been heard of for {(now_ms - self._heard_ms) / 1000:.1f} s"
+        return f"the group's coordinator has not responded for {(now_ms - self._heard_ms) / 1000:.1f} s"

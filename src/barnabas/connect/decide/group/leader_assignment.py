@@ -1,4 +1,4 @@
-"""The assignment by the leader of the group: it reads the metadata of all members and assigns the work."""
+"""The assignment by the leader of the group: the leader reads the metadata of all members and assigns the work."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Leadership:
         """The URL of the worker of each connector and task, after the last round that this member led."""
         self.member_urls: frozenset[str] = frozenset()
         self.are_all_members_ours = False
-        """Whether every member of that round is a worker of this project, as far as their ids say."""
+        """Whether every member of that round is a worker of this project, judged by their ids."""
         self._snapshot = snapshot
         self._report_problem = report_problem
         self._eager: Assignor = EagerAssignor()
@@ -45,7 +45,7 @@ class Leadership:
     def assign(
         self, response: JoinGroupResponse, agreed: ProtocolVersion, last_completed_generation: int, now_ms: float
     ) -> list[tuple[str, bytes]]:
-        """What SyncGroup gives to each member."""
+        """Return the assignments for SyncGroup, one for each member."""
         members = self._read(response, agreed)
         config = self._snapshot()
         round_ = AssignmentRound(
@@ -55,7 +55,7 @@ class Leadership:
         if config.offset < read_by_some:
             self._report_problem(
                 f"this worker leads the group but has read the config topic up to offset {config.offset} only, "
-                f"and some member up to {read_by_some}: nothing is assigned before it has caught up"
+                f"but another member up to {read_by_some}: it assigns nothing before it has caught up"
             )
             assignments = config_mismatch(round_, read_by_some)
         else:
@@ -81,13 +81,13 @@ class Leadership:
             self.owners |= dict.fromkeys((*has.connectors, *has.tasks), member.url)
 
     def _read(self, response: JoinGroupResponse, agreed: ProtocolVersion) -> dict[str, WorkerMetadata]:
-        """A member with unreadable metadata is left out, so that the others are not affected."""
+        """Read the metadata. A member with unreadable metadata is omitted, so that the others are not affected."""
         members: dict[str, WorkerMetadata] = {}
         for member in response.members:
             try:
                 members[member.member_id] = decode_metadata(bytes(member.metadata), agreed)
             except DecodeError as error:
                 self._report_problem(
-                    f"the metadata of member {member.member_id} can't be read, it gets no work: {error}"
+                    f"the metadata of member {member.member_id} can't be read, so it gets no work: {error}"
                 )
         return members

@@ -1,4 +1,4 @@
-"""The work of this worker: assigned, announced to be started, and still to be stopped."""
+"""The work of this worker: assigned, announced for a start, and still to be stopped."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["LocalAssignment"]
 
 
 class LocalAssignment:
-    """``allocation`` is reported to the group, also before all of it was announced to the worker."""
+    """``allocation`` is reported to the group, even before all of it was announced to the worker."""
 
-    def __init__(self, tell: Callable[[MembershipEvent], None], new_id: Callable[[], int]) -> None:
+    def __init__(self, notify: Callable[[MembershipEvent], None], new_id: Callable[[], int]) -> None:
         self.allocation: Assignment | None = None
-        self._tell = tell
+        self._notify = notify
         self._new_id = new_id
         self._stops: set[int] = set()
         self._announced: frozenset[str | ConnectorTaskId] = frozenset()
@@ -26,7 +26,7 @@ class LocalAssignment:
         return bool(self._stops)
 
     def take(self, assignment: Assignment, *, is_cooperative: bool) -> bool:
-        """Apply the assignment of a round. Returns whether work was revoked and is being stopped."""
+        """Apply the assignment of a round. Return whether work was revoked and is being stopped."""
         before = self.allocation or Assignment()
         if is_cooperative:
             self.allocation = before.followed_by(assignment)
@@ -40,11 +40,11 @@ class LocalAssignment:
         if not gone_connectors and not gone_tasks:
             return False
         self._announced -= {*gone_connectors, *gone_tasks}
-        self._stop(gone_connectors, gone_tasks, "it is taken away to be given to somebody else, or is gone")
+        self._stop(gone_connectors, gone_tasks, "it was revoked for another worker, or was deleted")
         return True
 
     def announce(self) -> tuple[Assignment, tuple[str, ...], tuple[ConnectorTaskId, ...]]:
-        """The worker hears now of all that it has: the assignment, and which connectors and tasks of it are new."""
+        """Announce all work to the worker: the assignment, and its new connectors and tasks."""
         allocation = self.allocation or Assignment()
         connectors = tuple(connector for connector in allocation.connectors if connector not in self._announced)
         tasks = tuple(task for task in allocation.tasks if task not in self._announced)
@@ -52,14 +52,14 @@ class LocalAssignment:
         return allocation, connectors, tasks
 
     def give_up(self, reason: str) -> None:
-        """Stop everything; from now on it is not ours."""
+        """Stop everything; the work no longer belongs to this worker."""
         allocation, self.allocation = self.allocation, None
         self._announced = frozenset()
         if allocation is not None and allocation.has_work:
             self._stop(allocation.connectors, allocation.tasks, reason)
 
     def clear(self) -> None:
-        """Nothing runs any more, the worker says."""
+        """Note that nothing runs."""
         self.allocation = None
         self._announced = frozenset()
         self._stops.clear()
@@ -70,4 +70,4 @@ class LocalAssignment:
     def _stop(self, connectors: tuple[str, ...], tasks: tuple[ConnectorTaskId, ...], reason: str) -> None:
         stop_id = self._new_id()
         self._stops.add(stop_id)
-        self._tell(StopWork(stop_id, connectors, tasks, reason))
+        self._notify(StopWork(stop_id, connectors, tasks, reason))

@@ -15,11 +15,11 @@ times are of one monotonic clock.
 it is revoked (the member joins again, so that another may own it, only after ``work_stopped``), the protocol is eager
 (the same before every join), or the member is out of the group (``Lost``: the coordinator does not know it, or is
 unreachable; see ``heartbeat``). No other member can get the work before. Kafka's worker differs: when the coordinator
-no longer knows it, it keeps running until it is told to stop.
+no longer knows it, it keeps running until it receives a request to stop.
 
-**Assignments have a config offset.** A member that has read less reads on (``ReadConfigs``) before it takes the work;
-one that has read more joins again. A member that can't read waits longer and longer
-(``scheduled.rebalance.max.delay.ms``/10/5, /4, ... /1) and then gives its work up. With the eager protocol, and as
+**Assignments have a config offset.** A member that has read less continues reading (``ReadConfigs``) before it takes
+the work; one that has read more joins again. A member that can't read waits longer and longer
+(``scheduled.rebalance.max.delay.ms``/10/5, /4, ... /1) and then gives up its work. With the eager protocol, and as
 leader, for which all members wait, it leaves the group in the meantime: for ``worker.unsync.backoff.ms``, or for that
 same wait.
 
@@ -92,14 +92,14 @@ class _SentHeartbeat(NamedTuple):
 
 
 class DropConnections:
-    """Close the connections to the coordinator: it has moved, or does not answer. Requests under way are forgotten."""
+    """Close the connections to the coordinator: it has moved, or does not answer. Pending requests are dropped."""
 
 
 Output: TypeAlias = GroupRequest | DropConnections | MembershipEvent
 
 
 class Membership:
-    """``snapshot`` gives what the worker has read of the config topic, at the time of the call."""
+    """``snapshot`` returns the part of the config topic that the worker has read at the time of the call."""
 
     def __init__(self, settings: GroupSettings, *, snapshot: Callable[[], ConfigSnapshot]) -> None:
         self.settings = settings
@@ -107,11 +107,11 @@ class Membership:
         self.member_id = ""
         self.generation = -1
         self.protocol = settings.protocol
-        """Agreed upon last; the worker's own highest one before any."""
+        """The protocol that was agreed last; the worker's own highest one before that."""
         self._snapshot = snapshot
         self._outputs: list[Output] = []
-        self._local_assignment = LocalAssignment(self._tell, self._new_id)
-        self._catch_up = CatchUp(settings, self._tell)
+        self._local_assignment = LocalAssignment(self._notify, self._new_id)
+        self._catch_up = CatchUp(settings, self._notify)
         self._leadership = Leadership(settings, snapshot, self._report_problem)
         self._heartbeat = Heartbeat(settings)
         self._coordinator: Address | None = None
@@ -119,7 +119,7 @@ class Membership:
         self._main: tuple[int, ApiKey, float] | None = None
         self._sent_heartbeat: _SentHeartbeat | None = None
         self._stale_heartbeats = 0
-        """How many in a row were answered that their generation is over."""
+        """The number of successive heartbeats whose answer said that their generation is over."""
         self._retry_at_ms = 0.0
         self._retries = 0
         self._last_problem = ""
@@ -133,7 +133,7 @@ class Membership:
         self._returns_when_polled = False
         self._doing = ""
 
-    # -- what the worker says
+    # -- calls of the worker
 
     @property
     def allocation(self) -> Assignment | None:
@@ -146,17 +146,17 @@ class Membership:
 
     @property
     def owners(self) -> Mapping[str | ConnectorTaskId, str]:
-        """The URLs of the workers by work, as far as this worker has assigned it as leader; else empty."""
+        """The URLs of the workers by work, as far as this worker has assigned it as leader; otherwise empty."""
         return self._leadership.owners if self.is_leader else {}
 
     @property
     def member_urls(self) -> frozenset[str]:
-        """Of all members, on the leader; else empty."""
+        """The URLs of all members on the leader; otherwise empty."""
         return self._leadership.member_urls if self.is_leader else frozenset()
 
     @property
     def are_all_members_ours(self) -> bool:
-        """Whether every member is a worker of this project, as their ids say. Only the leader knows."""
+        """Whether every member is a worker of this project, judged by their ids. Only the leader knows."""
         return self.is_leader and self._leadership.are_all_members_ours
 
     @property
@@ -187,7 +187,7 @@ class Membership:
         self.tick(now_ms)
 
     def leave(self, reason: str, now_ms: float) -> None:
-        """Leave for good. The worker has stopped all its work before, so that others may have it at once."""
+        """Leave for good. The worker has already stopped all its work, so that others may have it immediately."""
         self._local_assignment.clear()
         self._catch_up.forget()
         if self.phase is not Phase.LEAVING and not self._is_out:
@@ -201,7 +201,7 @@ class Membership:
         self.tick(now_ms)
 
     def configs_read(self, now_ms: float) -> None:
-        """The config topic was read to its end as of the time of asking."""
+        """Note that the config topic was read to the end that it had at the time of the request."""
         self._catch_up.done_reading()
         self.tick(now_ms)
 
@@ -209,14 +209,14 @@ class Membership:
         self._handle_unreadable(now_ms)
         self.tick(now_ms)
 
-    # -- what drives it
+    # -- calls of the driver
 
     def take(self) -> list[Output]:
         outputs, self._outputs = self._outputs, []
         return outputs
 
     def tick(self, now_ms: float) -> None:
-        """Do what is due."""
+        """Perform the actions that are due."""
         if self.phase is Phase.OUT and now_ms >= self._return_at_ms:
             self._return(now_ms, "the worker is back after a pause")
         if self._is_out:
@@ -237,7 +237,7 @@ class Membership:
 
     @property
     def next_due_ms(self) -> float:
-        """When to call ``tick`` at the latest."""
+        """Return when to call ``tick`` at the latest."""
         if self._is_out:
             return self._return_at_ms
         due_ms = min(self._rejoin_at_ms, self._catch_up.read_at_ms, self._leave_by_ms)
@@ -268,7 +268,7 @@ class Membership:
         self.tick(now_ms)
 
     def failed(self, request_id: int, why: str, now_ms: float, *, is_terminal: bool = False) -> None:
-        """The request failed without a response. ``is_terminal``: a retry would fail as well."""
+        """Note that the request failed without a response. ``is_terminal``: a retry would fail as well."""
         is_heartbeat = self._sent_heartbeat is not None and self._sent_heartbeat.request_id == request_id
         if not is_heartbeat and (self._main is None or self._main[0] != request_id):
             return
@@ -295,7 +295,7 @@ class Membership:
 
     @property
     def _is_busy(self) -> bool:
-        """The worker has something to do before it may join again."""
+        """Return whether the worker must finish something before it may join again."""
         return self._local_assignment.is_stopping or self._catch_up.is_reading
 
     def _return(self, now_ms: float, reason: str) -> None:
@@ -306,7 +306,7 @@ class Membership:
         self.tick(now_ms)
 
     def _advance(self, now_ms: float) -> None:
-        """Send the next request of the way into a stable generation."""
+        """Send the next request on the way to a stable generation."""
         if self.phase is Phase.STABLE and self._rejoin_reason is not None and not self._is_busy:
             self.phase = Phase.UNJOINED
             self._outputs.append(Joining(self._rejoin_reason))
@@ -351,7 +351,7 @@ class Membership:
         meaning = meaning_of(response.error_code)
         if meaning is Meaning.ID_GIVEN:
             self.member_id = response.member_id
-            self._join_again("the coordinator gave us an id")
+            self._join_again("the coordinator assigned an id")
             return
         if meaning is not Meaning.FINE:
             self._handle_error("JoinGroup", response.error_code, now_ms)
@@ -416,14 +416,14 @@ class Membership:
             self._rejoin_at_ms = now_ms + assignment.delay_ms
         is_cooperative = self.protocol.is_cooperative
         if self._local_assignment.take(assignment, is_cooperative=is_cooperative) and is_cooperative:
-            self._rejoin_reason = "work was given up that somebody else may have now"
+            self._rejoin_reason = "work was given up that another worker may have now"
         self._catch_up.begin(assignment)
         self._resolve(now_ms)
 
     # -- taking an assignment
 
     def _resolve(self, now_ms: float) -> None:
-        """See whether the assignment of this generation can be acted upon, and do so."""
+        """Check whether the assignment of this generation can be applied, and do so."""
         if self.phase is not Phase.STABLE or self._local_assignment.is_stopping:
             return
         offset = self._snapshot().offset
@@ -460,7 +460,7 @@ class Membership:
             self._drop_out(f"{why}; this worker leaves the group for {pause_ms / 1000:g} s", now_ms)
             self._return_at_ms = now_ms + pause_ms
         elif pause_ms is None:
-            self._report_problem(f"{why}, again and again; this worker gives up its work")
+            self._report_problem(f"{why}, repeatedly; this worker gives up its work")
             self._give_up(why)
             self._join_again(why)
             self._retry_later(now_ms)
@@ -468,7 +468,7 @@ class Membership:
             self._report_problem(f"{why}; trying again in {pause_ms / 1000:g} s")
             self._catch_up.read_at_ms = now_ms + pause_ms
 
-    # -- life and death
+    # -- session and errors
 
     @property
     def _sends_heartbeats(self) -> bool:
@@ -492,7 +492,7 @@ class Membership:
 
     def _handle_heartbeat(self, heartbeat: _SentHeartbeat, code: int, now_ms: float) -> None:
         if (heartbeat.member_id, heartbeat.generation) != (self.member_id, self.generation):
-            return  # It was about a membership that is over.
+            return  # It belonged to an earlier membership.
         meaning = meaning_of(code)
         is_joining = self.phase in (Phase.JOINING, Phase.SYNCING)
         if meaning in (Meaning.FINE, Meaning.REJOIN):  # A heartbeat of an old generation does not prolong the session.
@@ -503,9 +503,9 @@ class Membership:
         if self.phase is Phase.SYNCING and meaning in _ENDS_A_GENERATION:
             self._give_request_up(code, now_ms)
         elif self.phase is Phase.JOINING and self._stale_heartbeats > 1:
-            self._give_request_up(code, now_ms)  # The group has the generation that our JoinGroup was to bring.
+            self._give_request_up(code, now_ms)  # The group already has the generation of our JoinGroup.
         elif is_joining and meaning is Meaning.NOT_A_MEMBER:
-            self._lose("the coordinator does not know this member any more")
+            self._lose("the coordinator no longer knows this member")
         elif meaning is Meaning.REJOIN and self.phase is Phase.STABLE:
             self._rejoin_reason = self._rejoin_reason or "the group rebalances"
         elif meaning is Meaning.LATER:
@@ -517,7 +517,7 @@ class Membership:
         """JoinGroup or SyncGroup is obsolete: its response has no new information and may never arrive."""
         self._main = None
         self._stale_heartbeats = 0
-        self._outputs.append(DropConnections())  # What comes next must not stand behind it.
+        self._outputs.append(DropConnections())  # The next request must not queue behind it.
         self._handle_error("Heartbeat", code, now_ms)
 
     def _handle_error(self, what: str, code: int, now_ms: float) -> None:
@@ -529,8 +529,8 @@ class Membership:
         elif meaning is Meaning.NOT_A_MEMBER:
             self.member_id = ""
             self.generation = -1
-            self._lose("the coordinator does not know this member any more")
-            self._join_again("the coordinator did not know us")
+            self._lose("the coordinator no longer knows this member")
+            self._join_again("the coordinator did not know this member")
         elif meaning in (Meaning.NEW_GENERATION, Meaning.REJOIN):
             self._join_again("the group rebalances")
         else:
@@ -548,7 +548,7 @@ class Membership:
         self._heartbeat.unreachable(now_ms)
         self._outputs.append(DropConnections())
         if self.phase in (Phase.JOINING, Phase.SYNCING):
-            self._join_again("the coordinator had to be looked up")
+            self._join_again("the coordinator was looked up")
         self._retry_later(now_ms)
 
     def _check_life(self, now_ms: float) -> None:
@@ -560,8 +560,8 @@ class Membership:
         if now_ms >= self._heartbeat.worker_hangs_at_ms and self.phase is not Phase.LEAVING:
             doing = f", and was {self._doing}" if self._doing else ""
             self._drop_out(
-                f"the worker has not come to its group for {self.settings.rebalance_timeout_ms} ms "
-                f"(rebalance.timeout.ms){doing}; it leaves the group until it goes on",
+                f"the worker has not polled its group for {self.settings.rebalance_timeout_ms} ms "
+                f"(rebalance.timeout.ms){doing}; it leaves the group until it continues",
                 now_ms,
             )
             self._returns_when_polled = True
@@ -580,7 +580,7 @@ class Membership:
     # -- leaving
 
     def _drop_out(self, why: str, now_ms: float) -> None:
-        """Leave once everything has stopped, and come back later."""
+        """Leave once everything has stopped, and return later."""
         self._report_problem(why)
         self._lose(why)
         self._begin_leaving(why, now_ms)
@@ -621,9 +621,9 @@ class Membership:
         self._outputs.append(DropConnections())
         self._outputs.append(MembershipFailed(message))
 
-    # -- small things
+    # -- helpers
 
-    def _tell(self, notice: MembershipEvent) -> None:
+    def _notify(self, notice: MembershipEvent) -> None:
         self._outputs.append(notice)
 
     def _new_id(self) -> int:
@@ -640,18 +640,18 @@ class Membership:
         self._retry_at_ms = now_ms + pause_ms
 
     def _report_problem(self, message: str) -> None:
-        """The same twice in a row is said once."""
+        """Report a problem. A repetition is reported once."""
         if message != self._last_problem:
             self._last_problem = message
             self._outputs.append(MembershipProblem(message))
 
 
 def _verification_message(before: ProtocolVersion, now: ProtocolVersion, group_id: str) -> str:
-    """What to log about requests between workers (KIP-507)."""
+    """Return the log message about verification of requests between workers (KIP-507)."""
     if now < ProtocolVersion.SESSIONED <= before:
         return (
             f"the group {group_id} has agreed on the protocol {now.config_value} instead of {before.config_value}: "
-            "requests between workers are not verified any more. Set connect.protocol=sessioned on every worker"
+            "requests between workers are no longer verified. Set connect.protocol=sessioned on every worker"
         )
     if before < ProtocolVersion.SESSIONED <= now:
         return (

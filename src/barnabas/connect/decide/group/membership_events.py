@@ -1,6 +1,6 @@
-"""Notices of a membership to the worker. It waits only for the two replies named here.
+"""Notices of a membership to the worker. The membership waits only for the two replies named here.
 
-``StopWork`` must be answered with ``Membership.work_stopped`` once nothing of it runs any more, and ``ReadConfigs``
+``StopWork`` must be answered with ``Membership.work_stopped`` once none of the work runs, and ``ReadConfigs``
 with ``configs_read`` or ``configs_unreadable``. All other notices are for information.
 """
 
@@ -61,7 +61,7 @@ class StopWork:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """This worker is out of the group, and another may get its work: stop all of it now (a StopWork comes with it).
+    """This worker is out of the group, and another may get its work: stop all of it now (a StopWork follows).
     The work is no longer its own; a later ``Assigned`` may return it."""
 
     reason: str
@@ -77,9 +77,9 @@ class ReadConfigs:
 
 @dataclass(frozen=True, slots=True)
 class ProtocolChanged:
-    """The group agreed on another protocol than before; before the first time that is the worker's own highest one.
-    ``message`` is for the log: a warning if requests between workers are not verified any more, else a word that they
-    are again. Empty where verification is as before."""
+    """The group agreed on another protocol than before; the first comparison is with the worker's own highest one.
+    ``message`` is for the log: a warning if requests between workers are no longer verified, or the information that
+    they are verified again. Empty if verification has not changed."""
 
     before: ProtocolVersion
     now: ProtocolVersion

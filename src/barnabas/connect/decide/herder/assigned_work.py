@@ -1,11 +1,11 @@
-"""What this worker should run: what it was assigned, as the config topic describes it.
+"""The work that this worker should run: its assignment, as the config topic describes it.
 
-* An assignment names connectors and tasks; their settings and states come from the snapshot. What the snapshot does not
-  have (any more) is not run.
+* An assignment names connectors and tasks; their settings and states are in the snapshot. Work that the snapshot does
+  not (or no longer) have is not run.
 * When new task configs of a connector are committed, its tasks stop on every worker before the group rebalances, and
-  start again with it (``hold_tasks``): the new ones may divide the work otherwise, so none may run beside an old one.
-* A stopped connector keeps its place but has no tasks; those that it had stop at once (KIP-875).
-* ``restart`` makes another version of something that is wanted already.
+  start again with it (``hold_tasks``): the new ones may divide the work differently, so none may run beside an old one.
+* A stopped connector keeps its place but has no tasks; its former tasks stop immediately (KIP-875).
+* ``restart`` creates another version of work that is already wanted.
 """
 
 from __future__ import annotations
@@ -36,8 +36,11 @@ class AssignedWork:
         return unit in self._assigned
 
     def assign(self, units: Iterable[Unit], generation: int, *, is_outdated: bool = False) -> None:
-        """A rebalance is over, and this is what this worker has now. If it was decided on an older state of the config
-        topic another one follows, and what is held for that one stays held."""
+        """Set the work of this worker after a rebalance.
+
+        If it was decided on an older state of the config topic another rebalance follows, and tasks held for that one
+        stay held.
+        """
         self._assigned = dict.fromkeys(units)
         if not is_outdated:
             self._held.clear()
@@ -63,7 +66,7 @@ class AssignedWork:
         self.refresh()
 
     def refresh(self) -> None:
-        """The snapshot is another one."""
+        """Update the work for a new snapshot."""
         config = self._snapshot()
         wanted = {}
         for unit in self._assigned:

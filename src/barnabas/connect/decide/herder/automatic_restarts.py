@@ -25,7 +25,7 @@ class _Attempts:
 
 
 class AutomaticRestarts:
-    """``restart`` is called with what is to be started again now."""
+    """``restart`` is called with the connector or task that is to start again now."""
 
     def __init__(self, budget: RestartBudget, outside: Outside, restart: Callable[[Unit], None]) -> None:
         self._budget = budget
@@ -43,19 +43,19 @@ class AutomaticRestarts:
             attempts.running_since_ms = self._outside.monotonic_ms()
 
     def failed(self, unit: Unit, *, retriable: bool) -> str:
-        """Plan a restart if the budget allows one. Returns a sentence for the status."""
+        """Plan a restart if the budget allows one. Return a sentence for the status."""
         budget = self._budget
         if not retriable:
             self.forget(unit)
-            return "It is not restarted by itself, because that can't change anything: mend the cause, then restart it."
+            return "It is not restarted automatically, because a restart can't help: fix the cause, then restart it."
         if budget.max_attempts == 0:
             return ""
         attempts = self._attempts.setdefault(unit, _Attempts())
         self._give_back_budget(attempts)
         if attempts.count >= budget.max_attempts:
             return (
-                f"It was restarted {attempts.count} times by itself, which is all that "
-                f"barnabas.connect.task.restart.max.attempts allows: restart it when the cause is gone."
+                f"It was restarted automatically {attempts.count} times, the maximum that "
+                f"barnabas.connect.task.restart.max.attempts allows: restart it when the cause is fixed."
             )
         attempts.count += 1
         delay_ms = budget.delay_ms(attempts.count)
@@ -63,7 +63,7 @@ class AutomaticRestarts:
         return f"Restart {attempts.count} of {budget.max_attempts} follows in {delay_ms / 1000:g} s."
 
     def forget(self, unit: Unit) -> None:
-        """Another worker owns it, or a user restarts it."""
+        """Forget the failures: another worker owns it, or a user restarts it."""
         attempts = self._attempts.pop(unit, None)
         if attempts is not None and attempts.pending is not None:
             attempts.pending.cancel()

@@ -28,14 +28,14 @@ class ConnectorRequests:
     def __init__(self, context: HerderContext) -> None:
         self._context = context
 
-    # -- shown
+    # -- queries
 
     def names(self) -> list[str]:
-        """In this worker's snapshot. Never blocks."""
+        """Return the connectors in this worker's snapshot. Never blocks."""
         return self._context.config.connectors()
 
     def info_in_snapshot(self, name: str) -> ConnectorInfo:
-        """Never blocks; may be behind."""
+        """Return a connector in the snapshot. Never blocks; may be outdated."""
         return self._info(name, self._context.require_connector(name, _not_found(name)))
 
     async def info(self, name: str) -> ConnectorInfo:
@@ -50,10 +50,10 @@ class ConnectorRequests:
         return [TaskInfo(task, dict(config.task_config(task) or {})) for task in config.tasks(name)]
 
     async def validate(self, config: ConfigMap) -> ConfigInfos:
-        """``connector.class`` is present. Takes its time, because plugins may do I/O, and waits for no turn."""
+        """Validate; ``connector.class`` is present. May be slow, because plugins may do I/O; needs no lock."""
         return await self._context.outside.validate_config(config)
 
-    # -- changed
+    # -- changes
 
     async def create(self, name: str, config: ConfigMap, initial_state: TargetState | None) -> ConnectorInfo:
         await self._require_valid(config)
@@ -62,12 +62,12 @@ class ConnectorRequests:
                 raise AlreadyExists(f"Connector {name} already exists")
             records = [connector_record(name, config)]
             if initial_state is not None:
-                records.insert(0, target_state_record(name, initial_state))  # So it never begins in another one.
+                records.insert(0, target_state_record(name, initial_state))  # So that it never starts in another state.
             await self._context.write_configs(*records)
             return ConnectorInfo(name, dict(config), [], self._context.plugins.connector_type(config))
 
     async def put(self, name: str, config: ConfigMap) -> tuple[ConnectorInfo, bool]:
-        """The boolean says whether the connector is new."""
+        """Create or change a connector. The boolean says whether it is new."""
         await self._require_valid(config)
         async with self._context.as_leader(_ONLY_THE_LEADER):
             is_new = not self._context.config.contains(name)
@@ -76,8 +76,8 @@ class ConnectorRequests:
             return info, is_new
 
     async def patch(self, name: str, patch: ConfigMap) -> ConnectorInfo:
-        """None removes a setting (KIP-477). The patch applies to the leader's configuration, so followers don't check
-        their own."""
+        """Apply a patch; None removes a setting (KIP-477). It applies to the leader's configuration, so followers don't
+        check their own."""
         context = self._context
         await context.settled()
         context.require_leader(_ONLY_THE_LEADER)
@@ -114,7 +114,7 @@ class ConnectorRequests:
 
 
 def _patched(config: ConfigMap, patch: ConfigMap) -> dict[str, str | None]:
-    """The settings with the patch applied."""
+    """Return the settings with the patch applied."""
     merged = {**config, **patch}
     return {name: value for name, value in merged.items() if name not in patch or value is not None}
 

@@ -107,7 +107,7 @@ class Herder:
             self.context, self.work, self.assigned_work, self.statuses, on_restart=self.automatic_restarts.forget
         )
         self.failure: str | None = None
-        """Why this worker can't be a member of its group, and never will be."""
+        """Why this worker can't become a member of its group; permanent."""
         self.rebalance_times = RebalanceTimes()
         self.connector_starts = StartUps()
         self.task_starts = StartUps()
@@ -132,7 +132,7 @@ class Herder:
         return self.context.stages.current()
 
     def session(self) -> SessionView:
-        """What it takes to sign and to judge an internal request right now (KIP-507). Never blocks."""
+        """Return the data to sign and to verify an internal request at this moment (KIP-507). Never blocks."""
         group, key = self.context.group, self.keys.key
         return SessionView(
             is_verification_in_force=group.protocol_version >= ProtocolVersion.SESSIONED,
@@ -141,17 +141,17 @@ class Herder:
         )
 
     def topics_read(self) -> None:
-        """Both topics were read to their ends: changes count from now on. Comes before membership."""
+        """Note that both topics were read to their ends. Later records are changes. Called before membership."""
         self.context.configs.start()
         self.keys.start()
 
     async def health(self) -> None:
-        """Waits its turn behind the requests that change something, and does nothing (KIP-1017)."""
+        """Wait behind the requests that change something, and do nothing else (KIP-1017)."""
         async with self.context.leader_turn:
             pass
 
     async def rebalance_over(self) -> None:
-        """Return when the group is stable and this worker has caught up, at once if that is so already."""
+        """Return when the group is stable and this worker has caught up, immediately if that is so already."""
         await self._outside.until(lambda: self.context.group.is_up_to_date)
 
     async def shut_down(self) -> None:
@@ -201,7 +201,7 @@ class Herder:
             case MembershipFailed(message):
                 self.failure = message
             case _:
-                pass  # An assignment of which nothing is taken up any more.
+                pass  # An assignment that is no longer applied.
         self._outside.state_changed()
 
     def _taken_up(self) -> None:
@@ -252,7 +252,7 @@ class Herder:
         if is_new:
             self.rebalance.needed(offset, f"connector {connector} is new")
 
-    # -- what runs here
+    # -- running work
 
     def task_event(self, event: TaskEvent) -> None:
         task = event.task
@@ -270,7 +270,7 @@ class Herder:
                 self.task_starts.failed += not self.statuses.is_said_to_run(task)
                 self._failed(task, trace, retriable=retriable)
             case _:
-                pass  # Of something that was let go meanwhile.
+                pass  # It was released meanwhile.
         self._outside.state_changed()
 
     def reconfiguration_requested(self, connector: str) -> None:
@@ -278,7 +278,7 @@ class Herder:
         self.reconfiguration.request(connector)
 
     def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None:
-        """A connector has noticed itself that it can't go on."""
+        """Note that a connector has reported that it can't continue."""
         if self.work.give_up(connector):
             self._failed(connector, trace, retriable=retriable)
         self._outside.state_changed()
@@ -314,7 +314,7 @@ class Herder:
     def _heal(self, unit: Unit) -> None:
         if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):
             log.info(
-                "%s is restarted by itself, for the %d. time", _named(unit), self.automatic_restarts.restart_count(unit)
+                "restarting %s automatically, attempt %d", _named(unit), self.automatic_restarts.restart_count(unit)
             )
             self.statuses.set(unit, TaskState.RESTARTING, has_version=False)
             self.assigned_work.restart((unit,))

@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 
 
 class PluginCatalog(Protocol):
-    """What is known of a connector by its settings, without running it."""
+    """Information about a connector from its settings, without running it."""
 
     def connector_type(self, config: ConfigMap) -> ConnectorType:
-        """UNKNOWN for a class that this worker does not have."""
+        """Return the type; UNKNOWN for a class that this worker does not have."""
 
     def connector_version(self, config: ConfigMap) -> str | None: ...
 
@@ -80,14 +80,14 @@ class HerderContext:
         return ConnectorType.UNKNOWN if properties is None else self.plugins.connector_type(properties)
 
     def require_connector(self, connector: str, text: str) -> ConfigMap:
-        """Its settings; NotFound with the text if there is none."""
+        """Return its settings. Raise NotFound with the text if it does not exist."""
         properties = self.config.connector_config(connector)
         if properties is None:
             raise NotFound(text)
         return properties
 
     async def find_connector(self, connector: str, text: str) -> ConfigMap:
-        """As ``require_connector``, but raises NotFound only after all of the topic was read: another worker may have
+        """Return its settings, but raise NotFound only after the whole topic was read: another worker may have
         created the connector a moment ago."""
         if not self.config.contains(connector):
             try:
@@ -112,7 +112,7 @@ class HerderContext:
 
     @asynccontextmanager
     async def as_leader(self, text: str) -> AsyncIterator[None]:
-        """Inside, this worker is the leader and the only one that decides."""
+        """A context in which this worker is the leader and the only one that decides."""
         async with self.leader_turn:
             await self.settled()
             self.require_leader(text)

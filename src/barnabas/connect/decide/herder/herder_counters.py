@@ -1,4 +1,4 @@
-"""What the herder counts of itself, for metrics."""
+"""The herder's own counters, for metrics."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ __all__ = ["RebalanceTimes", "StartUps"]
 
 
 class RebalanceTimes:
-    """How long rebalances took. Times in milliseconds, of a clock that only goes forward."""
+    """How long rebalances took. Times in milliseconds, of a monotonic clock."""
 
     def __init__(self) -> None:
         self.completed = 0
@@ -33,7 +33,7 @@ class RebalanceTimes:
 
 
 class StartUps:
-    """How often starting something was tried, and how it went."""
+    """How often a start was attempted, and with which result."""
 
     def __init__(self) -> None:
         self.succeeded = 0

@@ -23,23 +23,23 @@ class RestartBudget:
     reset_ms: int = 600_000
 
     def delay_ms(self, attempt: int) -> int:
-        """Before the attempt of this number, from 1."""
+        """Return the pause before the attempt of this number, from 1."""
         return min(self.backoff_ms << min(attempt - 1, 32), self.backoff_max_ms)
 
 
 @dataclass(frozen=True, slots=True)
 class HerderSettings:
-    """``worker_id`` is the advertised ``host:port``, as statuses have it; ``url`` the advertised URL with a slash at
-    its end, as the group has it."""
+    """``worker_id`` is the advertised ``host:port``, as in statuses; ``url`` is the advertised URL with a slash at
+    its end, as in the group."""
 
     worker_id: str
     url: str
     group_id: str
     protocol: ProtocolVersion = ProtocolVersion.SESSIONED
-    """The highest one that this worker offers: what holds until the group has agreed on one."""
+    """The highest protocol that this worker offers: it applies until the group has agreed on one."""
     sync_timeout_ms: int = 3_000
     write_timeout_ms: int = 30_000
-    """For a write to the config topic and its reading back, together."""
+    """The limit for a write to the config topic and reading it back, together."""
     rebalance_wait_ms: int = 30_000
     """How long a request waits for the end of a rebalance, before the caller receives an error to retry."""
     is_topic_tracking_enabled: bool = True

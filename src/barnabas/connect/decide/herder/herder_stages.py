@@ -10,7 +10,7 @@ __all__ = ["Stages"]
 
 
 class Stages:
-    """Several activities run at once; the longest one is reported."""
+    """Several activities may run concurrently; the longest one is reported."""
 
     def __init__(self, wall_ms: Callable[[], int]) -> None:
         self._wall_ms = wall_ms
@@ -18,7 +18,7 @@ class Stages:
 
     @contextmanager
     def during(self, doing: str) -> Iterator[None]:
-        """``doing`` follows "The worker is currently"."""
+        """Mark an activity. ``doing`` follows "The worker is currently"."""
         token = object()
         self._going_on[token] = (doing, self._wall_ms())
         try:

@@ -1,6 +1,6 @@
 """Requests of workers to their leader: publish task configs, and fence earlier tasks (KIP-507, KIP-618).
 
-REST has verified the signature of both before.
+REST has already verified the signature of both.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class InternalRequests:
         async with self._context.as_leader("Only the leader may write task configurations."):
             await self._context.find_connector(name, f"Connector {name} not found")
             if configs and self._context.config.target_state(name) is TargetState.STOPPED:
-                raise BadRequest(f"Connector {name} is stopped, so it can't be given tasks: resume it first")
+                raise BadRequest(f"Connector {name} is stopped, so it can't have tasks: resume it first")
             await self._reconfiguration.write(name, configs)
 
     async def fence_zombies(self, name: str) -> None:
-        """Producers of a set of tasks before the present one can't write any more once this is over."""
+        """Fence producers of earlier task sets. They can't write once this returns."""
         context = self._context
         async with context.as_leader("Only the leader may fence off earlier tasks."):
             properties = await context.find_connector(name, f"Connector {name} not found")
@@ -46,6 +46,6 @@ class InternalRequests:
                 await context.read_configs_to_end()
                 if context.config.task_config_generation(name) != config.task_config_generation(name):
                     raise RebalanceNeeded(
-                        f"Tasks of connector {name} were configured anew while earlier ones were fenced off; try again"
+                        f"Tasks of connector {name} were reconfigured while earlier ones were fenced off; try again"
                     )
             await context.write_configs(task_count_record(name, config.task_count(name)))

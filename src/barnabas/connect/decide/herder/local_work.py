@@ -1,10 +1,10 @@
-"""The work of this worker: each connector and task is brought to its desired state.
+"""The work of this worker: it brings each connector and task to its desired state.
 
 Other parts set the desired state (``want``); only this one starts and stops work. Each connector and task has at most
 one coroutine at a time, which stops before it starts. So a new configuration never runs beside the old one, in any
 order of events, and ``is_quiet`` returns whether all work for other workers has stopped.
 
-Work that has ended by itself is started again only with another ``version``: a new configuration, a requested restart,
+Work that has ended on its own is started again only with another ``version``: a new configuration, a requested restart,
 or an automatic one (``automatic_restarts``).
 """
 
@@ -44,7 +44,7 @@ class _Running:
 
 
 class WorkListener(Protocol):
-    """Hears what becomes of the work, in order."""
+    """Receives the results of the work, in order."""
 
     def unit_starting(self, unit: Unit) -> None: ...
 
@@ -71,46 +71,46 @@ class StartFailed(ConnectError):
 class LocalWork:
     def __init__(self, outside: Outside, listener: WorkListener) -> None:
         self.generation = -1
-        """Of the group, given to tasks when they start."""
+        """The group's generation, passed to tasks when they start."""
         self._outside = outside
         self._listener = listener
         self._wanted: dict[Unit, Wanted] = {}
         self._running: dict[Unit, _Running] = {}
         self._ended: dict[Unit, tuple[int, ...]] = {}
-        """What ended by itself, in which version."""
+        """Work that ended on its own, with its version."""
         self._failures: dict[Unit, str] = {}
         self._steered: set[Unit] = set()
 
     def is_running(self, unit: Unit) -> bool:
-        """Whether it holds anything: started and not known to have ended."""
+        """Return whether it holds resources: started and not known to have ended."""
         return unit in self._running
 
     def running(self) -> list[Unit]:
         return list(self._running)
 
     def is_steady(self, unit: Unit) -> bool:
-        """Whether it is what is wanted of it, or has ended; not on the way there."""
+        """Return whether it has reached its desired state, or has ended."""
         return unit not in self._steered
 
     def failure(self, unit: Unit) -> str | None:
-        """Why a connector did not start, if that was the last thing that happened to it."""
+        """Return why a connector did not start, if that was its last result."""
         return self._failures.get(unit)
 
     def want(self, wanted: Mapping[Unit, Wanted]) -> None:
-        """Everything that should run here from now on."""
+        """Set everything that should run here from now on."""
         before, self._wanted = self._wanted, dict(wanted)
         self._ended = {unit: version for unit, version in self._ended.items() if unit in wanted}
         self._failures = {unit: trace for unit, trace in self._failures.items() if unit in wanted}
-        for unit in dict.fromkeys((*before, *wanted, *self._running)):  # In an order that is always the same.
+        for unit in dict.fromkeys((*before, *wanted, *self._running)):  # In a deterministic order.
             self._bring_about(unit)
 
     def is_quiet(self, units: Iterable[Unit] | None = None) -> bool:
-        """Whether nothing (of these) runs any more that should not."""
+        """Return whether none (of these) runs that should not."""
         units = self._running if units is None else units
         return not any(self._has_to_stop(unit) for unit in units)
 
     def ended(self, unit: Unit) -> bool:
-        """A task has ended by itself, or a connector has failed. False if that was known."""
+        """Note that a task has ended on its own, or a connector has failed. Return False if that was known."""
         running = self._running.pop(unit, None)
         if running is None:
             return False
@@ -118,7 +118,7 @@ class LocalWork:
         return True
 
     def give_up(self, unit: Unit) -> bool:
-        """It can't go on, although it runs: stop it, and count that as an end. False if it does not run."""
+        """Stop work that runs but can't continue, and count that as an end. Return False if it does not run."""
         running = self._running.get(unit)
         if running is None:
             return False

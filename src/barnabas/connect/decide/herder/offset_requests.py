@@ -24,7 +24,7 @@ class OffsetRequests:
         return await self._context.outside.read_offsets(name, config, type_)
 
     async def alter(self, name: str, offsets: Sequence[ConnectorOffset]) -> str:
-        """Returns the sentence for the user. ``offsets`` is not empty; the last of equal partitions counts."""
+        """Change offsets, which are not empty; the last of equal partitions counts. Return a sentence for the user."""
         async with self._stopped_connector(name) as config:
             type_ = self._context.plugins.connector_type(config)
             return await self._context.outside.alter_offsets(name, config, type_, offsets)
@@ -36,7 +36,7 @@ class OffsetRequests:
 
     @asynccontextmanager
     async def _stopped_connector(self, name: str) -> AsyncIterator[ConfigMap]:
-        """Its settings. It stays stopped as long as this is going on, as far as the leader has a say in it."""
+        """Return its settings. It stays stopped meanwhile, as far as the leader controls that."""
         context = self._context
         async with context.as_leader("Only the leader can process alter/reset offsets requests."):
             await context.read_configs_to_end()

@@ -37,11 +37,11 @@ class TaskToStart:
     task_config: ConfigMap
     target_state: TargetState
     generation: int
-    """Of the group."""
+    """The generation of the group."""
     task_configs: Sequence[ConfigMap] = ()
-    """Those of all tasks of the connector, in their order: how the work is divided."""
+    """The configs of all tasks of the connector, in order: they show how the work is divided."""
     applied_config: ConfigMap | None = None
-    """The connector's settings from which the task configs were made."""
+    """The connector's settings from which the task configs were created."""
 
 
 class Background(Protocol):
@@ -51,28 +51,28 @@ class Background(Protocol):
 
 
 class Outside(Protocol):
-    # -- time, conditions, and what runs in the background
+    # -- time, conditions, and background work
 
     def monotonic_ms(self) -> float:
-        """Measures durations; never goes back."""
+        """Return a monotonic time to measure durations."""
 
     def now_ms(self) -> int:
-        """The wall clock, for what is written into records."""
+        """Return the wall clock, for times in records."""
 
     async def sleep(self, duration_ms: float) -> None: ...
 
     async def until(self, condition: Callable[[], bool], timeout_ms: float | None = None) -> bool:
-        """Return True when the condition holds, at once if it does already; False if it did not in time.
+        """Return True when the condition holds, immediately if it does already; False if it did not in time.
 
         When it returns True, the condition holds at that moment: a coroutine that made it untrue again in between
         sends this one back to waiting.
         """
 
     def state_changed(self) -> None:
-        """Have all conditions evaluated, soon. For what comes in from outside; see the rules above."""
+        """Have all conditions evaluated soon. For external input; see the rules above."""
 
     def start(self, steps: Coroutine[Any, Any, None]) -> Background:
-        """Run a coroutine in the background. An exception that leaves it is a mistake of ours and stops the worker."""
+        """Run a coroutine in the background. An exception that leaves it is a bug and stops the worker."""
 
     # -- the topics
 
@@ -102,10 +102,10 @@ class Outside(Protocol):
     # -- connectors and tasks of this worker
 
     async def start_connector(self, connector: str, config: ConfigMap, target_state: TargetState) -> None:
-        """Return when it has started. Raises StartFailed; nothing of it is left then."""
+        """Return when it has started. Raise StartFailed, after releasing everything."""
 
     async def stop_connector(self, connector: str) -> None:
-        """Return when it holds nothing any more. Never fails."""
+        """Return when it has released everything. Never fails."""
 
     async def set_connector_state(self, connector: str, target_state: TargetState) -> None:
         """Pause, stop (without giving up its place) or start a connector of this worker."""
@@ -114,10 +114,10 @@ class Outside(Protocol):
         """Request the task configs of a running connector. May read the topics of the cluster."""
 
     async def start_task(self, start: TaskToStart, listener: TaskListener) -> None:
-        """Begin to start a task. The listener receives what becomes of it, failures included."""
+        """Begin to start a task. The listener receives the result, failures included."""
 
     async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
-        """Return when each holds nothing any more. Never fails."""
+        """Return when each has released everything. Never fails."""
 
     async def set_task_state(self, task: ConnectorTaskId, target_state: TargetState) -> None:
         """Pause or resume a task. Its listener receives the result."""
@@ -131,7 +131,7 @@ class Outside(Protocol):
         """Have the leader publish task configs: a signed internal request (KIP-507)."""
 
     async def fence_producers(self, transactional_ids: Sequence[str]) -> None:
-        """Ensure that no earlier producer with one of these transactional ids can write any more (KIP-618)."""
+        """Ensure that no earlier producer with one of these transactional ids can write (KIP-618)."""
 
     async def validate_config(self, config: ConfigMap) -> ConfigInfos:
         """Validate with the plugins that the settings name, which may do I/O."""
@@ -141,7 +141,7 @@ class Outside(Protocol):
     async def alter_offsets(
         self, connector: str, config: ConfigMap, type_: ConnectorType, offsets: Sequence[ConnectorOffset]
     ) -> str:
-        """Change positions of a stopped connector. Returns the sentence for the user (KIP-875)."""
+        """Change positions of a stopped connector. Return the sentence for the user (KIP-875)."""
 
     async def reset_offsets(self, connector: str, config: ConfigMap, type_: ConnectorType) -> str:
-        """Forget all positions of a stopped connector. Returns the sentence for the user (KIP-875)."""
+        """Delete all positions of a stopped connector. Return the sentence for the user (KIP-875)."""

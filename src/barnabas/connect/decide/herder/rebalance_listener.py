@@ -4,9 +4,9 @@
 
 * Only a new or deleted connector, or a commit of task configs, leads to a rebalance. If the assignment is based on an
   older state of the config topic, another rebalance follows.
-* The tasks of newly committed configs stop before the group is asked to rebalance.
+* The tasks of newly committed configs stop before the worker requests a rebalance.
 * Until this worker has started its assignment, no leader is known: requests wait.
-* Out of the group all work stops at once, because another worker may get it.
+* When the worker is out of the group all work stops immediately, because another worker may get it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 class RebalanceListener:
-    """``on_assigned`` is called after this worker has taken up a new assignment."""
+    """``on_assigned`` is called after this worker has applied a new assignment."""
 
     def __init__(
         self, context: HerderContext, work: LocalWork, assigned_work: AssignedWork, on_assigned: Callable[[], None]
@@ -38,12 +38,12 @@ class RebalanceListener:
         self._on_assigned = on_assigned
         self._is_joining = True
         self._needed_at = -1
-        """How much of the config topic the group has to know: up to here there is something to be shared out."""
+        """The offset up to which the group must read the config topic, because it has work to distribute."""
         self._has_asked = False
         self._stops_under_way = 0
 
     def needed(self, config_offset: int, reason: str) -> None:
-        """There is something to be shared out in the config topic before this offset."""
+        """Note that the config topic has work to distribute before this offset."""
         self._needed_at = max(self._needed_at, config_offset)
         self._update()
         if not self._is_joining:
@@ -61,7 +61,7 @@ class RebalanceListener:
         *,
         are_all_members_ours: bool = False,
     ) -> None:
-        """``owners``, by URL, and what is said of the members are known to the leader only."""
+        """Apply an assignment. Only the leader has ``owners``, by URL, and the data about members."""
         group, assignment = self._context.group, notice.assignment
         group.member_id = notice.member_id
         group.leader_id, group.leader_url = assignment.leader, assignment.leader_url
@@ -87,7 +87,7 @@ class RebalanceListener:
         self._context.outside.start(self._report_stopped(notice))
 
     def lost(self) -> None:
-        """The StopWork that comes with it names all work; nothing is assigned from now on."""
+        """Clear the assignment. The StopWork that follows names all work."""
         group = self._context.group
         group.member_id, group.leader_id, group.leader_url, group.generation = "", None, None, -1
         group.owners, group.member_worker_ids, group.are_all_members_ours = {}, frozenset(), False

@@ -23,7 +23,7 @@ __all__ = ["Restarts"]
 
 
 class Restarts:
-    """``on_restart`` is called with what a user has restarted here: his word counts more than what failed before."""
+    """``on_restart`` is called with the restarted work: a user's request overrides earlier failures."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Restarts:
     # -- a connector and its tasks
 
     async def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:
-        """Write the request down; the states as they will be while it is carried out."""
+        """Write the request. Return the states that will apply while it is carried out."""
         async with self._context.as_leader("Only the leader can process restart requests."):
             await self._context.find_connector(name, f"Unknown connector: {name}")
             request = RestartRequested(name, include_tasks, only_failed)
@@ -82,7 +82,7 @@ class Restarts:
             return _planned(before, plan)
 
     def requested(self, request: RestartRequested) -> None:
-        """A request was read."""
+        """Note that a request was read."""
         waiting = self._pending.get(request.connector)
         if waiting is None or request.impact > waiting.impact:
             self._pending[request.connector] = request
@@ -122,7 +122,7 @@ class Restarts:
 
 
 def _planned(before: ConnectorStatus, plan: list[Unit]) -> ConnectorStatus:
-    """As before, but RESTARTING where something will be done."""
+    """Return the states with RESTARTING for every part that will restart."""
     connector = before.connector
     if before.name in plan:
         connector = ConnectorState(TaskState.RESTARTING.value, connector.worker_id, connector.version, connector.trace)

@@ -15,7 +15,7 @@ from barnabas.connect.errors import ConnectError
 __all__ = ["SessionKeys"]
 
 _LOOK_AGAIN_MS = 60_000
-"""At the latest: the wall clock, by which keys grow old, may have been set."""
+"""The maximum wait: the wall clock, which decides the age of keys, may have been set."""
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ class SessionKeys:
         return self._rotation.key
 
     def changed(self, key: SessionKey) -> None:
-        """A key was read."""
+        """Note that a key was read."""
         self._rotation.read(key, self._now_ms)
         log.info("the session key was updated")
 
@@ -68,7 +68,7 @@ class SessionKeys:
                 await context.outside.write_configs((session_key_record(key),))
                 await context.outside.read_configs_to_end(context.settings.write_timeout_ms)
             if self._rotation.is_writing:
-                raise ConnectError("the record was not there when the topic was read back")
+                raise ConnectError("the record was missing when the topic was read back")
         except (ConnectError, OSError) as error:
             log.warning("the session key could not be written or read back: %s; trying again", error)
             self._rotation.failed(self._monotonic_ms)
@@ -84,7 +84,7 @@ class SessionKeys:
                 await self._context.outside.sleep(1_000)
 
     async def _wait(self) -> None:
-        """Until the group or the key is another one, or the time of this one is over."""
+        """Wait until the group or the key changes, or the time of this key is over."""
         group, rotation = self._context.group, self._rotation
         seen = (group.is_leader, group.protocol_version, rotation.key)
         pause_ms = rotation.pause_ms(

@@ -30,11 +30,11 @@ class StateRequests:
         context = self._context
         async with context.as_leader("Only the leader can transition connectors to the STOPPED state."):
             await context.find_connector(name, f"Unknown connector {name}")
-            # In one batch: a connector that has lost its tasks and goes on would never get any.
+            # In one batch: a connector without tasks that starts to run would never get any.
             await context.write_configs(task_commit_record(name, 0), target_state_record(name, TargetState.STOPPED))
 
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None:
-        """Write the level to the config topic; every worker, this one too, follows when it reads the record."""
+        """Write the level to the config topic. Every worker, this one too, applies it when it reads the record."""
         await self._context.write_configs(logger_level_record(namespace, level))
 
     async def _set(self, name: str, state: TargetState) -> None:

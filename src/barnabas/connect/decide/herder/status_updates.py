@@ -1,4 +1,4 @@
-"""Writes the statuses of connectors and tasks, and reads them for the REST API.
+"""Write the statuses of connectors and tasks, and read them for the REST API.
 
 A worker writes the status of its own work. When it gives work up it writes UNASSIGNED, unless another worker has
 written since. The leader cleans up after each rebalance: it deletes statuses of work that is no longer configured, and
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 def state_of(target_state: TargetState) -> TaskState:
-    """The status of work that has reached its target state."""
+    """Return the status of work that has reached its target state."""
     return {
         TargetState.STARTED: TaskState.RUNNING,
         TargetState.PAUSED: TaskState.PAUSED,
@@ -45,26 +45,26 @@ class Statuses:
     def __init__(self, context: HerderContext) -> None:
         self._context = context
         self._generation = 0
-        """The last one of which this worker was a member."""
+        """The last generation of which this worker was a member."""
         self._here: dict[Unit, Status] = {}
-        """The last written status of each piece of work here."""
+        """The last written status of each connector and task on this worker."""
         self._writing = 0
 
-    # -- written
+    # -- writing
 
     def set(self, unit: Unit, state: TaskState, trace: str | None = None, *, has_version: bool = True) -> None:
         self._here[unit] = self._status(unit, state, trace, has_version=has_version)
         self._write(unit, self._here[unit])
 
     def take(self, unit: Unit) -> None:
-        """Work is about to start here, so the status of another worker is outdated. (A start may take long.)"""
+        """Note that work will start here, so the status of another worker is outdated. (A start may take long.)"""
         context = self._context
         known = context.statuses.connector(unit) if isinstance(unit, str) else context.statuses.task(unit)
         if known is not None and known.worker_id != context.settings.worker_id:
             self.set(unit, TaskState.UNASSIGNED)
 
     def let_go(self, unit: Unit) -> None:
-        """It has stopped here. Of what is not configured any more the leader removes the status."""
+        """Note that work has stopped here. The leader removes the status of work that is no longer configured."""
         self._here.pop(unit, None)
         if not self._is_configured(unit):
             return
@@ -73,8 +73,11 @@ class Statuses:
             self._write(unit, status)
 
     def replayed(self, unit: Unit, status: Status | None) -> None:
-        """A status was written. A previous owner, or the leader that saw no owner, may have written after the present
-        owner; then the owner writes its status again."""
+        """Note a status that was written.
+
+        A previous owner, or a leader that saw no owner, may have written after the present owner. The owner then writes
+        its status again.
+        """
         mine = self._here.get(unit)
         if mine is None or status is None or status.state is not TaskState.UNASSIGNED:
             return
@@ -84,7 +87,7 @@ class Statuses:
             self._write(unit, replace(mine, generation=self._generation))
 
     def assigned(self, units: frozenset[Unit]) -> None:
-        """A rebalance is over, and this is what this worker has."""
+        """Set the work of this worker after a rebalance."""
         self._here = {unit: status for unit, status in self._here.items() if unit in units}
         self._generation = self._context.group.generation
         if self._context.group.is_leader:
@@ -106,14 +109,14 @@ class Statuses:
             await self._context.outside.write_status(topic_status_removal(topic, name))
 
     def is_said_to_run(self, unit: Unit) -> bool:
-        """Whether the last word from here was that it runs."""
+        """Return whether the last status from this worker says that it runs."""
         status = self._here.get(unit)
         return status is not None and status.state is TaskState.RUNNING
 
     def is_all_written(self) -> bool:
         return not self._writing
 
-    # -- shown
+    # -- queries
 
     def connector_status(self, name: str) -> ConnectorStatus:
         statuses = self._context.statuses
@@ -130,14 +133,14 @@ class Statuses:
         return _task_status(task, status)
 
     def _is_gone(self, connector: str) -> bool:
-        """A deleted connector's last status stays in the topic until its worker has stopped it."""
+        """Return whether it was deleted. Its last status stays in the topic until its worker has stopped it."""
         return self._context.config.connector_config(connector) is None
 
     def active_topics(self, name: str) -> ActiveTopics:
-        """An empty list for an unknown connector."""
+        """Return the topics; an empty list for an unknown connector."""
         return ActiveTopics(name, list(self._context.statuses.topics(name)))
 
-    # -- inside
+    # -- internals
 
     def _status(self, unit: Unit, state: TaskState, trace: str | None, *, has_version: bool) -> Status:
         context = self._context
@@ -173,7 +176,7 @@ class Statuses:
         return config.contains(unit)
 
     def _units(self) -> list[tuple[Unit, Status]]:
-        """All of which there is a status."""
+        """Return all connectors and tasks that have a status."""
         statuses = self._context.statuses
         units: list[Unit] = [*statuses.all_tasks(), *statuses.connectors()]
         found = ((unit, statuses.connector(unit) if isinstance(unit, str) else statuses.task(unit)) for unit in units)

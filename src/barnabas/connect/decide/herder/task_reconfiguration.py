@@ -35,7 +35,7 @@ class _TooManyTasks(Exception):
 
 
 class TaskReconfiguration:
-    """``runs_here`` says whether a connector is up on this worker; ``fail`` takes one out of service with a trace."""
+    """``runs_here`` says whether a connector runs on this worker; ``fail`` takes it out of service with a trace."""
 
     def __init__(
         self, context: HerderContext, *, runs_here: Callable[[str], bool], fail: Callable[[str, str], None]
@@ -47,14 +47,14 @@ class TaskReconfiguration:
         self._under_way: set[str] = set()
 
     def request(self, connector: str) -> None:
-        """Have its task configs made again, as soon as may be."""
+        """Request new task configs from the connector as soon as possible."""
         self._wanted.add(connector)
         if connector not in self._under_way:
             self._under_way.add(connector)
             self._context.outside.start(self._reconfigure(connector))
 
     async def write(self, connector: str, configs: Sequence[ConfigMap]) -> None:
-        """As leader, which the caller has made sure of: a whole set of tasks, read back, then its commit."""
+        """Write a whole set of tasks, read it back, then write its commit. The caller ensures leadership."""
         if configs:
             tasks = (task_record(ConnectorTaskId(connector, number), config) for number, config in enumerate(configs))
             await self._context.write_configs(*tasks)
@@ -102,7 +102,7 @@ class TaskReconfiguration:
                     return
                 await self.write(connector, configs)
         elif not group.leader_url:
-            raise NotLeader("The leader's URL is not known, so the task configurations can't be sent to it.", None)
+            raise NotLeader("The leader's URL is unknown, so the task configurations can't be sent to it.", None)
         else:
             await self._context.outside.send_task_configs(group.leader_url, connector, configs)
 
@@ -121,7 +121,7 @@ class TaskReconfiguration:
             log.warning("%s", text)
             return
         raise _TooManyTasks(
-            f"{text} Raise tasks.max, change what the connector splits its work by, or, for a while, allow it with "
+            f"{text} Raise tasks.max, change how the connector divides its work, or, for a while, allow it with "
             f"tasks.max.enforce = false."
         )
 

@@ -1,4 +1,4 @@
-"""A fair lock: one coroutine at a time, in the order in which they came."""
+"""A fair lock: one coroutine at a time, in the order of their requests."""
 
 from __future__ import annotations
 

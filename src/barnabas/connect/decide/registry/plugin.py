@@ -1,4 +1,4 @@
-"""A plugin as the worker knows it: its names, its version, its settings, and where it is loaded from."""
+"""A plugin as the worker knows it: its names, version, settings, and location."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class PluginType(Enum):
         self.text = text
         self.noun = noun
         self.suffix = suffix
-        """What may be left out at the end of a simple name."""
+        """The suffix that a simple name may omit."""
 
 
 CONNECTORS = (PluginType.SINK, PluginType.SOURCE)
@@ -34,10 +34,10 @@ CONNECTORS = (PluginType.SINK, PluginType.SOURCE)
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """``name`` is the full name that listings show: Kafka's for what Kafka has, else module and class.
+    """``name`` is the full name that listings show: Kafka's name if Kafka has the plugin, else module and class.
 
-    ``target`` is what is loaded: for connectors the class itself, for others whatever the part that runs tasks knows
-    under this name.
+    ``target`` is the object that is loaded: for connectors the class itself, for others the object that the task
+    runtime knows under this name.
     """
 
     type: PluginType
@@ -46,9 +46,9 @@ class Plugin:
     config_def: ConfigDef
     target: Any = None
     aliases: tuple[str, ...] = ()
-    """Further full names."""
+    """Additional full names."""
     location: str = "barnabas"
-    """The distribution that it came with."""
+    """The distribution that contains it."""
 
     @property
     def full_names(self) -> tuple[str, ...]:
@@ -56,7 +56,7 @@ class Plugin:
 
     @property
     def short_names(self) -> frozenset[str]:
-        """What is enough to name it, unless another plugin has the same: the class, and that without its suffix."""
+        """The class, and the class without its suffix. They are valid unless another plugin has the same."""
         names: set[str] = set()
         for full_name in self.full_names:
             simple = full_name.replace(":", ".").rpartition(".")[2]

@@ -1,8 +1,8 @@
-"""All plugins of a worker, by the names that people write for them.
+"""All plugins of a worker, by the names that users write for them.
 
-A name is a full name, or enough of it: the class, with or without what all of its kind end in (FileStreamSource for
-FileStreamSourceConnector). A name that two plugins have names neither. ``module:Class`` is a full name as well. Nothing
-is imported here: what is not registered can't be used, whatever a request names.
+A name is a full name, or a sufficient part of it: the class, with or without the suffix of its kind (FileStreamSource
+for FileStreamSourceConnector). An ambiguous name identifies no plugin. ``module:Class`` is a full name as well. This
+module imports nothing: a request can't use a class that is not registered.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["PluginRegistry", "UnknownPlugin", "VersionNotFound"]
 
 
 _SHOWN_LENGTH_MAX = 200
-"""Of a name that a request has given."""
+"""The maximum length shown of a name from a request."""
 
 
 class UnknownPlugin(BadRequest):
@@ -57,7 +57,7 @@ class PluginRegistry:
         order = list(PluginType)
         self._plugins = sorted(plugins, key=lambda plugin: (order.index(plugin.type), plugin.order))
         self.problems = tuple(problems)
-        """What could not be loaded and why, a line each. The worker runs without it."""
+        """One line for each plugin that could not be loaded, with the reason. The worker runs without it."""
         self._refused = dict(refused or {})
 
     def __iter__(self) -> Iterator[Plugin]:
@@ -67,19 +67,19 @@ class PluginRegistry:
         return [plugin for plugin in self._plugins if plugin.type in types]
 
     def listing(self, *, connectors_only: bool = True) -> list[PluginInfo]:
-        """Sinks, sources, transformations, predicates, converters, header converters."""
+        """Return sinks, sources, transformations, predicates, converters, header converters."""
         shown = self.of_type(*CONNECTORS) if connectors_only else self._plugins
         return [PluginInfo(plugin.name, plugin.type.text, plugin.version) for plugin in shown]
 
     def versions(self, name: str, *types: PluginType) -> list[str]:
-        """Of a plugin, the oldest first. Empty if it is unknown, or has no version."""
+        """Return the versions of a plugin, the oldest first. Empty if it is unknown, or has no version."""
         try:
             return [plugin.version for plugin in self._named(name, types) if plugin.version is not None]
         except UnknownPlugin:
             return []
 
     def find(self, name: str, *types: PluginType, version: str | None = None) -> Plugin:
-        """The newest matching version. Raises UnknownPlugin, VersionNotFound, or BadRequest for an invalid range."""
+        """Return the newest matching version. Raise UnknownPlugin, VersionNotFound, or BadRequest (invalid range)."""
         found = self._named(name, types)
         wanted = _range(version)
         matching = [plugin for plugin in found if plugin.version in wanted]
@@ -90,25 +90,27 @@ class PluginRegistry:
         return matching[-1]
 
     def refusal(self, name: str) -> str | None:
-        """Why an installed plugin of this name could not be loaded; None for an unknown name."""
+        """Return why an installed plugin of this name could not be loaded; None for an unknown name."""
         return self._refused.get(name)
 
     def connector(self, name: str, version: str | None = None) -> Plugin:
-        """Raises UnknownPlugin with all connectors that there are, or VersionNotFound."""
+        """Return the connector. Raise UnknownPlugin, which lists all connectors, or VersionNotFound."""
         return self.find(name, *CONNECTORS, version=version)
 
     def connector_of(self, config: Mapping[str, str | None]) -> Plugin:
-        """The plugin of ``connector.class`` and ``connector.plugin.version``. Raises as ``connector``."""
+        """Return the plugin of ``connector.class`` and ``connector.plugin.version``. Raise as ``connector``."""
         return self.connector((config.get("connector.class") or "").strip(), config.get("connector.plugin.version"))
 
     def connector_class(self, config: Mapping[str, str | None]) -> type[Connector]:
-        """Raises as ``connector``."""
+        """Return the class. Raise as ``connector``."""
         found: type[Connector] = self.connector_of(config).target
         return found
 
     def with_full_names(self, config: Mapping[str, str]) -> dict[str, str]:
-        """The settings of a connector with the full names of its converters, transforms and predicates, which tasks
-        need. An unknown or ambiguous name stays as it is."""
+        """Return the settings of a connector with the full names of its converters, transforms and predicates.
+
+        Tasks need these. An unknown or ambiguous name is unchanged.
+        """
         full = dict(config)
         for name, text in config.items():
             types = _types_of(name)
@@ -120,7 +122,7 @@ class PluginRegistry:
         return full
 
     def connector_type(self, config: Mapping[str, str | None]) -> ConnectorType:
-        """UNKNOWN for a class that this worker does not have."""
+        """Return the type; UNKNOWN for a class that this worker does not have."""
         try:
             return ConnectorType(self.connector_of(config).type.text)
         except BadRequest:
@@ -133,9 +135,9 @@ class PluginRegistry:
             return None
 
     def for_listing(self, name: str, version: str | None) -> Plugin:
-        """The plugin whose settings are requested. Raises NotFound, or VersionNotFound.
+        """Return the plugin whose settings are requested. Raise NotFound, or VersionNotFound.
 
-        As with Kafka a nested class (``MaskField$Key``) has to be named in full.
+        As with Kafka a nested class (``MaskField$Key``) needs its full name.
         """
         wanted = _range(version)
         found = [plugin for plugin in self._plugins if name in plugin.full_names]
@@ -178,7 +180,7 @@ class PluginRegistry:
 
 
 def _how_to_allow(name: str, types: Sequence[PluginType]) -> str:
-    """For a class that may well be installed: what makes a worker load it."""
+    """Return how to make a worker load a class that may be installed."""
     if ":" not in name or (types and not set(types) & set(CONNECTORS)):
         return ""
     return (
@@ -188,7 +190,7 @@ def _how_to_allow(name: str, types: Sequence[PluginType]) -> str:
 
 
 def _types_of(setting: str) -> tuple[PluginType, ...]:
-    """Which plugins a setting of a connector may name; none for most."""
+    """Return the types of plugins that a connector's setting may name; none for most settings."""
     if setting in ("key.converter", "value.converter"):
         return (PluginType.CONVERTER,)
     if setting == "header.converter":

@@ -13,7 +13,7 @@ from functools import total_ordering
 __all__ = ["ANY_VERSION", "InvalidVersionRange", "PluginVersion", "VersionRange", "parse_version_range"]
 
 _TOKEN = re.compile(r"[0-9]+|[a-z]+|[.-]", re.IGNORECASE)
-# Before a release, the release itself, and after it; what is none of these comes after, by the alphabet.
+# Before a release, the release itself, and after it; other words follow, in alphabetical order.
 _QUALIFIERS = {
     "alpha": 0,
     "a": 0,
@@ -36,7 +36,7 @@ _NUMBER = 8
 
 
 class InvalidVersionRange(ValueError):
-    """The text says which range and what is wrong with it."""
+    """An invalid range. The text names it and the error."""
 
 
 @total_ordering
@@ -117,7 +117,7 @@ class _Interval:
 
 @dataclass(frozen=True, slots=True)
 class VersionRange:
-    """Without intervals it has every version, also the lack of one."""
+    """Without intervals it contains every version, and plugins without a version."""
 
     intervals: tuple[_Interval, ...] = ()
 
@@ -136,13 +136,13 @@ _INTERVAL = re.compile(r"\s*([\[(])\s*([^,\[\]()\s]*)\s*(?:(,)\s*([^,\[\]()\s]*)
 
 
 def parse_version_range(text: str | None) -> VersionRange:
-    """Raises InvalidVersionRange."""
+    """Parse a range. Raise InvalidVersionRange."""
     if text is None or not text.strip() or text.strip().lower() == "latest":
         return ANY_VERSION
     stripped = text.strip()
     if stripped[0] not in "[(":
         if not re.fullmatch(r"[^,\[\]()\s]+", stripped):
-            raise InvalidVersionRange(f"{text} is no version; write 1.0, or a range such as [1.0,2.0)")
+            raise InvalidVersionRange(f"{text} is not a version; write 1.0, or a range such as [1.0,2.0)")
         version = PluginVersion(stripped)
         return VersionRange((_Interval(version, version, True, True),))
     intervals: list[_Interval] = []
@@ -150,13 +150,13 @@ def parse_version_range(text: str | None) -> VersionRange:
     while True:
         match = _INTERVAL.match(stripped, at)
         if match is None:
-            raise InvalidVersionRange(f"{text} is no range of versions; write one such as [1.0,2.0)")
+            raise InvalidVersionRange(f"{text} is not a range of versions; write one such as [1.0,2.0)")
         intervals.append(_interval(text, match))
         at = match.end()
         if at == len(stripped):
             return VersionRange(tuple(intervals))
         if stripped[at] != ",":
-            raise InvalidVersionRange(f"{text} is no range of versions; write one such as [1.0,2.0)")
+            raise InvalidVersionRange(f"{text} is not a range of versions; write one such as [1.0,2.0)")
         at += 1
 
 

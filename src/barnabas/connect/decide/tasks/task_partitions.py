@@ -1,7 +1,7 @@
-"""Which topic-partitions the tasks of a sink read: spread by the connector's owner, carried in the task configs.
+"""Assign topic-partitions to the tasks of a sink: the connector's owner spreads them, and task configs contain them.
 
-So a task is complete by its settings, and a topic that comes or grows is a new set of task configs, committed like any
-other. A task config without them was made by a worker that does not know them, a Java one.
+So a task config is complete, and a new or grown topic leads to a new set of task configs, committed like any
+other. A task config without partitions was created by a worker that does not support them, a Java one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TASK_PARTITIONS = "barnabas.task.partitions"
 
 
 def assign_partitions(partition_counts: Mapping[str, int], tasks: int) -> list[list[TopicPartition]]:
-    """Spread all partitions over at most ``tasks`` tasks, none of which is without one.
+    """Spread all partitions over at most ``tasks`` tasks, with at least one partition each.
 
     The loads differ by one at most. The partitions of one topic go to neighbours in turn, so that a busy topic does not
     end up with one task. The same counts give the same result: nothing is published again without a reason.
@@ -39,7 +39,7 @@ def format_partitions(partitions: Iterable[TopicPartition]) -> str:
 
 
 def parse_partitions(text: str) -> list[TopicPartition]:
-    """Raises ValueError."""
+    """Parse the partitions. Raise ValueError."""
     by_topic = json.loads(text)
     if not isinstance(by_topic, dict) or not all(
         isinstance(partitions, list) and all(type(partition) is int and partition >= 0 for partition in partitions)
@@ -52,7 +52,7 @@ def parse_partitions(text: str) -> list[TopicPartition]:
 def with_partitions(
     task_configs: Sequence[Mapping[str, str]], partition_counts: Mapping[str, int]
 ) -> list[dict[str, str]]:
-    """The connector's task configs, each with its partitions; tasks for which there are none are dropped."""
+    """Return the connector's task configs, each with its partitions. Tasks without partitions are dropped."""
     return [
         {**config, TASK_PARTITIONS: format_partitions(partitions)}
         for config, partitions in zip(

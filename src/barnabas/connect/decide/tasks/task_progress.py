@@ -1,4 +1,4 @@
-"""How far the running tasks of this worker are: rows, batches and the plan of their queries. Tests script it."""
+"""The progress of this worker's running tasks: rows, batches and the plan of their queries. Tests script it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["QueryPlan", "TaskInsight", "TaskProgress"]
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """Of a task that runs on this worker, since it started here."""
+    """The progress of a task since it started on this worker."""
 
     batches: int
     rows: int
@@ -24,7 +24,7 @@ class TaskProgress:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """Texts without secrets."""
+    """Texts about a query, without secrets."""
 
     plan: str
     """Spark's ``explain`` of the last batch."""
@@ -39,7 +39,7 @@ class TaskInsight(Protocol):
     """The progress of tasks that a TaskRuntime may report; None for tasks that it does not run."""
 
     def task_progress(self, task: ConnectorTaskId) -> TaskProgress | None:
-        """Never blocks."""
+        """Return the progress. Never blocks."""
 
     async def query_plan(self, task: ConnectorTaskId) -> QueryPlan | None:
-        """None as long as its query does not run here."""
+        """Return the plan; None while its query does not run on this worker."""

@@ -1,9 +1,9 @@
-"""The ports between a worker and what runs its tasks.
+"""The ports between a worker and the runtime of its tasks.
 
-TaskRuntime runs tasks: the herder's effects become calls of it, and what happens to tasks comes back as events.
-Starting Spark, a query or a plugin's code happens on threads of the runtime: no call here keeps the loop waiting.
+TaskRuntime runs tasks: the herder's effects become calls of it, and it reports results as events.
+Starting Spark, a query or a plugin's code happens on threads of the runtime: no call here blocks the loop.
 
-OffsetStore is what the runtime needs of the worker: the offset topic, for sources. A sink's positions are those of the
+OffsetStore is the runtime's access to the worker's offset topic, for sources. A sink's positions are those of the
 consumer group ``connect-<name>``, which the runtime reads and commits with a client of its own.
 """
 
@@ -32,23 +32,23 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class TaskRunning:
-    """The query has started, or goes on after a pause."""
+    """The query has started, or continues after a pause."""
 
     task: ConnectorTaskId
 
 
 @dataclass(frozen=True, slots=True)
 class TaskPaused:
-    """The query is not running and the batch that ran is finished; the task keeps its place."""
+    """The query is not running and its last batch is finished; the task keeps its place."""
 
     task: ConnectorTaskId
 
 
 @dataclass(frozen=True, slots=True)
 class TaskFailed:
-    """The task has ended by itself and holds nothing any more. ``trace`` is for the status, without secrets.
+    """The task has ended on its own and has released everything. ``trace`` is for the status, without secrets.
 
-    ``retriable`` is False when starting the same task again can't end differently.
+    ``retriable`` is False when another start of the task can't succeed.
     """
 
     task: ConnectorTaskId
@@ -74,15 +74,15 @@ class TopicsUsed:
 TaskEvent = TaskRunning | TaskPaused | TaskFailed | TaskStopped | TopicsUsed
 
 TaskListener = Callable[[TaskEvent], None]
-"""Called on the loop, in the order in which things happened to a task. The last event is Failed or Stopped."""
+"""Called on the loop, in the order of a task's events. The last event is Failed or Stopped."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskStart:
-    """What to start. Both maps have their references to secrets resolved: they are not to be shown or written.
+    """The task to start. Both maps have their references to secrets resolved: they must not be shown or written.
 
-    ``connector_config`` has the common settings (converters, transforms, errors.*); ``task_config`` is what the
-    connector made for this task, with ``barnabas.task.partitions`` for a sink.
+    ``connector_config`` has the common settings (converters, transforms, errors.*). ``task_config`` is the config that
+    the connector created for this task, with ``barnabas.task.partitions`` for a sink.
     """
 
     task: ConnectorTaskId
@@ -90,33 +90,33 @@ class TaskStart:
     task_config: Mapping[str, str]
     target_state: TargetState
     generation: int
-    """Of the group; a later start has a greater or equal one."""
+    """The group's generation; a later start has a greater or equal one."""
     work: TaskWork = field(default_factory=TaskWork)
-    """For a source: whose positions of Spark's own the task goes on from."""
+    """For a source: the work whose Spark positions the task continues from."""
 
 
 class TaskRuntime(Protocol):
     """Runs the tasks that are assigned to this worker."""
 
     async def start_task(self, start: TaskStart, listener: TaskListener) -> None:
-        """Begin to start; returns at once. Everything that goes wrong is a TaskFailed.
+        """Begin to start; return immediately. Every failure is reported as a TaskFailed.
 
         A task whose target state is PAUSED is prepared and answers TaskPaused. Starting a task that has not ended is
         a mistake of the caller's: InvariantViolated.
         """
 
     async def stop_tasks(self, tasks: Sequence[ConnectorTaskId]) -> None:
-        """Stop the tasks. Returns when each has released everything and its TaskStopped (or TaskFailed) was reported.
+        """Stop the tasks. Return when each has released everything and its TaskStopped (or TaskFailed) was reported.
 
-        All tasks have ``task.shutdown.graceful.timeout.ms``, at the same time, to finish their batches before they are
+        All tasks together have ``task.shutdown.graceful.timeout.ms`` to finish their batches before they are
         interrupted. Tasks that do not run here are skipped.
         """
 
     async def pause_task(self, task: ConnectorTaskId) -> None:
-        """Returns at once; TaskPaused follows when the running batch is finished."""
+        """Return immediately; TaskPaused follows when the running batch is finished."""
 
     async def resume_task(self, task: ConnectorTaskId) -> None:
-        """Returns at once; TaskRunning follows."""
+        """Return immediately; TaskRunning follows."""
 
     async def close(self) -> None:
         """Stop everything, and Spark if this runtime started it."""
@@ -126,10 +126,10 @@ class OffsetStore(Protocol):
     """The positions of source connectors, in the offset topic of the worker or of the connector."""
 
     def source_offset(self, connector: str, partition: Mapping[str, object]) -> Mapping[str, object] | None:
-        """What was read of the topic so far; callable from any thread. The worker has read to the topic's end before
-        it starts a task."""
+        """Return the offset read from the topic so far; callable from any thread. The worker has read to the topic's
+        end before it starts a task."""
 
     async def write_source_offsets(
         self, connector: str, offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> None:
-        """Returns when they are safe. Raises ConnectError otherwise."""
+        """Write the offsets. Return when they are safe; otherwise raise ConnectError."""

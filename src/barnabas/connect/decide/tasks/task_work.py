@@ -1,18 +1,18 @@
-"""What a source's task reads, as part of the key under which Spark's own positions of it are kept.
+"""The work of a source's task, as part of the key of Spark's own positions of it.
 
-The number of a task does not say what it reads: with other ``tasks.max``, or another division of the work, task 0 reads
-something else. A position belongs to the work, so a task goes on only where a task with the same work has been.
-Unknown work begins at the beginning of its source: records may come twice, but none is left out.
+The number of a task does not identify its work: with another ``tasks.max``, or another division of the work, task 0
+reads other data. A position belongs to the work, so a task continues only where a task with the same work has been.
+Unknown work starts at the beginning of its source: records may be repeated, but none is skipped.
 
-The worker can't know how a connector divides its work, so it takes work for the same only if all of this is equal:
+The worker can't know how a connector divides its work, so it considers work equal only if all of this is equal:
 
 * the settings of the task that ``task_configs`` made: those that the connector's own settings don't have, and those in
   which the tasks differ;
 * the number of tasks, because a task may read each n-th record;
 * the number of the task, if another task has the same settings.
 
-A connector can say it better (``SourceConnector.source_partition``). One task with nothing but the connector's settings
-reads all of it: its key has nothing added, as before positions belonged to work.
+A connector can define it more precisely (``SourceConnector.source_partition``). A single task with only the connector's
+settings reads everything: its key has no addition, as before positions belonged to work.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ __all__ = [
 ]
 
 SPARK_SOURCE = "spark.source"
-"""Which of the sources of a query, from 0."""
+"""The number of a query's source, from 0."""
 SPARK_TASK = "spark.task"
 SPARK_TASKS = "spark.tasks"
 
 _OF_THE_WORKER = frozenset({"task.class"})
 _TEXT_LENGTH_MAX = 400
-"""Longer texts become a digest: the key is read by people, and repeated with every position."""
+"""Longer texts become a digest: people read the key, and it is repeated with every position."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskWork:
     partition: Mapping[str, Any] = field(default_factory=dict)
-    """What is added to ``{"spark.source": n}``. Empty for one task that reads all."""
+    """The addition to ``{"spark.source": n}``. Empty for a single task that reads everything."""
     is_all: bool = True
-    """Whether the connector has no other task, so that positions without work can only be of this one."""
+    """Whether the connector has no other task, so that positions without work can only be those of this one."""
 
 
 def default_work(
     connector_config: Mapping[str, str | None], task_configs: Sequence[Mapping[str, str | None]], task: int
 ) -> TaskWork:
-    """All maps are as they are published, with references instead of secrets."""
+    """Return the work by default. All maps are as published, with references instead of secrets."""
     own = [_own_settings(connector_config, task_configs, config) for config in task_configs]
     if len(own) == 1 and not own[0]:
         return TaskWork()
@@ -65,23 +65,23 @@ def default_work(
 
 
 def declared_work(partitions: Sequence[Mapping[str, Any] | None], task: int) -> TaskWork | None:
-    """What the connector says of all its tasks, None if it says nothing of this one.
+    """Return the connector's own definition for all its tasks; None if it has none for this one.
 
-    Raises ValueError if two tasks would share positions, or for what can't be stored.
+    Raise ValueError if two tasks would share positions, or for values that can't be stored.
     """
     declared = partitions[task]
     if declared is None:
         return None
     if SPARK_SOURCE in declared or not all(isinstance(value, str | int | float | bool) for value in declared.values()):
         raise ValueError(
-            f"source_partition of task {task} gives {json.dumps(dict(declared), default=repr)}: give a flat map of "
+            f"source_partition of task {task} returns {json.dumps(dict(declared), default=repr)}: return a flat map of "
             f"strings, numbers and booleans without {SPARK_SOURCE}"
         )
     same = [number for number, partition in enumerate(partitions) if partition == declared]
     if len(same) > 1:
         raise ValueError(
-            f"source_partition gives {json.dumps(dict(declared))} for the tasks {', '.join(map(str, same))}, which "
-            "would go on at each other's positions: give each task a partition of its own"
+            f"source_partition returns {json.dumps(dict(declared))} for the tasks {', '.join(map(str, same))}, which "
+            "would continue at each other's positions: give each task a partition of its own"
         )
     return TaskWork(dict(declared), is_all=len(partitions) == 1)
 
@@ -90,10 +90,12 @@ def check_spark_positions(
     offsets: Iterable[tuple[Mapping[str, object] | None, Mapping[str, object] | None]],
     known: Iterable[Mapping[str, object] | None],
 ) -> None:
-    """Refuse positions, set by hand, of a source whose tasks go on from Spark's own ones: those that no task could
-    read, and those without work where tasks have work of their own. ``known`` are the partitions that have a position.
+    """Check manually set positions of a source whose tasks continue from Spark's own ones.
 
-    Raises ValueError.
+    Refuse those that no task could read, and those without work where tasks have work of their own. ``known`` are the
+    partitions that have a position.
+
+    Raise ValueError.
     """
     works = [partition for partition in known if partition is not None and set(partition) > {SPARK_SOURCE}]
     for partition, offset in offsets:
@@ -101,12 +103,12 @@ def check_spark_positions(
             continue
         if set(partition) == {SPARK_SOURCE} and works:
             raise ValueError(
-                f"the partition {json.dumps(dict(partition))} names no task, and each task of this connector has a "
-                f"position of its own: name it as GET shows it, such as {json.dumps(dict(works[0]))}"
+                f"the partition {json.dumps(dict(partition))} lacks a task, but each task of this connector has a "
+                f"position of its own: write it as GET shows it, such as {json.dumps(dict(works[0]))}"
             )
         if set(offset) != {"offset"} or not _is_json(offset["offset"]):
             raise ValueError(
-                f"the offset of {json.dumps(dict(partition))} must have nothing but offset, with Spark's offset as "
+                f"the offset of {json.dumps(dict(partition))} must have only offset, with Spark's offset as "
                 f"JSON text, such as {json.dumps({'offset': json.dumps({'offset': 7})})}"
             )
 

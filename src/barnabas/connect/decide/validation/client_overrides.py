@@ -37,7 +37,7 @@ class ClientOverrides:
         self._allowed = {"All": None, "None": (), "Principal": _LOGIN, "Allowlist": allowlist}[policy]
 
     def infos(self, kind: str, config: Mapping[str, str | None]) -> Iterator[ConfigInfo]:
-        """What validation says of the settings for one kind of client; values are as they were written."""
+        """Return the validation result of settings for one kind of client; values are as written."""
         prefix = PREFIXES[kind]
         for full_name, text in config.items():
             if full_name.startswith(prefix):

@@ -1,7 +1,8 @@
 """The settings that all connectors have: common ones, and a source's or a sink's.
 
-Names, types, defaults, groups and their order are Kafka's. ``validation`` applies them, and adds those that depend on
-what a connector names (``plugin_keys``, ``topic_creation_keys``); listings show them without the worker's defaults.
+Names, types, defaults, groups and their order are Kafka's. ``validation`` applies them, and adds settings that depend
+on the connector's own values (``plugin_keys``, ``topic_creation_keys``); listings show them without the worker's
+defaults.
 """
 # ruff: noqa: E501
 
@@ -48,7 +49,7 @@ _EXACTLY_ONCE = "Exactly Once Support"
 
 
 class _AtLeastOrNull(Range):
-    """Null is the default, and passes."""
+    """A range that accepts null, the default."""
 
     __slots__ = ()
 
@@ -57,12 +58,12 @@ class _AtLeastOrNull(Range):
             super().ensure_valid(name, value)
 
 
-# A row: how the value is read, what it means, and how a form shows it; each on a line, however long.
+# A row: how the value is parsed, its description, and how a form shows it; each on one line of any length.
 # fmt: off
 COMMON_CONFIG = ConfigDef(
     [
         ConfigKey("name", _STRING, REQUIRED,
-            "The name of the connector, of which there is one in a group of workers.",
+            "The name of the connector, unique in a group of workers.",
             NonEmptyWithoutControlCharacters(), _HIGH, _COMMON, 1, Width.MEDIUM, "Connector name"),
         ConfigKey("connector.class", _STRING, REQUIRED,
             "The connector: its full name, or its class, with or without Connector at the end.",
@@ -71,17 +72,17 @@ COMMON_CONFIG = ConfigDef(
             "The version of the connector, or a range of them such as [1.0,2.0).",
             VersionRequirement(), _MEDIUM, _COMMON, 3, Width.MEDIUM, "Connector version"),
         ConfigKey("tasks.max", _INT, "1",
-            "How many tasks the connector may have at most.",
+            "The maximum number of tasks of the connector.",
             Range(1), _HIGH, _COMMON, 4, Width.SHORT, "Tasks max"),
         ConfigKey("tasks.max.enforce", _BOOLEAN, "true",
-            "Whether a connector fails that makes more tasks than tasks.max. Deprecated.",
+            "Whether a connector that creates more tasks than tasks.max fails. Deprecated.",
             None, _LOW, _COMMON, 5, Width.SHORT, "Enforce tasks max"),
         *(
             key
             for order, (what, default) in enumerate((("key", 6), ("value", 8), ("header", 10)))
             for key in (
                 ConfigKey(f"{what}.converter", _CLASS, None,
-                    f"The converter of {what}s; without it the worker's. {what}.converter.<setting> is for the converter itself.",
+                    f"The converter of {what}s; by default the worker's. {what}.converter.<setting> configures the converter.",
                     None, _LOW, _COMMON, default, Width.SHORT, f"{what.capitalize()} converter class"),
                 ConfigKey(f"{what}.converter.plugin.version", _STRING, None,
                     f"The version of the converter of {what}s, or a range of them.",
@@ -89,28 +90,28 @@ COMMON_CONFIG = ConfigDef(
             )
         ),
         ConfigKey("transforms", _LIST, "",
-            "Aliases of the transforms that each record goes through, in this order. transforms.<alias>.type says what each is.",
+            "Aliases of the transforms applied to each record, in this order. transforms.<alias>.type is the class of each.",
             UniqueAliases("transformation aliases"), _LOW, "Transforms", 12, Width.LONG, "Transforms"),
         ConfigKey("predicates", _LIST, "",
-            "Aliases of the predicates that transforms may depend on. predicates.<alias>.type says what each is.",
+            "Aliases of the predicates that transforms may depend on. predicates.<alias>.type is the class of each.",
             UniqueAliases("predicate aliases"), _LOW, "Predicates", 13, Width.LONG, "Predicates"),
         ConfigKey("config.action.reload", _STRING, "restart",
-            "What happens when a config provider has a new value: restart, or none.",
+            "The action when a config provider has a new value: restart, or none.",
             ValidString(["none", "restart"]), _LOW, _COMMON, 14, Width.MEDIUM, "Reload Action"),
         ConfigKey("errors.retry.timeout", _LONG, "0",
-            "How long an operation that failed is tried again, in milliseconds; -1 for ever.",
+            "How long a failed operation is retried, in milliseconds; -1: forever.",
             None, _MEDIUM, _ERRORS, 1, Width.MEDIUM, "Retry Timeout for Errors"),
         ConfigKey("errors.retry.delay.max.ms", _LONG, "60000",
-            "The longest pause between such attempts.",
+            "The longest pause between retries.",
             None, _MEDIUM, _ERRORS, 2, Width.MEDIUM, "Maximum Delay Between Retries for Errors"),
         ConfigKey("errors.tolerance", _STRING, "none",
-            "none: a bad record fails the task. all: it is left out.",
+            "none: a bad record fails the task. all: it is skipped.",
             ValidString(["none", "all"]), _MEDIUM, _ERRORS, 3, Width.SHORT, "Error Tolerance"),
         ConfigKey("errors.log.enable", _BOOLEAN, "false",
-            "Whether bad records that are left out are logged.",
+            "Whether skipped bad records are logged.",
             None, _MEDIUM, _ERRORS, 4, Width.SHORT, "Log Errors"),
         ConfigKey("errors.log.include.messages", _BOOLEAN, "false",
-            "Whether the log says where such a record stands.",
+            "Whether the log includes the position of such a record.",
             None, _MEDIUM, _ERRORS, 5, Width.SHORT, "Log Error Details"),
     ]
 )
@@ -118,19 +119,19 @@ COMMON_CONFIG = ConfigDef(
 SINK_CONFIG = ConfigDef(
     [
         ConfigKey("topics", _LIST, "",
-            "The topics to read, with commas between. Either this or topics.regex is needed.",
+            "The topics to read, separated by commas. Either this or topics.regex is required.",
             None, _HIGH, _COMMON, 4, Width.LONG, "Topics"),
         ConfigKey("topics.regex", _STRING, "",
-            "A Java regular expression for whole names of topics to read; new ones that match are read, too.",
+            "A Java regular expression for whole names of topics to read; new matching topics are read, too.",
             JavaRegex(), _HIGH, _COMMON, 4, Width.LONG, "Topics regex"),
         ConfigKey("errors.deadletterqueue.topic.name", _STRING, "",
-            "The topic for records that were left out; nothing for none.",
+            "The topic for skipped records; empty for none.",
             None, _MEDIUM, _ERRORS, 6, Width.MEDIUM, "Dead Letter Queue Topic Name"),
         ConfigKey("errors.deadletterqueue.topic.replication.factor", _SHORT, "3",
-            "Its replication factor if it has to be created.",
+            "Its replication factor if it must be created.",
             None, _MEDIUM, _ERRORS, 7, Width.MEDIUM, "Dead Letter Queue Topic Replication Factor"),
         ConfigKey("errors.deadletterqueue.context.headers.enable", _BOOLEAN, "false",
-            "Whether headers say why a record is there. Their names begin with __connect.errors.",
+            "Whether headers describe the error of a record. Their names begin with __connect.errors.",
             None, _MEDIUM, _ERRORS, 8, Width.MEDIUM, "Enable Error Context Headers"),
     ]
 )
@@ -150,19 +151,19 @@ SOURCE_CONFIG = ConfigDef(
             "How often transactions end, with transaction.boundary=interval.",
             _AtLeastOrNull(0), _LOW, _EXACTLY_ONCE, 4, Width.SHORT, "Transaction boundary interval"),
         ConfigKey("offsets.storage.topic", _STRING, None,
-            "The topic of the connector's positions; without it the worker's.",
+            "The topic of the connector's positions; by default the worker's.",
             NonEmptyString(), _LOW, "offsets.topic", 1, Width.LONG, "Offsets topic"),
     ]
 )
 
-# Settings of barnabas's own that a connector may have. They are shown only where they are set.
+# Barnabas's own settings for connectors. They are shown only where they are set.
 OWN_CONFIG = ConfigDef(
     [
         ConfigKey("barnabas.trigger.interval.ms", _LONG, "500",
-            "How often a task looks for new records. A batch that takes longer is followed by the next one at once.",
+            "How often a task looks for new records. A batch that takes longer is followed by the next one immediately.",
             Range(0)),
         ConfigKey("barnabas.batch.records.max", _LONG, "500000",
-            "How many records a sink reads in one batch at most.",
+            "The maximum number of records that a sink reads in one batch.",
             Range(1)),
     ]
 )
@@ -170,16 +171,17 @@ OWN_CONFIG = ConfigDef(
 
 
 def connector_config_def(plugin: Plugin) -> ConfigDef:
-    """What a connector of this class has, without transforms and without what a worker adds."""
+    """Return the settings of a connector of this class, without transforms and the worker's additions."""
     of_type = SINK_CONFIG if plugin.type is PluginType.SINK else SOURCE_CONFIG
     version = replace(COMMON_CONFIG["connector.plugin.version"], default=plugin.version)
     return COMMON_CONFIG + ConfigDef([version]) + of_type
 
 
 def plugin_config(registry: PluginRegistry, name: str, version: str | None) -> list[ConfigKeyInfo]:
-    """The settings of a plugin, as ``GET /connector-plugins/{name}/config`` shows them: its own, then common ones.
+    """Return the settings of a plugin, as ``GET /connector-plugins/{name}/config`` shows them: its own, then common
+    ones.
 
-    Raises NotFound, or BadRequest for an invalid or missing version.
+    Raise NotFound, or BadRequest for an invalid or missing version.
     """
     plugin = registry.for_listing(name, version)
     keys = list(plugin.config_def)

@@ -1,4 +1,4 @@
-"""Rules between the settings of a connector that no single one of them can check."""
+"""Rules between several settings of a connector."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["AddError", "check_aliases", "check_sink", "check_source", "consumer_
 
 class AddError(Protocol):
     def __call__(self, name: str, error: str, value: ConfigValue = None) -> None:
-        """``value`` is shown if no definition of the setting exists."""
+        """``value`` is shown if the setting has no definition."""
 
 
 _Config = Mapping[str, str | None]
@@ -22,17 +22,17 @@ _DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 
 
 def consumer_group(connector: str) -> str:
-    """The consumer group of a sink that does not name another one."""
+    """Return the default consumer group of a sink."""
     return f"connect-{connector}"
 
 
 def consumer_group_of(connector: str, config: _Config) -> str:
-    """The consumer group of a sink, which shows how far it is."""
+    """Return the consumer group of a sink, which shows its progress."""
     return config.get(_GROUP_OVERRIDE) or consumer_group(connector)
 
 
 def check_sink(config: _Config, values: Mapping[str, ConfigValue], worker_group: str, add: AddError) -> None:
-    """Topics, the topic for dead letters, and the consumer group. ``values`` are those of settings without errors."""
+    """Check topics, the dead-letter topic, and the consumer group. ``values`` are those of settings without errors."""
     _check_topics(config, values, add)
     group = config.get(_GROUP_OVERRIDE)
     if group is not None:
@@ -84,15 +84,15 @@ _NO_EXACTLY_ONCE = "This worker does not have exactly-once source support enable
 
 
 def check_source(values: Mapping[str, ConfigValue], add: AddError) -> None:
-    """No source is exactly-once here: Spark's writer has no transactions."""
+    """Reject exactly-once: Spark's writer has no transactions."""
     if str(values.get("exactly.once.support")).lower() == "required":
-        add("exactly.once.support", f'{_NO_EXACTLY_ONCE} Use the value "requested", or leave the property out.')
+        add("exactly.once.support", f'{_NO_EXACTLY_ONCE} Use the value "requested", or omit the property.')
     if str(values.get("transaction.boundary")).lower() == "connector":
-        add("transaction.boundary", f"{_NO_EXACTLY_ONCE} Leave the property out.")
+        add("transaction.boundary", f"{_NO_EXACTLY_ONCE} Omit the property.")
 
 
 def check_aliases(config: _Config, values: Mapping[str, ConfigValue], add: AddError) -> None:
-    """What transforms say of predicates. Kafka finds this out when the task starts."""
+    """Check the predicates that transforms name. Kafka detects errors when the task starts."""
     predicates = values.get("predicates")
     known = predicates if isinstance(predicates, list) else []
     transforms = values.get("transforms")

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from barnabas.common.config_def import missing
 from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
 from barnabas.connect.decide.registry.plugin import Plugin, PluginType
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry, VersionNotFound
@@ -30,7 +31,7 @@ from barnabas.connect.decide.validation.plugin_keys import PluginKey, Versions, 
 from barnabas.connect.decide.validation.topic_creation_keys import topic_creation_keys
 from barnabas.connect.entities import ConfigInfo, ConfigInfos, ConfigValueInfo
 from barnabas.connect.errors import BadRequest, ConnectError
-from barnabas.connect.settings.plugin_config_def import ConfigDef, ConfigException, ConfigKey, ConfigValue, missing
+from barnabas.connect.settings.plugin_config_def import ConfigDef, ConfigException, ConfigKey, ConfigValue
 
 __all__ = ["ConnectorValidation", "SettingState", "ValidationDefaults", "validate_all"]
 
@@ -58,7 +59,7 @@ class ValidationDefaults:
 
     group_id: str
     converters: Mapping[str, str]
-    """Of ``key``, ``value`` and ``header``."""
+    """The converters of ``key``, ``value`` and ``header``."""
     overrides: ClientOverrides = field(default_factory=lambda: ClientOverrides("All"))
     is_topic_creation_enabled: bool = True
 
@@ -263,7 +264,7 @@ class _Run:
             elif name.startswith("barnabas.") and name not in keys:
                 known = ", ".join(key.name for key in OWN_CONFIG)
                 extra.setdefault(name, SettingState(name, text)).errors.append(
-                    f"Invalid value {text} for configuration {name}: there is no such setting; there are {known}"
+                    f"Invalid value {text} for configuration {name}: no such setting exists; known: {known}"
                 )
             elif name in self._unresolved and name not in keys and not name.startswith(tuple(PREFIXES.values())):
                 extra.setdefault(name, SettingState(name, text)).errors.append(self._unresolved[name])

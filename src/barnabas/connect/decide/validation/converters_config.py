@@ -17,7 +17,7 @@ _TYPE = ConfigKey(
     CONVERTER_TYPE,
     ConfigType.STRING,
     REQUIRED,
-    "What the converter is used for; the worker sets it.",
+    "The use of the converter; the worker sets it.",
     ValidString(["key", "value", "header"]),
     Importance.LOW,
 )
@@ -47,21 +47,21 @@ def _key(
     )
 
 
-# A row: how the value is read, what it means, and how a form shows it; each on a line, however long.
+# A row: how the value is parsed, its description, and how a form shows it; each on one line of any length.
 # fmt: off
 _JSON = ConfigDef(
     [
         _TYPE,
         _key("schemas.enable", ConfigType.BOOLEAN, "true", "Schemas", 0, "Enable Schemas",
-            "Whether each key or value has its schema with it, as an object with schema and payload."),
+            "Whether each key or value includes its schema, as an object with schema and payload."),
         _key("schemas.cache.size", ConfigType.INT, "1000", "Schemas", 1, "Schema Cache Size",
             "How many schemas are kept parsed."),
         _key("schema.content", ConfigType.STRING, None, "Schemas", 2, "Schema Content",
-            "The schema of all records, as JSON, instead of one with each of them."),
+            "The schema of all records, as JSON, instead of one in each record."),
         _key("barnabas.schema", ConfigType.STRING, None, "Schemas", 3, "Columns",
-            "The columns of JSON without a schema, in the words of CREATE TABLE, such as id BIGINT, name STRING. For schemas.enable=false; empty: what each batch has."),
+            "The columns of JSON without a schema, as in CREATE TABLE, such as id BIGINT, name STRING. For schemas.enable=false; empty: the columns of each batch."),
         _key("barnabas.schema.unknown.fields", ConfigType.STRING, "error", "Schemas", 4, "Unknown Fields",
-            "With barnabas.schema: what a record with a field of another name is. error: a bad record; ignore: a good one, without the field."),
+            "With barnabas.schema: how to treat a record with another field. error: as a bad record; ignore: as a good one, without the field."),
         _key("decimal.format", ConfigType.STRING, "BASE64", "Serialization", 0, "Decimal Format",
             "How decimals are written: BASE64 of their bytes, or NUMERIC."),
         _key("replace.null.with.default", ConfigType.BOOLEAN, "true", "Serialization", 1, "Replace null with default",
@@ -94,7 +94,7 @@ _PROTOBUF = ConfigDef(
     [
         _TYPE,
         ConfigKey("barnabas.protobuf.descriptor.file", ConfigType.STRING, REQUIRED,
-            "A file that protoc --include_imports --descriptor_set_out has written, on every worker.",
+            "A file written by protoc --include_imports --descriptor_set_out, on every worker.",
             importance=Importance.HIGH),
         ConfigKey("barnabas.protobuf.message", ConfigType.STRING, REQUIRED,
             "The full name of the message, such as shop.v1.Order.",
@@ -116,7 +116,7 @@ _FOR_ALL: Mapping[str, ConfigDef] = {
 }
 
 CONVERTERS: Mapping[str, ConfigDef] = {**_FOR_ALL, "org.apache.kafka.connect.storage.StringConverter": _STRING, **_OWN}
-"""By full name."""
+"""Converters by full name."""
 
 HEADER_CONVERTERS: Mapping[str, ConfigDef] = {
     **_FOR_ALL,

@@ -1,4 +1,4 @@
-"""Settings whose value is a plugin, and those that come with it: its version, and what a transform or predicate has."""
+"""Settings whose value is a plugin, and their dependent settings: version, and those of transforms and predicates."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ _CONDITION = ConfigDef(
             None,
             "The alias of the predicate that decides whether the transform applies to a record.",
         ),
-        ConfigKey("negate", ConfigType.BOOLEAN, "false", "Whether it applies where the predicate does not hold."),
+        ConfigKey(
+            "negate", ConfigType.BOOLEAN, "false", "Whether the transform applies where the predicate does not hold."
+        ),
     ]
 )
 
@@ -102,7 +104,7 @@ def plugin_keys(
     *,
     is_version_always_visible: bool,
 ) -> list[ConfigKey]:
-    """A setting for a plugin and the one for its version, with the installed plugins and versions. ``given`` is the
+    """Return a setting for a plugin and one for its version, with the installed plugins and versions. ``given`` is the
     plugin's name if it was set; otherwise the default applies."""
     plugin_key, version_key = keys
     fields = {field: getattr(plugin_key, field) for field in ConfigKey.__dataclass_fields__}
@@ -117,7 +119,7 @@ def plugin_keys(
 
 
 def alias_keys(registry: PluginRegistry, config: Mapping[str, str | None]) -> list[ConfigKey]:
-    """The settings of each transform and predicate that the aliases name."""
+    """Return the settings of each transform and predicate that the aliases name."""
     keys: list[ConfigKey] = []
     for setting, type_, group, kind in _ALIAS_KINDS:
         listed = dict.fromkeys(alias.strip() for alias in (config.get(setting) or "").split(",") if alias.strip())

@@ -1,4 +1,4 @@
-"""Validators that settings of connectors, transforms and converters need beyond the common ones."""
+"""Validators for settings of connectors, transforms and converters beyond the common ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["ALIASES_MAX", "All", "JavaRegex", "NonEmptyList", "Pairs", "UniqueAl
 
 
 class JavaRegex:
-    """A regular expression as Java has them. Null and nothing are for another rule to refuse."""
+    """A Java regular expression. Another rule rejects null and empty values."""
 
     __slots__ = ("null_allowed",)
 
@@ -51,7 +51,7 @@ class Pairs:
     __slots__ = ("_check", "_example")
 
     def __init__(self, example: str, check: Callable[[str, str], str | None] = lambda left, right: None) -> None:
-        """``check`` says what is wrong with one pair."""
+        """``check`` returns the error of one pair."""
         self._example = example
         self._check = check
 
@@ -75,7 +75,7 @@ class Pairs:
 
 
 ALIASES_MAX = 100
-"""Of one list. Each has settings of its own to look at, so a list of a hundred thousand would keep a worker busy."""
+"""The limit of one list. Each alias has settings of its own, so a list of a hundred thousand would block a worker."""
 
 
 class UniqueAliases:
@@ -113,7 +113,7 @@ class VersionRequirement:
 
 
 class All:
-    """Every one of several rules, in turn."""
+    """Applies several rules in turn."""
 
     __slots__ = ("_validators",)
 

@@ -1,4 +1,4 @@
-"""Settings of the topics that a source may create (KIP-158): which there are depends on the groups that it names."""
+"""Settings for topics that a source may create (KIP-158); they depend on the groups that it names."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TOPIC_CREATION = "topic.creation."
 
 
 def topic_creation_keys(config: Mapping[str, str | None]) -> list[ConfigKey]:
-    """The settings of groups of topics; none where nothing is said of any (topics are then not created)."""
+    """Return the settings of groups of topics; none without groups (topics are then not created)."""
     if not any(name.startswith(_TOPIC_CREATION) and name != f"{_TOPIC_CREATION}groups" for name in config):
         return []
     groups = [group.strip() for group in (config.get(f"{_TOPIC_CREATION}groups") or "").split(",") if group.strip()]

@@ -43,15 +43,15 @@ def _list(name: str, doc: str, default: ConfigValue = REQUIRED) -> ConfigKey:
 def _cast_problem(left: str, right: str) -> str | None:
     type_ = right or left
     if type_ not in _CAST_TYPES:
-        return f"{type_} is no type to cast to; there are {', '.join(_CAST_TYPES)}"
+        return f"{type_} is not a type to cast to; allowed: {', '.join(_CAST_TYPES)}"
     return None
 
 
 def _rename_problem(left: str, right: str) -> str | None:
-    return None if right else f"{left} says no new name; write {left}:new"
+    return None if right else f"{left} has no new name; write {left}:new"
 
 
-# A row: how the value is read, what it means, and how a form shows it; each on a line, however long.
+# A row: how the value is parsed, its description, and how a form shows it; each on one line of any length.
 # fmt: off
 _REPLACE_NULL = ConfigKey("replace.null.with.default", ConfigType.BOOLEAN, "true",
     "Whether a field that is null and has a default in its schema counts as that default.")
@@ -75,7 +75,7 @@ _ON_KEY_AND_VALUE: Mapping[str, ConfigDef] = {
         ]
     ),
     "Flatten": ConfigDef(
-        [_text("delimiter", "What stands between the names of nested fields in the name of a flat one.", ".")]
+        [_text("delimiter", "The separator between the names of nested fields in the name of a flat one.", ".")]
     ),
     "HeaderFrom": ConfigDef(
         [
@@ -92,14 +92,14 @@ _ON_KEY_AND_VALUE: Mapping[str, ConfigDef] = {
         [
             _text(
                 "topic.field",
-                "The name of a field with the topic. ! at the end: required; ?: optional, as without.",
+                "The name of a field for the topic. ! at the end: required; ?: optional, the default.",
                 None,
             ),
-            _text("partition.field", "The name of a field with the partition.", None),
-            _text("offset.field", "The name of a field with the offset; for sinks only.", None),
-            _text("timestamp.field", "The name of a field with the record's timestamp.", None),
-            _text("static.field", "The name of a field that is the same for all records.", None),
-            _text("static.value", "What that field has.", None),
+            _text("partition.field", "The name of a field for the partition.", None),
+            _text("offset.field", "The name of a field for the offset; only for sinks.", None),
+            _text("timestamp.field", "The name of a field for the record's timestamp.", None),
+            _text("static.field", "The name of a field with the same value in all records.", None),
+            _text("static.value", "The value of that field.", None),
             _REPLACE_NULL,
         ]
     ),
@@ -107,26 +107,26 @@ _ON_KEY_AND_VALUE: Mapping[str, ConfigDef] = {
         [
             _list("fields", "The fields to mask."),
             ConfigKey("replacement", ConfigType.STRING, None,
-                "What numbers and strings become; without it they become 0, nothing, false and so on.",
+                "The replacement for numbers and strings; by default 0, an empty string, false and so on.",
                 NonEmptyString(), Importance.LOW),
             _REPLACE_NULL,
         ]
     ),
     "ReplaceField": ConfigDef(
         [
-            _list("exclude", "The fields to drop; stronger than include.", ""),
-            _list("include", "The fields to keep; nothing for all.", ""),
+            _list("exclude", "The fields to drop; takes precedence over include.", ""),
+            _list("include", "The fields to keep; empty for all.", ""),
             ConfigKey("renames", ConfigType.LIST, "",
-                "New names of fields, as old:new with commas between.",
+                "New names of fields, as old:new, separated by commas.",
                 Pairs("foo:bar,abc:xyz", _rename_problem)),
             _REPLACE_NULL,
         ]
     ),
     "SetSchemaMetadata": ConfigDef(
         [
-            _text("schema.name", "The name that the schema gets.", None, importance=Importance.HIGH),
+            _text("schema.name", "The new name of the schema.", None, importance=Importance.HIGH),
             ConfigKey(
-                "schema.version", ConfigType.INT, None, "The version that the schema gets.", None, Importance.HIGH
+                "schema.version", ConfigType.INT, None, "The new version of the schema.", None, Importance.HIGH
             ),
             _REPLACE_NULL,
         ]
@@ -135,12 +135,12 @@ _ON_KEY_AND_VALUE: Mapping[str, ConfigDef] = {
         [
             _text(
                 "field",
-                "The field with the timestamp; nothing if the whole key or value is one.",
+                "The field with the timestamp; empty if the whole key or value is one.",
                 "",
                 importance=Importance.HIGH,
             ),
             ConfigKey("target.type", ConfigType.STRING, REQUIRED,
-                "What it becomes: string, unix (a number), Date, Time or Timestamp.",
+                "The target type: string, unix (a number), Date, Time or Timestamp.",
                 ValidString(["string", "unix", "Date", "Time", "Timestamp"]), Importance.HIGH),
             _text("format", "The pattern of a string, as Java's SimpleDateFormat has it.", ""),
             ConfigKey("unix.precision", ConfigType.STRING, "milliseconds", "The unit of a number.", ValidString(["nanoseconds", "microseconds", "milliseconds", "seconds"]), Importance.LOW),
@@ -156,7 +156,7 @@ _ON_RECORD: Mapping[str, ConfigDef] = {
         [
             ConfigKey("header", ConfigType.STRING, REQUIRED, "The name of the header.", NonNull(), Importance.HIGH),
             ConfigKey("value.literal", ConfigType.STRING, REQUIRED,
-                "Its value; numbers, true and false, lists and maps are taken as such.",
+                "Its value; numbers, true and false, lists and maps keep their type.",
                 NonNull(), Importance.HIGH),
         ]
     ),
@@ -166,7 +166,7 @@ _ON_RECORD: Mapping[str, ConfigDef] = {
                 "A Java regular expression for whole names of topics.",
                 JavaRegex(null_allowed=False), Importance.HIGH),
             _text(
-                "replacement", "What a matching name becomes; $1 and so on are the groups.", importance=Importance.HIGH
+                "replacement", "The replacement for a matching name; $1 and so on are the groups.", importance=Importance.HIGH
             ),
         ]
     ),
@@ -193,7 +193,7 @@ TRANSFORMS: Mapping[str, ConfigDef] = {
     **{f"{name}${side}": config_def for name, config_def in _ON_KEY_AND_VALUE.items() for side in ("Key", "Value")},
     **_ON_RECORD,
 }
-"""By the name of the class, without the package."""
+"""Transforms by the name of the class, without the package."""
 
 PREDICATES: Mapping[str, ConfigDef] = {
     "HasHeaderKey": ConfigDef(

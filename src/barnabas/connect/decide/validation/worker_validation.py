@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from barnabas.common.settings.problem import SettingProblem
 from barnabas.connect.decide.registry.plugin import PluginType
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.validation.client_overrides import ClientOverrides
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.errors import BadRequest
-from barnabas.connect.settings.worker_config import InvalidWorkerConfig, WorkerConfig, WorkerProblem
+from barnabas.connect.settings.worker_config import InvalidWorkerConfig, WorkerConfig
 
 __all__ = ["validation_of"]
 
 
 def validation_of(config: WorkerConfig, registry: PluginRegistry) -> ConnectorValidation:
     """Raises InvalidWorkerConfig for converters that are not installed, or not in the requested version."""
-    problems: list[WorkerProblem] = []
+    problems: list[SettingProblem] = []
     for name, type_ in (
         ("key.converter", PluginType.CONVERTER),
         ("value.converter", PluginType.CONVERTER),
@@ -24,7 +25,7 @@ def validation_of(config: WorkerConfig, registry: PluginRegistry) -> ConnectorVa
         try:
             registry.find(given, type_, version=None if version is None else str(version))
         except BadRequest as error:
-            problems.append(WorkerProblem(name, f"Invalid value {given} for configuration {name}: {error}"))
+            problems.append(SettingProblem(name, f"Invalid value {given} for configuration {name}: {error}"))
     if problems:
         raise InvalidWorkerConfig(problems)
     defaults = ValidationDefaults(

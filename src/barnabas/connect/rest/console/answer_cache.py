@@ -35,7 +35,7 @@ class AnswerCache(Generic[T]):
         self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
 
     async def get(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T | None:
-        """The latest answer that is available in time; None before the first."""
+        """Return the latest answer that is available in time; None before the first."""
         entry = self._entries.setdefault(key, _Entry())
         self._entries.move_to_end(key)
         while len(self._entries) > _ENTRIES_MAX:

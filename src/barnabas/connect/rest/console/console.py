@@ -103,7 +103,7 @@ class Console:
             return self._render("problem.html", user, 500, message=text)
 
     async def _page(self, segments: list[str], user: User, scheme: str) -> Response:
-        """Raises ConnectError."""
+        """Render the page. Raise ConnectError."""
         match segments:
             case []:
                 return await self._overview(user)

@@ -1,4 +1,4 @@
-"""How far consumer groups are behind the ends of their partitions, as the console shows it."""
+"""The lag of consumer groups behind the ends of their partitions, as the console shows it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PartitionLag:
     position: int
     end: int
     per_second: float | None = None
-    """How fast the position moves; None before it was seen twice."""
+    """How fast the position advances; None before the second sample."""
 
     @property
     def lag(self) -> int:
@@ -43,4 +43,4 @@ class GroupLag:
 
 class LagSource(Protocol):
     async def lags(self, groups: Mapping[str, str]) -> Mapping[str, GroupLag]:
-        """The lag of connectors by their consumer groups. Raises nothing; takes seconds if brokers do not answer."""
+        """Return the lag of connectors by consumer group. Never raises; takes seconds if brokers do not answer."""

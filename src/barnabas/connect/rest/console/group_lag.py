@@ -25,7 +25,7 @@ _TIMEOUT_S = 10.0
 
 
 class AdminLags:
-    """``now_s`` is a clock that never goes back."""
+    """``now_s`` is a monotonic clock."""
 
     def __init__(self, admin: AdminClient, now_s: Callable[[], float]) -> None:
         self._admin = admin
@@ -60,7 +60,7 @@ class AdminLags:
         return positions, problems
 
     async def _ends(self, partitions: set[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end offsets of partitions that still exist."""
+        """Return the end offsets of partitions that still exist."""
         if not partitions:
             return {}
         latest = OffsetSpec.latest()

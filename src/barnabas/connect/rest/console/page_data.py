@@ -25,7 +25,7 @@ _UNASSIGNED = TaskState.UNASSIGNED.value
 
 
 class PageData:
-    """``now_s`` is a clock that never goes back. Without ``lags`` or ``insight`` there is less to show."""
+    """``now_s`` is a monotonic clock. Without ``lags`` or ``insight`` pages show less."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class PageData:
         self._known_plans: AnswerCache[QueryPlan | None] = AnswerCache(now_s, wait_s=10.0)
 
     async def connectors(self) -> list[ConnectorView]:
-        """All of them, by name."""
+        """Return all connectors, by name."""
         found = []
         for name in sorted(self._herder.connectors.names()):
             try:
@@ -61,20 +61,20 @@ class PageData:
         return [self._view(info, statuses[info.name], lags.get(info.name)) for info in found]
 
     async def connector(self, name: str) -> tuple[ConnectorView, ConnectorInfo]:
-        """Raises NotFound."""
+        """Return a connector. Raise NotFound."""
         info = self.info(name)
         status = self._status(name)
         lags = await self._lags_of([info], {name: status})
         return self._view(info, status, lags.get(name)), info
 
     def info(self, name: str) -> ConnectorInfo:
-        """Raises NotFound."""
+        """Return its configuration. Raise NotFound."""
         if name not in self._herder.connectors.names():
             raise NotFound(f"Connector {name} not found")
         return self._herder.connectors.info_in_snapshot(name)
 
     async def offsets(self, name: str) -> tuple[list[ConnectorOffset], str]:
-        """The offsets of the connector, and why they are unknown."""
+        """Return the offsets of the connector, and why they are unknown."""
 
         async def ask() -> tuple[list[ConnectorOffset], str]:
             try:
@@ -98,7 +98,7 @@ class PageData:
         return await self._known_plans.get(task, lambda: insight.query_plan(task))
 
     def task(self, view: ConnectorView, number: int) -> TaskView:
-        """Raises NotFound."""
+        """Return a task. Raise NotFound."""
         found = next((task for task in view.tasks if task.number == number), None)
         if found is None:
             raise NotFound(f"Connector {view.name} has no task {number}")

@@ -1,4 +1,4 @@
-"""The few files that pages refer to, read once. A browser asks each time whether its own is still good."""
+"""The few static files of pages, read once. A browser revalidates its copy for each request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class StaticFiles:
         self._tags = {name: f'"{hashlib.sha256(data).hexdigest()[:16]}"' for name, data in self._contents.items()}
 
     def answer(self, segments: Sequence[str], headers: Mapping[bytes, bytes]) -> Response:
-        """Raises NotFound."""
+        """Return the file. Raise NotFound."""
         name = "/".join(segments)
         if name not in self._contents:
             raise NotFound("This file does not exist.")

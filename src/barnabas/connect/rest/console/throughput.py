@@ -1,4 +1,4 @@
-"""How fast counters grow, from looking at them now and then."""
+"""How fast counters grow, from occasional samples."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _COUNTERS_MAX = 10_000
 
 
 class Rates:
-    """A rate is that of the last half minute at most. It needs two samples."""
+    """A rate covers at most the last half minute. It needs two samples."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[Hashable, deque[tuple[float, int]]] = OrderedDict()
 
     def observe(self, counter: Hashable, total: int, now_s: float) -> float | None:
-        """Note what a counter shows now; gives its growth per second. One that went back begins anew."""
+        """Note the value of a counter. Return its growth per second. A counter that went back starts again."""
         seen = self._seen.setdefault(counter, deque())
         self._seen.move_to_end(counter)
         if seen and seen[-1][1] > total:

@@ -27,7 +27,7 @@ class Failure:
 
     @property
     def reason(self) -> str:
-        return next((line for line in self.trace.splitlines() if line.strip()), "It gave no reason.")
+        return next((line for line in self.trace.splitlines() if line.strip()), "No reason was given.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class TaskView:
     state: str
     worker_id: str
     is_here: bool
-    """Whether it runs on the worker that was asked."""
+    """Whether it runs on this worker."""
     trace: str = ""
     progress: TaskProgress | None = None
     per_second: float | None = None
@@ -53,7 +53,7 @@ class TaskView:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """``is_hidden`` where a screen that others see should not show it at once. A reference shows nothing anyway."""
+    """``is_hidden``: hide the value on a screen that others may see. A reference shows no value anyway."""
 
     name: str
     value: str
@@ -95,7 +95,7 @@ class ConnectorView:
 
     @property
     def per_second(self) -> float | None:
-        """Records: of a sink those that are committed, wherever its tasks run; of a source those read here."""
+        """Records per second: for a sink those committed by all its tasks, for a source those read on this worker."""
         if self.lag is not None:
             return self.lag.per_second
         known = [task.per_second for task in self.tasks if task.per_second is not None]
@@ -131,7 +131,7 @@ class Totals:
 
 
 def group_of(info: ConnectorInfo, status: ConnectorStatus | None) -> str | None:
-    """The consumer group of a sink, None where this worker's cluster does not have it."""
+    """Return the consumer group of a sink; None if it is on another cluster."""
     type_ = info.type if info.type is not ConnectorType.UNKNOWN or status is None else status.type
     if type_ is not ConnectorType.SINK or any(info.config.get(name) for name in _OTHER_CLUSTER):
         return None
@@ -140,5 +140,5 @@ def group_of(info: ConnectorInfo, status: ConnectorStatus | None) -> str | None:
 
 
 def is_worker_address(worker_id: str) -> bool:
-    """Whether ``host:port`` is what it is; statuses come from a topic that others can write."""
+    """Return whether it has the form ``host:port``; statuses are from a topic that other programs can write."""
     return _ADDRESS.fullmatch(worker_id) is not None

@@ -1,1 +1,1 @@
-"""The handlers of the REST API's routes, a module for each kind of thing."""
+"""The handlers of the REST API's routes, one module for each resource."""

@@ -1,4 +1,4 @@
-"""Connectors: what there is, and how it is configured."""
+"""Connectors and their configurations."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _INITIAL_STATES = {"STARTED": "RUNNING", "PAUSED": "PAUSED", "STOPPED": "STOPPED
 
 
 async def list_connectors(services: Services, request: ApiRequest) -> Reply:
-    """Names, or with ``expand`` what is known of each. From the snapshot: this never waits for anything."""
+    """Return names, or with ``expand`` details. From the snapshot: this never waits."""
     names = services.herder.connectors.names()
     wanted = request.query.get("expand")
     if not wanted:
@@ -38,7 +38,7 @@ async def list_connectors(services: Services, request: ApiRequest) -> Reply:
 
 
 def _expanded(services: Services, name: str, wanted: Any) -> dict[str, Any] | None:
-    """None for a connector that goes or comes at this moment, as Kafka leaves it out then."""
+    """Return the details; None for a connector that is being created or deleted, which Kafka omits."""
     found: dict[str, Any] = {}
     try:
         for expansion in wanted:
@@ -111,7 +111,7 @@ async def get_tasks(services: Services, request: ApiRequest) -> Reply:
 
 
 def _with_name(name: str, config: ConfigMap) -> ConfigMap:
-    """The configuration with its name in it. Raises BadRequest if it has another."""
+    """Return the configuration with its name. Raise BadRequest if it has another."""
     configured = config.get("name")
     if configured is not None and configured != name:
         raise BadRequest(

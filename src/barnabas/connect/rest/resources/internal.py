@@ -1,10 +1,10 @@
-"""Requests between workers: to write the tasks of a connector (KIP-507), and to fence out older ones (KIP-618).
+"""Requests between workers: write the tasks of a connector (KIP-507), and fence older ones (KIP-618).
 
-The signature is checked over the bytes as they came: nothing of a stranger's body is parsed. (Kafka's worker parses
-first, so it answers 500 to a body that can't be read whether it is signed or not.)
+The signature is verified over the received bytes, before a body is parsed. (Kafka's worker parses
+first, so it returns 500 for an unreadable body whether it is signed or not.)
 
-A signature holds for the worker that it was sent to: a request that goes on to the leader from here goes unsigned, as
-Kafka's does, so where the group signs the leader refuses it.
+A signature is valid for the worker that the request was sent to: a request forwarded from here to the leader is
+unsigned, like Kafka's, so the leader refuses it if the group signs.
 """
 
 from __future__ import annotations

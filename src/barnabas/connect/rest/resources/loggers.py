@@ -1,4 +1,4 @@
-"""Levels of loggers, of this worker or of all (KIP-495, KIP-976), and what this worker has logged last."""
+"""Levels of loggers, of this worker or of all (KIP-495, KIP-976), and the last log lines of this worker."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def get_logger(services: Services, request: ApiRequest) -> Reply:
 
 
 async def set_logger(services: Services, request: ApiRequest) -> Reply:
-    """A scope that is not ``cluster`` is this worker, as in Kafka."""
+    """Set the level. Any scope except ``cluster`` means this worker, as in Kafka."""
     namespace, level = request.parameters["logger"], await request.parsed(read_level)
     if level is None:
         raise BadRequest("Desired 'level' parameter was not specified in request.")

@@ -1,4 +1,4 @@
-"""Where connectors are, and moving them (KIP-875)."""
+"""Show and change the offsets of connectors (KIP-875)."""
 
 from __future__ import annotations
 

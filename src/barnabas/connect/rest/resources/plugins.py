@@ -1,4 +1,4 @@
-"""Plugins: which there are, what can be set for each, and whether a configuration is valid (KIP-769, KIP-891)."""
+"""Plugins: their list, their settings, and validation of configurations (KIP-769, KIP-891)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def validate_config(services: Services, request: ApiRequest) -> Reply:
     if included is not None and not _normalized(included).endswith(_normalized(plugin)):
         raise BadRequest(f"Included connector type {included} does not match request type {plugin}")
     if included is None:
-        # Kafka answers 500 to this and to an unknown class; 400 is correct.
+        # Kafka returns 500 for this and for an unknown class; 400 would be correct.
         raise ConnectError("Connector config contains no connector type: set connector.class")
     try:
         return Reply(200, await services.herder.connectors.validate(config))
@@ -41,7 +41,7 @@ async def validate_config(services: Services, request: ApiRequest) -> Reply:
 
 
 def _normalized(name: str) -> str:
-    """``FileStreamSourceConnector`` can be called FileStreamSource."""
+    """Return the name without its suffix: FileStreamSource for ``FileStreamSourceConnector``."""
     return name.removesuffix("Connector") or name
 
 

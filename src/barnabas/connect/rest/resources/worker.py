@@ -1,4 +1,4 @@
-"""The worker itself: what it is, and whether it is well (KIP-1017)."""
+"""The worker itself: its identity and its health (KIP-1017)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def server_info(services: Services, request: ApiRequest) -> Reply:
 
 
 async def health(services: Services, request: ApiRequest) -> Reply:
-    """Something that does nothing goes through the queue of requests; if it does not come back, that is the news."""
+    """Send a no-op through the queue of requests. The worker is unhealthy if it does not return."""
     try:
         await asyncio.wait_for(services.herder.health(), services.health_timeout_s)
     except TimeoutError:

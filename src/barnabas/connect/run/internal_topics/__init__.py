@@ -1,1 +1,1 @@
-"""The config, offset and status topics: read, written and followed."""
+"""Read, write and follow the config, offset and status topics."""

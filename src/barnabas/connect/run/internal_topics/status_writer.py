@@ -1,4 +1,4 @@
-"""Write statuses until they are safe. Only the newest one of a key is worth it: an older one gives way to it."""
+"""Write statuses until they are safe. Only the newest one of a key matters: it replaces an older one."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _PAUSE_MAX_S = 30.0
 
 
 class StatusWriter:
-    """``write_records`` is ``TopicLog.write``, which keeps the order of calls; several writes may go on at a time."""
+    """``write_records`` is ``TopicLog.write``, which keeps the order of calls; several writes may run concurrently."""
 
     def __init__(self, write_records: Callable[[Sequence[StatusRecord]], Awaitable[object]]) -> None:
         self._write_records = write_records
         self._newest: dict[bytes, StatusRecord] = {}
 
     async def write(self, record: StatusRecord) -> None:
-        """Returns when the record is safe, or when a newer one of its key has taken its place."""
+        """Return when the record is safe, or when a newer one of its key has replaced it."""
         key = record[0]
         self._newest[key] = record
         pause_s = _PAUSE_S

@@ -1,6 +1,6 @@
 """The three topics of a group of workers: created if they are missing, otherwise checked.
 
-They must keep the last record of each key for ever, so compaction must be their only cleanup policy. A topic that also
+They must keep the last record of each key forever, so compaction must be their only cleanup policy. A topic that also
 deletes by age or size is refused, as is a config topic of several partitions, whose records would have no order. A
 worker without the rights to create topics or read their settings can still use them.
 """
@@ -43,7 +43,7 @@ _COMPACT = "compact"
 _SET_ELSEWHERE = frozenset({"topic", "partitions", "replication.factor", _POLICY})
 _MAY_NOT = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 _COMES_LATER = frozenset({ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.LEADER_NOT_AVAILABLE})
-"""Brokers that start with the worker may not all be there yet."""
+"""Brokers that start together with the worker may not all be registered yet."""
 _TRY_AGAIN_S = 0.5
 
 
@@ -68,7 +68,7 @@ def config_topic(settings: Mapping[str, object]) -> InternalTopic:
 
 
 def offset_topic(settings: Mapping[str, object], name: str | None = None) -> InternalTopic:
-    """``name`` is a connector's own topic, which is made like the worker's."""
+    """Return the topic. ``name`` is a connector's own topic, which is created like the worker's."""
     return _topic(settings, "offset.storage", partitions=_number(settings, "offset.storage.partitions"), name=name)
 
 
@@ -77,7 +77,8 @@ def status_topic(settings: Mapping[str, object]) -> InternalTopic:
 
 
 def internal_client_properties(settings: Mapping[str, object], kind: str) -> dict[str, str]:
-    """The clients of internal topics have the worker's own settings; ``producer.`` and the like are for connectors.
+    """Return the worker's own settings for the clients of internal topics; ``producer.`` and the like are for
+    connectors.
 
     ``kind`` is ``configs``, ``offsets`` or ``statuses``, and ends the client's id.
     """
@@ -117,14 +118,14 @@ def _number(settings: Mapping[str, object], name: str) -> int:
 
 
 async def ensure_internal_topic(admin: AdminClient, topic: InternalTopic, *, timeout_s: float) -> None:
-    """Create the topic, or check the existing one. Raises UnusableTopic, ClientError, TimeoutError."""
+    """Create the topic, or check the existing one. Raise UnusableTopic, ClientError, TimeoutError."""
     async with asyncio.timeout(timeout_s):
         if not await _create(admin, topic):
             await _verify_policy(admin, topic)
 
 
 async def _create(admin: AdminClient, topic: InternalTopic) -> bool:
-    """Whether it is a new one."""
+    """Create the topic. Return whether it is new."""
     wanted = NewTopic(
         topic.name,
         None if topic.partitions == -1 else topic.partitions,
@@ -138,7 +139,7 @@ async def _create(admin: AdminClient, topic: InternalTopic) -> bool:
             if error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
                 return False
             if error.code in _MAY_NOT:
-                log.info("topic %s is taken as it is, for this worker may not create topics: %s", topic.name, error)
+                log.info("using topic %s unchecked, because this worker may not create topics: %s", topic.name, error)
                 return False
             if error.code not in _COMES_LATER:
                 raise UnusableTopic(_not_created(topic, error)) from error
@@ -160,7 +161,7 @@ def _not_created(topic: InternalTopic, error: AdminError) -> str:
     hint = (
         f" -> start more brokers, or lower {prefix}replication.factor (it is {topic.replication_factor})"
         if error.code == ErrorCode.INVALID_REPLICATION_FACTOR
-        else f" -> look at the settings that begin with {prefix}"
+        else f" -> check the settings that begin with {prefix}"
     )
     return f"topic {topic.name} ({topic.setting}) can't be created: {error}{hint}"
 
@@ -173,19 +174,19 @@ async def _verify_policy(admin: AdminClient, topic: InternalTopic) -> None:
     except (AdminError, UnsupportedVersion) as error:
         if isinstance(error, AdminError) and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             return  # It is missing and can't be created; its reader reports this.
-        log.info("whether topic %s is compacted can't be seen: %s", topic.name, error)
+        log.info("can't check whether topic %s is compacted: %s", topic.name, error)
         return
     if policies != {_COMPACT}:
         raise UnusableTopic(
-            f"topic {topic.name} ({topic.setting}) has {_POLICY}={','.join(sorted(policies))}, where only {_COMPACT} "
-            f"keeps what the workers write -> set {_POLICY}={_COMPACT} on the topic, or another one as {topic.setting}"
+            f"topic {topic.name} ({topic.setting}) has {_POLICY}={','.join(sorted(policies))}, but only {_COMPACT} "
+            f"keeps the workers' records -> set {_POLICY}={_COMPACT} on the topic, or another one as {topic.setting}"
         )
 
 
 def ensure_partitions(topic: InternalTopic, count: int) -> None:
-    """Raises UnusableTopic."""
+    """Check the number of partitions. Raise UnusableTopic."""
     if topic.must_be_one_partition and count != 1:
         raise UnusableTopic(
-            f"topic {topic.name} ({topic.setting}) has {count} partitions, where its records need one order "
-            f"-> make a topic of one partition and set {topic.setting} to it"
+            f"topic {topic.name} ({topic.setting}) has {count} partitions, but its records need one order "
+            f"-> create a topic with one partition and set {topic.setting} to it"
         )

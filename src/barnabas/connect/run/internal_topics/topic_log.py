@@ -43,7 +43,7 @@ class ReadFailed(ConnectError):
 class TopicLog:
     """Use it as ``async with``, or close it. ``properties`` are Kafka's client properties (``internal_topics``).
 
-    ``received`` is called for each record, from ``start`` on, inside the event loop; it must be quick and not raise.
+    ``received`` is called for each record, from ``start`` on, on the event loop; it must be quick and not raise.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class TopicLog:
         read_committed: bool = False,
         epoch_time: Callable[[], float] = time.time,
     ) -> None:
-        """Raises InvalidClientConfig."""
+        """Raise InvalidClientConfig for invalid properties."""
         config = client_config(properties, source="worker settings")
         self.topic = topic
         self.is_started = False
@@ -74,13 +74,14 @@ class TopicLog:
 
     @property
     def positions(self) -> Mapping[int, int]:
-        """The offset behind the last one that was read, of each partition."""
+        """The next offset of each partition, after the last record that was read."""
         return self._consumer.positions
 
     async def start(self, *, timeout_s: float = 60) -> None:
-        """Make sure of the topic, and read it to its end. A large topic may take longer, as long as it goes on.
+        """Create or check the topic, and read it to its end. A large topic may take longer, as long as reading
+        progresses.
 
-        Raises UnusableTopic for a topic that must not be used, ReadFailed, ClientError.
+        Raise UnusableTopic for a topic that must not be used, ReadFailed, ClientError.
         """
         try:
             await ensure_internal_topic(self._admin, self.topic, timeout_s=timeout_s)
@@ -89,7 +90,7 @@ class TopicLog:
         except TimeoutError as error:
             raise ReadFailed(
                 f"topic {self.topic.name} was not found in {timeout_s:g} s "
-                f"-> look at bootstrap.servers and {self.topic.setting}, and whether the brokers run"
+                f"-> check bootstrap.servers and {self.topic.setting}, and whether the brokers run"
             ) from error
         ensure_partitions(self.topic, len(metadata.partitions))
         beginnings = await self._offsets(metadata.partitions, OffsetSpec.earliest(), timeout_s)
@@ -100,11 +101,11 @@ class TopicLog:
         self.is_started = True
 
     async def write(self, records: Sequence[tuple[bytes | None, bytes | None]], *, timeout_s: float = 30) -> list[int]:
-        """See ``TopicWriter.write``; records are (key, value). Raises WriteFailed."""
+        """See ``TopicWriter.write``; records are (key, value). Raise WriteFailed."""
         return await self._writer.write(records, timeout_s=timeout_s)
 
     async def read_to_end(self, *, timeout_s: float = 30) -> None:
-        """Return when all records in the topic at the time of the call were reported. Raises ReadFailed."""
+        """Return when all records in the topic at the time of the call were reported. Raise ReadFailed."""
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_s
         ends = await self._offsets(self.partitions, OffsetSpec.latest(), timeout_s)
@@ -143,10 +144,10 @@ class TopicLog:
             found = await self._admin.list_offsets(wanted, isolation_level=self._isolation, timeout_s=timeout_s)
             return {partition.partition: listed.offset for partition, listed in found.raise_for_errors().items()}
         except (AdminError, ClientError, ExceptionGroup) as error:
-            raise ReadFailed(f"where topic {self.topic.name} ends can't be found out: {error}") from error
+            raise ReadFailed(f"the end offsets of topic {self.topic.name} can't be read: {error}") from error
 
     async def _reach(self, ends: Mapping[int, int], timeout_s: float, *, goes_on: bool = False) -> None:
-        """``goes_on``: the time is that of a standstill."""
+        """Read up to the offsets. ``goes_on``: the limit applies to the time without progress."""
         while True:
             before = dict(self._consumer.positions)
             try:

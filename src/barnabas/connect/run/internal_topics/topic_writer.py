@@ -1,4 +1,4 @@
-"""Writes the records of an internal topic; a failure says what a worker's operator can do."""
+"""Writes the records of an internal topic; the text of a failure says what to do."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _HINTS = {
 
 
 class WriteFailed(ConnectError):
-    """Not all records were acknowledged. What was under way may be in the topic all the same."""
+    """Not all records were acknowledged. The others may be in the topic nevertheless."""
 
 
 class TopicWriter:
@@ -39,7 +39,7 @@ class TopicWriter:
         self._producer.start(metadata)
 
     async def write(self, records: Sequence[tuple[bytes | None, bytes | None]], *, timeout_s: float) -> list[int]:
-        """See ``RecordProducer.produce``. Raises WriteFailed."""
+        """See ``RecordProducer.produce``. Raise WriteFailed."""
         try:
             return await self._producer.produce(records, timeout_s=timeout_s)
         except NotDelivered as error:

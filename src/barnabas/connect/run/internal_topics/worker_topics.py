@@ -1,4 +1,4 @@
-"""The worker's three topics at work: what is read goes to the herder and to the positions of sources."""
+"""The worker's three topics at run time: records are passed to the herder and to the positions of sources."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class SourceOffsets:
         await self._worker.started()
 
     async def prepare(self, connector: str, config: Mapping[str, str | None]) -> None:
-        """Called before a task of it starts, or its positions are requested. Raises as ``TopicLog.start``."""
+        """Open it before a task of it starts, or its positions are requested. Raises as ``TopicLog.start``."""
         name = (config.get("offsets.storage.topic") or "").strip()
         if not name or name == self._worker.log.topic.name:
             self._topics.pop(connector, None)
@@ -93,7 +93,7 @@ class SourceOffsets:
     async def write_source_offsets(
         self, connector: str, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
     ) -> None:
-        """Done when they are safe and this worker has read them back. Raises ConnectError."""
+        """Write offsets. Return when they are safe and this worker has read them back. Raise ConnectError."""
         worker_first = self._topics_of(connector)
         try:
             for topic in worker_first[:-1]:  # Deletions apply there, too, and first.
@@ -111,13 +111,13 @@ class SourceOffsets:
         await asyncio.gather(*(topic.close() for topic in (self._worker, *self._dedicated.values())))
 
     def _topics_of(self, connector: str) -> list[_OffsetTopic]:
-        """The worker's, then the connector's own."""
+        """Return the worker's topic, then the connector's own."""
         own = self._dedicated.get(self._topics.get(connector, ""))
         return [self._worker] if own is None else [self._worker, own]
 
 
 class WorkerTopics:
-    """``received_config`` and ``received_status`` are called for each record, also for those that were there before."""
+    """``received_config`` and ``received_status`` are called for each record, existing ones included."""
 
     def __init__(
         self,
@@ -136,7 +136,7 @@ class WorkerTopics:
         self.status_writer = StatusWriter(self.statuses.write)
 
     async def start(self) -> None:
-        """Read each to its end. Raises UnusableTopic, ReadFailed, ClientError."""
+        """Read each topic to its end. Raise UnusableTopic, ReadFailed, ClientError."""
         await asyncio.gather(self.offsets.start(), self.statuses.start())
         await self.configs.start()
 

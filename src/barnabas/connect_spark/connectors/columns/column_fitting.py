@@ -1,8 +1,8 @@
-"""Casts values to a table's types where no information is lost, and reports the other values.
+"""Cast values to a table's types where no information is lost, and report the other values.
 
-Types that come from records without a schema change with their data: 1 and 1.5 are a long and a double. A table's do
-not. A number goes into another type of number if it is the same there (but for the precision of float and double), a
-text into what it is the text of, and everything into a text: objects, lists and maps as JSON, bytes as Base64.
+Types that are inferred from records change with their data: 1 and 1.5 are a long and a double. The types of a table do
+not. A number fits another numeric type if its value is the same there (except for the precision of float and double).
+Text fits the type that it represents. Everything fits text: objects, lists and maps as JSON, bytes as Base64.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Fitted", "fitted", "known_type", "new_fields"]
 class Fitted:
     column: Column
     misfit: Column | None
-    """Whether a value does not fit; it is null in ``column`` then. None if all do."""
+    """Whether a value does not fit; it is null in ``column`` then. None if all values fit."""
 
 
 def fitted(column: Column, found: t.DataType, wanted: t.DataType) -> Fitted:
@@ -117,9 +117,9 @@ def _told(found: Fitted) -> Column:
 
 
 def known_type(kind: t.DataType) -> t.DataType | None:
-    """The type without what no record says the type of, such as a field that is null in all; None if that is all.
+    """Return the type without the parts that no record determines, such as a field that is null in all; None if empty.
 
-    What has a type of its own in each record is text: a table has one type for it.
+    A part with a different type in each record is text, because a table needs one type.
     """
     if isinstance(kind, t.NullType):
         return None
@@ -139,7 +139,7 @@ def known_type(kind: t.DataType) -> t.DataType | None:
 
 
 def new_fields(known: t.StructType, found: t.StructType, *, path: str = "") -> tuple[t.StructType, list[str]]:
-    """The known type with the found fields that it lacks behind its own, and the names of these."""
+    """Return the known type followed by the found fields that it lacks, and the names of these fields."""
     names = {field.name.lower(): field for field in found}
     merged, added = t.StructType(), []
     for field in known:

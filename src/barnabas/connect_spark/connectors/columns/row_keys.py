@@ -22,7 +22,7 @@ AUTO_EVOLVE = ConfigKey("auto.evolve", ConfigType.BOOLEAN, "false", "Whether mis
 
 
 def key_errors(settings: Mapping[str, object]) -> dict[str, list[str]]:
-    """What ``Connector.validate`` answers for settings of keys that don't go together."""
+    """Return the errors of key settings that contradict each other, for ``Connector.validate``."""
     errors: dict[str, list[str]] = {}
     mode = settings.get("pk.mode")
     if settings.get("delete.enabled") and mode != "record_key":
@@ -33,7 +33,7 @@ def key_errors(settings: Mapping[str, object]) -> dict[str, list[str]]:
 
 
 def refused_deletion(settings: Mapping[str, object]) -> list[Column]:
-    """Why a record without a value is refused; nothing if it deletes a row."""
+    """Return why a record without a value is rejected; nothing if it deletes a row."""
     from pyspark.sql import functions as F
 
     if settings["delete.enabled"]:

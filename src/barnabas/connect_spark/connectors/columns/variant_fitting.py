@@ -1,8 +1,8 @@
-"""Schemaless values in the types that a target has for them; a value of which anything would be lost is a misfit.
+"""Convert schemaless values to the types of a target. A value that would lose information is a misfit.
 
-Spark's own cast of a VARIANT is more lenient: it makes 1 of 1.5, and numbers of truth values. Here a number fits
-another type of number if it is the same there, text fits what it is the text of, and everything fits text (objects and
-lists as JSON). Null fits everything.
+Spark's own cast of a VARIANT is more lenient: it turns 1.5 into 1, and booleans into numbers. Here a number fits
+another numeric type if its value is the same there. Text fits the type that it represents, and everything fits text
+(objects and lists as JSON). Null fits everything.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VARIANT = t.VariantType()
 
 
 def members(column: Column, names: list[str]) -> Column:
-    """An object's fields as a struct of VARIANTs; null for what is not an object."""
+    """Return an object's fields as a struct of VARIANTs; null for values that are not objects."""
     return column.try_cast(t.StructType([t.StructField(name, _VARIANT) for name in names]))
 
 
@@ -34,7 +34,7 @@ def is_object(column: Column) -> Column:
 
 
 def fitted_variant(column: Column, wanted: t.DataType) -> tuple[Column, Column | None]:
-    """The value in the wanted type, and whether it is a misfit (never null); None if none can be."""
+    """Return the value in the wanted type, and whether it is a misfit (never null). None if no value can be one."""
     if isinstance(wanted, t.VariantType):
         return column, None
     if isinstance(wanted, t.StringType):
@@ -56,7 +56,7 @@ def fitted_variant(column: Column, wanted: t.DataType) -> tuple[Column, Column |
 
 
 def _kind(column: Column) -> Column:
-    """BIGINT, DECIMAL(2,1), STRING, OBJECT<...>"""
+    """Return the kind, such as BIGINT, DECIMAL(2,1), STRING or OBJECT<...>."""
     return F.schema_of_variant(column)
 
 
@@ -77,7 +77,7 @@ def _is_same(column: Column, made: Column, wanted: t.DataType) -> Column:
         given = F.try_variant_get(column, "$", "double")
         is_equal = made.cast("double") == given
         if not isinstance(wanted, (*_WHOLE, t.DecimalType)):
-            # A whole number of more than 53 bits is another one as a double.
+            # A double can't represent every whole number of more than 53 bits.
             is_equal = F.when(kind == "BIGINT", made.cast("bigint") == F.try_variant_get(column, "$", "bigint"))
             is_equal = is_equal.otherwise(made.isNotNull())
         return (is_number | is_text) & is_equal

@@ -1,14 +1,14 @@
-"""A table of Delta Lake's: its schema, its commits, and the positions that it has with its data.
+"""A Delta Lake table: its schema, its commits, and the positions that it keeps with its data.
 
 Positions are Delta's own transaction identifiers, one for each topic-partition: the application is
 ``<name>:<topic>-<partition>``, its version the next offset to read. They are part of the table's state, so they outlive
-the clean-up of its log, and a commit has them with its data or is not there.
+the clean-up of its log. A commit writes positions and data together or not at all.
 
-Delta's writer for DataFrames takes one identifier for each commit. Therefore its transaction is used itself, by the
-classes of the pinned version (``barnabas.spark.connector_jars``): the files are written by Delta's own command, which
-checks schema, constraints and generated columns, and the identifiers are committed with what it gives back.
+Delta's writer for DataFrames takes one identifier for each commit. Therefore this module uses Delta's transaction
+through the classes of the pinned version (``barnabas.spark.connector_jars``). Delta's own command writes the files and
+checks schema, constraints and generated columns. The identifiers are committed with the actions that it returns.
 
-A transaction that reads a position conflicts with every writer that sets it meanwhile.
+A transaction that reads a position conflicts with every writer that sets it at the same time.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _FORGOTTEN = -1
 
 
 class DeltaConflict(Exception):
-    """Somebody else has committed what this transaction has read, or a change of the schema. Try again."""
+    """Another writer has committed data that this transaction has read, or a schema change. Retry the transaction."""
 
 
 def require_delta(spark: SparkSession) -> None:
-    """Raises TerminalError for a session without Delta Lake."""
+    """Raise TerminalError for a session without Delta Lake."""
     from py4j.java_gateway import JavaPackage
 
     if isinstance(_jvm(spark).io.delta.tables.DeltaTable, JavaPackage):
@@ -68,11 +68,11 @@ class DeltaTable:
         self._log = self._delta.DeltaLog.forTable(self._session, path)
 
     def begin(self) -> DeltaTransaction:
-        """Reads what the table is now; a table that is not there has no columns."""
+        """Start a transaction on the present table; a table that does not exist has no columns."""
         return DeltaTransaction(self, self._log.startTransaction())
 
     def set_positions(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Set positions on request; None removes one. The data stay unchanged. Raises DeltaConflict."""
+        """Set positions on request; None removes one. The data stay unchanged. Raise DeltaConflict."""
         transaction = self.begin()
         if transaction.exists:
             transaction.positions(offsets)
@@ -112,14 +112,14 @@ class DeltaTransaction:
         return StructType.fromJson(json.loads(self._transaction.metadata().schema().json()))
 
     def positions(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """Those that the table knows."""
+        """Return the positions that the table stores."""
         found = {
             partition: int(self._transaction.txnVersion(self._table.identifier(partition))) for partition in partitions
         }
         return {partition: offset for partition, offset in found.items() if offset >= 0}
 
     def rows(self) -> DataFrame:
-        """All rows, with the file that each is in as ``_metadata.file_path``."""
+        """Return all rows, each with its file as ``_metadata.file_path``."""
         reader = self._table._spark.read.format("delta")
         return reader.option("versionAsOf", str(self._transaction.readVersion())).load(self._table.path)
 
@@ -131,7 +131,7 @@ class DeltaTransaction:
         partition_by: Sequence[str] = (),
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """Write files, which belong to the table only after the commit. The last two are for a new table."""
+        """Write files. They belong to the table only after the commit. The last two arguments apply to a new table."""
         delta, scala = self._table._delta, self._scala
         session = self._table._session
         options = delta.DeltaOptions(
@@ -152,7 +152,7 @@ class DeltaTransaction:
         self._written.partitioned_by = partition_by
 
     def remove(self, files: Sequence[str]) -> None:
-        """Take out files by the paths that ``rows`` has. The commit is then in conflict with all that add any."""
+        """Remove files by the paths of ``rows``. The commit then conflicts with every writer that adds files."""
         delta, scala = self._table._delta, self._scala
         log = self._table._log
         # Any of Delta's commands can do it; this one is not run.
@@ -171,7 +171,7 @@ class DeltaTransaction:
         self._written.actions += scala.items(removed)
 
     def commit(self, positions: Mapping[TopicPartition, int]) -> None:
-        """Commit the added and removed files, and the positions. Raises DeltaConflict."""
+        """Commit the added and removed files, and the positions. Raise DeltaConflict."""
         delta, scala = self._table._delta, self._scala
         now = scala.some(_now_ms())
         identifiers = [
@@ -197,7 +197,7 @@ class DeltaTransaction:
 
 
 def _is_conflict(error: Exception) -> bool:
-    """Delta's exceptions reach Python as they are, or as one of PySpark's that has them as its origin."""
+    """Return whether the error is a conflict: Delta's exception itself, or PySpark's that has it as its origin."""
     origin = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     names = [str(error)]
     if origin is not None:

@@ -1,4 +1,4 @@
-"""Records as rows of a Delta table: the columns of the value, those of the record, and how they fit a table's."""
+"""Convert records to rows of a Delta table: columns of the value and of the record, fitted to the table's types."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class _Source:
 
 @dataclass(frozen=True, slots=True)
 class DeltaColumns:
-    """Which columns there are, whatever a table has. ``keys`` are those that tell a row to be replaced."""
+    """The columns of the records, independent of a table. ``keys`` identify the row that a record replaces."""
 
     sources: Mapping[str, _Source]
     keys: tuple[str, ...]
 
     @classmethod
     def of(cls, df: DataFrame, settings: Mapping[str, Any]) -> DeltaColumns:
-        """Raises TerminalError for names that meet and keys that are not there."""
+        """Return the columns. Raise TerminalError for duplicate names and missing keys."""
         sources = _value_columns(df.schema["value"].dataType)
         keys = _key_columns(df, settings, sources)
         extra = {f"_{name}": _record_column(df, name) for name in settings["record.columns"] or ()}
@@ -53,50 +53,50 @@ class DeltaColumns:
 
     @property
     def type(self) -> t.StructType:
-        """Without what no record says the type of; keys are there in any case."""
+        """Return the type without the parts that no record determines. It always includes the keys."""
         known = [(name, known_type(source.type)) for name, source in self.sources.items()]
         return t.StructType([t.StructField(name, kind) for name, kind in known if kind is not None])
 
     def wanted(self, schema: t.StructType, *, evolves: bool, what: str) -> t.StructType:
-        """The table's columns, with new ones behind them. Raises TerminalError if there must be none."""
+        """Return the table's columns, followed by new ones. Raise TerminalError if new ones are not allowed."""
         merged, added = new_fields(schema, self.type)
         if added and not evolves:
             raise TerminalError(
-                f"{what} has no column {', '.join(added)}, which records have: set auto.evolve=true to have it added, "
-                "or leave the field out with the transform ReplaceField."
+                f"{what} has no column {', '.join(added)}, which records have: set auto.evolve=true to add it, "
+                "or remove the field with the transform ReplaceField."
             )
         return merged
 
     def misfits(self, wanted: t.StructType, what: str) -> list[Column]:
-        """A text for each column that a value of does not fit, null where it does."""
+        """Return a message for each column that a value does not fit, null where it does."""
         found = []
         for name, field in _by_name(self.sources, wanted):
             source = self.sources[name]
             made = fitted(source.column, source.type, field.dataType)
             if made.misfit is not None:
-                text = f"{name} is no {field.dataType.simpleString()}, as the column of {what} is"
+                text = f"{name} is not of type {field.dataType.simpleString()}, as the column of {what} is"
                 found.append(F.when(made.misfit, F.lit(text)))
             if not field.nullable:
-                text = f"{name} is null, which the column of {what} must not be"
+                text = f"{name} is null, but the column of {what} is NOT NULL"
                 found.append(F.when(F.col("value").isNotNull() & made.column.isNull(), F.lit(text)))
         return found
 
     def rows(self, df: DataFrame, wanted: t.StructType, what: str) -> DataFrame:
-        """One row for each record, and its partition, offset and whether it deletes.
+        """Return one row for each record, with its partition, its offset, and whether it deletes.
 
-        Columns that no record has are left away: Delta knows what they are made of, if not of nothing.
+        Columns that no record has are omitted: Delta fills them with their generated or default value, or null.
         """
         columns = []
         for name, field in _by_name(self.sources, wanted):
             source = self.sources[name]
             made = fitted(source.column, source.type, field.dataType)
             column = made.column
-            if made.misfit is not None:  # Such rows are left out before; unless the table has changed meanwhile.
-                text = F.lit(f"{name} is no {field.dataType.simpleString()}, as the column of {what} is")
+            if made.misfit is not None:  # Such rows were removed earlier, unless the table has changed since.
+                text = F.lit(f"{name} is not of type {field.dataType.simpleString()}, as the column of {what} is")
                 column = F.when(made.misfit, F.raise_error(text).cast(field.dataType)).otherwise(column)
             if name in self.keys:
-                told = F.raise_error(F.lit(f"{name} is null, and rows are found by it")).cast(field.dataType)
-                column = F.when(column.isNull(), told).otherwise(column)
+                failure = F.raise_error(F.lit(f"{name} is null, but it identifies the row")).cast(field.dataType)
+                column = F.when(column.isNull(), failure).otherwise(column)
             columns.append(column.alias(field.name))
         ours = [
             F.col("partition").alias(PARTITION),
@@ -106,12 +106,12 @@ class DeltaColumns:
         return df.select(*columns, *ours)
 
     def named_keys(self, wanted: t.StructType) -> list[str]:
-        """The keys by the names that the table has for them."""
+        """Return the keys under the names that the table uses."""
         return [field.name for name, field in _by_name(self.sources, wanted) if name in self.keys]
 
 
 def has_no_schema(df: DataFrame) -> bool:
-    """Whether keys or values are still VARIANT, as they come from a converter without schemas."""
+    """Return whether keys or values are still VARIANT, as converters without schemas produce them."""
     return any(isinstance(df.schema[name].dataType, t.VariantType) for name in ("key", "value") if name in df.columns)
 
 
@@ -145,7 +145,7 @@ def _key_columns(df: DataFrame, settings: Mapping[str, Any], values: Mapping[str
         return _chosen(found, wanted or list(found), "key")
     if len(wanted) != 1:
         raise TerminalError(
-            f"keys of type {kind.simpleString()} are one column: pk.fields has to give its name, and has "
+            f"keys of type {kind.simpleString()} are one column: pk.fields must contain its name, but has "
             f"{', '.join(wanted) or 'none'}."
         )
     return {wanted[0]: _Source(F.col("key"), kind)}
@@ -155,6 +155,6 @@ def _chosen(found: Mapping[str, _Source], wanted: Sequence[str], what: str) -> d
     missing = [name for name in wanted if name not in found]
     if missing:
         raise TerminalError(
-            f"pk.fields has {', '.join(missing)}, and the record's {what} has {', '.join(found) or 'no fields'}."
+            f"pk.fields has {', '.join(missing)}, but the record's {what} has {', '.join(found) or 'no fields'}."
         )
     return {name: found[name] for name in wanted}

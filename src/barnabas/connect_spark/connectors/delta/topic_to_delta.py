@@ -1,13 +1,12 @@
-"""Topics to tables of Delta Lake, each record exactly once: as rows that are added, or that replace those of their key.
+"""Topics to Delta Lake tables, each record exactly once: as rows that are added, or that replace rows with their key.
 
-A batch is one commit of a table, with the positions after it (``delta_log``): they are there together or not at all,
-and a task goes on from what its tables say. So it does not matter who writes a batch again, or by which number: what
-counts is where it begins in each topic-partition. A commit that was done while its answer got lost is not done again,
-and of two tasks that believe to own a partition the second is refused.
+A batch is one commit of a table, which contains data and positions (``delta_log``). A task continues from the positions
+in its tables. So any task may repeat a batch, under any number: only its first offset in each topic-partition counts. A
+commit whose answer was lost is not repeated. Of two tasks that both claim a partition the second is refused.
 
-Tasks that write one table at once don't wait for each other. Delta tells who was slower and can't be put behind: those
-read the table again and repeat their batch. Tasks that replace rows always get in each other's way, because each reads
-the whole table; within a worker they take turns.
+Tasks that write one table at the same time don't wait for each other. Delta reports the slower one if it can't order
+the commits; that task reads the table again and repeats its batch. Tasks that replace rows always conflict, because
+each reads the whole table; within a worker they take turns.
 """
 
 from __future__ import annotations
@@ -89,17 +88,17 @@ class TopicToDeltaTask(SinkTask):
         return found
 
     def refused(self, df: DataFrame) -> Column | None:
-        """Records without what the settings need, or with values for which a column has another type."""
+        """Return the records that lack what the settings need, or whose values do not fit the type of a column."""
         from pyspark.sql import functions as F
 
         from barnabas.connect_spark.connectors.delta.delta_rows import has_no_schema
 
         reasons = refused_deletion(self.settings)
-        if has_no_schema(df):  # What fields there are is known of the whole batch only, so ``write`` tells.
+        if has_no_schema(df):  # Only ``write`` sees the fields of the whole batch.
             return F.coalesce(*reasons) if reasons else None
         columns = self._columns(df)
         for name in columns.keys:
-            text = f"{name} is null, and rows are found by it"
+            text = f"{name} is null, but it identifies the row"
             reasons.append(F.when(columns.sources[name].column.isNull(), F.lit(text)))
         path = str(self.settings["path"])
         if _TOPIC not in path:
@@ -141,10 +140,10 @@ class TopicToDeltaTask(SinkTask):
                         raise
                     log.info("task %d of %s: %s", self.context.task, self.context.connector, error)
                 except Exception as error:
-                    told = refusal(error)
-                    if told is None:
+                    reason = refusal(error)
+                    if reason is None:
                         raise
-                    raise TerminalError(f"the table {path} does not take the records: {told}") from error
+                    raise TerminalError(f"the table {path} rejects the records: {reason}") from error
                 left -= 1
                 self._stopping.wait(pause_s * (0.5 + random.random()))
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
@@ -163,7 +162,7 @@ class TopicToDeltaTask(SinkTask):
         columns = self._columns(df)
         wanted = self._wanted(transaction, columns, path)
         if not len(wanted):
-            return  # Nothing but deletions from a table that is not there.
+            return  # The batch only deletes, and the table does not exist.
         rows = columns.rows(df, wanted, path)
         if self._replaces:
             self._replace(transaction, rows, columns.named_keys(wanted))
@@ -176,8 +175,8 @@ class TopicToDeltaTask(SinkTask):
         missing = [column for column in partition_by if column not in rows.columns]
         if missing and not transaction.exists:
             raise TerminalError(
-                f"partition.by has {', '.join(missing)}, and records have {', '.join(rows.columns)}. Columns of the "
-                "record have to be in record.columns as well."
+                f"partition.by has {', '.join(missing)}, but records have {', '.join(rows.columns)}. Columns of the "
+                "record must also be in record.columns."
             )
         properties = {name: value for name, value in self.config.items() if name.startswith(_PROPERTY)}
         if rows.columns:
@@ -189,9 +188,9 @@ class TopicToDeltaTask(SinkTask):
             )
 
     def _replace(self, transaction: DeltaTransaction, rows: DataFrame, keys: list[str]) -> None:
-        """Files that have a row of one of the keys are written again without it; the last record of each key is added.
+        """Rewrite files that have a row with one of the keys, without that row, and add the last record of each key.
 
-        A batch of nothing but deletions may know no keys in a value: then it does nothing.
+        A batch that only deletes may contain no keys in a value: then it does nothing.
         """
         from pyspark.sql import functions as F
         from pyspark.sql.window import Window
@@ -210,7 +209,7 @@ class TopicToDeltaTask(SinkTask):
                 self._add(transaction, added)
                 return
             replaced = latest.select(*(F.col(f"`{key}`") for key in keys))
-            latest.count()  # Now Spark knows how many they are when it plans the joins.
+            latest.count()  # Spark then knows the number of rows when it plans the joins.
             file = F.col("_metadata.file_path")
             current = transaction.rows()
             named = current.select(*(F.col(f"`{key}`") for key in keys), file.alias(_FILE))
@@ -223,7 +222,7 @@ class TopicToDeltaTask(SinkTask):
         finally:
             latest.unpersist()
 
-    # ---- what settings mean
+    # ---- meaning of settings
 
     @property
     def _replaces(self) -> bool:
@@ -264,8 +263,8 @@ class TopicToDelta(SinkConnector):
                 "path",
                 ConfigType.STRING,
                 REQUIRED,
-                "The table: a path that all workers see by the same name, or an address that Spark can write to. "
-                "With ${topic} in it there is a table for each topic.",
+                "The table: a path that is the same on all workers, or a URL that Spark can write to. "
+                "With ${topic} in it, each topic has its own table.",
                 NonEmptyString(),
                 Importance.HIGH,
             ),
@@ -301,7 +300,7 @@ class TopicToDelta(SinkConnector):
                 "record.columns",
                 ConfigType.LIST,
                 "",
-                "What of the record is written beside its value, as columns that begin with _: of "
+                "Parts of the record that are written beside its value, as columns that begin with _: any of "
                 f"{', '.join(_RECORD_COLUMNS)}. Date and hour are those of the record's timestamp, in UTC.",
             ),
             ConfigKey(
@@ -315,8 +314,8 @@ class TopicToDelta(SinkConnector):
                 "transaction.name",
                 ConfigType.STRING,
                 "",
-                "By which name tables keep the connector's positions. Empty: barnabas-connect:<connector>. Connectors "
-                "of one name in several clusters that write one table need different ones.",
+                "The name under which tables keep the connector's positions. Empty: barnabas-connect:<connector>. "
+                "with the same name in several clusters that write one table need different names.",
                 importance=Importance.LOW,
             ),
         ]
@@ -334,12 +333,12 @@ class TopicToDelta(SinkConnector):
         if settings.get("insert.mode") == "upsert" and mode == "none":
             errors["pk.mode"] = ["insert.mode=upsert needs a key: set record_key or record_value."]
         if settings.get("insert.mode") == "insert" and mode != "none":
-            errors["pk.mode"] = [f"{mode} is for insert.mode=upsert: set that, or leave pk.mode out."]
+            errors["pk.mode"] = [f"{mode} is for insert.mode=upsert: set that, or omit pk.mode."]
         if mode == "record_value" and not keys:
             errors["pk.fields"] = ["pk.mode=record_value needs the fields of the value that are the key."]
         wrong = [column for column in _list(settings.get("record.columns")) if column not in _RECORD_COLUMNS]
         if wrong:
-            errors["record.columns"] = [f"{', '.join(wrong)}: there are {', '.join(_RECORD_COLUMNS)}."]
+            errors["record.columns"] = [f"{', '.join(wrong)}: allowed: {', '.join(_RECORD_COLUMNS)}."]
         return errors
 
     @classmethod
@@ -361,7 +360,7 @@ class TopicToDelta(SinkConnector):
 
 
 def _running_session() -> SparkSession:
-    """Offsets are changed by a worker that may have no task, and then no session."""
+    """Return the session. A worker that changes offsets may have no task, and then no session."""
     try:
         from pyspark.sql import SparkSession
 
@@ -383,7 +382,7 @@ def _application(settings: Mapping[str, object], connector: str) -> str:
 
 
 def _tables(settings: Mapping[str, object], topics: Sequence[str] | set[str]) -> dict[str, list[str]]:
-    """The topics of each table, by its path."""
+    """Return the topics of each table, by the table's path."""
     path = str(settings["path"])
     found: dict[str, list[str]] = {}
     for topic in sorted(topics):
@@ -398,7 +397,7 @@ def _without_ours(rows: DataFrame) -> DataFrame:
 
 
 def _refuse_unwritable(path: str) -> None:
-    """Check a path of this machine; for others Spark reports the error."""
+    """Check a local path; for other paths Spark reports the error."""
     parts = urlsplit(path)
     if parts.scheme not in ("", "file"):
         return
@@ -407,7 +406,7 @@ def _refuse_unwritable(path: str) -> None:
         folder = folder.parent
     if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
         raise TerminalError(
-            f"path: {path} can't be written: {folder} is not a folder, or not the worker's to write to."
+            f"path: {path} can't be written: {folder} is not a folder, or the worker may not write to it."
         )
 
 

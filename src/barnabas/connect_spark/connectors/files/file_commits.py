@@ -1,20 +1,20 @@
-"""Files of many batches in one folder, each batch with its positions together or not at all.
+"""Write the files of many batches to one folder. Each batch and its positions are committed together or not at all.
 
-Beside the data there is ``_barnabas/<connector>`` (readers such as Spark pass over names that begin with ``_``):
+Beside the data is the folder ``_barnabas/<connector>`` (readers such as Spark skip names that begin with ``_``):
 
 - ``staging/<batch>/``: the files of a batch that is being written; no other task reads them;
-- ``pending/<batch>.json``: the manifest: which staged file becomes which data file, and the positions after the batch.
-  **The moment at which it gets this name is the commit**: before it the batch never was, after it the batch is there,
-  even if its files still have to be moved;
-- ``positions.json``: the positions after all batches whose manifests are done and gone;
+- ``pending/<batch>.json``: the manifest. It maps staged files to data files, and has the positions after the batch.
+**The rename to this name is the commit**: before it the batch does not exist, after it the batch exists, even if its
+files still have to be moved;
+- ``positions.json``: the positions after all batches whose manifests were completed and deleted;
 - ``schema.json``: the schema of all files (``file_schema``), which all tasks share. It is written before the first file
   that needs it.
 
-Whoever comes next finishes what is pending: moving a file that was moved already is nothing. A file's name follows from
-the ranges of its batch alone, so the same records would come under the same name.
+The next task completes pending manifests: moving a file that was already moved does nothing. The name of a file depends
+only on the ranges of its batch, so the same records get the same name.
 
-A batch is committed under a lock, and only if it begins where the folder's positions are: of two tasks that believe to
-own a partition, such as one that a dead network has kept alive, the second is refused.
+A batch is committed under a lock, and only if it begins at the folder's positions. Of two tasks that both claim a
+partition, such as one that was cut off by a network failure, the second is refused.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ _HOME = "_barnabas"
 
 
 class Files:
-    """The changes on the disk, each call an atomic step."""
+    """Operations on the disk. Each call is an atomic step."""
 
     def write(self, path: Path, text: str) -> None:
-        """All of it or nothing, and durable."""
+        """Write the file atomically and durably."""
         scratch = path.with_name(f".{path.name}.new")
         with scratch.open("w") as file:
             file.write(text)
@@ -73,7 +73,7 @@ def _sync(path: Path) -> None:
 
 
 def batch_name(task: int, ranges: Mapping[TopicPartition, OffsetRange]) -> str:
-    """The same for the same records, and in the order of batches for one task: it counts the offsets before them."""
+    """Return a name that is the same for the same records. Names of a task sort in the order of its batches."""
     text = json.dumps([[*partition, offsets.start, offsets.end] for partition, offsets in sorted(ranges.items())])
     digest = hashlib.sha256(text.encode()).hexdigest()[:10]
     return f"{task}-{sum(offsets.start for offsets in ranges.values()):016d}-{digest}"
@@ -91,21 +91,21 @@ class FileCommits:
         return self._home
 
     def prepare(self) -> None:
-        """Make the folders, and finish or forget what a crash has left. Raises OSError."""
+        """Create the folders. Complete or remove what a crash has left. Raise OSError."""
         for name in ("staging", "pending"):
             (self._home / name).mkdir(parents=True, exist_ok=True)
         with self._locked():
             self._finish_pending()
 
     def forget_staging(self, task: int) -> None:
-        """The files that a task has written and not committed."""
+        """Remove the files that a task has written and not committed."""
         for path in self._home.glob(f"staging/{task}-*"):
             self._files.remove(path)
 
     def begin(self, name: str, ranges: Mapping[TopicPartition, OffsetRange]) -> Path | None:
-        """Where a batch is to be written, emptied; None if the batch is there already.
+        """Return an empty folder for the batch; None if the batch is committed already.
 
-        It may be there when a write is tried again that failed after its commit.
+        It may be committed already when a write is retried that failed after its commit.
         """
         with self._locked():
             self._finish_pending()
@@ -123,7 +123,7 @@ class FileCommits:
             return self._positions()
 
     def commit(self, name: str, ranges: Mapping[TopicPartition, OffsetRange]) -> None:
-        """The staged files of a batch become data. Raises TerminalError if another task was faster."""
+        """Turn the staged files of a batch into data. Raise TerminalError if another task was faster."""
         staged = self._home / "staging" / name
         moves = _moves(staged, f"{self._connector}-{name}")
         with self._locked():
@@ -137,8 +137,10 @@ class FileCommits:
             self._finish_pending()
 
     def change_schema(self, change: Callable[[str | None], str | None]) -> None:
-        """``change`` gets the schema as it is stored, None if there is none, and gives it as it is to be. No other task
-        changes it meanwhile. Raises what ``change`` raises."""
+        """Change the stored schema. ``change`` receives it, or None, and returns the new one.
+
+        No other task changes the schema meanwhile. Raise what ``change`` raises.
+        """
         path = self._home / "schema.json"
         with self._locked():
             try:
@@ -150,7 +152,7 @@ class FileCommits:
                 self._files.write(path, changed)
 
     def data_files(self, extension: str) -> list[Path]:
-        """Those that this connector has committed."""
+        """Return the data files that this connector has committed."""
         name = re.compile(rf"{re.escape(self._connector)}-\d+-\d{{16}}-[0-9a-f]{{10}}-\d{{5}}\.(.*\.)?{extension}")
         return [
             path

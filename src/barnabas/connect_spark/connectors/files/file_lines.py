@@ -1,7 +1,7 @@
-"""Whole lines of a file that grows, from one position in bytes to another.
+"""Read the whole lines of a growing file, from one position in bytes to another.
 
-What has no end yet is left for later. Lines end as Java's readers see it: at ``\\n``, ``\\r\\n`` or ``\\r``. Bytes that
-are no UTF-8 become U+FFFD, as Java's readers make them.
+An incomplete last line is left for later. A line ends where Java's readers end it: at ``\\n``, ``\\r\\n`` or ``\\r``.
+Bytes that are not UTF-8 become U+FFFD, as in Java's readers.
 """
 
 from __future__ import annotations
@@ -18,19 +18,21 @@ _CHUNK = 8 << 20
 
 
 class FileHasShrunk(Exception):
-    """The position is beyond the end: the file is another one, or was cut."""
+    """The position is beyond the end: the file was replaced or truncated."""
 
 
 def end_of_lines(path: Path, start: int, most: int) -> int:
-    """Where the last whole line ends, ``start`` if there is none; at most ``most`` bytes further, but for a line that
-    is longer. Raises FileHasShrunk."""
+    """Return the end of the last whole line, ``start`` if none is complete.
+
+    It is at most ``most`` bytes further, except after a longer line. Raise FileHasShrunk.
+    """
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         return start
     if size < start:
         raise FileHasShrunk(
-            f"{path} has {size} bytes, and {start} of it were read already: it was truncated or replaced. "
+            f"{path} has {size} bytes, but {start} were read already: it was truncated or replaced. "
             "Reset the offsets of the connector to read it from its beginning."
         )
     end = min(size, start + most)
@@ -43,11 +45,11 @@ def end_of_lines(path: Path, start: int, most: int) -> int:
                 return found
             if end == size:
                 return start
-            end = min(size, end + most)  # One line that is longer than a batch.
+            end = min(size, end + most)  # The line is longer than a batch.
 
 
 def _last_end(file: Any, start: int, end: int, *, is_at_end: bool) -> int | None:
-    """Searched backwards. A ``\\r`` at the very end may be half of a ``\\r\\n`` that is being written."""
+    """Search backwards. A ``\\r`` at the very end may be half of a ``\\r\\n`` that is being written."""
     high = end
     while high > start:
         low = max(start, high - _CHUNK)
@@ -63,9 +65,9 @@ def _last_end(file: Any, start: int, end: int, *, is_at_end: bool) -> int | None
 
 
 def line_table(path: Path, start: int, end: int) -> Table:
-    """Whole lines without their ends, as one column, ``value``, in memory. ``start`` and ``end`` are where lines begin.
+    """Return whole lines without their ends, in memory, as one column ``value``. ``start`` and ``end`` begin lines.
 
-    Raises FileHasShrunk.
+    Raise FileHasShrunk.
     """
     import pyarrow as pa
 
@@ -78,11 +80,11 @@ def line_table(path: Path, start: int, end: int) -> Table:
 
 def _refuse_missing(path: Path, count: int) -> None:
     if count > 0:
-        raise FileHasShrunk(f"{path} ended {count} bytes before the offset that had been there")
+        raise FileHasShrunk(f"{path} ended {count} bytes before the offset that existed earlier")
 
 
 def _lines(data: bytes) -> BinaryArray:
-    """Arrow splits without making an object of each line, but at one kind of end."""
+    """Split with Arrow, which creates no object for each line, but knows only one kind of line end."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

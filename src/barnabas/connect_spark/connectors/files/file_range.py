@@ -1,7 +1,7 @@
-"""Lines of a part of a file, read by Spark itself where they are.
+"""Read the lines of a part of a file with Spark itself, without copying them.
 
-Spark's reader of text takes whole files, of which it makes such parts to share them out, with Hadoop's rule: who begins
-in the middle passes over all up to the next line, and reads each line that begins no later than the part ends.
+Spark's text reader takes whole files and splits them into such parts, by Hadoop's rule: a part that begins in the
+middle of a file skips to the next line, and reads each line that begins no later than the part ends.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ _BYTE_ORDER_MARK = "\ufeff".encode()
 
 
 def lines_in_range(spark: SparkSession, path: Path, start: int, end: int) -> DataFrame | None:
-    """The whole lines that begin at ``start`` or behind it, before ``end``, as one partition and in their order, in the
-    column ``value``. ``end`` is where a line begins, or the file ends.
+    """Return the whole lines that begin from ``start`` on and before ``end``, in one partition, in order, as ``value``.
 
-    Bytes that are no UTF-8 are as they were. The file is opened later, and each time that rows are asked for. None
-    where Spark would read something else: no line begins at ``start``, the file begins with a byte order mark, which it
-    leaves out, or its name says that it is compressed. Only for a session whose JVM is ours and sees this file.
+    ``end`` is the beginning of a line, or the end of the file.
+
+    Bytes that are not UTF-8 stay unchanged. The file is opened later, and again for each evaluation. Return None where
+    Spark would read something else: no line begins at ``start``, the file begins with a byte order mark (which Spark
+    skips), or its name says that it is compressed. Only for a session whose JVM is ours and sees this file.
     """
     if not _begins_a_line(path, start):
         return None
@@ -63,7 +64,7 @@ def lines_in_range(spark: SparkSession, path: Path, start: int, end: int) -> Dat
 
 
 def _begins_a_line(path: Path, start: int) -> bool:
-    """In the eyes of Hadoop's reader, which knows a first line by its being at 0."""
+    """Return whether a line begins there, for Hadoop's reader, which recognizes the first line by its offset 0."""
     with path.open("rb") as file:
         if start == 0:
             return file.read(len(_BYTE_ORDER_MARK)) != _BYTE_ORDER_MARK

@@ -1,8 +1,8 @@
-"""Records as rows of files: which columns a batch has, and how its values get into those that all files have.
+"""Convert records to rows of files: find the columns of a batch, and fit its values to the columns of all files.
 
-Data with a schema arrives as columns with types, data without one as VARIANT. What a batch of the latter has is found
-by reading it once; where that is what the files have already, as in most batches, one cast makes all of it. Columns of
-which the batch has another type are looked at value by value.
+Data with a schema arrives as typed columns, data without one as VARIANT. For the latter, one pass over the batch finds
+its columns. If these are the columns that the files already have, as in most batches, a single cast converts all of
+them. Columns whose type differs in the batch are checked value by value.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class FoundColumns:
     """Whether some values are objects and others are not."""
 
     def of(self, is_object: bool) -> t.StructType:
-        """The columns, if values are objects or are not."""
+        """Return the columns for values that are objects, or that are not."""
         if self.value is None:
             values = t.StructType()
         elif is_object and isinstance(self.value, t.StructType):
@@ -66,7 +66,7 @@ class FoundColumns:
         return t.StructType([*values.fields, *extra])
 
     def grow(self, known: FileSchema) -> tuple[FileSchema, Growth]:
-        """The columns of files from now on."""
+        """Extend the columns of files from now on."""
         is_object = known.is_object
         if is_object is None and self.value is not None:
             is_object = isinstance(self.value, t.StructType) or self.is_mixed
@@ -75,7 +75,7 @@ class FoundColumns:
 
 
 def find_columns(df: DataFrame, extra: Sequence[str]) -> FoundColumns:
-    """Reads the batch once if its values have no schema, and once more if only some of them are objects."""
+    """Find the columns. Read the batch once if its values have no schema, and again if only some are objects."""
     good = df.filter("failure IS NULL") if "failure" in df.columns else df
     found: dict[str, t.DataType] = {}
     schemaless: set[str] = set()
@@ -110,7 +110,7 @@ class FileRows:
         if growth.clashing and not found.is_schemaless:
             raise TerminalError(
                 f"the fields {', '.join(growth.clashing)} differ from columns of {target} in upper and lower case "
-                "alone, which readers don't tell apart. Rename them with the transform ReplaceField."
+                "alone, which readers don't distinguish. Rename them with the transform ReplaceField."
             )
         self._found = found
         self._target = target
@@ -126,7 +126,7 @@ class FileRows:
         self._quick = [column for column in columns if self._is_quick(column)]
 
     def refusal(self) -> Column | None:
-        """Why a record does not fit, null if it does; None if all do."""
+        """Return why a record does not fit, null if it does; None if all records fit."""
         reasons = [self._value_refusal(), self._clash()]
         for column in self.columns:
             misfit = self._column(column).misfit
@@ -139,7 +139,7 @@ class FileRows:
         return F.coalesce(*found) if found else None
 
     def rows(self, df: DataFrame, folders: Sequence[Column]) -> DataFrame:
-        if self._quick:  # In a step of its own, so that the value is cast once and not for each of its fields.
+        if self._quick:  # A separate step, so that the value is cast once and not for each field.
             df = df.withColumn(_QUICK, F.col(_VALUE).try_cast(t.StructType(self._quick)))
         columns = [self._column(column).column.cast(column.dataType).alias(column.name) for column in self.columns]
         return df.select(*columns, *folders)
@@ -162,7 +162,7 @@ class FileRows:
         return fitted(column, kind, wanted.dataType)
 
     def _is_quick(self, wanted: t.StructField) -> bool:
-        """Whether a plain cast of schemaless data makes the column, with nothing lost."""
+        """Return whether a plain cast of schemaless data produces the column, with nothing lost."""
         return (
             self._found.is_schemaless
             and self._is_object
@@ -208,12 +208,12 @@ class FileRows:
         return F.when(is_other, F.concat(F.lit("the value is "), self._shown(_VALUE), F.lit(rest)))
 
     def _clash(self) -> Column | None:
-        """Fields that can't be columns beside those of nearly the same name."""
+        """Return the fields that can't be columns because another name differs only in case."""
         if not self._clashing:
             return None
         found = [F.when(_has_at(F.col(_VALUE), path.split(".")), F.lit(path)) for path in self._clashing]
         names = F.concat_ws(", ", *found)
-        rest = f" differ from columns of {self._target} in upper and lower case alone, which readers don't tell apart"
+        rest = f" differ from columns of {self._target} in upper and lower case alone, which readers don't distinguish"
         return F.when(F.length(names) > 0, F.concat(F.lit("the fields "), names, F.lit(rest)))
 
     def _shown(self, name: str) -> Column:
@@ -223,7 +223,7 @@ class FileRows:
 
 
 def _has_at(value: Column, path: Sequence[str]) -> Column:
-    """Whether an object has something at the path. Of lists any item counts."""
+    """Return whether an object has a value at the path. In a list any item counts."""
     name, rest = path[0], path[1:]
 
     def is_in(item: Column) -> Column:

@@ -1,8 +1,8 @@
-"""The one schema of all files that a connector writes, and how it grows.
+"""The common schema of all files that a connector writes, and how it grows.
 
-Spark reads the files of a folder together only if a column has one type in all of them: it does not join INT and BIGINT
-of two Parquet files, with ``mergeSchema`` or without. A column that some files lack is null there. So there is one
-rule: **a column's type never changes; new columns, and new fields of objects, come behind those that are there.** The
+Spark reads the files of a folder together only if a column has one type in all of them: it does not merge INT and
+BIGINT of two Parquet files, with ``mergeSchema`` or without. A column that some files lack is null there. So one rule
+applies: **a column's type never changes; new columns, and new fields of objects, follow the existing ones.** The
 types of data without a schema are chosen so that later records are likely to fit:
 
 =================================== ===================
@@ -16,7 +16,7 @@ objects, lists                      of columns like these
 null, {} or [] in all records       none, until a record has more
 =================================== ===================
 
-Names that differ in case alone can't be two columns, because readers don't tell them apart by default.
+Names that differ only in case can't be two columns, because readers don't distinguish them by default.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ __all__ = ["FileSchema", "Growth", "grown", "settled", "settled_fields"]
 
 @dataclass(frozen=True, slots=True)
 class FileSchema:
-    """``is_object``: whether fields of the value are columns (else it is the column ``value``); None as long as no
-    value has been seen."""
+    """``is_object``: whether fields of the value are columns (otherwise it is the column ``value``). None until a value
+    was seen."""
 
     columns: t.StructType = field(default_factory=t.StructType)
     is_object: bool | None = None
@@ -43,7 +43,7 @@ class FileSchema:
 
     @classmethod
     def from_json(cls, text: str) -> FileSchema:
-        """Raises ValueError."""
+        """Parse the schema. Raise ValueError."""
         try:
             found = json.loads(text)
             if found["version"] != 1:
@@ -58,11 +58,11 @@ class Growth:
     columns: t.StructType
     added: tuple[str, ...]
     clashing: tuple[str, ...]
-    """Fields that can't be columns, because their names differ from those of columns in case alone."""
+    """Fields that can't be columns, because their names differ from those of columns only in case."""
 
 
 def grown(known: t.StructType, found: t.StructType, *, path: str = "") -> Growth:
-    """The known columns, with the fields of ``found`` that they lack behind them."""
+    """Return the known columns, followed by the fields of ``found`` that they lack."""
     others = {field.name: field for field in found}
     by_lower = {field.name.lower(): field.name for field in known}
     columns, added, clashing = [], list[str](), list[str]()
@@ -103,7 +103,7 @@ def _grown_inside(
 
 
 def _without_clashes(kind: t.DataType, path: str) -> tuple[t.DataType, tuple[str, ...]]:
-    """A new column: of its fields whose names differ in case alone, the first one counts."""
+    """Return a new column. Of fields whose names differ only in case it keeps the first."""
     if isinstance(kind, t.StructType):
         growth = grown(t.StructType(), kind, path=f"{path}.")
         return growth.columns, growth.clashing
@@ -117,8 +117,10 @@ def _without_clashes(kind: t.DataType, path: str) -> tuple[t.DataType, tuple[str
 
 
 def settled(kind: t.DataType, *, is_schemaless: bool) -> t.DataType | None:
-    """The type of a column for what was found; None for what has no type yet. What comes with a schema keeps its types,
-    but for VARIANT, which not every reader knows."""
+    """Return the type of a column for the found type; None if it has no type yet.
+
+    Types from a schema stay, except VARIANT, which not every reader supports.
+    """
     if isinstance(kind, t.NullType):
         return None
     if isinstance(kind, t.VariantType):

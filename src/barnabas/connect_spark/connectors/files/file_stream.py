@@ -1,8 +1,9 @@
 """Kafka's two example connectors, with its names, settings and offsets: lines of a file to a topic, and back.
 
-``FileStreamSource`` keeps ``{"filename": f} -> {"position": n}`` as Kafka's does, so either kind of worker goes on
-where the other was; n counts bytes (Kafka's counts characters, which is the same for ASCII). Unlike Kafka's, it needs a
-file: a worker's standard input has no user. ``FileStreamSink`` appends a line for each record, at least once.
+``FileStreamSource`` keeps ``{"filename": f} -> {"position": n}`` as Kafka's does, so either kind of worker continues
+where the other stopped; n counts bytes (Kafka's counts characters, which is the same for ASCII). Unlike Kafka's, it
+needs a file, because a worker's standard input has no user. ``FileStreamSink`` appends a line for each record, at least
+once.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _BATCH_SIZE = "batch.size"
 _HELD_BYTES_MAX = 64 << 20
 """Bytes of a batch that is held in memory."""
 _READ_BYTES_MIN, _READ_BYTES_MAX = 1 << 20, 512 << 20
-"""Bytes of a batch that Spark reads by itself. It is written again after a crash."""
+"""Bytes of a batch that Spark reads from the file itself. Such a batch is written again after a crash."""
 _WRITTEN_RECORDS_MIN = 10_000
 """Records of a batch that Spark writes to files of its own, which are then appended."""
 _COPIED_AT_ONCE = 256 << 10
@@ -168,8 +169,10 @@ class FileStreamSinkTask(SinkTask):
             os.fsync(file.fileno())
 
     def _append_files(self, lines: DataFrame, file: BinaryIO) -> None:
-        """Spark writes a file for each partition, in their order, and these are appended: of many lines it is much less
-        work than to fetch each of them."""
+        """Let Spark write a file for each partition, in order, and append these.
+
+        For many lines this is much less work than fetching each of them.
+        """
         folder = self.context.scratch / "lines"
         lines.write.mode("overwrite").text(str(folder))
         for part in sorted(folder.glob("part-*")):
@@ -190,7 +193,7 @@ class FileStreamSink(SinkConnector):
 
 
 def _position(offset: OffsetMap) -> int | str:
-    """The number of bytes, or what is wrong with it."""
+    """Return the number of bytes, or an error message."""
     position = offset.get("position")
     if set(offset) != {"position"} or isinstance(position, bool) or not isinstance(position, int) or position < 0:
         return f'an offset of this connector is like {{"position":0}}, in bytes, not {_shown(offset)}'

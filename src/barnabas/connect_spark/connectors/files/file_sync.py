@@ -1,4 +1,4 @@
-"""Files that Spark is writing go to the disk while it writes, so that the commit of a batch has little to wait for."""
+"""Sync the files that Spark is writing, so that the commit of a batch has little left to sync."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _EVERY_S = 0.4
 
 @contextmanager
 def syncing(folder: Path) -> Iterator[None]:
-    """Whatever is in the folder by then is synced again and again until the block ends. The folder need not exist yet.
+    """Sync the files in the folder repeatedly until the block ends. The folder need not exist yet.
 
-    It guarantees nothing: a writer that needs a file on the disk syncs it when it is complete.
+    This guarantees nothing: a writer that needs a file on the disk syncs it when it is complete.
     """
     ends = threading.Event()
     thread = threading.Thread(target=_sync_until, args=(folder, ends), name="connect-early-sync", daemon=True)
@@ -36,9 +36,9 @@ def _sync_until(folder: Path, ends: threading.Event) -> None:
 
 
 def sync_grown(folder: Path, seen: dict[Path, int]) -> list[Path]:
-    """Sync the files that have another size than in ``seen``, which is brought up to date; return them."""
+    """Sync the files whose size differs from ``seen``, update ``seen``, and return the files."""
     synced: list[Path] = []
-    # A folder may be removed while it is walked through, which this passes over.
+    # A folder may be removed during the walk; the walk skips it.
     found = (Path(place, name) for place, _, names in os.walk(folder) for name in names)
     for path in sorted(found):
         with suppress(OSError):  # It was renamed or removed meanwhile.

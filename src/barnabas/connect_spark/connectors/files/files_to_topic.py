@@ -1,10 +1,10 @@
-"""Files of a folder to a topic: each file once, when it is there.
+"""Files of a folder to a topic, each file once.
 
-A file belongs into the folder whole, by renaming it; names that begin with ``.`` or ``_`` or end with ``.tmp`` are
-passed over, so a writer can use such a name until it is done. Files are read in the order of their times of change,
-whole ones in a batch, at least once. ``{"folder": f, "file": name}`` -> ``{"size": n, "modified": milliseconds}`` says
-that a file is in Kafka. One that has changed since is not read again, which is a line in the log: for a file that grows
-there is FileStreamSource.
+A file must be complete when it gets its name, so rename it into the folder. Names that begin with ``.`` or ``_`` or end
+with ``.tmp`` are skipped, so a writer can use such a name until it is done. Files are read in the order of their
+modification times, whole files in a batch, at least once. ``{"folder": f, "file": name}`` ->
+``{"size": n, "modified": milliseconds}`` records that a file is in Kafka. A file that changes later is not read again,
+which is logged. For a file that grows use FileStreamSource.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TASK, _TASKS = "files.task", "files.tasks"
 class FoundFile:
     path: Path
     name: str
-    """Below the folder."""
+    """The path below the folder."""
     size: int
     modified_ms: int
 
@@ -60,7 +60,7 @@ class FoundFile:
 
 
 def found_files(folder: Path, pattern: str, task: int, tasks: int) -> list[FoundFile]:
-    """The task's share of what is there, the oldest first. Raises OSError if the folder can't be read."""
+    """Return the task's share of the existing files, the oldest first. Raise OSError if the folder can't be read."""
     found = []
     for path in sorted(folder.rglob("*")):
         name = str(path.relative_to(folder))
@@ -72,7 +72,7 @@ def found_files(folder: Path, pattern: str, task: int, tasks: int) -> list[Found
         try:
             state = path.stat()
         except FileNotFoundError:
-            continue  # Somebody tidies up.
+            continue  # The file was removed.
         if path.is_file():
             found.append(FoundFile(path, name, state.st_size, state.st_mtime_ns // 1_000_000))
     return sorted(found, key=lambda file: (file.modified_ms, file.name))
@@ -87,7 +87,7 @@ class FilesToTopicTask(PolledSourceTask):
 
     def poll(self, spark: SparkSession) -> Polled | None:
         if not self._folder.is_dir():
-            raise TerminalError(f"{_DIRECTORY}: there is no folder {self._folder} on this worker. Make it or mount it.")
+            raise TerminalError(f"{_DIRECTORY}: {self._folder} does not exist on this worker. Create it or mount it.")
         there = found_files(self._folder, str(self.settings[_PATTERN]), self._task, self._tasks)
         new = [file for file in there if self._is_new(file)][: int(str(self.settings[_FILES_MAX]))]
         if not new:
@@ -124,7 +124,7 @@ class FilesToTopicTask(PolledSourceTask):
         return frame.select(*columns, F.struct(*fields).alias("value"))
 
     def _frame(self, spark: SparkSession, files: list[str]) -> DataFrame:
-        """A line or row that can't be read fails the task: nothing of a file is left out quietly."""
+        """Read the files. An unreadable line or row fails the task, so that no part of a file is skipped silently."""
         kind = str(self.settings[_FORMAT])
         reader = spark.read.option("mode", "FAILFAST")
         if kind == "lines":
@@ -148,7 +148,7 @@ class FilesToTopic(SourceConnector):
                 _DIRECTORY,
                 ConfigType.STRING,
                 REQUIRED,
-                "The folder, with those below it: a path that all workers and executors see by the same name.",
+                "The folder, with its subfolders: a path that is the same on all workers and executors.",
                 NonEmptyString(),
                 Importance.HIGH,
             ),
@@ -170,8 +170,8 @@ class FilesToTopic(SourceConnector):
                 "For json and csv the fields and their types, such as id INT, name STRING. Empty: those of json are "
                 "found by reading each batch once more, those of csv are strings.",
             ),
-            ConfigKey(_FILES_MAX, ConfigType.INT, "100", "How many files a batch has at most.", Range(1)),
-            ConfigKey(_NAME_AS_KEY, ConfigType.BOOLEAN, "false", "Whether the name of its file is a record's key."),
+            ConfigKey(_FILES_MAX, ConfigType.INT, "100", "The maximum number of files in a batch.", Range(1)),
+            ConfigKey(_NAME_AS_KEY, ConfigType.BOOLEAN, "false", "Whether a record's key is the name of its file."),
         ]
     )
     task_class = FilesToTopicTask
@@ -180,7 +180,7 @@ class FilesToTopic(SourceConnector):
     def alter_offsets(
         cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:
-        """Raises ValueError."""
+        """Check the offsets. Raise ValueError."""
         check_positions(offsets, partition={"folder": "...", "file": "..."}, offset={"size": 0, "modified": 0})
         return True
 
@@ -194,5 +194,5 @@ class FilesToTopic(SourceConnector):
         if not Path(path).is_absolute():
             errors[_DIRECTORY] = [f"{path} is not an absolute path: workers may run in different folders."]
         if settings.get(_SCHEMA) and settings.get(_FORMAT) not in ("json", "csv"):
-            errors[_SCHEMA] = [f"format={settings.get(_FORMAT)} has no use for it: only json and csv have."]
+            errors[_SCHEMA] = [f"format={settings.get(_FORMAT)} does not use a schema: only json and csv do."]
         return errors

@@ -1,6 +1,6 @@
-"""The schema that all tasks of a connector share for their files: given, found in files that are there, or inferred.
+"""The schema that all tasks of a connector share for their files: given, read from existing files, or inferred.
 
-It is kept beside the positions (``file_commits``) and grows under their lock, before the first file that needs it.
+It is stored beside the positions (``file_commits``) and grows under their lock, before the first file that needs it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _TYPED = ("parquet", "orc")
 
 
 class SharedSchema:
-    """``target`` is how the files are called in messages."""
+    """``target`` names the files in messages."""
 
     def __init__(self, commits: FileCommits, target: str, file_format: str) -> None:
         self._commits = commits
@@ -38,8 +38,11 @@ class SharedSchema:
         return self._format in _TYPED
 
     def open(self, spark: SparkSession, given: str) -> None:
-        """``given`` are columns in the words of CREATE TABLE. Raises TerminalError for columns that the files have with
-        other types, and for files of an earlier release that have several types for one column."""
+        """Open the schema. ``given`` are columns as in CREATE TABLE.
+
+        Raise TerminalError for columns that have other types in the files, and for files of an earlier release that
+        have several types for one column.
+        """
         from barnabas.connect_spark.connectors.files.file_schema import FileSchema, grown
 
         columns = _parsed(given)
@@ -58,7 +61,7 @@ class SharedSchema:
         self._commits.change_schema(opened)
 
     def rows(self, found: FoundColumns) -> FileRows:
-        """How a batch becomes rows, after the schema has grown by what it has."""
+        """Return how a batch becomes rows, after adding its columns to the schema."""
         from barnabas.connect_spark.connectors.files.file_rows import FileRows
         from barnabas.connect_spark.connectors.files.file_schema import FileSchema
 
@@ -90,7 +93,7 @@ class SharedSchema:
             return FileSchema.from_json(stored)
         except ValueError as error:
             raise TerminalError(
-                f"{path} can't be read: {error}. Restore it, or remove it to have the schema taken from the files."
+                f"{path} can't be read: {error}. Restore it, or remove it to read the schema from the files."
             ) from error
 
     def _of_files(self, spark: SparkSession) -> FileSchema | None:
@@ -118,14 +121,14 @@ class SharedSchema:
             kind = kinds.get(column.name)
             if kind is not None and kind != column.dataType:
                 raise TerminalError(
-                    f"schema: {column.name} is {column.dataType.simpleString().upper()}, and the files of "
-                    f"{self._target} have it as {kind.simpleString().upper()}. A column's type can't "
-                    "change: set that one, or write to another folder."
+                    f"schema: {column.name} is {column.dataType.simpleString().upper()}, but in the files of "
+                    f"{self._target} it is {kind.simpleString().upper()}. A column's type can't "
+                    "change: set that type, or write to another folder."
                 )
 
 
 def _parsed(given: str) -> StructType:
-    """Raises TerminalError."""
+    """Parse the columns. Raise TerminalError."""
     from pyspark.sql.types import DataType, StructType
 
     if not given.strip():
@@ -139,7 +142,7 @@ def _parsed(given: str) -> StructType:
             f"says: {reason}"
         ) from error
     if not isinstance(found, StructType):
-        raise TerminalError(f"schema: {given} has no names; write it as in CREATE TABLE, for example: id BIGINT")
+        raise TerminalError(f"schema: {given} has no column names; write it as in CREATE TABLE, for example: id BIGINT")
     return found
 
 

@@ -1,9 +1,9 @@
 """Topics to Parquet, JSON, CSV or ORC files, in folders by topic, day or hour. Each record is in exactly one file.
 
-Files appear when a batch is committed (``file_commits``), so readers never see half a batch that may yet be repeated.
-A value that is an object becomes columns, one for each field; any other value becomes the column ``value``. All files
-of a connector have the same columns (``file_schema``), but for JSON, which has no types. A record that does not fit is
-a bad record.
+Files appear when a batch is committed (``file_commits``), so readers never see an incomplete batch, which may be
+repeated. A value that is an object becomes columns, one for each field; any other value becomes the column ``value``.
+All files of a connector have the same columns (``file_schema``), except JSON, which has no types. A record that does
+not fit is a bad record.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class TopicToFilesTask(SinkTask):
         if len(rows.columns) > len(folders):
             with syncing(staging):
                 writer.option("header", "true").save(str(staging))
-        else:  # Nothing but nulls and empty objects so far: there is nothing that a file could hold.
+        else:  # Only nulls and empty objects so far: a file would have no columns.
             staging.mkdir(parents=True)
         self._commits.commit(name, batch.ranges)
 
@@ -143,12 +143,12 @@ class TopicToFiles(SinkConnector):
                 _DIRECTORY,
                 ConfigType.STRING,
                 REQUIRED,
-                "The folder to write to: a path that all workers see by the same name, if there are several.",
+                "The folder to write to: a path that is the same on all workers.",
                 NonEmptyString(),
                 Importance.HIGH,
             ),
             ConfigKey(
-                _FORMAT, ConfigType.STRING, "parquet", "What the files are.", ValidString(_FORMATS), Importance.HIGH
+                _FORMAT, ConfigType.STRING, "parquet", "Format of the files.", ValidString(_FORMATS), Importance.HIGH
             ),
             ConfigKey(
                 _PARTITION_BY,
@@ -161,7 +161,7 @@ class TopicToFiles(SinkConnector):
                 _RECORD_COLUMNS,
                 ConfigType.LIST,
                 "",
-                "What of the record is written beside its value, as columns that begin with _: of "
+                "Parts of the record that are written beside its value, as columns that begin with _: any of "
                 f"{', '.join(_COLUMNS)}.",
             ),
             ConfigKey(
@@ -169,14 +169,14 @@ class TopicToFiles(SinkConnector):
                 ConfigType.STRING,
                 "",
                 "Columns that all files have from the first one on, with their types, such as id BIGINT, price DOUBLE. "
-                "Other columns get theirs from the first batch that has them. Not for json, which has no types.",
+                "Other columns take their type from the first batch that has them. Not for json, which has no types.",
             ),
             ConfigKey(_COMPRESSION, ConfigType.STRING, "", "How files are compressed; empty for the format's default."),
             ConfigKey(
                 _FILE_ROWS,
                 ConfigType.LONG,
                 "0",
-                "How many records a file has at most; 0 for no limit.",
+                "The maximum number of records in a file; 0 for no limit.",
                 Range(0),
                 Importance.LOW,
             ),
@@ -194,9 +194,9 @@ class TopicToFiles(SinkConnector):
         for name, allowed in ((_PARTITION_BY, _FOLDERS), (_RECORD_COLUMNS, _COLUMNS)):
             wrong = [value for value in _list(settings.get(name)) if value not in allowed]
             if wrong:
-                errors[name] = [f"{', '.join(wrong)}: there are {', '.join(allowed)}."]
+                errors[name] = [f"{', '.join(wrong)}: allowed: {', '.join(allowed)}."]
         if settings.get(_SCHEMA) and settings.get(_FORMAT) in ("json", "csv"):
-            errors[_SCHEMA] = [f"format={settings[_FORMAT]} has no types: leave it out."]
+            errors[_SCHEMA] = [f"format={settings[_FORMAT]} has no types: omit the schema."]
         given, compressions = settings.get(_COMPRESSION), _COMPRESSIONS.get(str(settings.get(_FORMAT)), ())
         if given and compressions and given not in compressions:
             errors[_COMPRESSION] = [f"{given}: {settings[_FORMAT]} files can have {', '.join(compressions)}."]
@@ -214,7 +214,7 @@ def _root(settings: Mapping[str, Any]) -> Path:
     if parts.scheme not in ("", "file"):
         raise TerminalError(
             f"{text} is not in a file system of this machine: files are committed by renaming them, which "
-            f"{parts.scheme}: does not do at once. Mount it and give its path."
+            f"{parts.scheme}: does not do atomically. Mount it and give its path."
         )
     path = Path(unquote(parts.path) if parts.scheme else text)
     if not path.is_absolute():
@@ -239,17 +239,17 @@ def _folders(settings: Mapping[str, Any]) -> dict[str, Column]:
 
 
 def _refuse_taken(names: Sequence[str], extra: Sequence[str], folders: Sequence[str]) -> None:
-    """``names`` include those of ``extra``, once. Raises TerminalError."""
+    """Check for duplicate names. ``names`` include those of ``extra``, once. Raise TerminalError."""
     taken = [name for name in (*extra, *folders) if list(names).count(name) > (name in extra)]
     if taken:
         raise TerminalError(
-            f"the value has fields with the names {', '.join(taken)}, which {_PARTITION_BY} and {_RECORD_COLUMNS} make "
-            "too. Rename them with the transform ReplaceField."
+            f"the value has fields with the names {', '.join(taken)}, which {_PARTITION_BY} and {_RECORD_COLUMNS} also "
+            "create. Rename them with the transform ReplaceField."
         )
 
 
 def _columns(df: DataFrame, settings: Mapping[str, Any], folders: Mapping[str, Column]) -> DataFrame:
-    """The value's columns, the wanted ones of the record with ``_`` before them, and those that make folders."""
+    """Return the value's columns, the wanted ones of the record with a ``_`` prefix, and those of the folders."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import StructType
 

@@ -1,6 +1,6 @@
-"""Types of columns that databases have in common, and what each dialect calls them. Nothing here asks a database.
+"""Column types that the databases have in common, and their names in each dialect. Nothing here accesses a database.
 
-A field that has parts (object, list, map, VARIANT) goes into a database as JSON text. Times are in UTC, without a zone.
+A field with parts (object, list, map, VARIANT) is stored as JSON text. Times are in UTC, without a zone.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ColumnType:
 
 @dataclass(frozen=True, slots=True)
 class TableColumn:
-    """A column of a table that is there."""
+    """A column of an existing table."""
 
     name: str
     type_name: str

@@ -1,6 +1,6 @@
-"""One connection to a database, as the connectors use it: statements, whole files in, whole results out.
+"""One connection to a database, as the connectors use it: run statements, load whole files, write whole results.
 
-Rows never pass one by one through Python where the database can do better: DuckDB reads and writes Parquet itself,
+Rows don't pass through Python one by one where the database can do better: DuckDB reads and writes Parquet itself, and
 PostgreSQL copies. SQLite is part of Python. Everything between two commits is one transaction.
 """
 
@@ -24,7 +24,7 @@ _SQLITE_BUSY_S = 30
 
 
 class DatabaseError(Exception):
-    """The database refused or could not be reached. ``is_transient`` says that it may work next time."""
+    """The database refused, or was unreachable. ``is_transient`` says that a retry may succeed."""
 
     def __init__(self, message: str, *, is_transient: bool) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class Database(Protocol):
     def dialect(self) -> Dialect: ...
 
     def begin(self) -> None:
-        """Start a transaction that is going to write."""
+        """Start a transaction that will write."""
 
     def execute(self, sql: str, parameters: Sequence[Parameter] = ()) -> None: ...
 
@@ -48,10 +48,10 @@ class Database(Protocol):
         """Return the columns of a table or view, in its order; empty if it does not exist."""
 
     def load(self, files: Sequence[Path], columns: Sequence[str], places: Sequence[int]) -> None:
-        """Parquet files into the columns of the staging table; of each its place among those of the files."""
+        """Load Parquet files into the staging table. Columns are given with their place among those of the files."""
 
     def unload(self, query: str, file: Path) -> int:
-        """The result of a query to a Parquet file. How many rows it has."""
+        """Write the result of a query to a Parquet file. Return the number of rows."""
 
     def commit(self) -> None: ...
 
@@ -65,7 +65,7 @@ class SqliteDatabase:
         self.dialect = dialect_of("sqlite")
         self._path = address.path
         try:
-            # Batches of one task come from different threads of Spark's, one after the other.
+            # Batches of one task come from different threads of Spark, one after another.
             self._connection = sqlite3.connect(
                 str(address.path), timeout=_SQLITE_BUSY_S, isolation_level=None, check_same_thread=False
             )

@@ -1,5 +1,4 @@
-"""What a task of the JDBC connectors has of its database: one connection, made again when it was given up, and a folder
-for the files on their way."""
+"""A task's access to its database: one connection, reopened after it was closed, and a folder for files."""
 
 from __future__ import annotations
 
@@ -19,7 +18,7 @@ __all__ = ["DatabaseAccess"]
 
 class DatabaseAccess:
     def __init__(self, settings: Mapping[str, object], spark: SparkSession, *, must_exist: bool = False) -> None:
-        """Touches nothing yet, so that it can be closed whatever fails. ``must_exist`` is as for ``connect``."""
+        """Open nothing yet, so that ``close`` works whatever fails. ``must_exist`` is as for ``connect``."""
         self._settings = settings
         self._spark = spark
         self._must_exist = must_exist
@@ -27,13 +26,13 @@ class DatabaseAccess:
         self._folder: Path | None = None
 
     def folder(self) -> Path:
-        """Made on the first call, and removed by ``close``. Raises TerminalError."""
+        """Return the folder. The first call creates it, and ``close`` removes it. Raise TerminalError."""
         if self._folder is None:
             self._folder = staging_folder(self._settings, self._spark)
         return self._folder
 
     def database(self) -> Database:
-        """Raises DatabaseError, TerminalError."""
+        """Return the connection. Raise DatabaseError or TerminalError."""
         if self._database is None:
             self._database = connect(self._settings, self._spark, must_exist=self._must_exist)
         return self._database

@@ -1,6 +1,6 @@
-"""Which database ``connection.url`` means: the three that barnabas knows how to write to and read from exactly.
+"""Parse ``connection.url``: the three databases that barnabas can write to and read from exactly.
 
-Credentials have settings of their own, because an address is shown in listings.
+Credentials have settings of their own, because listings show URLs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class DatabaseAddress:
 
 
 def parse_address(url: str) -> DatabaseAddress:
-    """Raises ValueError with what to write instead."""
+    """Parse the URL. Raise ValueError with the correct form."""
     scheme, _, rest = url.removeprefix("jdbc:").partition(":")
     if not url.startswith("jdbc:") or scheme not in ("sqlite", "duckdb", "postgresql"):
         raise ValueError(f"{_shown(url)} is not a usable database URL: write {_FORMS}")
@@ -49,20 +49,20 @@ def _checked_server(url: str, rest: str) -> str:
     given = [name for name, _ in parse_qsl(parts.query, keep_blank_values=True) if name.lower() in _SECRETS]
     if given or "@" in parts.netloc:
         raise ValueError(
-            f"{_shown(url)} has credentials in it, and addresses are shown in listings: "
+            f"{_shown(url)} has credentials in it, and listings show URLs: "
             "write connection.user and connection.password"
         )
     return url
 
 
 def _shown(url: str) -> str:
-    """Without anything that could be a password."""
+    """Return the URL without anything that could be a password."""
     front, _, back = url.partition("?")[0].rpartition("@")
     return f"[hidden]@{back}" if front else back
 
 
 def address_error(settings: Mapping[str, object], name: str) -> list[str]:
-    """What ``Connector.validate`` answers."""
+    """Return the errors for ``Connector.validate``."""
     try:
         parse_address(str(settings.get(name, "")))
     except ValueError as error:

@@ -1,9 +1,9 @@
 """PostgreSQL and DuckDB, through their drivers in the JVM of the Spark session.
 
-A driver is loaded from its jar when the first connector needs it, beside whatever the session was started with. Python
-hands over statements and names of files; rows go from file to database: DuckDB reads Parquet itself, PostgreSQL's
-driver copies CSV. What is copied out is written so that nothing depends on a session's settings: bytes as hexadecimal
-digits, days and microseconds since 1970 as numbers.
+A driver is loaded from its jar when the first connector needs it, in addition to the session's own jars. Python passes
+statements and file names; rows go from file to database: DuckDB reads Parquet itself, PostgreSQL's driver copies CSV.
+The copied form does not depend on a session's settings: bytes are hexadecimal digits, days and microseconds since 1970
+are numbers.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _MOST_DIGITS = 38
 
 _lock = threading.Lock()
 _drivers: weakref.WeakKeyDictionary[Any, dict[str, Any]] = weakref.WeakKeyDictionary()
-"""Kept by the JVM: only one class loader can load a native library of a driver."""
+"""The drivers that each JVM has loaded: only one class loader can load a native library of a driver."""
 
 _DECIDED = ("22", "23", "42", "28", "3D")
-"""Classes of SQLSTATE that come again: bad data, a violated constraint, a wrong statement or password, no database."""
+"""Classes of SQLSTATE that a retry can't fix: bad data, constraint, wrong statement or password, no database."""
 _SOMEBODY_WAS_FASTER = ("42P07", "42701")
 _MADE_AT_ONCE = ("pg_type_typname_nsp_index", "pg_class_relname_nsp_index", "already exists")
-"""If two tasks create the same table or column, one receives this error, and finds it when it retries."""
+"""If two tasks create the same table or column, one receives this error, and finds the table when it retries."""
 _DECIDED_BY_DUCKDB = ("Constraint", "Conversion", "Binder", "Catalog", "Parser", "Out of Range", "Invalid Input")
 
 _KINDS = {
@@ -118,7 +118,7 @@ class DriverDatabase:
             self._connection.setAutoCommit(False)
 
     def begin(self) -> None:
-        """The first statement begins one."""
+        """Do nothing: the first statement begins a transaction."""
 
     def execute(self, sql: str, parameters: Sequence[Parameter] = ()) -> None:
         with self._errors(), self._statement(sql, parameters) as statement:
@@ -134,7 +134,7 @@ class DriverDatabase:
             return found
 
     def columns(self, table: tuple[str, ...]) -> list[TableColumn]:
-        # PostgreSQL's own catalogue knows what the user may not; a name alone is looked for where statements look.
+        # PostgreSQL's own catalogue lists also what the user may not read; a bare name is resolved as in statements.
         schema = "current_schema()" if len(table) == 1 else "?"
         sql = (
             "SELECT column_name, is_nullable FROM information_schema.columns "
@@ -144,7 +144,7 @@ class DriverDatabase:
         if not nullable:
             return []
         types = self._result_types(f"SELECT * FROM {'.'.join(quoted(part) for part in table)} WHERE 1 = 0")
-        return [TableColumn(name, told, nullable.get(name, True), kind) for name, told, kind in types]
+        return [TableColumn(name, type_name, nullable.get(name, True), kind) for name, type_name, kind in types]
 
     def load(self, files: Sequence[Path], columns: Sequence[str], places: Sequence[int]) -> None:
         if self.dialect.name == "duckdb":
@@ -193,30 +193,34 @@ class DriverDatabase:
             self._connection.rollback()
 
     def close(self) -> None:
-        with suppress(Exception):  # The JVM may be gone, and the connection with it.
+        with suppress(Exception):  # The JVM, and so the connection, may have ended.
             self._connection.close()
 
-    # ---- what results are made of
+    # ---- types of results
 
     def _result_types(self, query: str) -> list[tuple[str, str, ColumnType]]:
-        """Name, the database's type and ours, without running the query."""
+        """Return name, database type and our type of each column, without running the query."""
         with self._errors(), self._statement(query, ()) as statement:
             data = statement.getMetaData()
             found = []
             for at in range(1, data.getColumnCount() + 1):
-                told = str(data.getColumnTypeName(at)).lower()
+                type_name = str(data.getColumnTypeName(at)).lower()
                 found.append(
-                    (str(data.getColumnLabel(at)), told, _column_type(told, data.getPrecision(at), data.getScale(at)))
+                    (
+                        str(data.getColumnLabel(at)),
+                        type_name,
+                        _column_type(type_name, data.getPrecision(at), data.getScale(at)),
+                    )
                 )
         doubled = sorted({name for name, _, _ in found if [column[0] for column in found].count(name) > 1})
         if doubled:
             raise DatabaseError(
-                f"the query gives more than one column {', '.join(doubled)}: name them with AS", is_transient=False
+                f"the query returns more than one column {', '.join(doubled)}: name them with AS", is_transient=False
             )
         return found
 
     def _selected(self, query: str) -> str:
-        """The query with its columns in the form in which they are transferred."""
+        """Return the query with its columns in the form in which they are transferred."""
         columns = ", ".join(self._transferred(name, kind) for name, _, kind in self._result_types(query))
         return f"SELECT {columns} FROM ({query}) AS barnabas_rows"
 
@@ -285,15 +289,15 @@ def _plain(result: Any, at: int) -> Any:
     return value if value is None or isinstance(value, str | int | bool | float) else str(value)
 
 
-def _column_type(told: str, precision: int, scale: int) -> ColumnType:
-    name = told.partition("(")[0].strip()
+def _column_type(type_name: str, precision: int, scale: int) -> ColumnType:
+    name = type_name.partition("(")[0].strip()
     if name in ("numeric", "decimal") and 0 < precision <= _MOST_DIGITS and 0 <= scale <= precision:
         return ColumnType(Kind.DECIMAL, precision, scale)
     return ColumnType(_KINDS.get(name, Kind.TEXT))
 
 
 def _driver(gateway: Any, dialect: str) -> Any:
-    """Raises DatabaseError."""
+    """Return the driver. Raise DatabaseError."""
     with _lock:
         known = _drivers.setdefault(gateway, {})
         if dialect not in known:

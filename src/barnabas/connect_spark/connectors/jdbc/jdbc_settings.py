@@ -1,4 +1,4 @@
-"""The settings that both JDBC connectors have, by the names of the widely known ones, and the connection they make."""
+"""The settings of both JDBC connectors, by the names of the widely known ones, and the connection that they define."""
 
 from __future__ import annotations
 
@@ -46,22 +46,22 @@ STAGING = ConfigKey(
     STAGING_DIRECTORY,
     ConfigType.STRING,
     "",
-    "A folder for the files between Spark and the database. With Spark inside the worker it may be left empty; on a "
-    "cluster it has to be one that the worker and all executors see by the same path.",
+    "A folder for the files between Spark and the database. With Spark inside the worker it may be empty; on a "
+    "cluster the worker and all executors must see it under the same path.",
     importance=Importance.LOW,
 )
 
 
 def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exist: bool = False) -> Database:
-    """``must_exist`` is for sources: otherwise a missing file would be created. Raises DatabaseError, TerminalError."""
+    """Connect. ``must_exist`` (sources): don't create a missing file. Raise DatabaseError or TerminalError."""
     try:
         address = parse_address(str(settings[URL]))
     except ValueError as error:
         raise TerminalError(f"{URL}: {error}") from None
     if address.path is not None and not address.path.parent.is_dir():
-        raise TerminalError(f"{URL}: no such folder: {address.path.parent}. Make it, or write another path.")
+        raise TerminalError(f"{URL}: no such folder: {address.path.parent}. Create it, or write another path.")
     if must_exist and address.path is not None and not address.path.exists():
-        raise TerminalError(f"{URL}: there is no database {address.path} on this worker. Correct the path.")
+        raise TerminalError(f"{URL}: {address.path} does not exist on this worker. Correct the path.")
     if address.dialect == "sqlite":
         return SqliteDatabase(address)
     password = settings[PASSWORD]
@@ -71,12 +71,12 @@ def connect(settings: Mapping[str, Any], spark: SparkSession | None, *, must_exi
 
 
 def staging_folder(settings: Mapping[str, object], spark: SparkSession) -> Path:
-    """Create a folder, which the caller removes. Raises TerminalError."""
+    """Create a folder, which the caller removes. Raise TerminalError."""
     given = str(settings[STAGING_DIRECTORY] or "")
     place = place_of(spark)
     if not given and place is not None:
         raise TerminalError(
-            f"Spark runs on {place}, and its executors have to see the files that go to the database: set "
+            f"Spark runs on {place}, and its executors must see the files that go to the database: set "
             f"{STAGING_DIRECTORY} to a folder that the worker and they share."
         )
     try:
@@ -91,9 +91,9 @@ def staging_folder(settings: Mapping[str, object], spark: SparkSession) -> Path:
 def connection_errors(
     config: Mapping[str, str], settings: Mapping[str, object], others_of_java: Mapping[str, str]
 ) -> dict[str, Sequence[str]]:
-    """Return the problems of the address, and of settings of Java's connectors that would be ignored.
+    """Return the errors of the URL, and of settings of Java's connectors that would be ignored.
 
-    ``others_of_java`` are those that only one of the two connectors has, with the value that changes nothing.
+    ``others_of_java`` are settings that only one of the two connectors has, each with the value that has no effect.
     """
     errors: dict[str, Sequence[str]] = {
         name: [f"{name}={config[name]} is not supported: remove it, or write {plain or 'nothing'}."]

@@ -1,11 +1,11 @@
 """Topics to tables of a database, each record exactly once.
 
-Settings and their meaning are those of the widely known JDBC sink connector. What differs: a micro-batch is one
-transaction, and the positions after it are rows of a table in the same database and transaction. So a batch is there
-with its positions or not at all, whatever fails, and a task goes on from what its database says.
+Settings and their meaning are those of the widely known JDBC sink connector. One thing differs: a micro-batch is one
+transaction, and the positions after it are rows of a table in the same database and transaction. So the database has a
+batch with its positions or neither, whatever fails, and a task continues from the positions in its database.
 
-Before a batch is written its positions are read under a lock: of two tasks that believe to own a partition the second
-is refused, and a batch whose commit was done while its answer got lost is not written again.
+Before a batch is written its positions are read under a lock. Of two tasks that both claim a partition the second is
+refused. A batch that was committed, but whose answer was lost, is not written again.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class JdbcSinkTask(SinkTask):
         return {partition: noted[partition] for partition in partitions if partition in noted}
 
     def refused(self, df: DataFrame) -> Column | None:
-        """Records without what their mode needs."""
+        """Return the records that lack what their mode needs."""
         from pyspark.sql import functions as F
 
         mode = str(self.settings["pk.mode"])
@@ -135,7 +135,7 @@ class JdbcSinkTask(SinkTask):
                 work(self._access.database())
                 return
             except DatabaseError as error:
-                self._access.disconnect()  # Which ends the transaction, and whatever state the connection was in.
+                self._access.disconnect()  # Ends the transaction, in whatever state the connection is.
                 if not error.is_transient:
                     raise TerminalError(str(error)) from error
                 if left <= 0 or self._stopping.is_set():
@@ -179,7 +179,7 @@ class JdbcSink(SinkConnector):
                 "pk.mode",
                 ConfigType.STRING,
                 "none",
-                "Where the key of a row comes from: kafka is topic, partition and offset of the record.",
+                "The source of a row's key: kafka means topic, partition and offset of the record.",
                 ValidString(_PK_MODES),
                 Importance.HIGH,
             ),
@@ -188,7 +188,7 @@ class JdbcSink(SinkConnector):
                 ConfigType.LIST,
                 "",
                 "The columns of the key. With kafka three names, else fields of the key or value; empty for all. A key "
-                "that is no object needs one name.",
+                "that is not an object needs one name.",
             ),
             ConfigKey("fields.whitelist", ConfigType.LIST, "", "Fields of the value that are written; empty for all."),
             DELETE_ENABLED,
@@ -198,12 +198,12 @@ class JdbcSink(SinkConnector):
                 "batch.size",
                 ConfigType.INT,
                 "3000",
-                "Known and without effect: a micro-batch is one transaction, see barnabas.batch.records.max.",
+                "Accepted without effect: a micro-batch is one transaction, see barnabas.batch.records.max.",
                 Range(0),
                 Importance.LOW,
             ),
             ConfigKey("max.retries", ConfigType.INT, "10", "How often a batch is retried.", Range(0)),
-            ConfigKey("retry.backoff.ms", ConfigType.INT, "3000", "The pause before each of these.", Range(0)),
+            ConfigKey("retry.backoff.ms", ConfigType.INT, "3000", "The pause before each retry.", Range(0)),
             ConfigKey(
                 "positions.table",
                 ConfigType.STRING,

@@ -1,8 +1,8 @@
 """Tables and queries of a database to topics, by the settings of the widely known JDBC source connector.
 
-Each table goes to the topic ``topic.prefix`` + table, a query to ``topic.prefix`` itself; a row is an object. Rows come
-at least once: a batch is in Kafka before its position is, and comes again after a crash between the two. How no row
-gets lost is in ``jdbc_reading``.
+Each table goes to the topic ``topic.prefix`` + table, a query to ``topic.prefix`` itself; a row is an object. Delivery
+is at least once: a batch is in Kafka before its position is, and is repeated after a crash between the two.
+``source_reading`` describes why no row is lost.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class JdbcSourceTask(PolledSourceTask):
         self._access.close()
 
     def poll(self, spark: SparkSession) -> Polled | None:
-        """The tables in turn, so that none waits for a busy one. The rows of the previous call are now safe."""
+        """Poll the tables in turn, so that none waits for a busy one. The rows of the previous call are now safe."""
         shutil.rmtree(self._folder / str(self._batch), ignore_errors=True)
         try:
             database = self._access.database()
@@ -141,14 +141,14 @@ class JdbcSourceTask(PolledSourceTask):
         return Polled(records, [SourceOffset(partition_of(table.name), offset)] if offset else [], rows)
 
     def _until(self, database: Database) -> int:
-        """The moment before which rows are read, in microseconds."""
+        """Return the moment before which rows are read, in microseconds."""
         delay_ms = int(str(self.settings["timestamp.delay.interval.ms"]))
         if database.dialect.name == "sqlite":
             return time.time_ns() // 1000 - delay_ms * 1000
         clock = "clock_timestamp()" if database.dialect.name == "postgresql" else "now()"
         return int(database.rows(f"SELECT {database.dialect.micros(clock)}")[0][0]) - delay_ms * 1000
 
-    # ---- the beginning
+    # ---- the first position
 
     def _table(self, database: Database, name: str | None) -> _Table:
         partition = partition_of(name)
@@ -177,7 +177,7 @@ def _position(rows: Sequence[tuple[Any, ...]]) -> Position | None:
 
 
 def check_columns(table: str, columns: Mapping[str, TableColumn], reading: Reading, *, must_be_set: bool) -> None:
-    """Raises TerminalError for a table that can't be read in this way."""
+    """Raise TerminalError for a table that can't be read in this way."""
     if not columns:
         raise TerminalError(f"no table {table}, or the user may not see it. Correct table.whitelist.")
     numbers = {reading.incrementing: "incrementing.column.name"} if reading.has_numbers else {}
@@ -189,21 +189,21 @@ def check_columns(table: str, columns: Mapping[str, TableColumn], reading: Readi
         kind = columns[name].type
         if kind.kind not in WHOLE_NUMBERS and not (kind.kind is Kind.DECIMAL and kind.scale == 0):
             raise TerminalError(
-                f"the column {name} of {table} is {columns[name].type_name}, and {setting} needs whole numbers."
+                f"the column {name} of {table} is {columns[name].type_name}, but {setting} needs whole numbers."
             )
     open_times = [name for name in times if columns[name].is_nullable]
-    # Of several times the first that is there counts, so one that is always there is enough.
+    # The first non-null time counts, so one column that is never null is enough.
     open_columns = [name for name in numbers if columns[name].is_nullable]
     open_columns += open_times if len(open_times) == len(times) else []
     if must_be_set and open_columns:
         raise TerminalError(
             f"the column {', '.join(open_columns)} of {table} may be null, and a row without it would never be read. "
-            "Make it NOT NULL, or set validate.non.null=false to leave such rows out."
+            "Make it NOT NULL, or set validate.non.null=false to skip such rows."
         )
 
 
 class JdbcSource(SourceConnector):
-    """Rows of tables of SQLite, DuckDB or PostgreSQL, as they come and change."""
+    """New and changed rows of tables of SQLite, DuckDB or PostgreSQL."""
 
     version = "1.0.0"
     aliases: ClassVar[tuple[str, ...]] = (
@@ -235,7 +235,7 @@ class JdbcSource(SourceConnector):
                 "topic.prefix",
                 ConfigType.STRING,
                 REQUIRED,
-                "Before the name of a table it makes the topic; the topic of a query.",
+                "A table's topic is this prefix and the table's name; a query's topic is the prefix.",
                 NonEmptyString(),
                 Importance.HIGH,
             ),
@@ -245,7 +245,7 @@ class JdbcSource(SourceConnector):
                 "timestamp.delay.interval.ms",
                 ConfigType.LONG,
                 "0",
-                "How old a row has to be: longer than the longest transaction, so that none is committed late.",
+                "The minimum age of a row: longer than the longest transaction, so that none is committed late.",
                 Range(0),
                 Importance.HIGH,
             ),
@@ -283,7 +283,7 @@ class JdbcSource(SourceConnector):
     def alter_offsets(
         cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:
-        """Raises ValueError."""
+        """Check the offsets. Raise ValueError."""
         settings = cls.config_def.parse(config)
         tables = _listed(settings["table.whitelist"])
         known = [partition_of(table) for table in tables] or [partition_of(None)]

@@ -1,4 +1,4 @@
-"""Files between Spark and a database: Parquet on Spark's side, what the database's client takes on the other."""
+"""Files between Spark and a database: Parquet on Spark's side, the format of the database's client on the other."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NO_TYPE = pa.null()
 
 
 def write_untyped(names: Sequence[str], chunks: Iterable[Sequence[tuple[object, ...]]], file: Path) -> int:
-    """Rows whose columns may have values of any type, as in SQLite: numbers widen, what does not fit is text."""
+    """Write rows whose columns may mix types, as in SQLite: numbers widen, other mixtures become text."""
     tables = []
     for chunk in chunks:
         columns = [_array(list(values)) for values in zip(*chunk, strict=True)]
@@ -61,7 +61,7 @@ def _cast(piece: pa.Array, kind: pa.DataType) -> pa.Array:
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
-    """Raises ValueError: two columns of one name can't be fields of an object."""
+    """Raise ValueError for duplicate names: two columns of one name can't be fields of an object."""
     doubled = sorted({name for name in names if list(names).count(name) > 1})
     if doubled:
         raise ValueError(f"the result has more than one column {', '.join(doubled)}: give them names with AS")
@@ -69,7 +69,7 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def csv_pieces(files: Sequence[Path], places: Sequence[int], scratch: Path) -> Iterator[Path]:
-    """Parquet files with columns of text, as CSV, a piece at a time: null is nothing, every value is in quotes."""
+    """Yield Parquet files with text columns as CSV, in pieces: null is empty, every value is in quotes."""
     options = arrow_csv.WriteOptions(include_header=False, quoting_style="all_valid")
     piece = scratch / "piece.csv"
     try:
@@ -98,7 +98,7 @@ _ARROW = {
 
 
 def csv_to_parquet(source: Path, columns: Mapping[str, ColumnType], file: Path) -> int:
-    """Convert PostgreSQL's CSV, every value in quotes; returns the number of rows."""
+    """Convert PostgreSQL's CSV, with every value in quotes. Return the number of rows."""
     names = list(columns)
     if source.stat().st_size == 0:
         return 0

@@ -1,4 +1,4 @@
-"""Positions of a sink as rows of a table in its database: the offset up to which each partition is in the database."""
+"""A sink's positions as rows of a table in its database: the next offset to write of each partition."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Positions:
         self._table = tuple(table.split(".", 1))
 
     def prepare(self, database: Database) -> None:
-        """Create the table if it does not exist; of two concurrent creators one receives an error and retries."""
+        """Create the table if it does not exist. Of two concurrent creators one receives an error and retries."""
         if not database.columns(self._table):
             database.begin()
             database.execute(database.dialect.create_positions(self._table))
@@ -28,9 +28,9 @@ class Positions:
         return {partition: offset for partition, (offset, _) in self._read(database, for_update=for_update).items()}
 
     def is_done(self, database: Database, batch: SinkBatch) -> bool:
-        """Whether the batch is in the database, which happens if only the answer to its commit got lost.
+        """Return whether the database has the batch. That happens if only the answer to its commit was lost.
 
-        Raises TerminalError if another writer has written the first records of the batch.
+        Raise TerminalError if another writer has written the first records of the batch.
         """
         noted = self._read(database, for_update=True)
         if batch.ranges and all(noted.get(partition) == (end, batch.id) for partition, end in batch.positions.items()):

@@ -1,11 +1,11 @@
-"""Builds the next queries of a JDBC source from its position: SQL and offsets, without a database.
+"""Build the next queries of a JDBC source from its position: SQL and offsets, without a database.
 
 Offsets have the form of the widely known JDBC source connector: ``{"protocol": "1", "table": t}`` (or
 ``{"query": "query"}``) -> ``{"incrementing": n}`` and ``{"timestamp": milliseconds, "timestamp_nanos": n}``.
 
 **No row is lost at an equal time.** A batch never ends between two rows of the same time, unless an incrementing column
-tells them apart: its upper bound is the time of the last row that fits, and all rows up to that bound are read, however
-many there are. Rows of the present moment wait until the clock of the database has moved on.
+distinguishes them. Its upper bound is the time of the last row that fits, and all rows up to that bound are read, even
+if there are many. Rows of the present moment wait until the clock of the database has advanced.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ _NANOS = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Everything up to here is in Kafka. None: nothing is."""
+    """All rows up to this position are in Kafka. None: no row is."""
 
     incrementing: int | None = None
     micros: int | None = None
 
     @classmethod
     def of(cls, offset: Mapping[str, Any] | None) -> Position:
-        """Raises ValueError."""
+        """Parse the offset. Raise ValueError."""
         found = offset or {}
         number, milliseconds = _whole(found, "incrementing"), _whole(found, "timestamp")
         nanos = _whole(found, "timestamp_nanos")
@@ -40,19 +40,19 @@ class Position:
         return cls(number, micros)
 
     def offset(self) -> dict[str, int]:
-        told: dict[str, int] = {}
+        offset: dict[str, int] = {}
         if self.incrementing is not None:
-            told["incrementing"] = self.incrementing
+            offset["incrementing"] = self.incrementing
         if self.micros is not None:
-            told["timestamp"] = self.micros // 1000
-            told["timestamp_nanos"] = self.micros * 1000 % _NANOS
-        return told
+            offset["timestamp"] = self.micros // 1000
+            offset["timestamp_nanos"] = self.micros * 1000 % _NANOS
+        return offset
 
 
 def _whole(found: Mapping[str, Any], name: str) -> int | None:
     value = found.get(name)
     if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-        raise ValueError(f"{name} has to be a whole number, not {value!r}")
+        raise ValueError(f"{name} must be a whole number, not {value!r}")
     return value
 
 
@@ -66,7 +66,7 @@ class Reading:
 
     dialect: Dialect
     source: str
-    """Return the text after FROM, with its alias ``r``."""
+    """The text after FROM, with its alias ``r``."""
     mode: str
     incrementing: str = ""
     timestamps: tuple[str, ...] = ()
@@ -123,14 +123,14 @@ class Reading:
         return ([self._time] if self.has_times else []) + ([self._number] if self.has_numbers else [])
 
     def end(self, position: Position, until_micros: int, rows_max: int) -> str:
-        """The query for the end of the next batch: one row with incrementing and microseconds, or none.
+        """Return the query for the end of the next batch: one row with incrementing and microseconds, or none.
 
-        Asked with an offset of ``rows_max - 1`` it is the last row that fits; if there are fewer rows, ``last``.
+        With an offset of ``rows_max - 1`` that is the last row that fits; if fewer rows exist, use ``last``.
         """
         return f"{self._ends(position, until_micros)} ORDER BY {', '.join(self._order)} LIMIT 1 OFFSET {rows_max - 1}"
 
     def last(self, position: Position, until_micros: int) -> str:
-        """The query for the end if all rows fit."""
+        """Return the query for the end if all rows fit."""
         backwards = ", ".join(f"{column} DESC" for column in self._order)
         return f"{self._ends(position, until_micros)} ORDER BY {backwards} LIMIT 1"
 
@@ -144,7 +144,7 @@ class Reading:
         return f"{after} AND {self._time} < {self.dialect.moment(until_micros)}" if self.has_times else after
 
     def rows(self, position: Position, end: Position) -> str:
-        """The query for a batch: after ``position``, up to and with ``end``."""
+        """Return the query for a batch: after ``position``, up to and including ``end``."""
         if self.mode == "bulk":
             return f"SELECT r.* FROM {self.source}"
         order = f" ORDER BY {', '.join(self._order)}"

@@ -1,8 +1,8 @@
-"""The SQL of the databases that barnabas writes to and reads from. Text in, text out: nothing here asks a database.
+"""The SQL of the databases that barnabas writes to and reads from. Pure text: nothing here accesses a database.
 
 A batch is first loaded into a staging table that only its connection sees, with three columns of ours: the partition
-and the offset of the record, and whether it deletes. Then a few statements bring it into the target as if its records
-had come one after the other:
+and the offset of the record, and whether it deletes. A few statements then merge it into the target with the same
+result as if its records had been written one by one:
 
 - **delete**: every key that some record of the batch deletes;
 - **insert**: every record that no later one of its key deletes;
@@ -87,7 +87,7 @@ class Dialect:
     def merge(
         self, table: Table, columns: Sequence[str], keys: Sequence[str], mode: str, *, deletes: bool
     ) -> list[str]:
-        """The statements of a batch, for ``mode`` insert, upsert or update."""
+        """Return the statements of a batch, for ``mode`` insert, upsert or update."""
         statements = [self._delete(table, keys)] if deletes else []
         if mode == "insert":
             return [*statements, self._insert(table, columns, keys, deletes=deletes)]
@@ -167,8 +167,10 @@ class Dialect:
     # ---- reading by time
 
     def micros(self, column: str) -> str:
-        """A time as whole microseconds since 1970. SQLite has no type for times: text is read as ISO 8601, a whole
-        number as milliseconds."""
+        """Convert a time to whole microseconds since 1970.
+
+        SQLite has no type for times: text is read as ISO 8601, a whole number as milliseconds.
+        """
         if self.name == "postgresql":
             return f"CAST(EXTRACT(EPOCH FROM {column}) * 1000000 AS BIGINT)"
         if self.name == "duckdb":

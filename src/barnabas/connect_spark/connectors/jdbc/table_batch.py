@@ -1,7 +1,7 @@
-"""A batch of records on its way into tables: which columns there are, and files that the database can load.
+"""Prepare a batch of records for tables: its columns, and files that the database can load.
 
-Spark writes one folder of Parquet files for each topic; columns are named by their place, so that names which differ
-in case alone do not meet. After the fields come the columns of ours: partition, offset, whether the record deletes.
+Spark writes one folder of Parquet files for each topic. Columns are named by their place, so that names which differ
+only in case do not clash. Our own columns follow the fields: partition, offset, whether the record deletes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Fields:
 
 
 def fields_of(df: DataFrame, settings: Mapping[str, Any]) -> Fields:
-    """Raises TerminalError for keys or values that have no columns in them."""
+    """Return the fields. Raise TerminalError for keys or values that have no columns."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import NullType, StringType, StructType
 
@@ -63,7 +63,7 @@ def fields_of(df: DataFrame, settings: Mapping[str, Any]) -> Fields:
 
 def _no_object(found: str) -> str:
     return (
-        f"values of type {found} have no fields to make columns of. Use a converter that gives objects, such as "
+        f"values of type {found} have no fields for columns. Use a converter that produces objects, such as "
         "JsonConverter, or the transform HoistField$Value"
     )
 
@@ -78,7 +78,7 @@ def _members(column: Column, kind: DataType) -> dict[str, tuple[Column, DataType
 
 def _named(found: Mapping[str, tuple[Column, DataType]], name: str, what: str) -> tuple[Column, DataType]:
     if name not in found:
-        raise TerminalError(f"pk.fields has {name}, and the record's {what} has {', '.join(found) or 'no fields'}.")
+        raise TerminalError(f"pk.fields has {name}, but the record's {what} has {', '.join(found) or 'no fields'}.")
     return found[name]
 
 
@@ -91,8 +91,8 @@ def _key_columns(kind: DataType, wanted: list[str]) -> dict[str, tuple[Column, D
         return {name: _named(found, name, "key") for name in wanted or found}
     if len(wanted) != 1:
         raise TerminalError(
-            f"keys of type {kind.simpleString()} are one column: pk.fields has to give its name, "
-            f"and has {', '.join(wanted) or 'none'}."
+            f"keys of type {kind.simpleString()} are one column: pk.fields must contain its name, "
+            f"but has {', '.join(wanted) or 'none'}."
         )
     return {wanted[0]: (F.col("key"), kind)}
 
@@ -128,7 +128,7 @@ def write_files(df: DataFrame, fields: Fields, dialect: str, folder: Path) -> No
     from pyspark.sql import functions as F
 
     deletes = F.col("value").isNull()
-    if not fields.value_is_object:  # A batch of nothing but deletions has no type either.
+    if not fields.value_is_object:  # A batch that only deletes has no value type either.
         deletes = F.when(deletes, F.lit(True)).otherwise(F.raise_error(F.lit(_no_object("string"))).cast("boolean"))
     columns = [
         _stored(column, kind, dialect).alias(f"c{at}") for at, (column, kind) in enumerate(fields.columns.values())

@@ -1,4 +1,4 @@
-"""Which table a topic goes to, and what is done about tables and columns that are missing."""
+"""Map topics to tables, and create missing tables and columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["TableRules", "target_table"]
 
 
 def target_table(format_text: str, topic: str) -> Table:
-    """The first dot of the format stands between schema and table. Dots of the topic's name do not."""
+    """Return the table. The first dot of the format separates schema and table; dots of the topic's name do not."""
     schema, dot, name = format_text.partition(".")
     parts = (schema, name) if dot else (schema,)
     return tuple(part.replace("${topic}", topic) for part in parts)
@@ -29,20 +29,18 @@ class TableRules:
     def prepare(
         self, database: Database, table: Table, types: Mapping[str, ColumnType], filled: set[str], *, is_alone: bool
     ) -> list[str]:
-        """The columns to write, which are all there afterwards. Raises TerminalError.
+        """Return the columns to write, after creating the missing ones. Raise TerminalError.
 
         A field that is null in every record of the batch needs no column: records of several topics share one schema
-        in a batch, so it may be another topic's. ``is_alone`` says that there is one topic only.
+        in a batch, so it may belong to another topic. ``is_alone`` says that the batch has a single topic.
         """
         found = database.columns(table)
         if not found:
             if not self.creates:
-                raise TerminalError(
-                    f"there is no table {table_name(table)}. Create it, or set auto.create=true to have it created."
-                )
+                raise TerminalError(f"table {table_name(table)} does not exist. Create it, or set auto.create=true.")
             wanted = {name: kind for name, kind in types.items() if is_alone or name in filled}
             if not wanted:
-                raise TerminalError(f"the records for {table_name(table)} have no fields to make columns of.")
+                raise TerminalError(f"the records for {table_name(table)} have no fields for columns.")
             database.execute(database.dialect.create_table(table, wanted, self.keys))
             return list(wanted)
         there = {column.name for column in found}
@@ -50,7 +48,7 @@ class TableRules:
         if missing and not self.evolves:
             raise TerminalError(
                 f"{table_name(table)} has no column {', '.join(missing)} (it has {', '.join(sorted(there))}). Add "
-                "it, set auto.evolve=true to have it added, or leave fields out with fields.whitelist."
+                "it, set auto.evolve=true to add it automatically, or exclude fields with fields.whitelist."
             )
         for name in missing:
             database.execute(database.dialect.add_column(table, name, types[name]))

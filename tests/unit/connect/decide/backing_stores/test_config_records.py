@@ -1,4 +1,4 @@
-"""The records that two real workers wrote are read, and written again to the same bytes."""
+"""Records written by two real workers are decoded, and encoded again to the same bytes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def rebuilt(key: str, value: bytes | None) -> ConfigRecord:
     found = records.config_key(key)
     assert found is not None
     if value is None:
-        return next(each for each in records.connector_removal(found.name) if each.key == key.encode())
+        return next(record for record in records.connector_removal(found.name) if record.key == key.encode())
     parsed = parse_json(value)
     match found.kind:
         case ConfigRecordKind.CONNECTOR:
@@ -77,12 +77,12 @@ def test_every_record_of_real_workers_is_written_again_to_the_same_bytes() -> No
         ("logger-cluster-a.b", ConfigRecordKind.LOGGER_LEVEL, "a.b"),
     ],
 )
-def test_a_key_is_of_the_first_kind_whose_prefix_fits(key: str, kind: ConfigRecordKind, name: str) -> None:
+def test_a_key_has_the_first_kind_whose_prefix_matches(key: str, kind: ConfigRecordKind, name: str) -> None:
     assert records.config_key(key) == (kind, name)
 
 
 @pytest.mark.parametrize("key", ["", "session-keys", "Connector-a", "status-connector-a", "logger-a", "tasks-a"])
-def test_other_keys_are_of_no_kind(key: str) -> None:
+def test_other_keys_have_no_kind(key: str) -> None:
     assert records.config_key(key) is None
 
 
@@ -101,7 +101,7 @@ def test_other_keys_are_of_no_kind(key: str) -> None:
         ("a-99999999999", None),
     ],
 )
-def test_a_task_is_named_by_what_stands_behind_the_last_hyphen(name: str, task: ConnectorTaskId | None) -> None:
+def test_a_task_number_follows_the_last_hyphen_of_a_key(name: str, task: ConnectorTaskId | None) -> None:
     assert records.parse_task(name) == task
 
 
@@ -114,19 +114,19 @@ def test_a_task_is_named_by_what_stands_behind_the_last_hyphen(name: str, task: 
         ({"state.v2": "STARTED"}, TargetState.STARTED),
     ],
 )
-def test_the_newer_field_of_a_target_state_counts_where_it_is(value: JsonValue, state: TargetState) -> None:
+def test_the_newer_field_of_a_target_state_takes_precedence(value: JsonValue, state: TargetState) -> None:
     assert records.parse_target_state(value) is state
 
 
 @pytest.mark.parametrize(
     "value", [None, [], "STARTED", {}, {"state": 1}, {"state": "paused"}, {"state": "PAUSED", "state.v2": "RESTING"}]
 )
-def test_a_target_state_that_nobody_knows_is_refused(value: JsonValue) -> None:
+def test_an_unknown_target_state_is_refused(value: JsonValue) -> None:
     with pytest.raises(InvalidRecord):
         records.parse_target_state(value)
 
 
-def test_scalars_among_properties_become_text_and_null_stays() -> None:
+def test_scalar_properties_become_text_and_null_is_kept() -> None:
     assert records.parse_properties({"properties": {"a": "1", "b": 2, "c": True, "d": None, "e": 1.5}}) == {
         "a": "1",
         "b": "2",
@@ -139,13 +139,13 @@ def test_scalars_among_properties_become_text_and_null_stays() -> None:
 @pytest.mark.parametrize(
     "value", [None, 1, {}, {"properties": []}, {"properties": {"a": {}}}, {"properties": {"a": []}}]
 )
-def test_properties_that_are_none_are_refused(value: JsonValue) -> None:
+def test_invalid_properties_are_refused(value: JsonValue) -> None:
     with pytest.raises(InvalidRecord):
         records.parse_properties(value)
 
 
 @pytest.mark.parametrize("count", [None, "1", 1.0, True, -1, 2**31, []])
-def test_a_number_of_tasks_must_be_one(count: JsonValue) -> None:
+def test_a_number_of_tasks_must_be_a_non_negative_integer(count: JsonValue) -> None:
     with pytest.raises(InvalidRecord, match="tasks must be an integer from 0 on"):
         records.parse_task_count({"tasks": count}, "tasks")
 
@@ -176,7 +176,7 @@ def test_a_session_key_is_read_with_and_without_padding() -> None:
         {"creation-timestamp": 2**63},
     ],
 )
-def test_a_session_key_with_a_wrong_field_is_refused_without_a_word_about_the_key(wrong: dict[str, JsonValue]) -> None:
+def test_an_invalid_session_key_is_refused_without_showing_the_key(wrong: dict[str, JsonValue]) -> None:
     value = GOOD_KEY | {"key": "c2VjcmV0"} | wrong
     with pytest.raises(InvalidRecord) as caught:
         records.parse_session_key(value)
@@ -185,13 +185,13 @@ def test_a_session_key_with_a_wrong_field_is_refused_without_a_word_about_the_ke
 
 
 @pytest.mark.parametrize("value", [None, [], "x"])
-def test_no_kind_of_value_is_anything_but_an_object(value: JsonValue) -> None:
+def test_values_that_are_not_objects_are_refused(value: JsonValue) -> None:
     for parse in (records.parse_session_key, records.parse_restart, records.parse_logger_level):
         with pytest.raises(InvalidRecord):
             parse(value)
 
 
-def test_flags_that_are_missing_or_wrong_in_a_restart_are_false_with_a_warning() -> None:
+def test_missing_or_invalid_restart_flags_are_false_with_a_warning() -> None:
     assert records.parse_restart({"include-tasks": True, "only-failed": "true"}) == (
         True,
         False,
@@ -200,6 +200,6 @@ def test_flags_that_are_missing_or_wrong_in_a_restart_are_false_with_a_warning()
     assert len(records.parse_restart({}).warnings) == 2
 
 
-def test_a_name_that_utf8_can_not_encode_is_refused() -> None:
+def test_a_name_that_utf8_cannot_encode_is_refused() -> None:
     with pytest.raises(UnwritableJson, match="surrogate"):
         records.connector_record("a\ud800", {})

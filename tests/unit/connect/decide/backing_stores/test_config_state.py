@@ -28,7 +28,7 @@ CONFIG = {"connector.class": "FileStreamSource", "name": "c"}
 
 
 class Topic:
-    """Records with offsets, replayed as they come."""
+    """Records with offsets, replayed when they are added."""
 
     def __init__(self, *, is_started: bool = True) -> None:
         self.state = ConfigState()
@@ -56,14 +56,14 @@ def with_tasks(count: int) -> Topic:
     return topic
 
 
-def test_an_empty_topic_has_no_offset_and_nothing_else() -> None:
+def test_an_empty_topic_has_neither_offset_nor_connectors() -> None:
     config = ConfigState().snapshot()
     assert config.offset == -1
     assert config.connectors() == []
     assert config.tasks("c") == ()
 
 
-def test_the_topic_of_real_workers_amounts_to_what_they_showed() -> None:
+def test_replaying_a_recorded_topic_yields_the_state_that_real_workers_reported() -> None:
     state = ConfigState()
     for entry in recorded("cc-configs"):
         assert state.replay(entry["key"], entry["value"] and entry["value"].encode(), entry["offset"]) == []
@@ -82,7 +82,7 @@ def test_the_topic_of_real_workers_amounts_to_what_they_showed() -> None:
     assert config.session_key.created_ms == 1795262647614
 
 
-def test_a_snapshot_is_the_same_object_until_something_is_replayed_and_never_changes() -> None:
+def test_a_snapshot_is_immutable_and_replaced_only_by_a_replay() -> None:
     topic = with_tasks(1)
     before = topic.state.snapshot()
     assert topic.state.snapshot() is before
@@ -100,7 +100,7 @@ def test_a_session_key_is_hidden_in_the_text_of_a_snapshot() -> None:
     assert "secret" not in repr(topic.state.snapshot())
 
 
-def test_task_configs_count_only_when_they_are_committed() -> None:
+def test_task_configs_apply_only_when_they_are_committed() -> None:
     topic = Topic()
     topic.add(records.connector_record("c", CONFIG))
     topic.task(0, a="1")
@@ -114,7 +114,7 @@ def test_task_configs_count_only_when_they_are_committed() -> None:
     assert "c" in config.pending_fencing
 
 
-def test_an_incomplete_set_leaves_no_tasks_until_a_complete_one_comes() -> None:
+def test_an_incomplete_set_leaves_no_tasks_until_a_complete_one_is_written() -> None:
     topic = with_tasks(2)
     topic.task(1, n="new")
     assert topic.add(records.task_commit_record("c", 2)) == [TaskConfigsCommitted("c", ())]
@@ -123,7 +123,7 @@ def test_an_incomplete_set_leaves_no_tasks_until_a_complete_one_comes() -> None:
     assert config.tasks("c") == ()
     assert config.task_config(ConnectorTaskId("c", 1)) == {"n": "1"}
     assert config.task_config_generation("c") == 0
-    # What was incomplete is forgotten: the other half alone completes nothing.
+    # The incomplete half was discarded: the other half alone completes nothing.
     topic.task(0, n="new")
     topic.add(records.task_commit_record("c", 2))
     assert topic.state.snapshot().inconsistent == {"c"}
@@ -136,7 +136,7 @@ def test_an_incomplete_set_leaves_no_tasks_until_a_complete_one_comes() -> None:
     assert config.task_config_generation("c") == 1
 
 
-def test_more_tasks_than_the_commit_says_are_complete_too() -> None:
+def test_more_tasks_than_the_commit_states_are_complete_too() -> None:
     topic = with_tasks(3)
     topic.task(0)
     topic.task(1)
@@ -147,7 +147,7 @@ def test_more_tasks_than_the_commit_says_are_complete_too() -> None:
     assert config.inconsistent == frozenset()
 
 
-def test_no_tasks_at_all_are_complete() -> None:
+def test_a_commit_of_zero_tasks_is_complete() -> None:
     topic = with_tasks(2)
     assert topic.add(records.task_commit_record("c", 0)) == [TaskConfigsCommitted("c", ())]
     config = topic.state.snapshot()
@@ -164,7 +164,7 @@ def test_tasks_of_a_connector_that_was_deleted_and_compacted_away_are_dropped() 
     assert topic.state.snapshot().inconsistent == {"c"}
 
 
-def test_a_deleted_connector_takes_its_tasks_along() -> None:
+def test_deleting_a_connector_removes_its_tasks() -> None:
     topic = with_tasks(2)
     assert topic.add(*records.connector_removal("c")) == [ConnectorRemoved("c")]
     config = topic.state.snapshot()
@@ -172,7 +172,7 @@ def test_a_deleted_connector_takes_its_tasks_along() -> None:
     assert (config.task_configs, config.task_counts, config.applied_configs, config.target_states) == ({}, {}, {}, {})
 
 
-def test_a_connector_is_started_unless_it_is_said_otherwise_before() -> None:
+def test_a_connector_is_started_unless_its_target_state_was_written_before() -> None:
     topic = Topic()
     assert topic.add(records.connector_record("a", {})) == [ConnectorConfigChanged("a")]
     assert topic.add(records.target_state_record("b", TargetState.STOPPED), records.connector_record("b", {})) == [
@@ -184,13 +184,13 @@ def test_a_connector_is_started_unless_it_is_said_otherwise_before() -> None:
     assert config.target_state("b") is TargetState.STOPPED
 
 
-def test_the_same_target_state_twice_is_one_event() -> None:
+def test_writing_the_same_target_state_twice_is_one_event() -> None:
     topic = with_tasks(1)
     paused = records.target_state_record("c", TargetState.PAUSED)
     assert topic.add(paused, paused) == [TargetStateChanged("c", TargetState.PAUSED)]
 
 
-def test_a_removed_target_state_is_started_while_the_connector_is_there() -> None:
+def test_removing_the_target_state_of_an_existing_connector_means_started() -> None:
     topic = with_tasks(1)
     topic.add(records.target_state_record("c", TargetState.STOPPED))
     assert topic.add(("target-state-c", None)) == []
@@ -199,7 +199,7 @@ def test_a_removed_target_state_is_started_while_the_connector_is_there() -> Non
     assert topic.state.snapshot().target_state("other") is None
 
 
-def test_calls_count_only_after_the_start() -> None:
+def test_requests_in_the_topic_take_effect_only_after_the_start() -> None:
     topic = Topic(is_started=False)
     calls = (
         records.restart_record("c", include_tasks=True, only_failed=False),
@@ -210,14 +210,14 @@ def test_calls_count_only_after_the_start() -> None:
     assert topic.add(*calls) == [RestartRequested("c", include_tasks=True), LoggerLevelChanged("a.b", "DEBUG")]
 
 
-def test_restarts_are_ranked_by_how_much_they_restart() -> None:
+def test_restarts_are_ranked_by_impact() -> None:
     ranked = [RestartRequested("c", tasks, failed) for tasks, failed in [(0, 1), (0, 0), (1, 1), (1, 0)]]  # type: ignore[arg-type]
-    assert [each.impact for each in ranked] == [0, 1, 2, 3]
+    assert [restart.impact for restart in ranked] == [0, 1, 2, 3]
 
 
-def test_fencing_is_needed_unless_nothing_or_one_task_is_followed_by_one() -> None:
+def test_fencing_is_needed_unless_one_task_follows_none_or_one() -> None:
     topic = with_tasks(1)
-    assert not topic.state.snapshot().needs_fencing_round("c")  # Never fenced: nobody is left.
+    assert not topic.state.snapshot().needs_fencing_round("c")  # Never fenced: no earlier producer exists.
     topic.add(records.task_count_record("c", 1))
     assert topic.state.snapshot().pending_fencing == frozenset()
     topic.task(0)
@@ -251,7 +251,7 @@ def test_fencing_is_needed_unless_nothing_or_one_task_is_followed_by_one() -> No
         ("logger-cluster-a", None),
     ],
 )
-def test_what_can_not_be_understood_changes_nothing_but_the_offset_and_is_logged(
+def test_an_invalid_record_changes_only_the_offset_and_is_logged(
     key: str | bytes | None, value: bytes | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     topic = with_tasks(1)
@@ -267,12 +267,12 @@ def test_what_can_not_be_understood_changes_nothing_but_the_offset_and_is_logged
     assert len(caplog.records) == 1
 
 
-def test_what_is_no_json_does_not_even_count(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_record_that_is_not_json_does_not_change_even_the_offset(caplog: pytest.LogCaptureFixture) -> None:
     topic = with_tasks(1)
     before = topic.state.snapshot()
     assert topic.state.replay("connector-c", b"{not json", 70) == []
     assert topic.state.snapshot() is before
-    assert "record 70 of the config topic is no JSON" in caplog.text
+    assert "record 70 of the config topic is not JSON" in caplog.text
 
 
 NAMES = st.sampled_from(["a", "b", "a-0"])
@@ -288,7 +288,7 @@ RECORDS = st.one_of(
 
 
 @given(st.lists(RECORDS, max_size=40))
-def test_after_any_records_a_connector_has_all_of_its_tasks_or_none(added: list[ConfigRecord]) -> None:
+def test_a_connector_has_all_of_its_tasks_or_none_after_any_records(added: list[ConfigRecord]) -> None:
     topic = Topic()
     topic.add(*added)
     config = topic.state.snapshot()
@@ -302,7 +302,7 @@ def test_after_any_records_a_connector_has_all_of_its_tasks_or_none(added: list[
 
 
 @given(st.lists(RECORDS, max_size=30), st.integers(0, 30))
-def test_who_was_there_before_and_who_starts_later_know_the_same(added: list[ConfigRecord], started_at: int) -> None:
+def test_a_worker_that_starts_later_has_the_same_state(added: list[ConfigRecord], started_at: int) -> None:
     early, late = Topic(), Topic(is_started=False)
     early.add(*added)
     late.add(*added[:started_at])

@@ -20,21 +20,21 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 
 
 @given(VALUES)
-def test_what_is_written_is_read_as_it_was(value: object) -> None:
+def test_encoded_json_is_decoded_unchanged(value: object) -> None:
     written = dump_json(value)
     assert parse_json(written) == value
     assert json.loads(written) == value
 
 
 @given(st.text() | st.binary())
-def test_nothing_but_malformed_json_is_raised_for_any_input(data: str | bytes) -> None:
+def test_any_input_is_decoded_or_raises_malformed_json(data: str | bytes) -> None:
     try:
         parse_json(data if isinstance(data, bytes) else data.encode(errors="surrogatepass"))
     except MalformedJson:
         pass
 
 
-def test_text_is_escaped_as_little_as_kafka_does() -> None:
+def test_text_is_escaped_as_by_kafka() -> None:
     assert dump_json({"naïve ✓ 🚀": 'a/b "q" <&> \\ \x01\x1f\x7f\b\f\n\r\t'}) == (
         '{"naïve ✓ \\uD83D\\uDE80":"a/b \\"q\\" <&> \\\\ \\u0001\\u001F\x7f\\b\\f\\n\\r\\t"}'.encode()
     )
@@ -60,22 +60,22 @@ def test_text_is_escaped_as_little_as_kafka_does() -> None:
         (math.nan, '"NaN"'),
     ],
 )
-def test_numbers_with_a_fraction_look_like_those_of_java(value: float, java: str) -> None:
+def test_numbers_with_a_fraction_are_formatted_as_by_java(value: float, java: str) -> None:
     assert dump_json(value).decode() == java
 
 
 @pytest.mark.parametrize("value", [{"a": b"x"}, {1: "a"}, ["\ud800"], {"\udfff": 1}, object()])
-def test_what_has_no_form_in_json_is_refused(value: object) -> None:
+def test_values_that_json_cannot_represent_are_refused(value: object) -> None:
     with pytest.raises(UnwritableJson):
         dump_json(value)
 
 
 @pytest.mark.parametrize("data", [b"", b"  ", b"{", b"{'a':1}", b"nul", b"NaN", b"[Infinity]", b"\xff", b"[" * 100_000])
-def test_what_is_no_json_is_told(data: bytes) -> None:
+def test_invalid_json_is_reported(data: bytes) -> None:
     with pytest.raises(MalformedJson):
         parse_json(data)
 
 
-def test_reading_is_as_lenient_as_kafkas() -> None:
+def test_decoding_is_as_lenient_as_kafkas() -> None:
     assert parse_json(b'\xef\xbb\xbf {"a":1,"a":2} trailing') == {"a": 2}
     assert parse_json(b"null") is None

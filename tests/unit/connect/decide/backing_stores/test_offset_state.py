@@ -42,33 +42,33 @@ def test_an_offset_is_found_whatever_the_order_of_the_partitions_names() -> None
     assert state.offset("d", {"a": "x", "b": 1}) is None
 
 
-def test_of_two_keys_of_one_partition_the_one_written_last_counts() -> None:
-    one, other = b'["c",{"a":1,"b":2}]', b'["c",{"b":2,"a":1}]'
+def test_of_two_keys_of_one_partition_the_last_one_written_applies() -> None:
+    first, second = b'["c",{"a":1,"b":2}]', b'["c",{"b":2,"a":1}]'
     state = OffsetState()
-    state.replay(one, b'{"p":1}', 100)
-    state.replay(other, b'{"p":2}', 200)
+    state.replay(first, b'{"p":1}', 100)
+    state.replay(second, b'{"p":2}', 200)
     assert state.offsets("c") == [PartitionOffset({"b": 2, "a": 1}, {"p": 2})]
-    state.replay(one, b'{"p":3}', 300)
-    state.replay(other, b'{"p":0}', 150)  # Of another partition of the topic, which is read later.
+    state.replay(first, b'{"p":3}', 300)
+    state.replay(second, b'{"p":0}', 150)  # Of another partition of the topic, which is read later.
     assert state.offset("c", {"a": 1, "b": 2}) == {"p": 3}
 
 
-def test_a_changed_offset_is_written_under_every_key_that_is_known() -> None:
-    one, other = b'["c",{"a":1,"b":2}]', b'["c",{"b":2,"a":1}]'
-    state = replayed((one, b'{"p":1}'), (other, None))
+def test_a_changed_offset_is_written_under_every_known_key() -> None:
+    first, second = b'["c",{"a":1,"b":2}]', b'["c",{"b":2,"a":1}]'
+    state = replayed((first, b'{"p":1}'), (second, None))
     assert state.records_to_write("c", [({"a": 1, "b": 2}, {"p": 9})]) == [
-        OffsetRecord(one, b'{"p":9}'),
-        OffsetRecord(other, b'{"p":9}'),
+        OffsetRecord(first, b'{"p":9}'),
+        OffsetRecord(second, b'{"p":9}'),
     ]
 
 
-def test_an_offset_of_a_new_partition_is_written_in_its_own_order_and_the_last_of_a_list_counts() -> None:
+def test_a_new_partition_keeps_its_key_order_and_the_last_offset_of_a_list_applies() -> None:
     assert OffsetState().records_to_write("c", [({"b": 1, "a": 2}, {"p": 1}), ({"b": 1, "a": 2}, None)]) == [
         OffsetRecord(b'["c",{"b":1,"a":2}]', None)
     ]
 
 
-def test_a_forgotten_offset_is_not_listed_any_more() -> None:
+def test_a_deleted_offset_is_no_longer_listed() -> None:
     key = offset_key("c", {"f": "x"})
     state = replayed((key, b'{"p":1}'), (offset_key("c", {"f": "y"}), b'{"p":2}'), (key, None))
     assert state.offsets("c") == [PartitionOffset({"f": "y"}, {"p": 2})]
@@ -83,7 +83,7 @@ def test_a_connector_may_have_one_partition_without_a_name() -> None:
 
 
 @pytest.mark.parametrize("key", [None, b"", b"x", b"{}", b'["c"]', b'["c",{},1]', b"[1,{}]", b'["c",[]]', b'["c",1]'])
-def test_a_key_that_can_not_be_understood_is_ignored(key: bytes | None, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_invalid_key_is_ignored(key: bytes | None, caplog: pytest.LogCaptureFixture) -> None:
     state = OffsetState()
     state.replay(key, b'{"p":1}', 0)
     assert state.offsets("c") == []
@@ -91,12 +91,10 @@ def test_a_key_that_can_not_be_understood_is_ignored(key: bytes | None, caplog: 
 
 
 @pytest.mark.parametrize("value", [b"x", b"[]", b"7"])
-def test_an_offset_that_can_not_be_understood_is_lost_and_an_error(
-    value: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_an_invalid_offset_is_dropped_and_logged_as_an_error(value: bytes, caplog: pytest.LogCaptureFixture) -> None:
     state = replayed((b'["c",{}]', b'{"p":1}'), (b'["c",{}]', value))
     assert state.offset("c", {}) is None
-    assert "will start anew" in caplog.text
+    assert "will start over" in caplog.text
 
 
 @pytest.mark.parametrize("partition", [{"a": []}, {"a": {}}, {1: "a"}, ["a"], "a"])
@@ -107,7 +105,7 @@ def test_only_scalars_can_be_stored(partition: dict[str, JsonValue]) -> None:
         offset_record("c", {}, partition)
 
 
-def test_a_connectors_own_topic_wins_over_the_workers() -> None:
+def test_the_offset_topic_of_a_connector_wins_over_that_of_the_worker() -> None:
     worker = replayed((offset_key("c", {"f": 1}), b'{"p":1}'), (offset_key("c", {"f": 2}), b'{"p":2}'))
     dedicated = replayed((offset_key("c", {"f": 2}), b'{"p":20}'), (offset_key("c", {"f": 1}), None))
     merged = MergedOffsets(dedicated, worker)
@@ -120,7 +118,9 @@ SCALARS = st.none() | st.booleans() | st.integers(-9, 9) | st.floats(-9, 9) | st
 
 
 @given(st.dictionaries(st.text("abc", max_size=2), SCALARS), st.randoms(use_true_random=False))
-def test_the_order_of_names_makes_no_other_partition(partition: dict[str, JsonValue], random: object) -> None:
+def test_partitions_are_equal_whatever_the_order_of_their_names(
+    partition: dict[str, JsonValue], random: object
+) -> None:
     names = list(partition)
     random.shuffle(names)  # type: ignore[attr-defined]
     assert canonical_partition(partition) == canonical_partition({name: partition[name] for name in names})

@@ -58,7 +58,7 @@ def test_every_record_of_real_workers_is_written_again_to_the_same_bytes() -> No
         assert rebuilt(entry["key"], value) == (entry["key"].encode(), value)
 
 
-def test_the_topic_of_real_workers_amounts_to_one_status_for_what_is_there() -> None:
+def test_replaying_a_recorded_topic_yields_one_status_per_connector_and_task() -> None:
     state = StatusState()
     for entry in recorded("cc-status"):
         state.replay(entry["key"], entry["value"] and entry["value"].encode())
@@ -68,7 +68,7 @@ def test_the_topic_of_real_workers_amounts_to_one_status_for_what_is_there() -> 
         assert state.task(task) is not None
 
 
-def test_destroyed_is_written_as_a_removal() -> None:
+def test_a_destroyed_status_is_written_as_a_tombstone() -> None:
     assert task_status_record(TASK, status(TaskState.DESTROYED)) == (b"status-task-c-0", None)
     assert connector_status_record("c", status(TaskState.DESTROYED)) == (b"status-connector-c", None)
 
@@ -81,7 +81,7 @@ def test_destroyed_is_written_as_a_removal() -> None:
         ("status-topic-a-b:connector-c:connector-d", TopicKey("a-b", "c:connector-d")),
     ],
 )
-def test_keys_name_what_they_are_about(key: str, found: object) -> None:
+def test_keys_identify_connectors_tasks_and_topics(key: str, found: object) -> None:
     assert status_key(key) == found
 
 
@@ -107,7 +107,7 @@ def test_keys_name_what_they_are_about(key: str, found: object) -> None:
         ("status-topic-t:connector-c", b'{"name":"t"}'),
     ],
 )
-def test_what_can_not_be_understood_is_ignored_and_logged(
+def test_invalid_records_are_ignored_and_logged(
     key: str | None, value: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     state = StatusState()
@@ -124,7 +124,7 @@ def test_a_record_of_an_older_worker_has_no_version() -> None:
     assert state.connector("c") == Status(TaskState.RUNNING, "a:1", 1)
 
 
-def test_a_task_that_runs_is_not_unassigned_by_who_had_it_before() -> None:
+def test_a_running_task_is_not_unassigned_by_its_previous_worker() -> None:
     state = StatusState()
     running = status(TaskState.RUNNING, 7, "b:1")
     assert state.replay(*task_status_record(TASK, running)) == [TaskStatusChanged(TASK, running)]
@@ -135,7 +135,7 @@ def test_a_task_that_runs_is_not_unassigned_by_who_had_it_before() -> None:
     assert state.replay(*task_status_record(TASK, unassigned)) == [TaskStatusChanged(TASK, unassigned)]
 
 
-def test_a_connector_that_runs_is_unassigned_in_its_own_generation_but_not_in_an_earlier_one() -> None:
+def test_a_running_connector_is_unassigned_by_its_own_generation_but_not_by_an_earlier_one() -> None:
     state = StatusState()
     state.replay(*connector_status_record("c", status(TaskState.RUNNING, 7, "b:1")))
     assert state.replay(*connector_status_record("c", status(TaskState.UNASSIGNED, 6))) == []
@@ -143,7 +143,7 @@ def test_a_connector_that_runs_is_unassigned_in_its_own_generation_but_not_in_an
     assert state.replay(*connector_status_record("c", unassigned)) == [ConnectorStatusChanged("c", unassigned)]
 
 
-def test_other_states_count_in_any_generation() -> None:
+def test_other_states_apply_in_any_generation() -> None:
     state = StatusState()
     state.replay(*task_status_record(TASK, status(TaskState.RUNNING, 7)))
     failed = status(TaskState.FAILED, 3)
@@ -164,7 +164,7 @@ def test_a_safe_write_is_dropped_if_another_worker_wrote_in_a_later_generation()
         assert state.may_write_safely("c", mine) == may
 
 
-def test_a_connector_that_is_removed_takes_the_statuses_of_its_tasks_along() -> None:
+def test_removing_a_connector_removes_the_statuses_of_its_tasks() -> None:
     state = StatusState()
     state.replay(*connector_status_record("c", status(TaskState.RUNNING)))
     state.replay(*task_status_record(TASK, status(TaskState.RUNNING)))
@@ -174,7 +174,7 @@ def test_a_connector_that_is_removed_takes_the_statuses_of_its_tasks_along() -> 
     assert state.replay(*task_status_record(TASK, None)) == [TaskStatusChanged(TASK, None)]
 
 
-def test_topics_in_use_come_and_go() -> None:
+def test_topics_in_use_are_added_and_removed() -> None:
     state = StatusState()
     used = TopicStatus("t", "c", 1, 77)
     state.replay(*topic_status_record(TopicStatus("a", "c", 0, 78)))

@@ -1,4 +1,4 @@
-"""A group of members that do what the assignor says, round by round, without a coordinator."""
+"""A group of members that follow the assignor round by round, without a coordinator."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Item = str | ConnectorTaskId
 
 
 class AssignorDriver:
-    """``round`` is one rebalance, ``settle`` as many as follow from it."""
+    """``round`` runs one rebalance, ``settle`` all rebalances that follow from it."""
 
     def __init__(self, *, max_delay_ms: int = 300_000, immediately: bool = False, **task_counts: int) -> None:
         self.max_delay_ms = max_delay_ms
@@ -75,7 +75,7 @@ class AssignorDriver:
         return self.last
 
     def settle(self, *, waits: bool = True) -> None:
-        """Members that gave something up join again at once, all when the delay is over."""
+        """Members that gave up units rejoin immediately, and all members rejoin when the delay ends."""
         for _ in range(40):
             self.round()
             if any(assignment.revokes for assignment in self.last.values()):
@@ -83,7 +83,7 @@ class AssignorDriver:
             if self.delay_ms == 0 or not waits:
                 return
             self.now_ms += self.delay_ms
-        raise AssertionError(f"the group does not come to rest: {self.running}")
+        raise AssertionError(f"the group does not settle: {self.running}")
 
     @property
     def delay_ms(self) -> int:
@@ -91,16 +91,16 @@ class AssignorDriver:
 
     @property
     def running(self) -> dict[str, list[Item]]:
-        """Connectors and tasks of each member, in order."""
+        """Return the connectors and tasks of each member, in order."""
         return {
-            member: [] if each is None else [*sorted(each.connectors), *sorted(each.tasks)]
-            for member, each in self.allocations.items()
+            member: [] if assignment is None else [*sorted(assignment.connectors), *sorted(assignment.tasks)]
+            for member, assignment in self.allocations.items()
         }
 
     def counts(self) -> dict[str, tuple[int, int]]:
         return {
-            member: (0, 0) if each is None else (len(each.connectors), len(each.tasks))
-            for member, each in self.allocations.items()
+            member: (0, 0) if assignment is None else (len(assignment.connectors), len(assignment.tasks))
+            for member, assignment in self.allocations.items()
         }
 
     @property
@@ -109,7 +109,7 @@ class AssignorDriver:
         return {*names, *(task for name in names for task in self.configs.tasks(name))}
 
     def check_increments(self) -> None:
-        """Nobody is given what it has or must give up what it has not; nothing is given to two, or while it runs."""
+        """Check that members receive only units they lack, give up only their own, and share none that run."""
         given: set[Item] = set()
         for member, assignment in self.last.items():
             has = self.allocations[member] or Assignment()
@@ -125,7 +125,7 @@ class AssignorDriver:
             assert other is None or not given & {*other.connectors, *other.tasks}
 
     def check_balance(self) -> None:
-        """Complete, nothing twice, and nobody has two more than another."""
+        """Check that all units have one owner, and that members differ by at most one connector and one task."""
         everything = [item for items in self.running.values() for item in items]
         assert len(everything) == len(set(everything))
         assert set(everything) == self.configured

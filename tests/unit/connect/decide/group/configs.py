@@ -1,4 +1,4 @@
-"""A state of the config topic, as far as it is shared out."""
+"""The part of a config topic state that the group assigns."""
 
 from __future__ import annotations
 

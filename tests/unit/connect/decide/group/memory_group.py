@@ -1,7 +1,7 @@
-"""Workers in one group, with the real coordinator and time in the test's hand; no sockets.
+"""Workers in one group with the real coordinator, on a clock that the test controls; no sockets.
 
-A worker here does what it is told: it runs what it is assigned, takes a while to stop, and reads the configs. A checker
-watches that nothing ever has two owners.
+A worker follows its notices: it runs its assigned units, takes a while to stop them, and reads the configs. A checker
+verifies that no unit ever has two owners.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Work = str | ConnectorTaskId
 
 
 class Worker:
-    """``reads_configs`` False: it sees nothing new in the config topic, and can't read it when asked to."""
+    """With ``reads_configs`` False, the worker sees no new configs and can't read the config topic on request."""
 
     def __init__(self, group: MemoryGroup, name: str, settings: GroupSettings, stop_ms: int) -> None:
         self.group = group
@@ -77,7 +77,7 @@ class MemoryGroup:
     def now_ms(self) -> int:
         return self.driver.now_ms
 
-    # -- what tests do
+    # -- actions of tests
 
     def add(self, name: str, *, stop_ms: int = 50, **options: Any) -> Worker:
         settings = GroupSettings(GROUP, f"http://{name}:8083/", **options)
@@ -88,14 +88,14 @@ class MemoryGroup:
         return worker
 
     def configure(self, **task_counts: int) -> None:
-        """Write a new state to the config topic; everybody reads it and asks for a rebalance."""
+        """Write a new state to the config topic; all workers read it and request a rebalance."""
         self.configs = Configs(self.configs.offset + 2, dict(task_counts))
         for worker in self._alive():
             if worker.reads_configs:
                 self.catch_up(worker)
 
     def catch_up(self, worker: Worker) -> None:
-        """It sees what is new in the config topic."""
+        """Let the worker read the new records of the config topic."""
         worker.reads_configs = True
         worker.configs = self.configs
         worker.membership.request_rejoin("the configs have changed", self.now_ms)
@@ -106,7 +106,7 @@ class MemoryGroup:
         worker.running.clear()
 
     def leave(self, worker: Worker) -> None:
-        """As workers do: stop everything, then leave."""
+        """Stop all work and then leave, as workers do."""
         worker.running.clear()
         worker.membership.leave("the worker stops", self.now_ms)
         self._drain(worker)
@@ -120,10 +120,10 @@ class MemoryGroup:
                 return
 
     def run_until(self, condition: Callable[[], bool], within_ms: int = 60_000) -> int:
-        """How long it took."""
+        """Run until the condition holds, and return the elapsed milliseconds."""
         start_ms = self.now_ms
         while not condition():
-            assert self.now_ms - start_ms <= within_ms, "it did not happen in time"
+            assert self.now_ms - start_ms <= within_ms, "the condition did not become true in time"
             self.run(20)
         return self.now_ms - start_ms
 
@@ -132,7 +132,7 @@ class MemoryGroup:
 
     @property
     def is_settled(self) -> bool:
-        """Everybody is in one generation, and everything that is configured runs."""
+        """Return whether all members are in one generation and run everything configured."""
         members = [worker.membership for worker in self._members()]
         wanted = {*self.configs.connectors()} | {
             task for connector in self.configs.connectors() for task in self.configs.tasks(connector)
@@ -140,10 +140,10 @@ class MemoryGroup:
         return (
             all(member.is_settled for member in members)
             and len({member.generation for member in members}) <= 1
-            and sorted(map(str, wanted)) == sorted(str(each) for worker in self._members() for each in worker.running)
+            and sorted(map(str, wanted)) == sorted(str(unit) for worker in self._members() for unit in worker.running)
         )
 
-    # -- inside
+    # -- internals
 
     def _alive(self) -> list[Worker]:
         return [worker for worker in self.workers if worker.is_alive]
@@ -154,8 +154,8 @@ class MemoryGroup:
     def _due_ms(self, worker: Worker) -> float:
         return max(worker.membership.next_due_ms, self.now_ms + 1)
 
-    def _later(self, in_ms: float, what: Callable[[], None]) -> None:
-        heapq.heappush(self._events, (self.now_ms + in_ms, next(self._order), what))
+    def _later(self, in_ms: float, action: Callable[[], None]) -> None:
+        heapq.heappush(self._events, (self.now_ms + in_ms, next(self._order), action))
 
     def _advance_to(self, at_ms: float) -> None:
         self.driver.advance(int(at_ms) + (at_ms != int(at_ms)) - self.now_ms)
@@ -177,9 +177,9 @@ class MemoryGroup:
                     worker.connection_number += 1
                 else:
                     worker.notices.append(output)
-                    self._obey(worker, output)
+                    self._follow(worker, output)
 
-    def _obey(self, worker: Worker, notice: MembershipEvent) -> None:
+    def _follow(self, worker: Worker, notice: MembershipEvent) -> None:
         now = worker.membership
         if isinstance(notice, Assigned):
             worker.last_assigned = notice
@@ -211,10 +211,10 @@ class MemoryGroup:
     def _check_owners(self) -> None:
         owners: dict[Work, str] = {}
         for worker in self._alive():
-            for each in worker.running:
-                if each in owners:
-                    self.owner_problems.append(f"{each} runs on {owners[each]} and {worker.name} at {self.now_ms}")
-                owners[each] = worker.name
+            for unit in worker.running:
+                if unit in owners:
+                    self.owner_problems.append(f"{unit} runs on {owners[unit]} and {worker.name} at {self.now_ms}")
+                owners[unit] = worker.name
 
     # -- the network
 

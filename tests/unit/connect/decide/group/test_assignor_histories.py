@@ -1,4 +1,4 @@
-"""Whatever happens to a group, its work ends up with exactly one owner each, evenly."""
+"""After any events in a group, every unit of work has exactly one owner, and the load is even."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def play(driver: AssignorDriver, events: list[tuple[str, object]]) -> None:
     max_delay_ms=st.sampled_from([0, 5_000, 300_000]),
     immediately=st.booleans(),
 )
-def test_after_any_history_the_group_comes_to_a_balance(
+def test_a_group_reaches_a_balance_after_any_history(
     events: list[tuple[str, object]], max_delay_ms: int, immediately: bool
 ) -> None:
     driver = AssignorDriver(max_delay_ms=max_delay_ms, immediately=immediately, c1=3, c2=2)
@@ -51,16 +51,18 @@ def test_after_any_history_the_group_comes_to_a_balance(
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(events=st.lists(EVENTS, max_size=20), gone=st.sampled_from(MEMBERS))
-def test_immediately_nothing_is_ever_left_alone(events: list[tuple[str, object]], gone: str) -> None:
-    """In the round that shows that members are gone everything that they ran has a new owner."""
+@given(events=st.lists(EVENTS, max_size=20), departed=st.sampled_from(MEMBERS))
+def test_with_immediate_reassignment_no_work_is_ever_left_unassigned(
+    events: list[tuple[str, object]], departed: str
+) -> None:
+    """The round that detects departed members assigns all of their work to new owners."""
     driver = AssignorDriver(immediately=True, c1=3, c2=2)
     driver.join("a")
     play(driver, events)
     driver.now_ms += 1_000_000
     driver.settle()
-    if gone in driver.allocations and len(driver.allocations) > 1:
-        driver.leave(gone)
+    if departed in driver.allocations and len(driver.allocations) > 1:
+        driver.leave(departed)
     driver.round()
     taken = {
         item

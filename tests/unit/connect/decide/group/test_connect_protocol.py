@@ -40,7 +40,7 @@ COOPERATIVE = st.builds(
 
 
 def sets(assignment: Assignment) -> tuple[object, ...]:
-    """Order means nothing."""
+    """Return sets, because the order has no meaning."""
     return (
         *(assignment.version, assignment.error, assignment.leader, assignment.leader_url, assignment.config_offset),
         *(frozenset(assignment.connectors), frozenset(assignment.tasks)),
@@ -48,7 +48,7 @@ def sets(assignment: Assignment) -> tuple[object, ...]:
     )
 
 
-def test_what_real_workers_sent_is_read_and_written_to_the_byte() -> None:
+def test_messages_of_real_workers_are_decoded_and_encoded_to_the_same_bytes() -> None:
     for line in recorded("group_protocol"):
         wire, agreed = bytes.fromhex(line["hex"]), ProtocolVersion.of_wire_name(line["protocol"])
         if line["kind"] == "metadata":
@@ -69,7 +69,9 @@ def test_an_assignment_survives_encoding_and_decoding(assignment: Assignment) ->
 
 
 @given(assignment=COOPERATIVE, url=NAMES, offset=OFFSETS)
-def test_metadata_survives_in_every_version(assignment: Assignment, url: str, offset: int) -> None:
+def test_metadata_survives_encoding_and_decoding_in_every_version(
+    assignment: Assignment, url: str, offset: int
+) -> None:
     for name, wire in join_protocols(ProtocolVersion.SESSIONED, url, offset, assignment):
         decoded = decode_metadata(wire, ProtocolVersion.of_wire_name(name))
         assert (decoded.url, decoded.config_offset) == (url, offset)
@@ -102,7 +104,7 @@ def test_fields_missing_at_the_end_have_their_defaults() -> None:
     assert (short.revoked_connectors, short.delay_ms) == ((), 0)
 
 
-def test_what_a_later_version_appends_is_passed_over() -> None:
+def test_fields_appended_by_a_later_version_are_skipped() -> None:
     wire = encode_assignment(Assignment(2, 0, "leader", "http://a/", 7)) + b"later"
     assert decode_assignment(b"\x00\x09" + wire[2:], ProtocolVersion.SESSIONED).version == 9
     metadata = encode_metadata(WorkerMetadata("http://a/", 7), 2) + b"later"
@@ -110,7 +112,7 @@ def test_what_a_later_version_appends_is_passed_over() -> None:
 
 
 @given(wire=st.binary(max_size=60), agreed=st.sampled_from(ProtocolVersion))
-def test_whatever_comes_only_decode_errors_leave_the_readers(wire: bytes, agreed: ProtocolVersion) -> None:
+def test_any_input_is_decoded_or_raises_a_decode_error(wire: bytes, agreed: ProtocolVersion) -> None:
     for decode in (decode_metadata, decode_assignment):
         try:
             decode(wire, agreed)
@@ -118,7 +120,7 @@ def test_whatever_comes_only_decode_errors_leave_the_readers(wire: bytes, agreed
             pass
 
 
-def test_having_no_assignment_has_no_bytes() -> None:
+def test_a_missing_assignment_has_no_bytes() -> None:
     with pytest.raises(ValueError, match="without a leader"):
         encode_assignment(Assignment())
     assert encode_metadata(WorkerMetadata("", 0, Assignment()), 2).endswith(b"\xff\xff\xff\xff")
@@ -129,14 +131,14 @@ def test_the_setting_is_read_in_any_case(value: str) -> None:
     assert ProtocolVersion.of_config_value(value).config_value == value.lower()
 
 
-def test_the_name_on_the_wire_is_no_value_of_the_setting() -> None:
+def test_wire_names_and_values_of_the_setting_are_distinct() -> None:
     with pytest.raises(ValueError, match="eager, compatible or sessioned"):
         ProtocolVersion.of_config_value("default")
     with pytest.raises(ValueError, match="no worker has"):
         ProtocolVersion.of_wire_name("range")
 
 
-def test_what_a_member_has_is_what_it_keeps_and_what_is_new() -> None:
+def test_a_new_assignment_adds_to_the_units_that_a_member_keeps() -> None:
     task = ConnectorTaskId("a", 0)
     before = Assignment(2, 0, "l", "u", 3, ("a", "b"), (task,))
     round_ = Assignment(2, 0, "l", "u", 5, ("c",), (), ("b",), (task,), 40)

@@ -1,4 +1,4 @@
-"""Incremental cooperative assignment, story by story (KIP-415)."""
+"""Incremental cooperative assignment, one scenario per test (KIP-415)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def settled(*members: str, **options: object) -> AssignorDriver:
     return driver
 
 
-def test_the_first_member_gets_everything_at_once() -> None:
+def test_the_first_member_receives_everything_immediately() -> None:
     driver = AssignorDriver(c1=4, c2=4)
     driver.join("a")
     driver.round()
@@ -28,7 +28,7 @@ def test_the_first_member_gets_everything_at_once() -> None:
     assert driver.delay_ms == 0
 
 
-def test_a_new_member_gets_what_others_gave_up_in_the_round_before() -> None:
+def test_a_new_member_receives_the_units_revoked_in_the_previous_round() -> None:
     driver = settled("a")
     driver.join("b")
     first = driver.round()
@@ -39,7 +39,7 @@ def test_a_new_member_gets_what_others_gave_up_in_the_round_before() -> None:
     driver.check_balance()
 
 
-def test_members_give_up_what_they_had_first() -> None:
+def test_members_give_up_their_oldest_units() -> None:
     driver = settled("a")
     has = driver.allocations["a"]
     assert has is not None
@@ -47,7 +47,7 @@ def test_members_give_up_what_they_had_first() -> None:
     assert set(driver.round()["a"].revoked_tasks) == set(has.tasks[:4])
 
 
-def test_of_two_rounds_in_a_row_that_take_work_away_the_second_waits() -> None:
+def test_the_second_of_two_consecutive_rounds_with_revocations_is_delayed() -> None:
     driver = settled("a")
     driver.join("b")
     driver.round()
@@ -60,24 +60,24 @@ def test_of_two_rounds_in_a_row_that_take_work_away_the_second_waits() -> None:
     driver.check_balance()
 
 
-def test_each_further_round_that_takes_work_away_waits_forty_times_as_long_up_to_the_maximum() -> None:
+def test_each_consecutive_revocation_multiplies_the_delay_by_forty_up_to_the_maximum() -> None:
     driver = settled("a", max_delay_ms=5_000)
     driver.configure(c1=60, c2=60)
     driver.settle()
     driver.join("b")
-    driver.round()  # Work is taken away ...
+    driver.round()  # Units are revoked ...
     delays = []
     for number in range(4):
         driver.join(f"new-{number}")
-        driver.round()  # ... and would be again: it is put off ...
+        driver.round()  # ... and would be revoked again: the round is delayed ...
         delays.append(driver.delay_ms)
         driver.now_ms += driver.delay_ms
-        driver.round()  # ... until now.
+        driver.round()  # ... until this round.
         assert any(assignment.revokes for assignment in driver.last.values())
     assert delays == [40, 1_600, 5_000, 5_000]
 
 
-def test_without_a_maximum_delay_work_is_taken_away_at_once_every_time() -> None:
+def test_without_a_maximum_delay_units_are_revoked_immediately_every_time() -> None:
     driver = settled("a", max_delay_ms=0)
     for new in ("b", "c", "d"):
         driver.join(new)
@@ -88,7 +88,7 @@ def test_without_a_maximum_delay_work_is_taken_away_at_once_every_time() -> None
     driver.check_balance()
 
 
-def test_what_a_gone_member_ran_waits_for_it_as_long_as_is_configured() -> None:
+def test_units_of_a_departed_member_are_kept_for_the_configured_delay() -> None:
     driver = settled("a", "b")
     driver.leave("b")
     driver.round()
@@ -101,7 +101,7 @@ def test_what_a_gone_member_ran_waits_for_it_as_long_as_is_configured() -> None:
     assert (driver.counts(), driver.delay_ms) == ({"a": (2, 8)}, 0)
 
 
-def test_a_second_member_that_goes_shares_the_delay_of_the_first() -> None:
+def test_a_second_departed_member_shares_the_delay_of_the_first() -> None:
     driver = settled("a", "b", "c")
     driver.leave("c")
     driver.round()
@@ -114,7 +114,7 @@ def test_a_second_member_that_goes_shares_the_delay_of_the_first() -> None:
     driver.check_balance()
 
 
-def test_a_member_that_is_back_in_time_gets_its_work_again_and_nobody_is_disturbed() -> None:
+def test_a_member_that_returns_in_time_receives_its_work_again_and_others_keep_theirs() -> None:
     driver = settled("a", "b")
     before = driver.running
     driver.leave("b")
@@ -129,7 +129,7 @@ def test_a_member_that_is_back_in_time_gets_its_work_again_and_nobody_is_disturb
     assert not any(assignment.revokes for assignment in driver.last.values())
 
 
-def test_several_that_are_new_when_work_is_lost_share_it() -> None:
+def test_new_members_share_the_lost_work() -> None:
     driver = settled("a", "b")
     driver.leave("b")
     driver.round()
@@ -142,7 +142,7 @@ def test_several_that_are_new_when_work_is_lost_share_it() -> None:
     driver.check_balance()
 
 
-def test_a_candidate_that_is_gone_again_gets_nothing() -> None:
+def test_a_candidate_that_has_left_again_receives_nothing() -> None:
     driver = settled("a", "b")
     driver.leave("b")
     driver.round()
@@ -154,21 +154,21 @@ def test_a_candidate_that_is_gone_again_gets_nothing() -> None:
     assert driver.counts() == {"a": (2, 8)}
 
 
-def test_without_a_maximum_delay_the_work_of_a_gone_member_is_handed_out_at_once() -> None:
+def test_without_a_maximum_delay_the_work_of_a_departed_member_is_assigned_immediately() -> None:
     driver = settled("a", "b", max_delay_ms=0)
     driver.leave("b")
     driver.round()
     assert (driver.counts(), driver.delay_ms) == ({"a": (2, 8)}, 0)
 
 
-def test_a_new_leader_knows_nothing_and_hands_out_everything_at_once() -> None:
+def test_a_new_leader_has_no_history_and_assigns_everything_immediately() -> None:
     driver = settled("a", "b")
     driver.leave("a")
     driver.round()
     assert (driver.counts(), driver.delay_ms) == ({"b": (2, 8)}, 0)
 
 
-def test_a_leader_that_is_back_leads_no_more_and_gets_its_share() -> None:
+def test_a_former_leader_that_returns_is_a_follower_and_receives_its_share() -> None:
     driver = settled("a", "b")
     driver.leave("a")
     driver.round()
@@ -177,7 +177,7 @@ def test_a_leader_that_is_back_leads_no_more_and_gets_its_share() -> None:
     driver.check_balance()
 
 
-def test_an_assignment_that_reached_nobody_is_made_again() -> None:
+def test_an_assignment_that_reached_no_member_is_repeated() -> None:
     driver = AssignorDriver(c1=4, c2=4)
     driver.join("a", "b")
     driver.round(loses=["a", "b"])
@@ -186,7 +186,7 @@ def test_an_assignment_that_reached_nobody_is_made_again() -> None:
     driver.check_balance()
 
 
-def test_an_assignment_that_one_member_missed_is_given_to_it_without_delay() -> None:
+def test_an_assignment_that_one_member_missed_is_repeated_without_delay() -> None:
     driver = settled("a", "b")
     driver.configure(c1=4, c2=4, c3=2)
     driver.round(loses=["b"])
@@ -195,7 +195,7 @@ def test_an_assignment_that_one_member_missed_is_given_to_it_without_delay() -> 
     driver.check_balance()
 
 
-def test_what_was_not_given_up_is_asked_for_again() -> None:
+def test_units_that_were_not_given_up_are_revoked_again() -> None:
     driver = settled("a")
     driver.join("b")
     driver.round(loses=["a"])
@@ -203,7 +203,7 @@ def test_what_was_not_given_up_is_asked_for_again() -> None:
     driver.check_balance()
 
 
-def test_what_is_deleted_is_taken_away_at_once_and_the_rest_is_shared_anew() -> None:
+def test_deleted_units_are_revoked_immediately_and_the_rest_is_balanced_again() -> None:
     driver = settled("a", "b")
     driver.configure(c1=4)
     driver.round()
@@ -215,7 +215,7 @@ def test_what_is_deleted_is_taken_away_at_once_and_the_rest_is_shared_anew() -> 
     driver.check_balance()
 
 
-def test_what_is_deleted_while_the_leader_changes_is_taken_away_too() -> None:
+def test_units_deleted_during_a_change_of_leader_are_revoked_too() -> None:
     driver = settled("a", "b", "c")
     driver.configure(c1=4)
     driver.leave("a")
@@ -223,7 +223,7 @@ def test_what_is_deleted_while_the_leader_changes_is_taken_away_too() -> None:
     driver.check_balance()
 
 
-def test_what_two_members_run_is_taken_from_both_and_given_to_one_in_the_next_round() -> None:
+def test_duplicate_units_are_revoked_from_both_members_and_assigned_to_one_in_the_next_round() -> None:
     driver = settled("a", "b")
     twice = driver.allocations["a"]
     assert twice is not None
@@ -235,7 +235,7 @@ def test_what_two_members_run_is_taken_from_both_and_given_to_one_in_the_next_ro
     driver.check_balance()
 
 
-def test_what_two_members_run_and_nobody_wants_is_taken_from_both() -> None:
+def test_deleted_units_that_two_members_run_are_revoked_from_both() -> None:
     driver = settled("a", "b")
     twice = driver.allocations["a"]
     assert twice is not None
@@ -246,7 +246,7 @@ def test_what_two_members_run_and_nobody_wants_is_taken_from_both() -> None:
     assert set(driver.counts().values()) == {(0, 0)}
 
 
-def test_tasks_of_a_connector_that_is_not_complete_are_not_handed_out() -> None:
+def test_tasks_of_an_incomplete_connector_are_not_assigned() -> None:
     driver = settled("a")
     driver.configure(c1=4, c2=0)
     driver.settle()
@@ -254,7 +254,7 @@ def test_tasks_of_a_connector_that_is_not_complete_are_not_handed_out() -> None:
 
 
 @pytest.mark.parametrize("joins_back", [True, False])
-def test_immediately_the_work_of_a_gone_member_is_handed_out_in_the_round_that_shows_it(joins_back: bool) -> None:
+def test_with_immediate_reassignment_the_work_of_a_departed_member_moves_in_the_same_round(joins_back: bool) -> None:
     driver = settled("a", "b", "c", immediately=True)
     driver.leave("c")
     driver.round()
@@ -266,7 +266,7 @@ def test_immediately_the_work_of_a_gone_member_is_handed_out_in_the_round_that_s
         driver.check_balance()
 
 
-def test_immediately_no_member_that_is_gone_delays_anything_after_work_was_taken_away() -> None:
+def test_with_immediate_reassignment_a_departed_member_causes_no_delay_after_a_revocation() -> None:
     driver = settled("a", immediately=True)
     driver.join("b")
     driver.round()
@@ -275,7 +275,7 @@ def test_immediately_no_member_that_is_gone_delays_anything_after_work_was_taken
     assert (driver.counts(), driver.delay_ms) == ({"a": (2, 8)}, 0)
 
 
-def test_immediately_what_is_lost_while_balancing_waits_is_handed_out_all_the_same() -> None:
+def test_with_immediate_reassignment_lost_work_is_assigned_even_while_balancing_is_delayed() -> None:
     driver = settled("a", "b", immediately=True)
     driver.join("c")
     driver.round()

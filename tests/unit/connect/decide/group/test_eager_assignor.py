@@ -1,4 +1,4 @@
-"""Eager assignment: everything is dealt out anew."""
+"""Eager assignment: all units are assigned again in every round."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def round_of(members: list[str], **task_counts: int) -> AssignmentRound:
     return AssignmentRound(leader, ProtocolVersion.EAGER, 1, -1, metadata, Configs(7, task_counts), 0)
 
 
-def test_connectors_are_dealt_first_and_tasks_go_on_where_they_ended() -> None:
+def test_connectors_are_dealt_first_and_tasks_continue_with_the_next_member() -> None:
     assignments = EagerAssignor().assign(round_of(["b", "a"], c2=1, c1=2, c3=1))
     assert assignments["a"].connectors == ("c1", "c3")
     assert assignments["b"].connectors == ("c2",)
@@ -33,16 +33,16 @@ def test_connectors_are_dealt_first_and_tasks_go_on_where_they_ended() -> None:
 def test_everything_is_dealt_once_and_evenly(members: list[str], task_counts: dict[str, int]) -> None:
     round_ = round_of(members, **task_counts)
     assignments = EagerAssignor().assign(round_)
-    given_ = [item for each in assignments.values() for item in (*each.connectors, *each.tasks)]
+    given_ = [item for assignment in assignments.values() for item in (*assignment.connectors, *assignment.tasks)]
     wanted = [*task_counts, *(task for name in task_counts for task in round_.config.tasks(name))]
     assert sorted(map(str, given_)) == sorted(map(str, wanted))
-    sizes = [len(each.connectors) + len(each.tasks) for each in assignments.values()]
+    sizes = [len(assignment.connectors) + len(assignment.tasks) for assignment in assignments.values()]
     assert max(sizes) - min(sizes) <= 1
-    assert {each.config_offset for each in assignments.values()} == {7}
+    assert {assignment.config_offset for assignment in assignments.values()} == {7}
 
 
-def test_when_the_leader_has_read_too_little_everybody_is_told_where_the_configs_are() -> None:
+def test_a_leader_that_lags_sends_all_members_the_newest_config_offset() -> None:
     failed = config_mismatch(round_of(["a", "b"], c1=1), 12)
-    assert {each.config_offset for each in failed.values()} == {12}
-    assert all(each.has_failed and not each.has_work for each in failed.values())
+    assert {assignment.config_offset for assignment in failed.values()} == {12}
+    assert all(assignment.has_failed and not assignment.has_work for assignment in failed.values())
     assert failed["b"].leader_url == "http://a/"

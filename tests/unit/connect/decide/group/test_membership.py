@@ -1,4 +1,4 @@
-"""A worker's membership with the real coordinator, story by story. Times are simulated."""
+"""A worker's membership with the real coordinator, one scenario per test. Times are simulated."""
 
 from __future__ import annotations
 
@@ -51,14 +51,14 @@ def has_agreed_on(worker: Worker, protocol: ProtocolVersion) -> bool:
     return worker.membership.protocol is protocol
 
 
-def has_asked(worker: Worker, times: int) -> bool:
+def has_requested_reads(worker: Worker, times: int) -> bool:
     return len(worker.of_type(ReadConfigs)) > times
 
 
 # -- joining
 
 
-def test_one_worker_gets_everything_at_once(group: MemoryGroup) -> None:
+def test_one_worker_receives_everything_immediately(group: MemoryGroup) -> None:
     worker = group.add("first")
     assert group.settle() < 1_000
     (assigned,) = worker.of_type(Assigned)
@@ -67,7 +67,7 @@ def test_one_worker_gets_everything_at_once(group: MemoryGroup) -> None:
     assert worker.membership.member_id.startswith("connect-first-")
 
 
-def test_a_second_worker_gets_its_half_only_after_the_first_has_stopped_it(group: MemoryGroup) -> None:
+def test_a_second_worker_receives_its_half_only_after_the_first_has_stopped_it(group: MemoryGroup) -> None:
     first, second = two(group, stop_ms=700)
     (stop,) = first.of_type(StopWork)
     assert len(second.running) == len(first.running) == 4
@@ -75,7 +75,7 @@ def test_a_second_worker_gets_its_half_only_after_the_first_has_stopped_it(group
     assert not group.owner_problems
 
 
-def test_a_new_connector_is_shared_out_and_nobody_stops(group: MemoryGroup) -> None:
+def test_a_new_connector_is_assigned_without_stopping_other_work(group: MemoryGroup) -> None:
     first, second = two(group)
     before = len(first.of_type(StopWork)) + len(second.of_type(StopWork))
     group.configure(orders=3, flights=3, planes=4)
@@ -92,17 +92,17 @@ def test_a_worker_that_has_read_less_than_the_leader_reads_on_before_it_starts_a
     assert second.of_type(ReadConfigs)
 
 
-def test_a_leader_that_has_read_less_than_somebody_reads_on_and_then_leads(group: MemoryGroup) -> None:
+def test_a_leader_that_has_read_less_than_another_member_reads_on_and_then_leads(group: MemoryGroup) -> None:
     first, second = two(group)
     newer = type(group.configs)(group.configs.offset + 2, {"orders": 3, "flights": 3, "planes": 2})
     group.configs = newer
     group.catch_up(second)
     group.settle()
     assert first.of_type(ReadConfigs)
-    assert any("has read the config topic up to" in trouble.message for trouble in first.of_type(MembershipProblem))
+    assert any("has read the config topic up to" in problem.message for problem in first.of_type(MembershipProblem))
 
 
-def test_the_leader_knows_whether_all_members_are_workers_of_ours(group: MemoryGroup) -> None:
+def test_all_members_know_whether_the_group_consists_of_barnabas_workers_only(group: MemoryGroup) -> None:
     first = group.add("first")
     first.client_id = default_client_id("first:8083")
     group.settle()
@@ -119,16 +119,16 @@ def test_the_leader_knows_whether_all_members_are_workers_of_ours(group: MemoryG
 # -- configs that can't be read
 
 
-def test_a_follower_that_can_not_read_waits_longer_each_time_and_then_gives_its_work_up(group: MemoryGroup) -> None:
+def test_a_follower_that_cannot_read_waits_longer_each_time_and_then_gives_up_its_work(group: MemoryGroup) -> None:
     first, second = two(group, scheduled_rebalance_max_delay_ms=30_000)
     second.reads_configs = False
     group.configure(orders=3, flights=3, planes=4)
     group.run_until(lambda: bool(second.of_type(ReadConfigs)), 10_000)
-    asked = []
+    requested_ms = []
     for count in range(len(second.of_type(ReadConfigs)), 6):
-        group.run_until(partial(has_asked, second, count), 40_000)
-        asked.append(group.now_ms)
-    pauses = [later - earlier for earlier, later in pairwise(asked)]
+        group.run_until(partial(has_requested_reads, second, count), 40_000)
+        requested_ms.append(group.now_ms)
+    pauses = [later - earlier for earlier, later in pairwise(requested_ms)]
     assert pauses == sorted(pauses)
     assert pauses[0] < 4_500 < pauses[-1]
     group.run_until(lambda: not second.running, 60_000)
@@ -138,7 +138,7 @@ def test_a_follower_that_can_not_read_waits_longer_each_time_and_then_gives_its_
     assert first.running
 
 
-def test_a_leader_that_can_not_read_leaves_so_that_another_one_leads(group: MemoryGroup) -> None:
+def test_a_leader_that_cannot_read_leaves_so_that_another_one_leads(group: MemoryGroup) -> None:
     first, second = two(group, scheduled_rebalance_max_delay_ms=30_000)
     first.reads_configs = False
     group.configure(orders=3, flights=3, planes=4)
@@ -149,10 +149,10 @@ def test_a_leader_that_can_not_read_leaves_so_that_another_one_leads(group: Memo
     assert not group.owner_problems
 
 
-# -- messages that get lost while others arrive
+# -- messages that are lost while others arrive
 
 
-def test_a_lost_answer_of_sync_group_is_not_waited_for_when_the_group_rebalances_again(group: MemoryGroup) -> None:
+def test_a_new_rebalance_ends_the_wait_for_a_lost_sync_group_response(group: MemoryGroup) -> None:
     first, second = two(group)
     second.lost_answers.append(ApiKey.SYNC_GROUP)
     group.configure(orders=3, flights=3, planes=2)
@@ -163,7 +163,7 @@ def test_a_lost_answer_of_sync_group_is_not_waited_for_when_the_group_rebalances
     assert not first.of_type(Lost)
 
 
-def test_a_member_whose_join_group_got_lost_stops_before_the_group_goes_on_without_it(group: MemoryGroup) -> None:
+def test_a_member_whose_join_group_was_lost_stops_before_the_group_continues_without_it(group: MemoryGroup) -> None:
     first, second = two(group)
     second.lost_requests.append(ApiKey.JOIN_GROUP)
     group.configure(orders=3, flights=3, planes=2)
@@ -175,10 +175,10 @@ def test_a_member_whose_join_group_got_lost_stops_before_the_group_goes_on_witho
     assert not group.owner_problems
 
 
-# -- going
+# -- leaving
 
 
-def test_when_a_worker_leaves_its_work_has_moved_within_three_seconds(group: MemoryGroup) -> None:
+def test_the_work_of_a_leaving_worker_moves_within_three_seconds(group: MemoryGroup) -> None:
     first, second = two(group)
     group.leave(second)
     assert group.settle() < 1_500
@@ -186,7 +186,7 @@ def test_when_a_worker_leaves_its_work_has_moved_within_three_seconds(group: Mem
     assert second.membership.phase is Phase.OUT
 
 
-def test_when_the_leader_leaves_its_work_has_moved_within_three_seconds(group: MemoryGroup) -> None:
+def test_the_work_of_a_leaving_leader_moves_within_three_seconds(group: MemoryGroup) -> None:
     first, second = two(group)
     group.leave(first)
     assert group.settle() < 1_500
@@ -201,7 +201,7 @@ def test_a_killed_worker_is_replaced_when_its_session_has_ended(group: MemoryGro
     assert len(first.running) == 8
 
 
-def test_with_the_delay_of_kafka_nobody_takes_the_work_before_it_is_over(group: MemoryGroup) -> None:
+def test_with_kafkas_delay_no_worker_takes_the_work_before_the_delay_ends(group: MemoryGroup) -> None:
     first, second = two(group, reassign_immediately=False, scheduled_rebalance_max_delay_ms=20_000)
     group.leave(second)
     group.run(15_000)
@@ -210,7 +210,7 @@ def test_with_the_delay_of_kafka_nobody_takes_the_work_before_it_is_over(group: 
     assert len(first.running) == 8
 
 
-def test_who_leaves_while_it_joins_is_gone_too(group: MemoryGroup) -> None:
+def test_a_worker_that_leaves_while_it_joins_is_removed(group: MemoryGroup) -> None:
     first = group.add("first")
     group.settle()
     second = group.add("second")
@@ -220,7 +220,7 @@ def test_who_leaves_while_it_joins_is_gone_too(group: MemoryGroup) -> None:
     assert len(first.running) == 8
 
 
-def test_a_worker_that_can_not_reach_the_coordinator_stops_before_its_session_ends(group: MemoryGroup) -> None:
+def test_a_worker_that_cannot_reach_the_coordinator_stops_before_its_session_ends(group: MemoryGroup) -> None:
     first, second = two(group)
     second.is_cut_off = True
     stopped_ms = group.run_until(lambda: not second.running)
@@ -240,7 +240,7 @@ def test_a_worker_that_is_slow_to_stop_stops_before_others_start(group: MemoryGr
     assert not group.owner_problems
 
 
-def test_a_coordinator_that_is_away_for_a_moment_is_no_reason_to_stop(group: MemoryGroup) -> None:
+def test_a_short_outage_of_the_coordinator_does_not_stop_work(group: MemoryGroup) -> None:
     first, _ = two(group)
     group.is_reachable = False
     group.run(2_000)
@@ -250,7 +250,7 @@ def test_a_coordinator_that_is_away_for_a_moment_is_no_reason_to_stop(group: Mem
     assert group.is_settled
 
 
-def test_when_the_coordinator_is_away_for_longer_everything_stops_and_starts_again(group: MemoryGroup) -> None:
+def test_a_longer_outage_of_the_coordinator_stops_and_restarts_all_work(group: MemoryGroup) -> None:
     first, second = two(group)
     group.is_reachable = False
     group.run(6_000)
@@ -261,7 +261,7 @@ def test_when_the_coordinator_is_away_for_longer_everything_stops_and_starts_aga
     assert not group.owner_problems
 
 
-def test_a_worker_that_hangs_leaves_and_says_what_it_was_doing(group: MemoryGroup) -> None:
+def test_a_worker_that_hangs_leaves_and_reports_its_current_step(group: MemoryGroup) -> None:
     first, second = two(group)
     second.membership.poll(group.now_ms, "starting a session")
     second.polls = False
@@ -275,7 +275,7 @@ def test_a_worker_that_hangs_leaves_and_says_what_it_was_doing(group: MemoryGrou
 # -- protocols
 
 
-def test_eagerly_everybody_stops_everything_before_every_round(group: MemoryGroup) -> None:
+def test_with_the_eager_protocol_all_workers_stop_everything_before_every_round(group: MemoryGroup) -> None:
     first, second = two(group, protocol=EAGER)
     group.configure(orders=3, flights=3, planes=1)
     group.settle()
@@ -284,7 +284,7 @@ def test_eagerly_everybody_stops_everything_before_every_round(group: MemoryGrou
     assert not group.owner_problems
 
 
-def test_one_worker_of_an_older_protocol_takes_all_with_it_and_its_leaving_brings_them_back(group: MemoryGroup) -> None:
+def test_the_group_uses_the_protocol_of_its_oldest_worker_until_that_worker_leaves(group: MemoryGroup) -> None:
     first, _ = two(group)
     for older in (COMPATIBLE, EAGER):
         third = group.add(older.name.lower(), protocol=older)
@@ -295,11 +295,11 @@ def test_one_worker_of_an_older_protocol_takes_all_with_it_and_its_leaving_bring
         group.settle()
     changes = first.of_type(ProtocolChanged)
     assert [change.is_warning for change in changes] == [True, False, True, False]
-    assert "requests between workers are not verified any more" in changes[0].message
+    assert "requests between workers are no longer verified" in changes[0].message
     assert "verified again" in changes[1].message
 
 
-def test_a_worker_that_is_not_sessioned_itself_says_nothing_about_a_change_that_is_none(group: MemoryGroup) -> None:
+def test_a_worker_configured_for_an_older_protocol_reports_no_protocol_change(group: MemoryGroup) -> None:
     worker = group.add("first", protocol=COMPATIBLE)
     group.settle()
     assert not worker.of_type(ProtocolChanged)
@@ -309,20 +309,20 @@ def test_a_worker_that_is_not_sessioned_itself_says_nothing_about_a_change_that_
 
 
 def answer_with(worker: Worker, group: MemoryGroup, api_key: ApiKey, code: ErrorCode) -> None:
-    """Let the next answer to such a request be this error."""
+    """Answer the next request of this kind with this error."""
     handle = group._handle
 
-    def refuse(who: Worker, request: Any, answer: Any) -> None:
-        if who is worker and request.api_key is api_key:
+    def refuse(sender: Worker, request: Any, answer: Any) -> None:
+        if sender is worker and request.api_key is api_key:
             group._handle = handle  # type: ignore[method-assign]
 
             def refused(response: Any) -> None:
                 response.error_code = code
                 answer(response)
 
-            handle(who, request, refused)
+            handle(sender, request, refused)
         else:
-            handle(who, request, answer)
+            handle(sender, request, answer)
 
     group._handle = refuse  # type: ignore[method-assign, assignment]
 
@@ -340,9 +340,7 @@ def answer_with(worker: Worker, group: MemoryGroup, api_key: ApiKey, code: Error
         ErrorCode.UNKNOWN_SERVER_ERROR,
     ],
 )
-def test_after_any_error_that_passes_the_group_settles_again(
-    group: MemoryGroup, api_key: ApiKey, code: ErrorCode
-) -> None:
+def test_the_group_settles_after_any_transient_error(group: MemoryGroup, api_key: ApiKey, code: ErrorCode) -> None:
     _, second = two(group)
     answer_with(second, group, api_key, code)
     group.configure(orders=3, flights=3, planes=2)
@@ -352,7 +350,7 @@ def test_after_any_error_that_passes_the_group_settles_again(
     assert not second.of_type(MembershipFailed)
 
 
-def test_a_member_that_the_coordinator_does_not_know_any_more_stops_at_once(group: MemoryGroup) -> None:
+def test_a_member_that_the_coordinator_no_longer_knows_stops_immediately(group: MemoryGroup) -> None:
     _, second = two(group)
     answer_with(second, group, ApiKey.HEARTBEAT, ErrorCode.UNKNOWN_MEMBER_ID)
     group.run_until(lambda: bool(second.of_type(Lost)), 2_000)
@@ -363,15 +361,13 @@ def test_a_member_that_the_coordinator_does_not_know_any_more_stops_at_once(grou
     ("code", "advice"),
     [
         (ErrorCode.GROUP_AUTHORIZATION_FAILED, "allow it READ on group.id=connect-cluster"),
-        (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "set group.id to a name that no consumer group has"),
+        (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "set group.id to a name that no consumer group uses"),
         (ErrorCode.INVALID_SESSION_TIMEOUT, "session.timeout.ms=10000"),
         (ErrorCode.GROUP_MAX_SIZE_REACHED, "group.max.size"),
         (ErrorCode.INVALID_GROUP_ID, "choose another name"),
     ],
 )
-def test_an_error_that_does_not_pass_ends_the_membership_and_says_what_to_do(
-    group: MemoryGroup, code: ErrorCode, advice: str
-) -> None:
+def test_a_permanent_error_ends_the_membership_and_has_advice(group: MemoryGroup, code: ErrorCode, advice: str) -> None:
     worker = group.add("first")
     answer_with(worker, group, ApiKey.JOIN_GROUP, code)
     group.run(1_000)
@@ -381,7 +377,7 @@ def test_an_error_that_does_not_pass_ends_the_membership_and_says_what_to_do(
     assert worker.membership.phase is Phase.FAILED
 
 
-def test_an_answer_about_an_earlier_generation_is_passed_over(group: MemoryGroup) -> None:
+def test_a_response_for_an_earlier_generation_is_ignored(group: MemoryGroup) -> None:
     first, _ = two(group)
     group.configure(orders=3, flights=3, planes=2)
     group.settle()
@@ -390,7 +386,7 @@ def test_an_answer_about_an_earlier_generation_is_passed_over(group: MemoryGroup
     assert len(first.of_type(Joining)) == count
 
 
-def test_who_may_not_look_for_the_coordinator_is_told_what_to_allow(group: MemoryGroup) -> None:
+def test_a_denied_find_coordinator_request_fails_the_membership(group: MemoryGroup) -> None:
     worker = group.add("first")
     membership = worker.membership
     found = Coordinator(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
@@ -398,25 +394,25 @@ def test_who_may_not_look_for_the_coordinator_is_told_what_to_allow(group: Memor
     assert membership.phase is Phase.FAILED
 
 
-def test_a_node_that_can_not_be_used_ends_a_membership_that_has_not_begun(group: MemoryGroup) -> None:
+def test_a_terminal_connection_error_ends_a_membership_that_has_not_begun(group: MemoryGroup) -> None:
     worker = group.add("first")
     worker.membership.failed(1, "this client's password is wrong", group.now_ms, is_terminal=True)
     assert worker.membership.phase is Phase.FAILED
 
 
-def test_a_member_that_can_not_log_in_any_more_goes_on_trying(group: MemoryGroup) -> None:
+def test_a_member_whose_login_starts_to_fail_keeps_trying(group: MemoryGroup) -> None:
     worker = group.add("first")
     group.settle()
     worker.is_cut_off = True
     group.run_until(lambda: worker.membership._sent_heartbeat is not None, 3_000)
-    beat = worker.membership._sent_heartbeat
-    assert beat is not None
-    worker.membership.failed(beat.request_id, "this client's password is wrong", group.now_ms, is_terminal=True)
+    heartbeat = worker.membership._sent_heartbeat
+    assert heartbeat is not None
+    worker.membership.failed(heartbeat.request_id, "this client's password is wrong", group.now_ms, is_terminal=True)
     assert worker.membership.phase is Phase.STABLE
 
 
 @pytest.mark.parametrize("version", range(10))
-def test_requests_can_be_made_in_every_version_that_a_broker_may_offer(version: int) -> None:
+def test_requests_can_be_encoded_in_every_version_that_a_broker_may_offer(version: int) -> None:
     settings, node = GroupSettings("group", "http://a/"), Address("localhost", 9092)
     requests = [
         group_requests.find_coordinator(1, settings),

@@ -1,4 +1,4 @@
-"""Workers join, leave, die, hang and are cut off: nothing ever has two owners, and in the end everything has one."""
+"""Workers join, leave, die, hang and lose connections: no unit ever has two owners, and finally each has one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,20 @@ from tests.unit.connect.decide.group.memory_group import MemoryGroup, Worker
 
 EVENTS = st.lists(
     st.tuples(
-        st.sampled_from(["add", "leave", "kill", "cut", "mend", "hang", "wake", "configure", "away", "deaf"]),
+        st.sampled_from(
+            [
+                "add",
+                "leave",
+                "kill",
+                "cut",
+                "reconnect",
+                "hang",
+                "wake",
+                "configure",
+                "toggle coordinator",
+                "lose configs",
+            ]
+        ),
         st.integers(0, 3),
         st.sampled_from([0, 30, 700, 4_000, 12_000]),
     ),
@@ -26,18 +39,18 @@ def play(group: MemoryGroup, event: str, which: int, options: dict[str, object])
         group.add(f"w{len(group.workers)}", **options)  # type: ignore[arg-type]
     elif event == "configure":
         group.configure(**{f"c{number}": number + which for number in range(which + 1)})
-    elif event == "away":
+    elif event == "toggle coordinator":
         group.is_reachable = not group.is_reachable
     elif worker is not None:
         if event == "leave":
             group.leave(worker)
         elif event == "kill":
             group.kill(worker)
-        elif event in ("cut", "mend"):
+        elif event in ("cut", "reconnect"):
             worker.is_cut_off = event == "cut"
         elif event in ("hang", "wake"):
             worker.polls = event == "wake"
-        elif event == "deaf":
+        elif event == "lose configs":
             worker.reads_configs = False
 
 
@@ -48,7 +61,7 @@ def play(group: MemoryGroup, event: str, which: int, options: dict[str, object])
     stop_ms=st.sampled_from([0, 50, 4_500]),
     immediately=st.booleans(),
 )
-def test_no_work_ever_has_two_owners_and_in_the_end_all_has_one(
+def test_no_work_ever_has_two_owners_and_finally_all_work_has_one(
     events: list[tuple[str, int, int]], protocol: ProtocolVersion, stop_ms: int, immediately: bool
 ) -> None:
     group = MemoryGroup()
@@ -70,7 +83,7 @@ def test_no_work_ever_has_two_owners_and_in_the_end_all_has_one(
         worker.polls = True
         if worker.is_alive:
             group.catch_up(worker)
-    group.run(10_000)  # Who is about to leave has left.
+    group.run(10_000)  # Workers that were leaving have left.
     if not any(worker.is_alive and worker.membership.phase is not Phase.OUT for worker in group.workers):
         group.add("last", **options)  # type: ignore[arg-type]
     group.run(60_000)

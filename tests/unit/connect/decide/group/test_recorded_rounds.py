@@ -1,7 +1,7 @@
 """Our leader decides what the recorded leaders decided, and our requests have the bytes of theirs.
 
-Every recorded round can be replayed. What differs is the delay that is left of one that runs: the recording has the
-time at which the leader got its answer, not the one at which it looked at the clock.
+Every recorded round can be replayed. Only the remainder of a running delay differs: the recording has the time at which
+the leader received its response, not the time at which it read the clock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NODE = Address("localhost", 9092)
 DELAY_TOLERANCE_MS = 50
 
 
-def test_every_recorded_round_is_decided_in_the_same_way() -> None:
+def test_every_recorded_round_is_decided_identically() -> None:
     assignors: dict[str, Assignor] = {}
     for line in recorded("group_rounds"):
         agreed = ProtocolVersion.of_wire_name(line["protocol"])
@@ -43,7 +43,7 @@ def test_every_recorded_round_is_decided_in_the_same_way() -> None:
         theirs = {
             member: decode_assignment(bytes.fromhex(wire), agreed) for member, wire in line["assignments"].items()
         }
-        has_failed = any(each.has_failed for each in theirs.values())
+        has_failed = any(assignment.has_failed for assignment in theirs.values())
         round_ = recorded_round(line, agreed)
         ours = config_mismatch(round_, round_.config.offset) if has_failed else assignor.assign(round_)
         where = f"generation {line['generation']} of {leader}"
@@ -63,12 +63,12 @@ def recorded_round(line: dict[str, Any], agreed: ProtocolVersion) -> AssignmentR
 
 
 def comparable(assignment: Assignment) -> tuple[bytes, frozenset[object], frozenset[object]]:
-    """To the byte, but for the order of what is revoked."""
+    """Return a form that is equal to the byte, except for the order of revoked units."""
     revoked = frozenset(assignment.revoked_connectors), frozenset(assignment.revoked_tasks)
     return encode_assignment(replace(assignment, revoked_connectors=(), revoked_tasks=())), *revoked
 
 
-def test_requests_have_the_bytes_of_the_recorded_ones() -> None:
+def test_requests_equal_the_recorded_ones_byte_for_byte() -> None:
     for line in recorded("group_requests"):
         request = recorded_request(line)
         version = line["version"]

@@ -1,7 +1,7 @@
-"""What was recorded of real workers 4.3.1 in one group, most of the time two of them, with a delay of 20 s.
+"""Recordings of real workers 4.3.1 in one group, most of the time two of them, with a delay of 20 s.
 
 ``group_protocol``: all distinct metadata and assignments. ``group_requests``: the requests of all group members, frame
-by frame. ``group_rounds``: for every rebalance what its leader saw and decided, and the configuration at that offset.
+by frame. ``group_rounds``: for every rebalance input and decision of its leader, and the configuration at that offset.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""A herder with a hand on everything around it: the topics in memory, the group, what runs, and time.
+"""A herder whose environment the test controls: the topics in memory, the group, the running work, and time.
 
-The loop is virtual and its time stands still until a test advances it.
+The loop is virtual; its time advances only when a test advances it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Plugins:
 
 
 class VirtualClock:
-    """Of a virtual loop. Rounded, because the loop counts in seconds."""
+    """The clock of a virtual loop. It rounds, because the loop counts in seconds."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -62,28 +62,28 @@ class VirtualClock:
         return WALL_MS + self.monotonic_ms()
 
 
-class Made:
-    """A call of the outside: its name, and its arguments as attributes."""
+class Call:
+    """A call to the outside: its name, and its arguments as attributes."""
 
     def __init__(self, method: str, arguments: Mapping[str, Any]) -> None:
         self.method = method
         self.__dict__.update(arguments)
 
     def __repr__(self) -> str:
-        return f"Made({self.__dict__})"
+        return f"Call({self.__dict__})"
 
-    def __getattr__(self, name: str) -> Any:  # What it has not is a mistake of the test.
+    def __getattr__(self, name: str) -> Any:  # A missing attribute is a mistake in the test.
         raise AttributeError(f"{self.method} has no argument {name}")
 
 
 class FakeOutside(HerderTasks):
-    """Does everything at once; ``refuse`` and ``hold`` change that, method by method."""
+    """Completes every call immediately; ``refuse`` and ``hold`` change that for single methods."""
 
     def __init__(self, loop: VirtualLoop, fail: Callable[[Exception], None]) -> None:
         super().__init__(loop, VirtualClock(loop), fail)
         self.topic: list[ConfigRecord] = []
         self.statuses: dict[bytes, bytes | None] = {}
-        self.made: list[Made] = []
+        self.calls: list[Call] = []
         self.task_configs: Callable[[str, int], list[dict[str, str]]] = lambda name, count: [
             {"number": str(number)} for number in range(count)
         ]
@@ -100,8 +100,8 @@ class FakeOutside(HerderTasks):
             self.replay_config(record.key, record.value, len(self.topic) - 1)
 
     async def _made(self, method: str, **arguments: Any) -> None:
-        """Note the call, wait while calls of the method are held, and raise if they are refused."""
-        self.made.append(Made(method, arguments))
+        """Record the call, wait while calls of the method are held, and raise if they are refused."""
+        self.calls.append(Call(method, arguments))
         await self.call(self._may_go_on(method))
 
     async def _may_go_on(self, method: str) -> None:
@@ -183,7 +183,7 @@ class FakeOutside(HerderTasks):
 
 
 class HerderDriver:
-    """What a test does. After each method everything has happened that happens without time."""
+    """Actions of a test. Each method returns after everything that needs no time has happened."""
 
     def __init__(self, *, budget: RestartBudget | None = None) -> None:
         self._loop = VirtualLoop()
@@ -198,7 +198,7 @@ class HerderDriver:
         self.outside.replay_status = self.herder.replay_status
         self.topic = self.outside.topic
         self.statuses = self.outside.statuses
-        self.made = self.outside.made
+        self.calls = self.outside.calls
 
     def _random_bytes(self, count: int) -> bytes:
         self._keys += 1
@@ -237,7 +237,7 @@ class HerderDriver:
             raise self._failures[0]
 
     def written(self, *records: ConfigRecord) -> None:
-        """Somebody writes to the config topic."""
+        """Another worker writes to the config topic."""
         self.outside.append(records)
         self.run()
 
@@ -249,11 +249,11 @@ class HerderDriver:
         members: Iterable[str] = (URL, OTHER_URL),
         protocol: ProtocolVersion = ProtocolVersion.SESSIONED,
     ) -> None:
-        """A rebalance is over and gives this worker the units."""
+        """Complete a rebalance that assigns the units to this worker."""
         self._assign(self.herder.config.offset, units, leads, owners, members, protocol)
 
     def member_at(self, config_offset: int, *units: str | ConnectorTaskId) -> None:
-        """A rebalance is over that was decided on an older state of the config topic."""
+        """Complete a rebalance that was decided on an older state of the config topic."""
         self._assign(config_offset, units, True, None, (URL, OTHER_URL), ProtocolVersion.SESSIONED)
 
     def _assign(
@@ -279,26 +279,26 @@ class HerderDriver:
         self.herder.notice(notice, owned, members if leads else ())
         self.run()
 
-    def ask(self, steps: Coroutine[Any, Any, T]) -> Answer:
+    def request(self, steps: Coroutine[Any, Any, T]) -> Answer:
         answer = Answer(self._loop.create_task(steps))
         self.run()
         return answer
 
-    def all_made(self, method: str) -> list[Made]:
-        return [made for made in self.made if made.method == method]
+    def calls_of(self, method: str) -> list[Call]:
+        return [call for call in self.calls if call.method == method]
 
     def keys_written(self) -> list[str]:
         return [record.key.decode() for record in self.topic]
 
 
 class Answer:
-    """Of a request: nothing until there is one."""
+    """The answer to a request; empty until it arrives."""
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self.task = task
 
     @property
-    def is_there(self) -> bool:
+    def has_arrived(self) -> bool:
         return self.task.done()
 
     @property
@@ -316,7 +316,7 @@ class Answer:
 
 
 def started(*, leads: bool = True, budget: RestartBudget | None = None) -> HerderDriver:
-    """A member of a group, without connectors."""
+    """Return a driver that is a member of a group, without connectors."""
     driver = HerderDriver(budget=budget)
     driver.herder.topics_read()
     driver.member(leads=leads)
@@ -324,13 +324,13 @@ def started(*, leads: bool = True, budget: RestartBudget | None = None) -> Herde
 
 
 def connector(driver: HerderDriver, name: str, tasks: int = 0, config: Mapping[str, str] = SOURCE) -> None:
-    """A connector that is configured, with committed tasks."""
+    """Configure a connector with committed tasks."""
     driver.written(connector_record(name, {**config, "tasks.max": str(tasks)} if tasks else config))
     if tasks:
         commit(driver, name, tasks)
 
 
 def commit(driver: HerderDriver, name: str, tasks: int) -> None:
-    made = driver.outside.task_configs(name, tasks)
-    driver.written(*(task_record(ConnectorTaskId(name, number), each) for number, each in enumerate(made)))
+    configs = driver.outside.task_configs(name, tasks)
+    driver.written(*(task_record(ConnectorTaskId(name, number), config) for number, config in enumerate(configs)))
     driver.written(task_commit_record(name, tasks))

@@ -28,7 +28,7 @@ class Scene:
             self.order.append(f"{name} ends")
 
 
-def test_a_turn_is_taken_by_one_at_a_time_in_the_order_of_coming() -> None:
+def test_turns_are_taken_one_at_a_time_in_order_of_arrival() -> None:
     scene = Scene()
     for name in ("a", "b", "c"):
         scene.enter(name)
@@ -38,7 +38,7 @@ def test_a_turn_is_taken_by_one_at_a_time_in_the_order_of_coming() -> None:
     assert scene.order == ["a begins", "a ends", "b begins", "b ends", "c begins", "c ends"]
 
 
-def test_whoever_is_cancelled_while_waiting_leaves_the_queue() -> None:
+def test_a_waiter_that_is_cancelled_leaves_the_queue() -> None:
     scene = Scene()
     scene.enter("a")
     waiting = scene.enter("b")
@@ -49,7 +49,7 @@ def test_whoever_is_cancelled_while_waiting_leaves_the_queue() -> None:
     assert scene.order == ["a begins", "a ends", "c begins", "c ends"]
 
 
-def test_whoever_is_cancelled_while_it_has_the_turn_lets_go_of_it() -> None:
+def test_a_holder_that_is_cancelled_releases_the_turn() -> None:
     scene = Scene()
     holder = scene.enter("a")
     scene.enter("b")

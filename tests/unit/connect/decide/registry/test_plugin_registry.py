@@ -16,7 +16,7 @@ from tests.unit.connect.plugins.example_connectors import FileStreamSinkConnecto
 
 
 class Shout:
-    """No connector."""
+    """Not a connector."""
 
 
 class NoTask(SourceConnector):
@@ -36,10 +36,10 @@ def entry(value: str, group: str = "barnabas.connectors") -> EntryPoint:
 
 
 class TestDiscovery:
-    def test_finds_what_comes_with_barnabas(self) -> None:
+    def test_built_in_plugins_are_found(self) -> None:
         found = discover([])
         assert found.problems == ()
-        assert {each.type for each in found} == set(PluginType)
+        assert {plugin.type for plugin in found} == set(PluginType)
         names = ("MockSource", "MockSink", "FileStreamSource", "FileStreamSink")
         assert [found.connector(name).type in CONNECTORS for name in names] == [True] * 4
 
@@ -69,7 +69,7 @@ class TestDiscovery:
         assert found.connector(class_name).target is connector_class
         assert found.connector(class_name).name == f"{connector_class.__module__}.{class_name}"
 
-    def test_needs_no_spark_for_it(self) -> None:
+    def test_discovery_does_not_import_spark(self) -> None:
         import subprocess
 
         code = (
@@ -78,11 +78,11 @@ class TestDiscovery:
         )
         assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
-    def test_finds_what_entry_points_name(self) -> None:
+    def test_plugins_of_entry_points_are_found(self) -> None:
         assert discover([entry(f"{__name__}:OlderPicky")]).connector("OlderPicky").target is OlderPicky
 
     @pytest.mark.parametrize("group", sorted(REFUSED_GROUPS))
-    def test_only_connectors_come_from_other_packages(self, group: str) -> None:
+    def test_only_connectors_are_accepted_from_other_packages(self, group: str) -> None:
         found = discover([entry("no.such.module:Shout", group)])
         [problem] = found.problems
         for name in ("Shout", "no.such.module.Shout", "no.such.module:Shout"):
@@ -90,14 +90,14 @@ class TestDiscovery:
                 found.find(name, PluginType.TRANSFORMATION)
             assert str(raised.value) in problem
 
-    def test_who_configures_what_is_refused_is_told_why(self) -> None:
+    def test_the_configuration_of_a_refused_plugin_reports_the_reason(self) -> None:
         found = discover([entry("loud:Shout", "barnabas.transforms")])
         defaults = ValidationDefaults(
             "g", dict.fromkeys(("key", "value"), "JsonConverter") | {"header": "JsonConverter"}
         )
         config = {"connector.class": "MockSource", "name": "m", "transforms": "a", "transforms.a.type": "Shout"}
         infos = ConnectorValidation(found, defaults).validate(config).configs
-        [errors] = [each.value.errors for each in infos if each.value.name == "transforms.a.type"]
+        [errors] = [info.value.errors for info in infos if info.value.name == "transforms.a.type"]
         assert "transforms of other packages than barnabas can't run here" in errors[0]
 
     @pytest.mark.parametrize(
@@ -110,17 +110,17 @@ class TestDiscovery:
             (f"{__name__}:Neither", "barnabas.connectors", "derived from neither"),
         ],
     )
-    def test_what_can_not_be_used_is_reported_and_left_out(self, value: str, group: str, reason: str) -> None:
+    def test_unusable_plugins_are_reported_and_omitted(self, value: str, group: str, reason: str) -> None:
         found = discover([entry(value, group), entry(f"{__name__}:OlderPicky")])
         [problem] = found.problems
         assert value in problem
         assert reason in problem
         assert found.connector("OlderPicky")
-        for name in ("x", value):  # Whoever configures it reads the reason.
+        for name in ("x", value):  # A configuration with this name reports the reason.
             with pytest.raises(UnknownPlugin, match=reason):
                 found.connector(name)
 
-    def test_a_listed_class_goes_by_module_and_class_and_needs_no_entry_point(
+    def test_a_listed_class_is_named_by_module_and_class_and_needs_no_entry_point(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "just_written.py").write_text(
@@ -135,13 +135,13 @@ class TestDiscovery:
         assert plugin in found.of_type(PluginType.SOURCE)
         assert found.connector("Mine") is plugin is found.for_listing("just_written:Mine", None)
 
-    def test_a_class_with_an_entry_point_goes_by_module_and_class_too(self) -> None:
+    def test_a_class_with_an_entry_point_is_also_named_by_module_and_class(self) -> None:
         found = discover([entry(f"{__name__}:OlderPicky")], allowed=[f"{__name__}:OlderPicky"])
         assert found.connector(f"{__name__}:OlderPicky").target is OlderPicky
         assert len(found.of_type(PluginType.SOURCE)) == len(discover([]).of_type(PluginType.SOURCE)) + 1
 
     @pytest.mark.parametrize("name", ["os:environ", "os.environ", "never_imported:Thing", "never_imported.Thing"])
-    def test_what_is_not_listed_is_not_imported_whatever_a_request_names(
+    def test_a_class_that_is_not_listed_is_never_imported_for_a_request(
         self, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         (tmp_path / "never_imported.py").write_text("raise SystemExit('a request has run code')")
@@ -149,15 +149,15 @@ class TestDiscovery:
         monkeypatch.setenv("SECRET_OF_THE_WORKER", "hunter2-hunter2")
         found = discover([])
         errors = []
-        for ask in (found.connector, lambda name: found.for_listing(name, None), found.find):
+        for look_up in (found.connector, lambda name: found.for_listing(name, None), found.find):
             with pytest.raises((UnknownPlugin, NotFound)) as raised:
-                ask(name)
+                look_up(name)
             errors.append(str(raised.value))
         assert "never_imported" not in sys.modules
         assert "hunter2" not in "".join(errors)
         assert ("barnabas.connect.plugins of the worker's settings" in errors[0]) == (":" in name)
 
-    def test_a_long_name_comes_back_cut(self) -> None:
+    def test_a_long_name_is_shortened_in_the_error(self) -> None:
         with pytest.raises(UnknownPlugin) as raised:
             discover([]).connector("x" * 100_000)
         assert len(str(raised.value)) < 10_000
@@ -173,7 +173,7 @@ class TestDiscovery:
             ("../x:Y", "write barnabas.connect.plugins as module:Class"),
         ],
     )
-    def test_what_is_listed_and_can_not_be_used_says_why_and_shows_no_object(
+    def test_a_listed_class_that_is_unusable_reports_the_reason_without_object_contents(
         self, name: str, reason: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setenv("SECRET_OF_THE_WORKER", "hunter2-hunter2")
@@ -189,13 +189,13 @@ class TestDiscovery:
 
 
 class TestNames:
-    def test_what_two_plugins_are_called_is_nobodys(self) -> None:
+    def test_an_ambiguous_name_resolves_to_no_plugin(self) -> None:
         class OtherPicky(PickyConnector):
             pass
 
         OtherPicky.__name__ = OtherPicky.__qualname__ = "PickyConnector"
         OtherPicky.__module__ = "elsewhere"
-        both = PluginRegistry([connector_plugin(each, "") for each in (PickyConnector, OtherPicky)])
+        both = PluginRegistry([connector_plugin(connector, "") for connector in (PickyConnector, OtherPicky)])
         with pytest.raises(UnknownPlugin, match="More than one Connector matches Picky"):
             both.connector("Picky")
         assert both.connector("elsewhere.PickyConnector").target is OtherPicky
@@ -205,7 +205,7 @@ class TestNames:
             registry().for_listing("MaskField$Key", None)
         assert registry().for_listing("org.apache.kafka.connect.transforms.MaskField$Key", None)
 
-    def test_what_runs_tasks_is_given_full_names(self) -> None:
+    def test_task_configurations_contain_full_class_names(self) -> None:
         config = {
             "key.converter": "Json",
             "header.converter": "SimpleHeaderConverter",
@@ -221,11 +221,11 @@ class TestNames:
             "transforms.a.type": "org.apache.kafka.connect.transforms.Filter",
         }
 
-    def test_the_listing_goes_by_kind_and_name(self) -> None:
-        kinds = [each.type for each in registry().listing(connectors_only=False)]
-        order = [each.text for each in PluginType]
+    def test_the_listing_is_sorted_by_kind_and_name(self) -> None:
+        kinds = [plugin.type for plugin in registry().listing(connectors_only=False)]
+        order = [kind.text for kind in PluginType]
         assert kinds == sorted(kinds, key=order.index)
-        assert {each.type for each in registry().listing()} == {"sink", "source"}
+        assert {plugin.type for plugin in registry().listing()} == {"sink", "source"}
 
 
 class TestVersions:
@@ -233,20 +233,20 @@ class TestVersions:
         class Picky(PickyConnector):
             pass
 
-        older, newer = (connector_plugin(each, "") for each in (PickyConnector, Picky))
+        older, newer = (connector_plugin(connector, "") for connector in (PickyConnector, Picky))
         from dataclasses import replace
 
         return PluginRegistry([replace(newer, name=older.name, version="10.0"), older, *built_in_plugins()])
 
-    def test_the_newest_that_matches_is_taken(self) -> None:
+    def test_the_newest_matching_version_is_used(self) -> None:
         assert self.plugins().connector("Picky").version == "10.0"
         assert self.plugins().connector("Picky", "[1.0,10.0)").version == "2.1"
         assert self.plugins().versions("Picky", *CONNECTORS) == ["2.1", "10.0"]
 
-    def test_one_that_is_not_there_is_named_with_those_that_are(self) -> None:
+    def test_a_missing_version_is_reported_with_the_available_ones(self) -> None:
         with pytest.raises(VersionNotFound, match=r"version range \[3\.0,3\.0\], available versions: \[2\.1, 10\.0\]"):
             self.plugins().connector("Picky", "3.0")
-        with pytest.raises(BadRequest, match="no range of versions"):
+        with pytest.raises(BadRequest, match="not a range of versions"):
             self.plugins().for_listing("Picky", "[1")
 
     def test_the_type_of_a_connector_follows_its_class(self) -> None:

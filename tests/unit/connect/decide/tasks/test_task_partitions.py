@@ -19,7 +19,7 @@ COUNTS = st.dictionaries(st.text("abc.-", min_size=1, max_size=4), st.integers(0
 @given(COUNTS, st.integers(1, 20))
 def test_every_partition_has_one_task_and_loads_are_even(counts: dict[str, int], tasks: int) -> None:
     shares = assign_partitions(counts, tasks)
-    expected = [TopicPartition(topic, each) for topic in sorted(counts) for each in range(counts[topic])]
+    expected = [TopicPartition(topic, partition) for topic in sorted(counts) for partition in range(counts[topic])]
     assert sorted(partition for share in shares for partition in share) == sorted(expected)
     assert len(shares) == min(tasks, len(expected))
     assert len({len(share) for share in shares} | {0}) <= 3
@@ -28,7 +28,7 @@ def test_every_partition_has_one_task_and_loads_are_even(counts: dict[str, int],
 
 
 @given(COUNTS, st.integers(1, 20))
-def test_what_is_written_is_read_back(counts: dict[str, int], tasks: int) -> None:
+def test_an_assignment_survives_encoding(counts: dict[str, int], tasks: int) -> None:
     for share in assign_partitions(counts, tasks):
         assert sorted(parse_partitions(format_partitions(share))) == sorted(share)
 
@@ -42,6 +42,6 @@ def test_tasks_without_partitions_are_dropped() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a":1}', '{"a":[-1]}', '{"a":[true]}', '{"a":["0"]}', "{"])
-def test_what_is_no_assignment_is_refused(text: str) -> None:
+def test_invalid_assignments_are_refused(text: str) -> None:
     with pytest.raises(ValueError):
         parse_partitions(text)

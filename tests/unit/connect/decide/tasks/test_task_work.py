@@ -26,22 +26,22 @@ def shards(count: int) -> list[dict[str, str]]:
     return [{**CONNECTOR, "task.class": "ticks:Task", "shard": str(number)} for number in range(count)]
 
 
-def test_the_only_task_with_the_settings_of_its_connector_reads_all_of_it() -> None:
+def test_the_only_task_with_the_settings_of_its_connector_has_all_of_the_work() -> None:
     assert works([{**CONNECTOR, "task.class": "ticks:Task"}]) == [TaskWork({}, is_all=True)]
 
 
-def test_tasks_are_distinguished_by_the_settings_that_were_made_for_them() -> None:
+def test_tasks_are_distinguished_by_their_own_settings() -> None:
     first, second = works(shards(2))
     assert first == TaskWork({SPARK_TASK: '{"shard":"0"}', SPARK_TASKS: 2}, is_all=False)
     assert second.partition == {SPARK_TASK: '{"shard":"1"}', SPARK_TASKS: 2}
 
 
 def test_another_number_of_tasks_is_another_division_of_the_work() -> None:
-    """Task 0 of 3 reads each third record, task 0 of 2 each second one: a place in one is none in the other."""
+    """Task 0 of 3 reads every third record, task 0 of 2 every second: a position of one is invalid for the other."""
     assert works(shards(3))[0].partition != works(shards(2))[0].partition
 
 
-def test_work_keeps_its_position_when_its_task_gets_another_number() -> None:
+def test_work_keeps_its_position_when_its_task_number_changes() -> None:
     before = works([{"table": "b"}, {"table": "c"}])
     after = works([{"table": "a"}, {"table": "b"}])
     assert before[0].partition == after[1].partition
@@ -52,7 +52,7 @@ def test_tasks_with_equal_settings_are_distinguished_by_their_numbers() -> None:
     assert [work.partition for work in found] == [{SPARK_TASK: str(task), SPARK_TASKS: 3} for task in range(3)]
 
 
-def test_one_task_that_reads_a_part_is_not_taken_for_one_that_reads_another_part() -> None:
+def test_a_single_task_is_distinguished_by_the_part_that_it_reads() -> None:
     (before,), (after,) = works([{**CONNECTOR, "tables": "a,b"}]), works([{**CONNECTOR, "tables": "a,c"}])
     assert before.is_all
     assert before.partition != after.partition
@@ -64,7 +64,7 @@ def test_a_setting_that_the_connector_has_changed_for_all_of_its_tasks_is_part_o
     assert before[0].partition != after[0].partition
 
 
-def test_a_setting_that_says_how_and_not_what_to_read_may_change() -> None:
+def test_a_setting_that_does_not_select_data_may_change() -> None:
     changed = {**CONNECTOR, "rows": "99"}
     configs = [{**config, "rows": "99"} for config in shards(3)]
     assert works(configs, changed) == works(shards(3))
@@ -85,7 +85,7 @@ def test_no_two_tasks_share_a_position(task_configs: list[dict[str, str]], conne
     assert len(set(found)) == len(found)
 
 
-def test_a_connector_says_what_its_tasks_read() -> None:
+def test_a_connector_can_define_the_work_of_its_tasks() -> None:
     assert declared_work([{"table": "a"}, {"table": "b"}], 1) == TaskWork({"table": "b"}, is_all=False)
     assert declared_work([None, None], 0) is None
 
@@ -98,7 +98,7 @@ def test_a_connector_says_what_its_tasks_read() -> None:
         ([{"tables": ["a", "b"]}], "a flat map"),
     ],
 )
-def test_what_a_connector_says_is_refused_if_positions_would_be_shared_or_could_not_be_stored(
+def test_a_definition_of_work_with_shared_or_unstorable_positions_is_refused(
     partitions: list[Mapping[str, object]], text: str
 ) -> None:
     with pytest.raises(ValueError, match=text):
@@ -109,13 +109,13 @@ POSITION = {"offset": '{"offset":7}'}
 OF_A_TASK = {"spark.source": 0, "spark.task": "0", "spark.tasks": 3}
 
 
-def test_positions_are_set_under_the_names_that_are_shown() -> None:
+def test_positions_are_set_under_the_displayed_names() -> None:
     check_spark_positions([(OF_A_TASK, POSITION), ({"spark.source": 0}, None)], [OF_A_TASK])
     check_spark_positions([({"spark.source": 0}, POSITION)], [{"spark.source": 0}, None])
     check_spark_positions([({"file": "a"}, {"line": 3}), (None, None)], [OF_A_TASK])
 
 
-def test_a_position_that_names_no_task_is_refused_where_tasks_have_their_own() -> None:
+def test_a_position_without_a_task_is_refused_if_tasks_have_their_own_positions() -> None:
     with pytest.raises(ValueError, match=r'such as \{"spark.source": 0, "spark.task": "0", "spark.tasks": 3\}'):
         check_spark_positions([({"spark.source": 0}, POSITION)], [OF_A_TASK])
 

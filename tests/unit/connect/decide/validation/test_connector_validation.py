@@ -28,7 +28,7 @@ from tests.unit.connect.plugins.example_connectors import (
 VECTORS = Path(__file__).resolve().parents[4] / "vectors" / "connect"
 DEFINITIONS = json.loads((VECTORS / "config_definitions.json").read_text())
 
-# Errors whose words are Java's, or which are about what only one of the two can do.
+# Errors with Java's wording, or about features that only one of the two has.
 OTHER_WORDS = {
     'Invalid value null for configuration pattern: Invalid regex: Cannot invoke "String.isEmpty()" because '
     '"this.pattern" is null': "Invalid value null for configuration pattern: Invalid regex: there is none",
@@ -45,11 +45,11 @@ def answers(kind: str) -> Iterator[Any]:
 
 
 def in_our_words(answer: Any) -> Any:
-    """Kafka's answer with our version and our texts."""
+    """Return Kafka's answer with our version and our texts."""
     if isinstance(answer, dict):
         return {name: in_our_words(value) for name, value in answer.items()}
     if isinstance(answer, list):
-        return [in_our_words(each) for each in answer]
+        return [in_our_words(item) for item in answer]
     if isinstance(answer, str):
         answer = OTHER_WORDS.get(answer, answer)
         return (
@@ -61,10 +61,10 @@ def in_our_words(answer: Any) -> Any:
 
 
 def without_extras(answer: dict[str, Any]) -> dict[str, Any]:
-    """Ours without documentation, without converters that Kafka doesn't have, and without our advice."""
-    for each in answer["configs"]:
-        (each["definition"] or {}).pop("documentation", None)
-        value = each["value"]
+    """Return our answer without documentation, converters that Kafka lacks, and our advice."""
+    for config in answer["configs"]:
+        (config["definition"] or {}).pop("documentation", None)
+        value = config["value"]
         value["recommended_values"] = [name for name in value["recommended_values"] if not name.startswith("barnabas.")]
         value["errors"] = [EXACTLY_ONCE if error.startswith(EXACTLY_ONCE) else error for error in value["errors"]]
     return answer
@@ -73,9 +73,9 @@ def without_extras(answer: dict[str, Any]) -> dict[str, Any]:
 def errors_of(config: Mapping[str, str | None], checks: ConnectorValidation | None = None) -> dict[str, list[str]]:
     infos = (checks or validation()).validate(config)
     errors: dict[str, list[str]] = {}
-    for each in infos.configs:
-        if each.value.errors:
-            errors.setdefault(each.value.name, []).extend(each.value.errors)
+    for info in infos.configs:
+        if info.value.errors:
+            errors.setdefault(info.value.name, []).extend(info.value.errors)
     return errors
 
 
@@ -84,7 +84,9 @@ SINK = {"name": "v", "connector.class": "FileStreamSink", "topics": "a"}
 
 
 class TestCaptures:
-    @pytest.mark.parametrize("capture", [each for each in answers("/validate") if each.values[0]["status"] == 200])
+    @pytest.mark.parametrize(
+        "capture", [answer for answer in answers("/validate") if answer.values[0]["status"] == 200]
+    )
     def test_a_validation_is_answered_as_by_kafka(self, capture: dict[str, Any]) -> None:
         ours = msgspec.to_builtins(validation().validate(json.loads(capture["request"])))
         assert without_extras(ours) == in_our_words(capture["answer"])
@@ -98,9 +100,9 @@ class TestCaptures:
         version = query.removeprefix("version=").replace(KAFKA_VERSION, __version__) or None
         if capture["status"] == 200:
             ours = msgspec.to_builtins(plugin_config(registry(), name, version))
-            ours = [each for each in ours if not each["name"].startswith("barnabas.")]
-            for each in ours:
-                each.pop("documentation")
+            ours = [setting for setting in ours if not setting["name"].startswith("barnabas.")]
+            for setting in ours:
+                setting.pop("documentation")
             assert ours == in_our_words(capture["answer"])
         else:
             with pytest.raises((NotFound, BadRequest)) as caught:
@@ -112,8 +114,10 @@ class TestCaptures:
             )
             assert ours == in_our_words(capture["answer"])["message"]
 
-    @pytest.mark.parametrize("capture", [each for each in answers("/connectors") if each.values[0]["status"] == 400])
-    def test_what_kafka_does_not_create_has_the_same_errors(self, capture: dict[str, Any]) -> None:
+    @pytest.mark.parametrize(
+        "capture", [answer for answer in answers("/connectors") if answer.values[0]["status"] == 400]
+    )
+    def test_configurations_that_kafka_refuses_have_the_same_errors(self, capture: dict[str, Any]) -> None:
         body = json.loads(capture["request"])
         config = {**body["config"], "name": (body.get("name") or "").strip()}
         text = capture["answer"]["message"]
@@ -124,7 +128,7 @@ class TestCaptures:
         infos = validation().validate(config)
         lines = text.split("\n")
         assert lines[0].endswith(f"the following {infos.error_count} error(s):")
-        assert [error for each in infos.configs for error in each.value.errors] == lines[1:-1]
+        assert [error for info in infos.configs for error in info.value.errors] == lines[1:-1]
 
 
 class TestDefinitions:
@@ -165,12 +169,12 @@ class TestDefinitions:
 
 
 class TestConnector:
-    def test_a_class_that_is_not_there_is_refused_with_those_that_are(self) -> None:
+    def test_an_unknown_class_is_refused_with_the_known_ones(self) -> None:
         with pytest.raises(BadRequest, match="available connectors are: .*FileStreamSinkConnector"):
             validation().validate({"name": "v", "connector.class": "NoSuch"})
 
     @pytest.mark.parametrize("config", [{}, {"name": "v"}, {"connector.class": " "}, {"connector.class": None}])
-    def test_a_connector_says_what_it_is(self, config: dict[str, str | None]) -> None:
+    def test_a_connector_reports_its_type(self, config: dict[str, str | None]) -> None:
         with pytest.raises(BadRequest, match="contains no connector type"):
             validation().validate(config)
 
@@ -183,15 +187,15 @@ class TestConnector:
             f"{FileStreamSourceConnector.__module__}.FileStreamSourceConnector",
         ],
     )
-    def test_goes_by_several_names(self, name: str) -> None:
+    def test_a_connector_has_several_names(self, name: str) -> None:
         assert errors_of({**SOURCE, "connector.class": name}) == {}
 
-    def test_a_version_that_is_not_there_is_said_at_class_and_version(self) -> None:
+    def test_an_unknown_version_is_reported_at_class_and_version(self) -> None:
         errors = errors_of({**SOURCE, "connector.plugin.version": "[9.0,)"})
         assert set(errors) == {"connector.class", "connector.plugin.version"}
         assert f"version range [9.0,), available versions: [{__version__}]" in errors["connector.class"][0]
 
-    def test_what_is_no_version_is_said_once(self) -> None:
+    def test_an_invalid_version_is_reported_once(self) -> None:
         assert [*errors_of({**SOURCE, "connector.plugin.version": "[1"})] == ["connector.plugin.version"]
 
     def test_a_connector_adds_its_own_errors(self) -> None:
@@ -201,13 +205,13 @@ class TestConnector:
         assert infos.configs[0].definition is None
         assert errors_of(config) == {"url": ["can't connect to bad:1"], "elsewhere": ["is odd"]}
 
-    def test_a_connector_that_fails_to_validate_is_an_error_of_the_server(self) -> None:
+    def test_an_exception_during_validation_is_a_server_error(self) -> None:
         with pytest.raises(ConnectError, match="failed to validate: RuntimeError: no database") as caught:
             validation().validate({"name": "v", "connector.class": "Picky", "password": "x", "url": "explode"})
         assert caught.value.http_status == 500
 
     def test_internal_settings_are_not_shown(self) -> None:
-        assert "hidden" not in [each.name for each in plugin_config(registry(), "Picky", None)]
+        assert "hidden" not in [key.name for key in plugin_config(registry(), "Picky", None)]
 
     @given(st.text(max_size=5))
     def test_a_name_has_no_control_characters_and_is_not_empty(self, name: str) -> None:
@@ -216,7 +220,7 @@ class TestConnector:
         assert ("name" in errors_of({**SOURCE, "name": name})) == is_bad
 
     @pytest.mark.parametrize("name", ["topic", "file", "tasks.max", "unknown", "transforms"])
-    def test_null_is_no_value(self, name: str) -> None:
+    def test_null_is_not_a_value(self, name: str) -> None:
         errors = errors_of({**SOURCE, name: None})
         assert "Null value can not be supplied as the configuration value." in errors[name]
 
@@ -227,12 +231,12 @@ class TestSink:
         config = {"name": "v", "connector.class": "FileStreamSink"}
         assert errors_of(config) == {"topics": [text], "topics.regex": [text]}
 
-    def test_a_pattern_is_one_of_javas(self) -> None:
+    def test_a_pattern_has_java_syntax(self) -> None:
         config: dict[str, str | None] = {**SINK, "topics": "", "topics.regex": "a("}
         assert "Invalid regex" in errors_of(config)["topics.regex"][0]
         assert errors_of({**config, "topics.regex": r"\p{Lower}++"}) == {}
 
-    def test_dead_letters_do_not_go_where_they_come_from(self) -> None:
+    def test_dead_letters_must_not_go_to_their_source_topic(self) -> None:
         dead_letters = {"errors.deadletterqueue.topic.name": "dead"}
         assert (
             "may not be included in the list" in errors_of({**SINK, **dead_letters, "topics": "a, dead"})["topics"][0]
@@ -241,19 +245,19 @@ class TestSink:
         assert "may not be included in the regex" in errors_of(config)["topics.regex"][0]
         assert errors_of({**config, "topics.regex": "d"}) == {}
 
-    def test_its_group_is_not_that_of_the_workers(self) -> None:
+    def test_a_sink_must_not_use_the_group_of_the_workers(self) -> None:
         checks = ConnectorValidation(registry(), ValidationDefaults("connect-v", {"key": "Json", "value": "String"}))
         assert "conflicts with Connect worker group connect-v" in errors_of(SINK, checks)["name"][0]
         assert errors_of({**SINK, "consumer.override.group.id": "x"}, checks) == {}
 
 
 class TestSource:
-    def test_is_never_exactly_once(self) -> None:
+    def test_exactly_once_is_refused(self) -> None:
         for change in ({"exactly.once.support": "REQUIRED"}, {"transaction.boundary": "connector"}):
             [[error]] = errors_of({**SOURCE, **change}).values()
             assert error.startswith(EXACTLY_ONCE)
 
-    def test_topics_are_created_by_complete_rules(self) -> None:
+    def test_rules_for_topic_creation_must_be_complete(self) -> None:
         config = {**SOURCE, "topic.creation.default.partitions": "3"}
         assert [*errors_of(config)] == ["topic.creation.default.replication.factor"]
         config |= {"topic.creation.default.replication.factor": "1", "topic.creation.groups": "big"}
@@ -268,25 +272,25 @@ class TestTransforms:
     HOIST = {"transforms": "h", "transforms.h.type": "org.apache.kafka.connect.transforms.HoistField$Value"}
 
     @pytest.mark.parametrize("name", ["HoistField$Value", " org.apache.kafka.connect.transforms.HoistField$Value"])
-    def test_go_by_full_and_simple_names(self, name: str) -> None:
+    def test_full_and_simple_names_are_accepted(self, name: str) -> None:
         config = {**SOURCE, **self.HOIST, "transforms.h.type": name, "transforms.h.field": "x"}
         infos = validation().validate(config)
         assert infos.error_count == 0
-        shown = {each.value.name: each.value.value for each in infos.configs}
+        shown = {info.value.name: info.value.value for info in infos.configs}
         assert shown["transforms.h.type"] == "org.apache.kafka.connect.transforms.HoistField$Value"
 
     def test_have_settings_of_their_own(self) -> None:
         assert "transforms.h.field" in errors_of({**SOURCE, **self.HOIST})
 
-    def test_a_converter_is_no_transform(self) -> None:
+    def test_a_converter_is_not_a_transform(self) -> None:
         config = {**SOURCE, "transforms": "h", "transforms.h.type": "JsonConverter"}
         assert "Not a Transformation" in errors_of(config)["transforms.h.type"][0]
 
     @pytest.mark.parametrize("text", ["a,a", "a,,b"])
-    def test_an_alias_is_there_once(self, text: str) -> None:
+    def test_an_alias_must_be_unique_and_not_empty(self, text: str) -> None:
         assert "alias" in errors_of({**SOURCE, "transforms": text})["transforms"][0].lower()
 
-    def test_a_predicate_must_be_there(self) -> None:
+    def test_a_predicate_must_exist(self) -> None:
         config = {**SOURCE, **self.HOIST, "transforms.h.field": "x", "transforms.h.predicate": "p"}
         assert "no such alias" in errors_of(config)["transforms.h.predicate"][0]
         config |= {"predicates": "p", "predicates.p.type": "RecordIsTombstone"}
@@ -296,12 +300,12 @@ class TestTransforms:
         config = {**SOURCE, **self.HOIST, "transforms.h.field": "x", "transforms.h.negate": "true"}
         assert "no config 'transforms.h.predicate'" in errors_of(config)["transforms.h.negate"][0]
 
-    def test_a_version_must_be_there(self) -> None:
+    def test_a_version_must_exist(self) -> None:
         config = {**SOURCE, **self.HOIST, "transforms.h.field": "x", "transforms.h.plugin.version": "77"}
         assert "version range [77,77]" in errors_of(config)["transforms.h.plugin.version"][0]
 
     @pytest.mark.parametrize("spec", ["int7", "a:int99", "a:", "a:int8:b", ""])
-    def test_casts_are_to_types_that_there_are(self, spec: str) -> None:
+    def test_casts_require_known_types(self, spec: str) -> None:
         config = {**SOURCE, "transforms": "c", "transforms.c.type": "Cast$Value", "transforms.c.spec": spec}
         assert [*errors_of(config)] == ["transforms.c.spec"]
 
@@ -317,7 +321,7 @@ class TestOverrides:
             "5",
         )
 
-    def test_an_unknown_one_has_no_definition(self) -> None:
+    def test_an_unknown_override_has_no_definition(self) -> None:
         assert validation().validate({**SINK, "consumer.override.x": "5"}).configs[-1].definition is None
 
     @pytest.mark.parametrize(
@@ -329,7 +333,7 @@ class TestOverrides:
             ("Allowlist", {"linger.ms"}),
         ],
     )
-    def test_the_policy_decides(self, policy: str, allowed: set[str]) -> None:
+    def test_the_policy_decides_which_overrides_are_allowed(self, policy: str, allowed: set[str]) -> None:
         for name, text in (("linger.ms", "5"), ("sasl.mechanism", "PLAIN")):
             errors = errors_of({**SOURCE, f"producer.override.{name}": text}, validation(policy, ("linger.ms",)))
             if name in allowed:
@@ -342,10 +346,10 @@ class TestOverrides:
         [[error]] = errors_of({**SOURCE, "producer.override.transactional.id": "x"}).values()
         assert "no transactions" in error
 
-    def test_those_of_clients_that_are_not_used_are_not_looked_at(self) -> None:
+    def test_overrides_of_unused_clients_are_not_checked(self) -> None:
         assert errors_of({**SINK, "producer.override.transactional.id": "x"}) == {}
 
-    def test_a_setting_with_two_errors_counts_once_beside_the_connector(self) -> None:
+    def test_a_setting_with_two_errors_counts_as_one_error(self) -> None:
         config = {**SOURCE, "producer.override.linger.ms": "x"}
         assert validation("None").validate(config).error_count == 1
 
@@ -355,28 +359,28 @@ class TestOverrides:
 
 
 class TestConverters:
-    def test_a_converter_of_the_connectors_own_has_its_settings_checked(self) -> None:
+    def test_settings_of_the_connectors_own_converter_are_checked(self) -> None:
         config = {**SOURCE, "value.converter": "JsonConverter", "value.converter.schemas.enable": "maybe"}
         assert [*errors_of(config)] == ["value.converter.schemas.enable"]
         assert "Schemas" in validation().validate(config).groups
 
-    def test_the_workers_converter_is_the_workers_business(self) -> None:
+    def test_settings_of_the_workers_converter_are_not_checked(self) -> None:
         assert errors_of({**SOURCE, "value.converter.schemas.enable": "maybe"}) == {}
 
-    def test_a_header_converter_is_no_converter(self) -> None:
+    def test_a_header_converter_is_not_a_converter(self) -> None:
         assert "Not a Converter" in errors_of({**SOURCE, "key.converter": "SimpleHeaderConverter"})["key.converter"][0]
 
 
 class TestOwnSettings:
-    def test_are_shown_where_they_are_set(self) -> None:
-        names = [each.value.name for each in validation().validate({**SINK, "barnabas.batch.records.max": "5"}).configs]
+    def test_own_settings_are_shown_if_they_are_set(self) -> None:
+        names = [info.value.name for info in validation().validate({**SINK, "barnabas.batch.records.max": "5"}).configs]
         assert "barnabas.batch.records.max" in names
         assert "barnabas.trigger.interval.ms" not in names
         assert [*errors_of({**SINK, "barnabas.batch.records.max": "0"})] == ["barnabas.batch.records.max"]
 
     @pytest.mark.parametrize("name", ["barnabas.triger.interval.ms", "barnabas.task.partitions"])
-    def test_others_that_look_like_ours_are_refused(self, name: str) -> None:
-        assert "there is no such setting" in errors_of({**SINK, name: "5"})[name][0]
+    def test_unknown_settings_with_our_prefix_are_refused(self, name: str) -> None:
+        assert "no such setting exists" in errors_of({**SINK, name: "5"})[name][0]
 
 
 class TestSecrets:
@@ -388,25 +392,25 @@ class TestSecrets:
         return ConnectorValidation(registry(), defaults, providers)
 
     @pytest.mark.parametrize("name", ["url", "password", "tasks.max", "elsewhere", "producer.override.linger.ms"])
-    def test_are_used_and_never_shown(self, tmp_path: Path, name: str) -> None:
+    def test_resolved_secrets_are_used_and_never_shown(self, tmp_path: Path, name: str) -> None:
         reference = f"${{dir:{tmp_path}:secret}}"
         config = {"name": "v", "connector.class": "Picky", "password": "x", name: reference}
         infos = self.checks(tmp_path).validate(config)
         assert "pässword" not in repr(infos)
         if name != "elsewhere":
-            assert reference in [each.value.value for each in infos.configs]
+            assert reference in [info.value.value for info in infos.configs]
         if name == "url":
             assert f"can't connect to {reference}" in repr(infos)
 
     @pytest.mark.parametrize("name", ["url", "password", "tasks.max", "elsewhere", "producer.override.linger.ms"])
-    def test_one_that_is_not_there_is_an_error_of_its_setting(self, tmp_path: Path, name: str) -> None:
+    def test_a_missing_secret_is_an_error_of_its_setting(self, tmp_path: Path, name: str) -> None:
         reference = f"${{dir:{tmp_path}:other}}"
         config = {"name": "v", "connector.class": "Picky", "password": "x", name: reference}
         errors = errors_of(config, self.checks(tmp_path))
         assert [*errors] == [name]
         assert "can't read" in errors[name][-1]
 
-    def test_a_reference_to_a_provider_that_is_not_there_stays_as_it_is(self, tmp_path: Path) -> None:
+    def test_a_reference_to_an_unknown_provider_is_kept_unchanged(self, tmp_path: Path) -> None:
         assert errors_of({**SOURCE, "file": "${vault:a:b}"}, self.checks(tmp_path)) == {}
 
 
@@ -417,12 +421,12 @@ def test_a_sink_of_the_example_is_a_sink() -> None:
 
 
 @pytest.mark.parametrize("setting", ["transforms", "predicates", "topic.creation.groups"])
-def test_a_list_of_more_aliases_than_anyone_uses_is_refused_and_not_looked_through(setting: str) -> None:
+def test_a_list_of_too_many_aliases_is_refused_without_checking_each(setting: str) -> None:
     config = {"connector.class": "MockSource", "name": "m", setting: ",".join(f"a{number}" for number in range(5000))}
     config["topic.creation.default.partitions"] = "1"
     config["topic.creation.default.replication.factor"] = "1"
     defaults = ValidationDefaults("g", dict.fromkeys(("key", "value", "header"), "JsonConverter"))
     infos = ConnectorValidation(discover([]), defaults).validate(config).configs
-    [errors] = [each.value.errors for each in infos if each.value.name == setting]
+    [errors] = [info.value.errors for info in infos if info.value.name == setting]
     assert "It has 5000 entries; at most 100 can be used." in errors[0]
     assert len(infos) < 1000

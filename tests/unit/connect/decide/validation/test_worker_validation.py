@@ -17,7 +17,7 @@ LEAST = {
 }
 
 
-def test_connectors_are_checked_by_the_workers_settings() -> None:
+def test_connectors_are_validated_with_the_settings_of_the_worker() -> None:
     config = worker_config_of({**LEAST, "connector.client.config.override.policy": "None"})
     checked = {
         "name": "v",
@@ -26,7 +26,7 @@ def test_connectors_are_checked_by_the_workers_settings() -> None:
         "consumer.override.max.poll.records": "5",
     }
     errors = [
-        error for each in validation_of(config, registry()).validate(checked).configs for error in each.value.errors
+        error for info in validation_of(config, registry()).validate(checked).configs for error in info.value.errors
     ]
     assert errors == [
         "Consumer group for sink connector named v conflicts with Connect worker group connect-v",

@@ -1,4 +1,4 @@
-"""Pages as HTML: what is on them for whom, that nothing in the data becomes a part of a page, and where links lead."""
+"""Pages as HTML: their contents by role, the escaping of data, and the targets of links."""
 
 from __future__ import annotations
 
@@ -70,16 +70,16 @@ class Page(HTMLParser):
 
     @property
     def actions(self) -> dict[str, tuple[str, str]]:
-        """Method and path of each button that changes something, by its id."""
+        """Return method and path of each button that changes something, by its id."""
         return {
-            str(each["id"]): (str(each["data-method"]), str(each["data-path"]))
-            for each in self.all("button")
-            if "data-method" in each
+            str(button["id"]): (str(button["data-method"]), str(button["data-path"]))
+            for button in self.all("button")
+            if "data-method" in button
         }
 
     @property
     def links(self) -> set[str]:
-        return {str(each["href"]) for each in self.all("a")}
+        return {str(link["href"]) for link in self.all("a")}
 
 
 class Passwords:
@@ -121,27 +121,27 @@ async def guarded_site() -> Site:
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("path", PAGES)
-async def test_a_page_is_whole_and_has_a_name_for_every_control(site: Site, path: str) -> None:
+async def test_a_page_is_well_formed_and_labels_every_control(site: Site, path: str) -> None:
     page = await site.page(path)
-    ids = [each["id"] for _, each in page.elements if "id" in each]
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(ids) == len(set(ids))
-    labelled = {each["for"] for each in page.all("label") if "for" in each}
+    labelled = {label["for"] for label in page.all("label") if "for" in label}
     for control in page.all("input", "select", "textarea"):
-        assert control["id"] in labelled or control["id"] == "confirm-option"  # Which is inside of its label.
+        assert control["id"] in labelled or control["id"] == "confirm-option"  # This control is inside its label.
     for _, attributes in page.elements:
         for reference in ("aria-labelledby", "aria-describedby"):
             assert set((attributes.get(reference) or "").split()) <= set(ids)
     assert page.all("html")[0]["lang"] == "en"
     assert len(page.all("main")) == len(page.all("h1")) == 1
     assert page.all("a")[0] == {"class": "skip", "href": "#main"}
-    assert {"status", "alert"} <= {each.get("role") for each in page.all("p")}
+    assert {"status", "alert"} <= {paragraph.get("role") for paragraph in page.all("p")}
 
 
 @pytest.mark.anyio
 @pytest.mark.parametrize("path", PAGES)
-async def test_nothing_but_our_own_files_is_executed_or_loaded(site: Site, path: str) -> None:
+async def test_pages_load_and_execute_only_our_own_files(site: Site, path: str) -> None:
     answer = await site.get(path)
-    policy = dict(each.strip().split(" ", 1) for each in answer.headers["content-security-policy"].split(";"))
+    policy = dict(directive.strip().split(" ", 1) for directive in answer.headers["content-security-policy"].split(";"))
     assert policy["default-src"] == policy["frame-ancestors"] == policy["base-uri"] == "'none'"
     assert policy["script-src"] == policy["style-src"] == policy["connect-src"] == "'self'"
     page = Page(answer.text)
@@ -174,9 +174,7 @@ async def test_a_name_made_to_be_html_is_shown_as_text(site: Site) -> None:
 @pytest.mark.anyio
 @pytest.mark.parametrize("role", ["read", "operate", "admin"])
 @pytest.mark.parametrize("path", PAGES)
-async def test_who_looks_sees_exactly_the_buttons_that_the_api_lets_him_use(
-    guarded_site: Site, path: str, role: str
-) -> None:
+async def test_a_user_sees_exactly_the_buttons_that_the_api_permits(guarded_site: Site, path: str, role: str) -> None:
     user = User(role, Role.named(role))
     for method, target in (await guarded_site.page(path, role)).actions.values():
         routes = {route.method: route for route, _ in matching(path_segments(target.partition("?")[0]))}
@@ -193,8 +191,8 @@ async def test_each_role_has_its_buttons(guarded_site: Site) -> None:
     assert reader.actions.keys() == set()
     assert operator.actions.keys() == {"restart", "pause", "stop", "reset-topics"} | tasks
     assert admin.actions.keys() == operator.actions.keys() | {"delete"}
-    assert ["/console/create" in each.links for each in (reader, operator, admin)] == [False, False, True]
-    assert [f"{path}/edit" in each.links for each in (reader, operator, admin)] == [False, False, True]
+    assert ["/console/create" in page.links for page in (reader, operator, admin)] == [False, False, True]
+    assert [f"{path}/edit" in page.links for page in (reader, operator, admin)] == [False, False, True]
     assert "read, read" in reader.text
     for page in ("/console/create", f"{path}/edit"):
         refused = await guarded_site.get(page, "operate")
@@ -212,16 +210,16 @@ async def test_each_role_has_its_buttons(guarded_site: Site) -> None:
         ("stopped-one", {"resume", "delete", "reset-offsets", "reset-topics"}),
     ],
 )
-async def test_what_can_be_done_is_what_the_state_allows(site: Site, name: str, offered: set[str]) -> None:
+async def test_the_offered_actions_depend_on_the_state(site: Site, name: str, offered: set[str]) -> None:
     page = await site.page(f"/console/connectors/{name}")
     assert page.actions.keys() == offered
 
 
 @pytest.mark.anyio
-async def test_the_list_tells_states_tasks_lag_throughput_and_errors(site: Site) -> None:
+async def test_the_list_shows_states_tasks_lag_throughput_and_errors(site: Site) -> None:
     await site.get("/console/")
     page = await site.page("/console/")
-    states = {str(each["data-name"]): each["data-state"] for each in page.all("tr") if "data-name" in each}
+    states = {str(row["data-name"]): row["data-state"] for row in page.all("tr") if "data-name" in row}
     assert states == {
         EVIL: "failed",
         "lines": "running",
@@ -234,7 +232,7 @@ async def test_the_list_tells_states_tasks_lag_throughput_and_errors(site: Site)
 
 
 @pytest.mark.anyio
-async def test_a_connector_has_its_tasks_their_workers_traces_lag_and_settings(site: Site) -> None:
+async def test_a_connector_page_shows_tasks_workers_traces_lag_and_settings(site: Site) -> None:
     page = await site.page("/console/connectors/orders-to-files")
     words = " ".join(page.text.split())
     assert f"http://{OTHER_WORKER}/" in page.links
@@ -245,10 +243,10 @@ async def test_a_connector_has_its_tasks_their_workers_traces_lag_and_settings(s
 
 
 @pytest.mark.anyio
-async def test_a_secret_in_the_clear_is_not_on_the_screen_at_once(site: Site) -> None:
+async def test_a_plain_text_secret_is_hidden_at_first(site: Site) -> None:
     site.workers.cluster.connectors["lines"].config["other.password"] = "${file:/secrets:password}"
     page = await site.page("/console/connectors/lines")
-    assert [each["id"] for each in page.all("details")] == ["setting-db.password"]
+    assert [detail["id"] for detail in page.all("details")] == ["setting-db.password"]
     assert "${file:/secrets:password}" in page.text
 
 
@@ -263,7 +261,7 @@ async def test_a_plan_is_shown_by_the_worker_that_has_it(site: Site) -> None:
 
 
 @pytest.mark.anyio
-async def test_a_worker_that_is_no_address_gets_no_link(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_worker_id_that_is_not_an_address_is_not_a_link(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     def task(_: SceneHerder, task: ConnectorTaskId, status: TaskStatus) -> TaskStatus:
         return TaskStatus(task.task, "RUNNING", "evil.example/?:80", None)
 
@@ -281,27 +279,27 @@ async def test_a_worker_that_is_no_address_gets_no_link(site: Site, monkeypatch:
     "path",
     ["/console/nope", "/console/connectors/none", "/console/connectors/lines/tasks/7/plan", "/console/static/../x"],
 )
-async def test_what_there_is_not_is_a_page_that_says_so(site: Site, path: str) -> None:
+async def test_a_missing_page_is_reported_on_a_page(site: Site, path: str) -> None:
     answer = await site.get(path)
     assert answer.status_code == 404
-    assert "That did not work" in answer.text
+    assert "The request failed" in answer.text
 
 
 @pytest.mark.anyio
-async def test_pages_are_only_read(site: Site) -> None:
+async def test_pages_are_read_only(site: Site) -> None:
     answer = await site.workers.send("A", "POST", "/console/create", {}, b"{}")
     assert (answer.status_code, answer.headers["allow"]) == (405, "GET, HEAD")
 
 
 @pytest.mark.anyio
-async def test_a_file_that_the_browser_has_is_not_sent_again(site: Site) -> None:
+async def test_a_cached_file_is_not_sent_again(site: Site) -> None:
     first = await site.get("/console/static/live.js")
     assert first.headers["content-type"].startswith("text/javascript")
     again = await site.get("/console/static/live.js", **{"If-None-Match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
 
 
-def test_no_script_makes_html_or_code_from_text() -> None:
+def test_scripts_never_create_html_or_code_from_text() -> None:
     for script in STATIC.glob("*.js"):
         text = script.read_text(encoding="utf-8")
         for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"):
@@ -311,7 +309,7 @@ def test_no_script_makes_html_or_code_from_text() -> None:
 
 
 @pytest.mark.anyio
-async def test_a_page_during_a_rebalance_is_there_at_once_and_says_what_it_does_not_know(site: Site) -> None:
+async def test_a_page_during_a_rebalance_loads_immediately_and_names_missing_facts(site: Site) -> None:
     import asyncio
 
     site.herder.rebalancing = asyncio.Event()

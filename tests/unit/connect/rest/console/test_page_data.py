@@ -1,4 +1,4 @@
-"""What the console finds out: rates, lags of groups, answers that are remembered, and which group tells of a sink."""
+"""Data of the console: rates, lags of groups, cached answers, and the group of a sink."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_no_rate_is_negative_however_a_counter_jumps(looks: list[tuple[float, in
         assert rate is None or rate >= 0
 
 
-def test_a_rate_is_of_the_last_half_minute() -> None:
+def test_a_rate_covers_the_last_half_minute() -> None:
     rates = Rates()
     rates.observe("c", 0, 0.0)
     assert rates.observe("c", 3_600_000, 3600.0) is None
@@ -50,27 +50,27 @@ def test_a_rate_is_of_the_last_half_minute() -> None:
 
 
 @pytest.mark.anyio
-async def test_what_takes_a_while_is_asked_for_once_at_a_time() -> None:
-    now_s, asked, go = 0.0, 0, asyncio.Event()
+async def test_slow_requests_run_once_at_a_time() -> None:
+    now_s, requests, go = 0.0, 0, asyncio.Event()
 
-    async def ask() -> int:
-        nonlocal asked
-        asked += 1
+    async def request() -> int:
+        nonlocal requests
+        requests += 1
         await go.wait()
-        return asked
+        return requests
 
     remembered: AnswerCache[int] = AnswerCache(lambda: now_s, wait_s=0.01)
-    assert [await remembered.get("k", ask), await remembered.get("k", ask)] == [None, None]
+    assert [await remembered.get("k", request), await remembered.get("k", request)] == [None, None]
     go.set()
-    assert await remembered.get("k", ask) == 1
-    assert await remembered.get("k", ask) == 1
+    assert await remembered.get("k", request) == 1
+    assert await remembered.get("k", request) == 1
     now_s = 2.5
-    assert await remembered.get("k", ask) == 2
-    assert asked == 2
+    assert await remembered.get("k", request) == 2
+    assert requests == 2
 
 
 @pytest.mark.anyio
-async def test_what_was_known_stays_when_asking_fails(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_last_answer_is_kept_when_a_request_fails(caplog: pytest.LogCaptureFixture) -> None:
     now_s = 0.0
 
     async def answer() -> int:
@@ -87,7 +87,7 @@ async def test_what_was_known_stays_when_asking_fails(caplog: pytest.LogCaptureF
 
 
 class _Admin:
-    """``groups`` has an ErrorCode for one that can't be asked."""
+    """``groups`` has an ErrorCode for a group that can't be read."""
 
     def __init__(self, groups: Mapping[str, Mapping[TopicPartition, int] | ErrorCode]) -> None:
         self.groups = groups
@@ -108,11 +108,18 @@ class _Admin:
 
     async def list_offsets(self, partitions: Mapping[TopicPartition, object], timeout_s: float) -> Any:
         assert partitions
-        return Results({each: ListedOffset(self.ends[each], -1, None) for each in partitions if each in self.ends}, {})
+        return Results(
+            {
+                partition: ListedOffset(self.ends[partition], -1, None)
+                for partition in partitions
+                if partition in self.ends
+            },
+            {},
+        )
 
 
 @pytest.mark.anyio
-async def test_lag_is_from_the_committed_offset_to_the_end() -> None:
+async def test_lag_is_the_distance_from_the_committed_offset_to_the_end() -> None:
     now_s = 0.0
     positions = {TopicPartition("t", 1): 90, TopicPartition("t", 0): 120, TopicPartition("gone", 0): 1}
     admin = _Admin(
@@ -132,7 +139,7 @@ async def test_lag_is_from_the_committed_offset_to_the_end() -> None:
 
 
 @pytest.mark.anyio
-async def test_brokers_that_do_not_answer_are_a_problem_and_no_error() -> None:
+async def test_unreachable_brokers_are_reported_and_raise_no_exception() -> None:
     admin = _Admin({})
     admin.failure = TimeoutError()
     found = await AdminLags(admin, lambda: 0.0).lags({"a": "g"})  # type: ignore[arg-type]
@@ -149,12 +156,12 @@ async def test_brokers_that_do_not_answer_are_a_problem_and_no_error() -> None:
         ({}, ConnectorType.SOURCE, None),
     ],
 )
-def test_the_group_of_a_sink_is_kafkas_unless_it_has_another(
+def test_a_sink_uses_kafkas_default_group_unless_another_is_configured(
     config: dict[str, str | None], type_: ConnectorType, group: str | None
 ) -> None:
     assert group_of(ConnectorInfo("c", config, [], type_), None) == group
 
 
-def test_a_failure_says_its_first_line() -> None:
+def test_a_failure_shows_its_first_line() -> None:
     assert Failure("Task 0", "\n\nNo disk\nat x").reason == "No disk"
-    assert Failure("Task 0", "").reason == "It gave no reason."
+    assert Failure("Task 0", "").reason == "No reason was given."

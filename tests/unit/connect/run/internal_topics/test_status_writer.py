@@ -16,7 +16,7 @@ OTHER: StatusRecord = (b"status-task-c-1", b"other")
 
 
 class Log:
-    """Fails as often as it is told, then takes everything."""
+    """A log that fails the given number of times and then accepts all records."""
 
     def __init__(self, failures: int = 0) -> None:
         self.failures = failures
@@ -31,7 +31,7 @@ class Log:
 
 
 @pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_sleep(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(status_writer, "_PAUSE_S", 0.0)
 
 
@@ -45,18 +45,18 @@ def written(log: Log, *records: StatusRecord) -> list[StatusRecord]:
     return log.written
 
 
-def test_a_status_is_written_again_until_it_is_safe(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_status_write_is_retried_until_it_succeeds(caplog: pytest.LogCaptureFixture) -> None:
     assert written(Log(failures=3), FIRST) == [FIRST]
     assert caplog.text.count("a status was not written: not now") == 3
 
 
-def test_a_status_that_failed_is_not_written_behind_a_newer_one_of_its_key() -> None:
+def test_a_failed_status_is_not_written_after_a_newer_one_of_its_key() -> None:
     assert written(Log(failures=1), FIRST, SECOND) == [SECOND]
 
 
-def test_statuses_of_other_keys_do_not_matter() -> None:
+def test_a_retry_is_independent_of_statuses_of_other_keys() -> None:
     assert sorted(written(Log(failures=2), FIRST, OTHER)) == [FIRST, OTHER]
 
 
-def test_each_of_several_that_succeed_is_written_in_order() -> None:
+def test_successful_statuses_are_written_in_order() -> None:
     assert written(Log(), FIRST, SECOND, OTHER) == [FIRST, SECOND, OTHER]

@@ -27,7 +27,7 @@ def test_topics_have_kafkas_defaults() -> None:
     assert status_topic(SETTINGS) == InternalTopic("statuses", "status.storage.topic", 5, 3)
 
 
-def test_settings_of_a_topic_are_passed_through_but_for_what_connect_decides() -> None:
+def test_settings_of_a_topic_are_passed_through_except_those_that_connect_decides() -> None:
     given = SETTINGS | {
         "offset.storage.partitions": "-1",
         "offset.storage.replication.factor": 2,
@@ -40,12 +40,12 @@ def test_settings_of_a_topic_are_passed_through_but_for_what_connect_decides() -
     assert status_topic(given).configs == {"min.insync.replicas": "2"}
 
 
-def test_a_policy_that_is_not_used_is_named_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_ignored_cleanup_policy_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     config_topic(SETTINGS | {"config.storage.cleanup.policy": "delete"})
     assert "config.storage.cleanup.policy=delete is not used" in caplog.text
 
 
-def test_clients_have_the_workers_settings_and_none_that_are_for_connectors() -> None:
+def test_clients_use_the_settings_of_the_worker_and_none_for_connectors() -> None:
     given = SETTINGS | {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
@@ -67,7 +67,7 @@ def test_clients_have_the_workers_settings_and_none_that_are_for_connectors() ->
     }
 
 
-def test_a_config_topic_of_several_partitions_is_refused_and_others_may_have_any() -> None:
+def test_only_the_config_topic_must_have_one_partition() -> None:
     with pytest.raises(UnusableTopic, match=r"configs \(config.storage.topic\) has 2 partitions"):
         ensure_partitions(config_topic(SETTINGS), 2)
     ensure_partitions(config_topic(SETTINGS), 1)

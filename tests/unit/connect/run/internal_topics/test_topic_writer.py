@@ -1,4 +1,4 @@
-"""What a worker's operator reads when an internal topic can't be written; the rest is ``test_record_producer``."""
+"""Errors shown to an operator when an internal topic can't be written; ``test_record_producer`` has the rest."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def write_to(cluster: MemoryCluster) -> list[int]:
 
 @pytest.fixture
 def cluster() -> MemoryCluster:
-    made = MemoryCluster()
-    made.config = client_config({"bootstrap.servers": "a:1"})  # type: ignore[attr-defined]
-    return made
+    created = MemoryCluster()
+    created.config = client_config({"bootstrap.servers": "a:1"})  # type: ignore[attr-defined]
+    return created
 
 
 def test_records_are_written(cluster: MemoryCluster) -> None:
@@ -44,14 +44,14 @@ def test_records_are_written(cluster: MemoryCluster) -> None:
         ("TOPIC_AUTHORIZATION_FAILED", "the worker's principal needs WRITE on it"),
     ],
 )
-def test_a_failure_says_what_to_do(cluster: MemoryCluster, fault: str, advice: str) -> None:
+def test_a_failure_has_advice(cluster: MemoryCluster, fault: str, advice: str) -> None:
     cluster.faults.append(fault)
     with pytest.raises(WriteFailed, match=f"topic orders can't be written: .*{fault}.* -> {advice}") as caught:
         write_to(cluster)
     assert isinstance(caught.value, ConnectError)
 
 
-def test_a_failure_without_advice_is_one_of_connect_too(cluster: MemoryCluster) -> None:
+def test_a_failure_without_advice_is_a_connect_error_too(cluster: MemoryCluster) -> None:
     cluster.faults.append("INVALID_RECORD")
     with pytest.raises(WriteFailed, match="INVALID_RECORD"):
         write_to(cluster)

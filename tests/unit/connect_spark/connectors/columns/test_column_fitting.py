@@ -1,4 +1,4 @@
-"""Which columns a table gets from records, and which it lacks. How values fit is tested on Spark."""
+"""The columns that records add to a table, and those it lacks. Tests on Spark cover the fitting of values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def struct(**fields: object) -> object:
     return t.StructType([t.StructField(name, kind) for name, kind in fields.items()])
 
 
-def test_what_no_record_says_the_type_of_makes_no_column() -> None:
+def test_a_field_without_a_known_type_creates_no_column() -> None:
     found = struct(
         a=LONG, b=VOID, c=t.ArrayType(VOID), d=struct(e=VOID), f=struct(g=VOID, h=t.MapType(TEXT, VOID), i=TEXT)
     )
@@ -22,12 +22,12 @@ def test_what_no_record_says_the_type_of_makes_no_column() -> None:
     assert fitting.known_type(struct(a=VOID)) is None
 
 
-def test_what_has_a_type_of_its_own_in_each_record_is_text() -> None:
+def test_a_field_whose_type_varies_between_records_is_text() -> None:
     found = struct(a=t.VariantType(), b=t.ArrayType(t.VariantType()))
     assert fitting.known_type(found).simpleString() == "struct<a:string,b:array<string>>"
 
 
-def test_new_fields_come_behind_those_that_are_there_however_deep() -> None:
+def test_new_fields_are_added_after_existing_ones_at_every_depth() -> None:
     known = struct(Id=LONG, part=struct(a=LONG), parts=t.ArrayType(struct(a=LONG)), of=t.MapType(TEXT, struct(a=LONG)))
     found = struct(
         new=TEXT,

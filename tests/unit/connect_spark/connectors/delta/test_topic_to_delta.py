@@ -1,4 +1,4 @@
-"""Settings of TopicToDelta, and what it says without Spark."""
+"""Settings of TopicToDelta, and its errors without Spark."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ UPSERT = {"insert.mode": "upsert", "pk.mode": "record_key", "pk.fields": "id"}
         {"path": "/lake/t", **UPSERT, "pk.mode": "record_value"},
     ],
 )
-def test_good_settings_are_taken(settings: dict[str, str]) -> None:
+def test_valid_settings_are_accepted(settings: dict[str, str]) -> None:
     assert ConnectorKit(TopicToDelta, settings).errors == {}
 
 
 @pytest.mark.parametrize(
-    ("settings", "name", "told"),
+    ("settings", "name", "message"),
     [
         ({}, "path", 'Missing required configuration "path"'),
         ({"path": "lake/t"}, "path", "not an absolute path"),
@@ -44,24 +44,24 @@ def test_good_settings_are_taken(settings: dict[str, str]) -> None:
             "delete.enabled",
             "has only its key",
         ),
-        ({"path": "/t", "record.columns": "topic,day"}, "record.columns", "day: there are topic, partition"),
+        ({"path": "/t", "record.columns": "topic,day"}, "record.columns", "day: allowed: topic, partition"),
         ({"path": "/t", "commit.retries": "-1"}, "commit.retries", "at least 0"),
     ],
 )
-def test_bad_settings_are_told_with_what_to_do(settings: dict[str, str], name: str, told: str) -> None:
+def test_invalid_settings_are_reported_with_advice(settings: dict[str, str], name: str, message: str) -> None:
     errors = ConnectorKit(TopicToDelta, settings).errors
     assert list(errors) == [name]
-    assert told in errors[name][0]
+    assert message in errors[name][0]
 
 
-def test_offsets_can_be_changed_once_spark_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_offsets_can_be_changed_only_after_spark_has_started(monkeypatch: pytest.MonkeyPatch) -> None:
     pyspark = pytest.importorskip("pyspark.sql")
     monkeypatch.setattr(pyspark.SparkSession, "_instantiatedSession", None)
     with pytest.raises(TerminalError, match="has not started Spark yet: resume any connector on it"):
         TopicToDelta.alter_offsets({"name": "c", "topics": "t", "path": "/lake/t"}, {})
 
 
-def test_a_session_without_delta_lake_is_told_with_the_setting_that_it_takes() -> None:
+def test_a_session_without_delta_lake_is_refused_with_the_setting_it_needs() -> None:
     package = pytest.importorskip("py4j.java_gateway").JavaPackage
     missing = package("io.delta.tables.DeltaTable", None)
     tables = SimpleNamespace(io=SimpleNamespace(delta=SimpleNamespace(tables=SimpleNamespace(DeltaTable=missing))))

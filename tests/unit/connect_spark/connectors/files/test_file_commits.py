@@ -17,18 +17,18 @@ P0, P1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 class Crash(Exception):
-    """The process has ended."""
+    """The simulated end of the process."""
 
 
 class CrashingFiles(Files):
-    """Dies before one of its steps, or in the middle of a removal."""
+    """File operations that crash before one of the steps, or in the middle of a removal."""
 
     def __init__(self, steps: int) -> None:
         self._left = steps
 
     def _step(self) -> None:
         if self._left == 0:
-            self._left = -1  # What tries again in the same process gets through.
+            self._left = -1  # A retry in the same process succeeds.
             raise Crash
         self._left -= 1
 
@@ -46,7 +46,7 @@ class CrashingFiles(Files):
 
 
 def write_batch(commits: FileCommits, task: int, start: int, end: int) -> None:
-    """What the task does, with two files of Spark's."""
+    """Write a batch as a task does, with two files of Spark."""
     ranges = {P0: OffsetRange(start, end)}
     name = batch_name(task, ranges)
     staged = commits.begin(name, ranges)
@@ -61,7 +61,7 @@ def write_batch(commits: FileCommits, task: int, start: int, end: int) -> None:
 
 
 def data(root: Path) -> list[str]:
-    """What a reader sees, who passes over names that begin with ``_`` or a dot."""
+    """Return the contents for a reader that ignores names beginning with ``_`` or a dot."""
     return sorted(
         path.read_text()
         for path in root.rglob("*")
@@ -75,18 +75,18 @@ def fresh(root: Path) -> FileCommits:
     return commits
 
 
-def test_a_batch_becomes_files_whose_names_follow_from_its_records(tmp_path: Path) -> None:
+def test_a_batch_becomes_files_named_after_its_records(tmp_path: Path) -> None:
     write_batch(fresh(tmp_path / "x"), 0, 0, 5)
     write_batch(fresh(tmp_path / "y"), 0, 0, 5)
-    names = [sorted(p.name for p in (tmp_path / each).rglob("c-0-*")) for each in "xy"]
+    names = [sorted(p.name for p in (tmp_path / folder).rglob("c-0-*")) for folder in "xy"]
     assert names[0] == names[1]
     assert len(names[0]) == 2
     assert fresh(tmp_path / "x").positions() == {P0: 5}
 
 
 @given(crashes=st.lists(st.integers(0, 12), max_size=6))
-def test_every_record_is_there_once_whatever_step_the_process_dies_at(crashes: list[int]) -> None:
-    """Batches of five; after each death the task begins again at the positions of the folder."""
+def test_every_record_is_written_once_at_whatever_step_the_process_dies(crashes: list[int]) -> None:
+    """Batches have five records; after each crash the task restarts at the positions in the folder."""
     root = Path(tempfile.mkdtemp())
     try:
         left = list(crashes)
@@ -112,7 +112,7 @@ def test_every_record_is_there_once_whatever_step_the_process_dies_at(crashes: l
 
 
 @given(steps=st.integers(0, 14))
-def test_a_write_that_is_tried_again_in_the_same_process_is_there_once(steps: int) -> None:
+def test_a_write_that_is_retried_in_the_same_process_is_written_once(steps: int) -> None:
     root = Path(tempfile.mkdtemp())
     try:
         commits = FileCommits(root, "c", CrashingFiles(steps))
@@ -127,15 +127,15 @@ def test_a_write_that_is_tried_again_in_the_same_process_is_there_once(steps: in
         shutil.rmtree(root)
 
 
-def test_of_two_tasks_that_own_a_partition_the_slower_is_refused(tmp_path: Path) -> None:
+def test_the_slower_of_two_tasks_that_write_a_partition_is_refused(tmp_path: Path) -> None:
     first, second = fresh(tmp_path), fresh(tmp_path)
     write_batch(first, 0, 0, 5)
-    with pytest.raises(TerminalError, match="has all before 5 already: another task writes the same partition"):
+    with pytest.raises(TerminalError, match="has all offsets before 5 already: another task writes the same partition"):
         write_batch(second, 1, 0, 7)
     assert len(data(tmp_path)) == 2
 
 
-def test_connectors_beside_each_other_have_positions_of_their_own(tmp_path: Path) -> None:
+def test_connectors_in_one_folder_have_separate_positions(tmp_path: Path) -> None:
     write_batch(fresh(tmp_path), 0, 0, 5)
     other = FileCommits(tmp_path, "../c")
     other.prepare()
@@ -143,7 +143,7 @@ def test_connectors_beside_each_other_have_positions_of_their_own(tmp_path: Path
     assert not (tmp_path / "c").exists()
 
 
-def test_positions_can_be_set_and_forgotten_by_hand(tmp_path: Path) -> None:
+def test_positions_can_be_set_and_deleted_manually(tmp_path: Path) -> None:
     commits = FileCommits(tmp_path, "c")
     commits.set_positions({P0: 7, P1: 9})
     commits.set_positions({P0: None, P1: 3})
@@ -151,6 +151,6 @@ def test_positions_can_be_set_and_forgotten_by_hand(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "_barnabas/c/positions.json").read_text()) == {"t": {"1": 3}}
 
 
-def test_names_of_batches_are_in_the_order_of_batches() -> None:
+def test_names_of_batches_sort_in_the_order_of_the_batches() -> None:
     names = [batch_name(0, {P0: OffsetRange(start, start + 3)}) for start in range(0, 3000, 3)]
     assert names == sorted(names)

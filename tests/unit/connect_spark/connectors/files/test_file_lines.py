@@ -18,7 +18,7 @@ def read(path: Path, start: int = 0, *, most: int = 1 << 20) -> tuple[list[bytes
     return lines, end
 
 
-def test_what_has_no_end_yet_is_left_for_later(tmp_path: Path) -> None:
+def test_an_incomplete_line_is_left_for_a_later_batch(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"one\ntwo\r\nhalf")
     assert read(path) == ([b"one", b"two"], 9)
@@ -27,7 +27,7 @@ def test_what_has_no_end_yet_is_left_for_later(tmp_path: Path) -> None:
     assert read(path, 9) == ([b"half done"], 19)
 
 
-def test_a_return_at_the_end_may_be_half_of_the_end_of_a_line(tmp_path: Path) -> None:
+def test_a_carriage_return_at_the_end_may_be_half_of_a_line_end(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"one\rtwo\r")
     assert read(path) == ([b"one"], 4)
@@ -35,30 +35,30 @@ def test_a_return_at_the_end_may_be_half_of_the_end_of_a_line(tmp_path: Path) ->
     assert read(path, 4) == ([b"two"], 9)
 
 
-def test_bytes_that_are_no_text_are_replaced_and_empty_lines_are_lines(tmp_path: Path) -> None:
+def test_bytes_that_are_not_text_are_replaced_and_empty_lines_are_lines(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"\n\xff one\n\n\xc3\xa4\n")
     assert read(path) == ([b"", "\ufffd one".encode(), b"", "\u00e4".encode()], 11)
 
 
-def test_a_file_that_is_not_there_has_no_lines(tmp_path: Path) -> None:
+def test_a_missing_file_has_no_lines(tmp_path: Path) -> None:
     assert end_of_lines(tmp_path / "f", 3, 100) == 3
 
 
-def test_a_file_that_was_cut_is_told_from_one_that_grows(tmp_path: Path) -> None:
+def test_a_truncated_file_is_detected(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"one\n")
-    with pytest.raises(FileHasShrunk, match="has 4 bytes, and 9 of it were read already"):
+    with pytest.raises(FileHasShrunk, match="has 4 bytes, but 9 were read already"):
         end_of_lines(path, 9, 100)
 
 
-def test_a_mark_at_the_beginning_of_a_batch_is_part_of_a_line(tmp_path: Path) -> None:
+def test_a_byte_order_mark_at_the_start_of_a_batch_is_part_of_the_line(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(MARK + b"one\n" + MARK + b"two\n")
     assert read(path)[0] == [MARK + b"one", MARK + b"two"]
 
 
-def test_a_file_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_truncated_while_it_is_read_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"one\n")
     with pytest.raises(FileHasShrunk, match="ended 5 bytes before the offset"):
@@ -70,7 +70,7 @@ def test_a_file_that_is_cut_while_it_is_read_is_told(tmp_path: Path) -> None:
     chunk=st.integers(1, 7),
     batch=st.integers(1, 20),
 )
-def test_reading_in_pieces_gives_the_same_lines(
+def test_reading_in_pieces_returns_the_same_lines(
     tmp_path_factory: pytest.TempPathFactory, text: bytes, chunk: int, batch: int
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "pieces"

@@ -1,4 +1,4 @@
-"""Which columns all files of a connector have, and how they grow. How values fit is tested on Spark."""
+"""The columns of all files of a connector, and their growth. Tests on Spark cover the fitting of values."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def simple(kind: object) -> str:
     return kind.simpleString()  # type: ignore[attr-defined]
 
 
-def test_a_type_never_changes_and_new_columns_come_behind() -> None:
+def test_a_type_never_changes_and_new_columns_are_appended() -> None:
     growth = schemas.grown(struct(a=LONG, b=struct(x=LONG)), struct(c=TEXT, b=struct(y=TEXT, x=TEXT), a=DOUBLE))
     assert simple(growth.columns) == "struct<a:bigint,b:struct<x:bigint,y:string>,c:string>"
     assert growth.added == ("b.y", "c")
@@ -37,7 +37,7 @@ def test_fields_grow_inside_lists_and_maps() -> None:
     )
 
 
-def test_names_that_differ_in_case_alone_are_not_two_columns() -> None:
+def test_names_that_differ_only_in_case_are_one_column() -> None:
     growth = schemas.grown(
         struct(id=LONG, p=struct(x=LONG)), struct(ID=TEXT, p=struct(X=LONG), new=struct(b=LONG, B=LONG))
     )
@@ -45,7 +45,7 @@ def test_names_that_differ_in_case_alone_are_not_two_columns() -> None:
     assert growth.clashing == ("p.X", "ID", "new.B")
 
 
-def test_data_without_a_schema_gets_types_into_which_later_records_are_likely_to_fit() -> None:
+def test_data_without_a_schema_has_wide_types_that_later_records_probably_fit() -> None:
     found = struct(
         i=t.IntegerType(), l=LONG, big=t.DecimalType(21, 0), d=t.DecimalType(3, 1), f=DOUBLE, b=t.BooleanType(),
         v=VARIANT, n=VOID, e=t.StructType(), es=t.ArrayType(VOID), vs=t.ArrayType(VARIANT),
@@ -70,7 +70,7 @@ def test_a_schema_is_stored_and_read_back() -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "{}", '{"version": 2}', '{"version": 1, "columns": 3, "is_object": true}']
 )
-def test_what_is_not_a_stored_schema_is_an_error_that_says_so(text: str) -> None:
+def test_an_invalid_stored_schema_is_reported(text: str) -> None:
     with pytest.raises(ValueError):
         schemas.FileSchema.from_json(text)
 
@@ -88,20 +88,20 @@ STRUCTS = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), KINDS).map(lamb
 
 def leaves(kind: object, path: str = "") -> dict[str, str]:
     if isinstance(kind, t.StructType):
-        return {key: text for each in kind for key, text in leaves(each.dataType, f"{path}.{each.name}").items()}
+        return {key: text for field in kind for key, text in leaves(field.dataType, f"{path}.{field.name}").items()}
     if isinstance(kind, t.ArrayType):
         return leaves(kind.elementType, f"{path}[]")
     return {path: simple(kind)}
 
 
 @given(st.lists(STRUCTS, min_size=1, max_size=5))
-def test_whatever_comes_files_of_before_and_after_have_each_column_with_one_type(batches: list[object]) -> None:
+def test_every_column_keeps_its_type_across_all_files(batches: list[object]) -> None:
     known = t.StructType()
     for batch in batches:
         after = schemas.grown(known, batch).columns
         assert after.fieldNames()[: len(known)] == known.fieldNames()
         assert leaves(known).items() <= leaves(after).items()
-        assert schemas.grown(after, batch).columns == after, "what was added is known"
+        assert schemas.grown(after, batch).columns == after, "an added column is known afterwards"
         known = after
 
 

@@ -9,7 +9,7 @@ from barnabas.connect_spark.connectors.files.file_sync import sync_grown, syncin
 def test_only_files_that_have_grown_are_synced_again(tmp_path: Path) -> None:
     seen: dict[Path, int] = {}
     folder = tmp_path / "staging"
-    assert sync_grown(folder, seen) == [], "it is not there yet"
+    assert sync_grown(folder, seen) == [], "the file does not exist yet"
     (folder / "_temporary").mkdir(parents=True)
     one, two = folder / "_temporary" / "one", folder / "two"
     one.write_text("a")
@@ -20,12 +20,12 @@ def test_only_files_that_have_grown_are_synced_again(tmp_path: Path) -> None:
     assert sync_grown(folder, seen) == [two]
 
 
-def test_a_failure_of_the_block_is_its_own(tmp_path: Path) -> None:
+def test_an_exception_in_the_block_is_raised_unchanged(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="from inside"), syncing(tmp_path / "gone"):
         raise ValueError("from inside")
 
 
-def test_a_folder_that_is_removed_meanwhile_is_passed_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_is_removed_meanwhile_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "_temporary" / "0").mkdir(parents=True)
     (tmp_path / "one").write_text("a")
     real = os.scandir

@@ -16,12 +16,12 @@ def add(folder: Path, name: str, modified_s: int) -> None:
     os.utime(path, (modified_s, modified_s))
 
 
-def test_files_come_by_the_time_of_their_change_without_those_that_are_not_done(tmp_path: Path) -> None:
+def test_files_are_ordered_by_modification_time_and_unfinished_ones_are_omitted(tmp_path: Path) -> None:
     for at, name in enumerate(["sub/b.csv", "a.csv", ".hidden.csv", "_staging/c.csv", "d.csv.tmp", "e.txt"]):
         add(tmp_path, name, 100 + at)
     (tmp_path / "folder.csv").mkdir()
     found = found_files(tmp_path, "*.csv", 0, 1)
-    assert [(each.name, each.offset) for each in found] == [
+    assert [(file.name, file.offset) for file in found] == [
         ("sub/b.csv", {"size": 1, "modified": 100_000}),
         ("a.csv", {"size": 1, "modified": 101_000}),
     ]
@@ -30,7 +30,7 @@ def test_files_come_by_the_time_of_their_change_without_those_that_are_not_done(
 def test_each_file_belongs_to_one_task(tmp_path: Path) -> None:
     for number in range(40):
         add(tmp_path, f"{number}.csv", 100)
-    shares = [{each.name for each in found_files(tmp_path, "*", task, 3)} for task in range(3)]
+    shares = [{file.name for file in found_files(tmp_path, "*", task, 3)} for task in range(3)]
     assert sorted(name for share in shares for name in share) == sorted(f"{number}.csv" for number in range(40))
     assert all(shares)
 
@@ -43,6 +43,6 @@ def test_each_file_belongs_to_one_task(tmp_path: Path) -> None:
         ({"schema": "id INT"}, "schema", "only json and csv"),
     ],
 )
-def test_what_is_wrong_is_told_by_setting(settings: dict[str, str], setting: str, text: str) -> None:
+def test_errors_are_reported_by_setting(settings: dict[str, str], setting: str, text: str) -> None:
     kit = ConnectorKit(FilesToTopic, {"directory": "/tmp", "topic": "t", **settings})
     assert text in " ".join(kit.errors[setting])

@@ -11,7 +11,7 @@ from barnabas.connect_spark.connectors.jdbc.database_driver import is_transient_
         ("postgresql", "40001", "could not serialize access", True),
         ("postgresql", "08006", "An I/O error occurred", True),
         ("postgresql", "57P01", "terminating connection", True),
-        ("postgresql", "", "nobody knows", True),
+        ("postgresql", "", "unknown error", True),
         ("postgresql", "42P07", 'relation "t" already exists', True),
         ("postgresql", "23505", 'violates unique constraint "pg_type_typname_nsp_index"', True),
         ("postgresql", "23505", 'violates unique constraint "t_pkey"', False),
@@ -22,7 +22,7 @@ from barnabas.connect_spark.connectors.jdbc.database_driver import is_transient_
         ("duckdb", "", "IO Error: Could not set lock on file", True),
     ],
 )
-def test_what_may_work_later_is_told_from_what_never_does(
+def test_transient_errors_are_distinguished_from_permanent_ones(
     dialect: str, state: str, message: str, is_transient: bool
 ) -> None:
     assert is_transient_error(dialect, state, message) is is_transient

@@ -1,4 +1,4 @@
-"""Positions and tables of the JDBC sink, on SQLite, and what its settings are refused for."""
+"""Positions and tables of the JDBC sink, on SQLite, and the errors of its settings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def batch(number: int, start: int, end: int) -> SinkBatch:
     return SinkBatch(number, {P0: OffsetRange(start, end)})
 
 
-def test_a_batch_whose_answer_got_lost_is_done(database: SqliteDatabase, positions: Positions) -> None:
+def test_a_batch_whose_response_was_lost_counts_as_written(database: SqliteDatabase, positions: Positions) -> None:
     assert not positions.is_done(database, batch(7, 0, 5))
     positions.write(database, batch(7, 0, 5))
     assert positions.is_done(database, batch(7, 0, 5))
@@ -48,20 +48,18 @@ def test_a_batch_whose_answer_got_lost_is_done(database: SqliteDatabase, positio
     assert positions.read(database) == {P0: 5}
 
 
-def test_a_batch_that_somebody_else_was_faster_with_is_refused(database: SqliteDatabase, positions: Positions) -> None:
+def test_a_batch_that_another_task_has_written_is_refused(database: SqliteDatabase, positions: Positions) -> None:
     positions.write(database, batch(7, 0, 5))
-    with pytest.raises(TerminalError, match="all before 5 already: another task writes the same partition"):
+    with pytest.raises(TerminalError, match="all offsets before 5 already: another task writes the same partition"):
         positions.is_done(database, batch(8, 0, 5))
 
 
-def test_connectors_that_share_a_table_have_positions_of_their_own(
-    database: SqliteDatabase, positions: Positions
-) -> None:
+def test_connectors_that_share_a_table_have_separate_positions(database: SqliteDatabase, positions: Positions) -> None:
     positions.write(database, batch(7, 0, 5))
     assert Positions("other", 0, "noted").read(database) == {}
 
 
-def test_positions_are_set_and_forgotten_by_hand(tmp_path: Path) -> None:
+def test_positions_are_set_and_deleted_manually(tmp_path: Path) -> None:
     url = f"jdbc:sqlite:{tmp_path}/target.db"
     config = {"name": "c", "topics": "t", "connection.url": url}
     assert JdbcSink.alter_offsets(config, {P0: 7, P1: 9})
@@ -80,16 +78,16 @@ def test_a_rolled_back_batch_leaves_nothing(database: SqliteDatabase, positions:
     assert positions.read(database) == {}
 
 
-def test_a_missing_table_is_created_or_named(database: SqliteDatabase) -> None:
+def test_a_missing_table_is_created_or_reported(database: SqliteDatabase) -> None:
     types = {"id": NUMBER, "name": TEXT, "note": TEXT}
-    with pytest.raises(TerminalError, match=r'there is no table "t"\. Create it, or set auto\.create=true'):
+    with pytest.raises(TerminalError, match=r'table "t" does not exist\. Create it, or set auto\.create=true'):
         TableRules(False, False, ("id",)).prepare(database, ("t",), types, {"id"}, is_alone=True)
-    made = TableRules(True, False, ("id",)).prepare(database, ("t",), types, {"id", "name"}, is_alone=False)
-    assert made == ["id", "name"]
-    assert [each.name for each in database.columns(("t",))] == ["id", "name"]
+    columns = TableRules(True, False, ("id",)).prepare(database, ("t",), types, {"id", "name"}, is_alone=False)
+    assert columns == ["id", "name"]
+    assert [column.name for column in database.columns(("t",))] == ["id", "name"]
 
 
-def test_a_missing_column_is_added_or_named(database: SqliteDatabase) -> None:
+def test_a_missing_column_is_added_or_reported(database: SqliteDatabase) -> None:
     database.execute('CREATE TABLE t (id INTEGER PRIMARY KEY, "Name" TEXT)')
     types = {"id": NUMBER, "Name": TEXT, "note": TEXT, "empty": TEXT}
     strict, evolving = (TableRules(False, evolves, ("id",)) for evolves in (False, True))
@@ -99,18 +97,18 @@ def test_a_missing_column_is_added_or_named(database: SqliteDatabase) -> None:
     assert evolving.prepare(database, ("t",), types, {"id", "note"}, is_alone=True) == ["id", "Name", "note"]
 
 
-def test_a_locked_database_may_work_later_and_a_wrong_statement_never(tmp_path: Path) -> None:
+def test_a_locked_database_is_retriable_and_an_invalid_statement_is_not(tmp_path: Path) -> None:
     address = parse_address(f"jdbc:sqlite:{tmp_path}/target.db")
-    one, other = SqliteDatabase(address), SqliteDatabase(address)
-    other.execute("PRAGMA busy_timeout = 0")
-    one.begin()
+    first, second = SqliteDatabase(address), SqliteDatabase(address)
+    second.execute("PRAGMA busy_timeout = 0")
+    first.begin()
     with pytest.raises(DatabaseError) as locked:
-        other.begin()
+        second.begin()
     with pytest.raises(DatabaseError) as wrong:
-        one.execute("SELECT nothing FROM nowhere")
+        first.execute("SELECT nothing FROM nowhere")
     assert (locked.value.is_transient, wrong.value.is_transient) == (True, False)
-    one.close()
-    other.close()
+    first.close()
+    second.close()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +119,7 @@ def test_a_locked_database_may_work_later_and_a_wrong_statement_never(tmp_path: 
         ("kafka_${topic}_v1", "t", ("kafka_t_v1",)),
     ],
 )
-def test_the_table_of_a_topic(form: str, topic: str, table: tuple[str, ...]) -> None:
+def test_a_topic_is_mapped_to_its_table(form: str, topic: str, table: tuple[str, ...]) -> None:
     assert target_table(form, topic) == table
 
 
@@ -136,12 +134,12 @@ def test_the_table_of_a_topic(form: str, topic: str, table: tuple[str, ...]) -> 
         ({"insert.mode": "replace"}, "insert.mode", "insert, upsert, update"),
     ],
 )
-def test_what_is_wrong_is_told_by_setting(settings: dict[str, str], setting: str, text: str) -> None:
+def test_errors_are_reported_by_setting(settings: dict[str, str], setting: str, text: str) -> None:
     kit = ConnectorKit(JdbcSink, {"connection.url": "jdbc:sqlite:/tmp/x.db", **settings})
     assert text in " ".join(kit.errors[setting])
 
 
-def test_settings_of_the_known_connector_are_good() -> None:
+def test_settings_of_confluents_connector_are_accepted() -> None:
     config = {
         "connection.url": "jdbc:postgresql://db:5432/orders",
         "connection.user": "kafka",
@@ -162,12 +160,12 @@ def test_settings_of_the_known_connector_are_good() -> None:
     assert ConnectorKit(JdbcSink, config).errors == {}
 
 
-def test_a_database_to_read_from_is_not_made(tmp_path: Path) -> None:
+def test_a_missing_source_database_is_not_created(tmp_path: Path) -> None:
     settings = {
         "connection.url": f"jdbc:sqlite:{tmp_path}/none.db",
         "connection.user": None,
         "connection.password": None,
     }
-    with pytest.raises(TerminalError, match="there is no database"):
+    with pytest.raises(TerminalError, match="does not exist on this worker"):
         connect(settings, None, must_exist=True)
     assert not (tmp_path / "none.db").exists()

@@ -24,7 +24,7 @@ from barnabas.connect_spark.connectors.jdbc.load_files import csv_pieces, csv_to
         ([], []),
     ],
 )
-def test_a_column_of_any_values_gets_one_type(
+def test_a_column_of_any_values_has_one_type(
     tmp_path: Path, chunks: list[list[tuple[object]]], values: list[object]
 ) -> None:
     assert write_untyped(["c"], chunks, tmp_path / "f") == len(values)
@@ -36,16 +36,16 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
         write_untyped(["c", "c"], [[(1, 2)]], tmp_path / "f")
 
 
-def test_text_survives_the_way_over_csv(tmp_path: Path) -> None:
+def test_text_survives_conversion_to_csv_and_back(tmp_path: Path) -> None:
     texts = ["", None, 'say "hi"', "two\nlines\r\n", "\\.", "NULL", "a,b", " "]
     pq.write_table(pa.table({"c0": ["x"] * 8, "c1": pa.array(texts)}), tmp_path / "f")
-    (piece,) = [each.read_bytes() for each in csv_pieces([tmp_path / "f"], [1], tmp_path)]
+    (piece,) = [path.read_bytes() for path in csv_pieces([tmp_path / "f"], [1], tmp_path)]
     (tmp_path / "csv").write_bytes(piece)
     assert csv_to_parquet(tmp_path / "csv", {"t": ColumnType(Kind.TEXT)}, tmp_path / "g") == 8
     assert pq.read_table(tmp_path / "g").column("t").to_pylist() == texts
 
 
-def test_what_postgresql_copies_out_has_its_types_again(tmp_path: Path) -> None:
+def test_values_copied_out_of_postgresql_have_their_types_again(tmp_path: Path) -> None:
     columns = {
         "b": ColumnType(Kind.BOOLEAN),
         "n": ColumnType(Kind.DECIMAL, 10, 2),

@@ -29,16 +29,16 @@ def reading(mode: str) -> Reading:
 def batch(
     database: SqliteDatabase, mode: str, position: Position, until_ms: int, size: int
 ) -> tuple[list[int], Position]:
-    """What a task reads next, and where it is then."""
-    asked = reading(mode)
-    ends = database.rows(asked.end(position, until_ms * 1000, size)) or database.rows(
-        asked.last(position, until_ms * 1000)
+    """Return the rows that a task reads next, and its position after them."""
+    queries = reading(mode)
+    ends = database.rows(queries.end(position, until_ms * 1000, size)) or database.rows(
+        queries.last(position, until_ms * 1000)
     )
     if not ends:
         return [], position
     end = Position(*ends[0])
     assert Position.of(end.offset()) == end
-    return [row[0] for row in database.rows(asked.rows(position, end))], end
+    return [row[0] for row in database.rows(queries.rows(position, end))], end
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -47,15 +47,15 @@ def batch(
     size=st.integers(1, 4),
 )
 def test_every_row_is_read_once_and_in_order(mode: str, rounds: list[list[int]], size: int) -> None:
-    """In each round rows come whose times are of that round, many of them equal; then all that may be is read."""
+    """Each round adds rows with times of that round, many of them equal, and then reads all eligible rows."""
     with tempfile.TemporaryDirectory() as folder:
         database = SqliteDatabase(parse_address(f"jdbc:sqlite:{folder}/source.db"))
         database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, at INTEGER NOT NULL)")
         position, seen, number = Position(), [], 0
         for at, times in enumerate([*rounds, []]):
-            for each in times:
+            for time in times:
                 number += 1
-                database.execute("INSERT INTO t VALUES (?, ?)", (number, at * 4 + each))
+                database.execute("INSERT INTO t VALUES (?, ?)", (number, at * 4 + time))
             while True:
                 found, position = batch(database, mode, position, (at + 1) * 4, size)
                 if not found:
@@ -65,7 +65,7 @@ def test_every_row_is_read_once_and_in_order(mode: str, rounds: list[list[int]],
     assert sorted(seen) == list(range(1, number + 1))
 
 
-def test_rows_of_the_present_moment_wait(tmp_path: Path) -> None:
+def test_rows_with_the_current_time_are_read_later(tmp_path: Path) -> None:
     database = SqliteDatabase(parse_address(f"jdbc:sqlite:{tmp_path}/source.db"))
     database.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, at INTEGER NOT NULL)")
     database.execute("INSERT INTO t VALUES (1, 10)")
@@ -85,13 +85,13 @@ def test_rows_of_the_present_moment_wait(tmp_path: Path) -> None:
         ({"timestamp": 1500, "timestamp_nanos": 500_123_000, "incrementing": 2}, Position(2, 1_500_123)),
     ],
 )
-def test_offsets_are_those_of_the_known_connector(offset: dict[str, int] | None, position: Position) -> None:
+def test_offsets_are_those_of_confluents_connector(offset: dict[str, int] | None, position: Position) -> None:
     assert Position.of(offset) == position
     assert Position.of(position.offset()) == position
 
 
 def test_an_offset_of_another_form_is_refused() -> None:
-    with pytest.raises(ValueError, match="incrementing has to be a whole number, not '5'"):
+    with pytest.raises(ValueError, match="incrementing must be a whole number, not '5'"):
         JdbcSource.alter_offsets(settings(), [(partition_of("t"), {"incrementing": "5"})])
     with pytest.raises(ValueError, match="is not a partition of this connector"):
         JdbcSource.alter_offsets(settings(), [(partition_of("other"), {"incrementing": 5})])
@@ -122,26 +122,26 @@ def settings(**changed: str) -> dict[str, str]:
         ({"db_timezone": "Europe/Paris"}, "db.timezone", "is not supported"),
     ],
 )
-def test_what_is_wrong_is_told_by_setting(changed: dict[str, str], setting: str, text: str) -> None:
+def test_errors_are_reported_by_setting(changed: dict[str, str], setting: str, text: str) -> None:
     errors = ConnectorKit(JdbcSource, settings(**changed)).errors
     assert text in " ".join(errors[setting])
     assert "secret" not in str(errors)
 
 
-def test_good_settings_have_no_errors_and_tables_are_spread() -> None:
+def test_valid_settings_have_no_errors_and_tables_are_distributed() -> None:
     kit = ConnectorKit(JdbcSource, settings(table_whitelist="a,b,c"))
     assert kit.errors == {}
-    assert [each["tables"] for each in kit.task_configs(2)] == ["a,c", "b"]
+    assert [config["tables"] for config in kit.task_configs(2)] == ["a,c", "b"]
 
 
 @pytest.mark.parametrize(
     ("column", "text"),
     [
         (TableColumn("other", "int", False, ColumnType(Kind.INT64)), "has no column id .incrementing.column.name."),
-        (TableColumn("id", "text", False, ColumnType(Kind.TEXT)), "is text, and incrementing.column.name needs whole"),
+        (TableColumn("id", "text", False, ColumnType(Kind.TEXT)), "is text, but incrementing.column.name needs whole"),
         (TableColumn("id", "int", True, ColumnType(Kind.INT64)), "may be null.*validate.non.null=false"),
     ],
 )
-def test_a_table_that_cannot_be_read_so_is_named(column: TableColumn, text: str) -> None:
+def test_a_table_that_does_not_fit_the_mode_is_reported(column: TableColumn, text: str) -> None:
     with pytest.raises(TerminalError, match=text):
         check_columns("t", {column.name: column}, reading("incrementing"), must_be_set=True)

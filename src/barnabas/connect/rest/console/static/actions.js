@@ -1,7 +1,7 @@
-// Buttons: each says what to ask of the REST API, and is asked about first. The worker checks who asks, and from where.
+// Buttons: each names a request to the REST API, and needs a confirmation. The worker checks the user and the origin.
 
 import { announce, refresh } from "./live.js";
-import { ask } from "./rest.js";
+import { request } from "./rest.js";
 
 const dialog = document.getElementById("confirm");
 const yes = document.getElementById("confirm-yes");
@@ -28,9 +28,9 @@ function open(button) {
 async function perform(action, isOptionOn) {
   const { method, path, done, then, optionQuery } = action;
   alarm.textContent = "";
-  announce("The worker is asked …");
+  announce("Waiting for the worker …");
   try {
-    await ask(method, path + (isOptionOn && optionQuery ? optionQuery : ""));
+    await request(method, path + (isOptionOn && optionQuery ? optionQuery : ""));
   } catch (error) {
     announce("");
     alarm.textContent = error.message;

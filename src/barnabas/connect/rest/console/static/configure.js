@@ -1,8 +1,8 @@
-// Make or change a connector: a form made from what the worker says of each setting, or the same as JSON.
-// The worker validates; what it says is shown next to the field it is about. Nothing here makes HTML from text.
+// Create or change a connector: a form generated from the worker's validation of each setting, or the same as JSON.
+// The worker validates; its messages are shown next to their fields. Nothing here creates HTML from text.
 
 import { Form } from "./form.js";
-import { ask } from "./rest.js";
+import { request } from "./rest.js";
 
 const root = document.getElementById("configure");
 const name = document.getElementById("name");
@@ -24,7 +24,7 @@ form.adopt("name", name);
 form.adopt("connector.class", plugin);
 
 let timer = 0;
-let asked = 0;
+let requests = 0;
 
 function isJson() {
   return !jsonPart.hidden;
@@ -35,30 +35,30 @@ function config() {
   return { ...Object.fromEntries(settings), "connector.class": plugin.value, name: name.value };
 }
 
-// Read what was typed. It may be a configuration, or what POST /connectors takes. Throws an Error that says what is wrong.
+// Parse the JSON: a configuration, or the body of POST /connectors. Throws an Error that describes the problem.
 function takeJson() {
   let value;
   try {
     value = JSON.parse(jsonText.value);
   } catch (error) {
-    throw new Error(`The configuration is no JSON: ${error.message}`);
+    throw new Error(`The configuration is not JSON: ${error.message}`);
   }
-  const isObject = (each) => typeof each === "object" && each !== null && !Array.isArray(each);
-  if (!isObject(value)) throw new Error('The configuration has to be one JSON object: {"name": "value"}.');
+  const isObject = (candidate) => typeof candidate === "object" && candidate !== null && !Array.isArray(candidate);
+  if (!isObject(value)) throw new Error('The configuration must be one JSON object: {"name": "value"}.');
   const given = isObject(value.config) ? { name: value.name, ...value.config } : value;
-  for (const [key, each] of Object.entries(given)) {
-    if (typeof each === "object" && each !== null) throw new Error(`${key} has to be a text, a number, true or false.`);
+  for (const [key, entry] of Object.entries(given)) {
+    if (typeof entry === "object" && entry !== null) throw new Error(`${key} must be a string, a number, true or false.`);
   }
   settings.clear();
-  for (const [key, each] of Object.entries(given)) {
-    if (each !== null && each !== undefined) settings.set(key, String(each));
+  for (const [key, entry] of Object.entries(given)) {
+    if (entry !== null && entry !== undefined) settings.set(key, String(entry));
   }
   if (isNew && settings.has("name")) name.value = settings.get("name");
   if (settings.has("connector.class")) choose(settings.get("connector.class"));
 }
 
 function choose(className) {
-  if (![...plugin.options].some((each) => each.value === className)) plugin.append(new Option(className, className));
+  if (![...plugin.options].some((choice) => choice.value === className)) plugin.append(new Option(className, className));
   plugin.value = className;
 }
 
@@ -88,38 +88,38 @@ function problemItem({ setting, text }) {
   return item;
 }
 
-// What is no number is null as well, which says nothing new.
+// An invalid number also counts as null; drop that second error.
 function withoutEchoes(infos) {
   for (const { value } of infos.configs) {
-    const told = value.errors.filter((text) => !text.startsWith(`Invalid value null for configuration ${value.name}:`));
-    if (told.length) value.errors = told;
+    const errors = value.errors.filter((text) => !text.startsWith(`Invalid value null for configuration ${value.name}:`));
+    if (errors.length) value.errors = errors;
   }
   return infos;
 }
 
-// Ask the worker what it thinks. Gives the number of errors, null if the answer is outdated or there is none.
+// Validate on the worker. Returns the number of errors; null without an answer, or if the answer is outdated.
 async function validate({ isThorough }) {
   clearTimeout(timer);
-  const turn = ++asked;
+  const turn = ++requests;
   formPart.setAttribute("aria-busy", "true");
   try {
     const given = config();
     if (!given["connector.class"]) throw new Error("Choose a class first.");
     const path = `/connector-plugins/${encodeURIComponent(given["connector.class"])}/config/validate`;
-    const infos = withoutEchoes(await ask("PUT", path, given));
-    if (turn !== asked) return null;
+    const infos = withoutEchoes(await request("PUT", path, given));
+    if (turn !== requests) return null;
     form.show(infos, { isThorough });
     const found = infos.configs.flatMap(({ value }) => value.errors.map((text) => ({ setting: value.name, text })));
-    const count = found.length === 1 ? "One thing is not right" : `${found.length} things are not right`;
+    const count = found.length === 1 ? "1 problem" : `${found.length} problems`;
     if (isThorough) showProblems(found.length ? count : "", found);
     else if (!problems.hidden) showProblems("", []);
     return infos.error_count;
   } catch (error) {
-    if (turn !== asked) return null;
-    showProblems("That did not work", [{ text: error.message }]);
+    if (turn !== requests) return null;
+    showProblems("The request failed", [{ text: error.message }]);
     return null;
   } finally {
-    if (turn === asked) formPart.setAttribute("aria-busy", "false");
+    if (turn === requests) formPart.setAttribute("aria-busy", "false");
   }
 }
 
@@ -138,15 +138,15 @@ async function validateThoroughly() {
 
 async function save() {
   if (!(await validateThoroughly())) return;
-  notice.textContent = "The worker is asked …";
+  notice.textContent = "Waiting for the worker …";
   try {
     const given = config();
-    if (isNew) await ask("POST", "/connectors", { name: name.value, config: given, initial_state: initial.value });
-    else await ask("PUT", `/connectors/${encodeURIComponent(name.value)}/config`, given);
+    if (isNew) await request("POST", "/connectors", { name: name.value, config: given, initial_state: initial.value });
+    else await request("PUT", `/connectors/${encodeURIComponent(name.value)}/config`, given);
     location.assign(root.dataset.pages + encodeURIComponent(name.value));
   } catch (error) {
     notice.textContent = "";
-    showProblems("That did not work", [{ text: error.message }]);
+    showProblems("The request failed", [{ text: error.message }]);
     problems.focus();
   }
 }
@@ -159,7 +159,7 @@ function showAs(isJsonWanted) {
       form.clear();
     }
   } catch (error) {
-    showProblems("That did not work", [{ text: error.message }]);
+    showProblems("The request failed", [{ text: error.message }]);
     problems.focus();
     return;
   }
@@ -172,11 +172,11 @@ function showAs(isJsonWanted) {
 }
 
 async function whileBusy(work) {
-  for (const each of buttons) each.disabled = true;
+  for (const button of buttons) button.disabled = true;
   try {
     await work();
   } finally {
-    for (const each of buttons) each.disabled = false;
+    for (const button of buttons) button.disabled = false;
   }
 }
 

@@ -1,4 +1,4 @@
-// A form made from the answer to a validation (ConfigInfos): one field for each setting, by groups, with its errors.
+// A form generated from a validation (ConfigInfos): one field for each setting, by groups, with its errors.
 
 const GENERAL = "Settings of this class";
 const OTHER = "Other settings";
@@ -12,7 +12,7 @@ function element(tag, attributes = {}, ...children) {
 }
 
 export class Form {
-  // `settings` is a Map that the fields write into: what is empty is not in it.
+  // `settings` is a Map that the fields write to; it omits empty values.
   constructor(place, settings, onChange) {
     this.place = place;
     this.settings = settings;
@@ -23,7 +23,7 @@ export class Form {
     this.touched = new Set();
   }
 
-  // A control of the page is the field of this setting.
+  // Use an existing control of the page as the field of this setting.
   adopt(setting, control) {
     this.adopted.set(setting, control);
   }
@@ -46,7 +46,7 @@ export class Form {
     this.place.replaceChildren();
   }
 
-  // `isThorough` shows every error; otherwise those of fields that somebody has been at.
+  // `isThorough` shows every error; otherwise only those of fields that the user has touched.
   show(infos, { isThorough }) {
     const focused = document.activeElement;
     const order = [GENERAL, ...infos.groups, OTHER];
@@ -72,7 +72,7 @@ export class Form {
       this.field(name, null, OTHER);
     }
     for (const [name, field] of this.fields) if (!wanted.has(name)) this.remove(name, field);
-    this.place.append(...order.filter((each) => this.groups.has(each)).map((each) => this.groups.get(each)), this.adder());
+    this.place.append(...order.filter((group) => this.groups.has(group)).map((group) => this.groups.get(group)), this.adder());
     if (focused?.isConnected) focused.focus();
   }
 
@@ -148,7 +148,7 @@ export class Form {
     });
   }
 
-  // For settings that nobody defines, or that come with another setting.
+  // For undefined settings, or those that depend on another setting.
   adder() {
     if (this.adding) return this.adding;
     const name = element("input", { id: "adding", autocomplete: "off", spellcheck: "false", placeholder: "transforms" });
@@ -193,5 +193,5 @@ function showRecommended({ control, box }, values) {
     return;
   }
   control.setAttribute("list", id);
-  box.append(element("datalist", { id }, ...values.filter((each) => each !== null).map((each) => new Option(each, each))));
+  box.append(element("datalist", { id }, ...values.filter((value) => value !== null).map((value) => new Option(value, value))));
 }

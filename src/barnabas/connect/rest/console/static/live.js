@@ -1,4 +1,4 @@
-// Follow the page: fetch it again every two seconds and bring <main> up to date, without losing focus or open details.
+// Update the page: fetch it again every two seconds and update <main>, without losing focus or open details.
 
 const PERIOD_MS = 2000;
 const LONGEST_MS = 30000;
@@ -9,7 +9,7 @@ const follow = document.getElementById("follow");
 
 let wait = PERIOD_MS;
 let timer = 0;
-let isAsking = false;
+let isRefreshing = false;
 let lastSeen = new Date();
 let isCutOff = false;
 
@@ -26,26 +26,26 @@ function morphAttributes(current, wanted) {
     if (current.getAttribute(name) !== value) current.setAttribute(name, value);
   }
   for (const { name } of [...current.attributes]) {
-    // What the user has opened, typed or filtered is the user's.
+    // Keep what the user has opened, typed or filtered.
     if (!wanted.hasAttribute(name) && name !== "open" && name !== "hidden") current.removeAttribute(name);
   }
 }
 
-// Make one tree like the other. Elements with an id keep their identity.
+// Change one tree to match the other. Elements with an id keep their identity.
 export function morph(current, wanted) {
   if (current.nodeType !== Node.ELEMENT_NODE) {
     if (current.nodeValue !== wanted.nodeValue) current.nodeValue = wanted.nodeValue;
     return;
   }
   morphAttributes(current, wanted);
-  const staying = new Set([...wanted.children].map((each) => each.id).filter(Boolean));
-  const keyed = new Map([...current.children].filter((each) => each.id).map((each) => [each.id, each]));
+  const staying = new Set([...wanted.children].map((child) => child.id).filter(Boolean));
+  const keyed = new Map([...current.children].filter((child) => child.id).map((child) => [child.id, child]));
   let position = current.firstChild;
   for (const next of [...wanted.childNodes]) {
     while (position?.id && !staying.has(position.id)) position = dropped(position);
     const match = (next.id && keyed.get(next.id)) || (position && isSame(position, next) ? position : null);
     if (match && isSame(match, next)) {
-      // What stands before it and does not stay goes: an element that is moved would lose the focus.
+      // Remove elements before it that do not stay: moving it instead would lose the focus.
       while (position !== match && position && !(position.id && staying.has(position.id))) position = dropped(position);
       if (match === position) position = position.nextSibling;
       else current.insertBefore(match, position);
@@ -64,23 +64,23 @@ function dropped(node) {
 }
 
 function states() {
-  return new Map([...main.querySelectorAll("[data-watched]")].map((each) => [each.dataset.watched, each.dataset.state]));
+  return new Map([...main.querySelectorAll("[data-watched]")].map((element) => [element.dataset.watched, element.dataset.state]));
 }
 
-function tellChanges(before, after) {
+function announceChanges(before, after) {
   const changes = [];
   for (const [name, state] of after) {
     if (!before.has(name)) changes.push(`${name} is new and ${state}.`);
     else if (before.get(name) !== state) changes.push(`${name} is ${state} now.`);
   }
-  for (const name of before.keys()) if (!after.has(name)) changes.push(`${name} is gone.`);
+  for (const name of before.keys()) if (!after.has(name)) changes.push(`${name} was deleted.`);
   if (changes.length) announce(changes.length > 5 ? `${changes.length} states have changed.` : changes.join(" "));
 }
 
 function show(html) {
   const page = new DOMParser().parseFromString(html, "text/html");
   const wanted = page.getElementById("main");
-  if (!wanted) throw new Error("the answer is no page of the console");
+  if (!wanted) throw new Error("the answer is not a page of the console");
   const before = states();
   const focused = document.activeElement;
   morph(main, wanted);
@@ -89,12 +89,12 @@ function show(html) {
   if (focused && focused !== document.body && !focused.isConnected) {
     (main.querySelector("#actions button") ?? main).focus();
   }
-  tellChanges(before, states());
+  announceChanges(before, states());
 }
 
 export async function refresh() {
-  if (isAsking) return;
-  isAsking = true;
+  if (isRefreshing) return;
+  isRefreshing = true;
   clearTimeout(timer);
   try {
     const answer = await fetch(location.origin + location.pathname, { headers: { Accept: "text/html" }, cache: "no-store" });
@@ -106,12 +106,12 @@ export async function refresh() {
     wait = PERIOD_MS;
   } catch (error) {
     const since = lastSeen.toLocaleTimeString();
-    const text = `The worker can't be asked (${error.message}). What you see is from ${since}.`;
+    const text = `The worker is unreachable (${error.message}). This data is from ${since}.`;
     isCutOff = true;
     if (alarm.textContent !== text) alarm.textContent = text;
     wait = Math.min(wait * 2, LONGEST_MS);
   } finally {
-    isAsking = false;
+    isRefreshing = false;
     schedule();
   }
 }
@@ -138,7 +138,7 @@ follow.addEventListener("click", () => {
   const isOn = !isFollowing();
   follow.setAttribute("aria-pressed", String(isOn));
   sessionStorage.setItem("follow", isOn ? "yes" : "no");
-  announce(isOn ? "The page follows what happens." : "The page stays as it is.");
+  announce(isOn ? "Live updates are on." : "Live updates are off.");
   if (isOn) refresh();
   else clearTimeout(timer);
 });
