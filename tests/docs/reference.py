@@ -37,8 +37,8 @@ NOTICE = "<!-- Written by `make docs` from the code; change the code, not this p
 def first_sentence(text: str | None) -> str:
     """Return the first sentence of a module's docstring, without the module's name in front."""
     line = " ".join((text or "").strip().split("\n\n")[0].split())
-    _, _, said = line.partition(": ")
-    sentence, _, _ = (said or line).partition(". ")
+    _, _, rest = line.partition(": ")
+    sentence, _, _ = (rest or line).partition(". ")
     return sentence.rstrip(".").replace("|", "\\|")
 
 
@@ -62,13 +62,13 @@ def apis_page() -> str:
             f"{rule.resource_type.name.title()} {rule.operation.name.title()}".replace("_", " ") for rule in handler.acl
         )
         low, high = SERVED_BY_BROKER[key]
-        said = first_sentence(module.__doc__)
+        summary = first_sentence(module.__doc__)
         if key in QUORUM_APIS:
             rights = [f"checked by the controller: {QUORUM_APIS[key].name.title()} on the cluster"]
         elif not rights and API_TABLE[key].forwardable:
             decided = import_module(f"barnabas.controller.apis.{key.name.lower()}")
             rights = [f"checked by the controller: {first_sentence(decided.__doc__)}"]
-        lines.append(f"| {int(key)} | {API_TABLE[key].name} | {low}–{high} | {', '.join(rights)} | {said} |")
+        lines.append(f"| {int(key)} | {API_TABLE[key].name} | {low}–{high} | {', '.join(rights)} | {summary} |")
     lines += [
         "",
         "Produce is advertised from version 0 because an old librdkafka refuses a broker that does not;",

@@ -20,7 +20,7 @@ CONNECTORS: dict[str, type[Connector]] = {
     for name in OWN_CONNECTORS
     if "mock_connectors" not in name
 }
-EXAMPLES = [json.loads(each) for each in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
+EXAMPLES = [json.loads(block) for block in re.findall(r"```json\n(.*?)```", PAGE, re.DOTALL)]
 
 
 def section_of(name: str) -> str:
@@ -36,7 +36,7 @@ def test_every_setting_of_a_connector_is_in_its_section(name: str) -> None:
     assert missing == []
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=[each["connector.class"] for each in EXAMPLES])
+@pytest.mark.parametrize("example", EXAMPLES, ids=[example["connector.class"] for example in EXAMPLES])
 def test_the_settings_of_an_example_are_valid(example: dict[str, str]) -> None:
     kit = ConnectorKit(CONNECTORS[example["connector.class"]], example)
     assert kit.errors == {}

@@ -80,12 +80,12 @@ def test_runtime_packages_are_tested_in_the_same_version() -> None:
 
 
 def test_every_dependency_is_pinned() -> None:
-    asked = [*PYPROJECT["project"]["dependencies"]]
+    required = [*PYPROJECT["project"]["dependencies"]]
     for extra in PYPROJECT["project"]["optional-dependencies"].values():
-        asked += extra
+        required += extra
     for group in PYPROJECT["dependency-groups"].values():
-        asked += [entry for entry in group if isinstance(entry, str)]
-    names = {re.split(r"[<>=!~ \[]", entry)[0].lower().replace("_", "-") for entry in asked}
+        required += [entry for entry in group if isinstance(entry, str)]
+    names = {re.split(r"[<>=!~ \[]", entry)[0].lower().replace("_", "-") for entry in required}
     pinned = pins("dev.lock.txt").keys() | pins("build.lock.txt").keys()
     assert sorted(names - pinned) == []
 

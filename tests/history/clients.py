@@ -209,7 +209,7 @@ class HistoryReader(Client):
             ]
             for partition, start in enumerate(starts):
                 self._check.reader_begins(self.name, partition, start)
-            consumer.assign([TopicPartition(self._topic, each, start) for each, start in enumerate(starts)])
+            consumer.assign([TopicPartition(self._topic, partition, start) for partition, start in enumerate(starts)])
             try:
                 self._read(consumer)
             finally:

@@ -179,14 +179,14 @@ class Cluster:
         self.proxy = LinkProxy()
         settings = settings or {}
         self.controllers = [
-            ClusterNode(folder / f"controller-{node_id}", role="controller", node_id=node_id, kind=each,
+            ClusterNode(folder / f"controller-{node_id}", role="controller", node_id=node_id, kind=kind,
                         proxy=self.proxy, settings=settings)
-            for node_id, each in enumerate(controller_kinds, 3001)
+            for node_id, kind in enumerate(controller_kinds, 3001)
         ]  # fmt: skip
         self.brokers = [
-            ClusterNode(folder / f"broker-{node_id}", role="broker", node_id=node_id, kind=each,
+            ClusterNode(folder / f"broker-{node_id}", role="broker", node_id=node_id, kind=kind,
                         proxy=self.proxy, settings=settings)
-            for node_id, each in enumerate(broker_kinds, 1)
+            for node_id, kind in enumerate(broker_kinds, 1)
         ]  # fmt: skip
 
     @property

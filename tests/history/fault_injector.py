@@ -191,11 +191,11 @@ class FaultInjector:
         if fault.kind is FaultKind.CUT:
             source, destination = fault.nodes
             return [(source, destination)]
-        (one,) = fault.nodes
-        others = [node.name for node in self._cluster.nodes if node.name != one] + [CLIENT]
+        (name,) = fault.nodes
+        others = [node.name for node in self._cluster.nodes if node.name != name] + [CLIENT]
         if fault.kind is FaultKind.ISOLATE:
-            return [(one, other) for other in others]
-        return [(other, one) for other in others]
+            return [(name, other) for other in others]
+        return [(other, name) for other in others]
 
     def _fill_disk(self, fault: Fault) -> None:
         """A failed log directory stays failed until its node restarts."""

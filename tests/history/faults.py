@@ -125,7 +125,7 @@ def _track(
 ) -> Iterator[Fault]:
     now, count = rng.uniform(1, 4), 0
     while True:
-        (kind,) = rng.choices(kinds, [_WEIGHTS[each] for each in kinds])
+        (kind,) = rng.choices(kinds, [_WEIGHTS[candidate] for candidate in kinds])
         lasts = min(rng.expovariate(1 / 3.0) + 0.2, _LONGEST_S)
         if kind in _HANGS:
             (lasts,) = rng.choices(_HANGS_S, _HANG_WEIGHTS)
@@ -152,7 +152,7 @@ def _of_a_link(
     rng: random.Random, now: float, lasts: float, kind: FaultKind, own: Sequence[str], others: Sequence[str]
 ) -> Fault:
     source = rng.choice(own)
-    destination = rng.choice([each for each in (*own, *own, *others) if each != source])
+    destination = rng.choice([name for name in (*own, *own, *others) if name != source])
     return Fault(now, lasts, kind, (source, destination), resets=rng.random() < 0.5)
 
 

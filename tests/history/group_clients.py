@@ -121,8 +121,8 @@ class GroupMember(Client):
         offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in self._positions.items()]
         began = time.monotonic()
         numbers = {
-            each.partition: self._groups.committed(self._group, each.partition, Write(each.offset, began))
-            for each in offsets
+            position.partition: self._groups.committed(self._group, position.partition, Write(position.offset, began))
+            for position in offsets
         }
         try:
             consumer.commit(offsets=offsets, asynchronous=True)
@@ -133,20 +133,20 @@ class GroupMember(Client):
 
     def _committed(self, error: KafkaError | None, done: list[TopicPartition]) -> None:
         ended = time.monotonic()
-        asked = frozenset((each.partition, each.offset) for each in done)
-        if not (commits := self._under_way.get(asked)):
+        positions = frozenset((partition.partition, partition.offset) for partition in done)
+        if not (commits := self._under_way.get(positions)):
             self.counts["commits answered late"] += 1
             return
         numbers = commits.pop(0)
         if not commits:
-            del self._under_way[asked]
+            del self._under_way[positions]
         if error is not None:
             self.counts[f"commit: {error.name()}"] += 1
             return
-        for each in done:
-            self.counts["commits refused" if each.error else "commits"] += 1
-            if each.error is None:
-                self._groups.answered(self._group, each.partition, numbers[each.partition], ended)
+        for partition in done:
+            self.counts["commits refused" if partition.error else "commits"] += 1
+            if partition.error is None:
+                self._groups.answered(self._group, partition.partition, numbers[partition.partition], ended)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.counts["assignments"] += 1
@@ -196,10 +196,10 @@ def committed_offsets(bootstrap: str, group: str, topic: str, partitions: int) -
     omitted."""
     consumer = Consumer({**CLIENT_SETTINGS, "bootstrap.servers": bootstrap, "group.id": group})
     try:
-        asked = [TopicPartition(topic, partition) for partition in range(partitions)]
-        told = consumer.committed(asked, timeout=_TIMEOUT_S)
+        wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
+        found = consumer.committed(wanted, timeout=_TIMEOUT_S)
     except KafkaException:
         return {}
     finally:
         consumer.close()
-    return {each.partition: max(0, each.offset) for each in told if each.error is None}
+    return {partition.partition: max(0, partition.offset) for partition in found if partition.error is None}

@@ -24,7 +24,7 @@ __all__ = ["EVERYTHING", "Impairment", "blindness", "endless_stalls", "unexplain
 
 _RESTART_S = 10.0
 """A returning broker registers, catches up and takes over leaderships; until then it counts as impaired."""
-_HEARD_S = 1.0
+_FENCED_AFTER_S = 1.0
 """A fencing is on disk a moment after its session has ended."""
 _ENDLESS_S = 180.0
 """Longer than two of the longest faults one after the other, and a restart."""
@@ -54,10 +54,12 @@ def unexplained_fencings(
     found = []
     for fencing in fencings:
         name = f"broker-{fencing.broker_id}"
-        from_s = fencing.seen_s - session_s - _HEARD_S
+        from_s = fencing.seen_s - session_s - _FENCED_AFTER_S
         touched = [impairment for impairment in impairments if impairment.touches(from_s, fencing.seen_s)]
-        if name in counted and not any(name in each.nodes or EVERYTHING in each.nodes for each in touched):
-            done = ", ".join(sorted({node for each in touched for node in each.nodes})) or "nothing"
+        if name in counted and not any(
+            name in impairment.nodes or EVERYTHING in impairment.nodes for impairment in touched
+        ):
+            done = ", ".join(sorted({node for impairment in touched for node in impairment.nodes})) or "nothing"
             found.append(Violation(Broken.FENCED, f"{fencing}; at that time {done} was disturbed"))
     return found
 
@@ -73,8 +75,8 @@ def unexplained_stalls(
     for stall in stalls:
         if stall.lasted_s - _time_within(starved, stall) <= limit_s:
             continue
-        touched = [each for each in others if each.touches(stall.from_s - _RESTART_S, stall.to_s)]
-        nodes = {node for each in touched for node in each.nodes}
+        touched = [impairment for impairment in others if impairment.touches(stall.from_s - _RESTART_S, stall.to_s)]
+        nodes = {node for impairment in touched for node in impairment.nodes}
         if len(nodes) <= 1:
             done = ", ".join(nodes) or "nothing"
             found.append(Violation(Broken.STALLED, f"{stall}; at that time {done} was disturbed"))
@@ -100,8 +102,8 @@ def blindness(standstills: Iterable[tuple[float, float]]) -> list[Violation]:
 def _time_within(impairments: Iterable[Impairment], stall: Stall) -> float:
     """Return the seconds of the stall that overlap any of the given times."""
     total_s, until_s = 0.0, stall.from_s
-    for each in sorted(impairments, key=lambda impairment: impairment.from_s):
-        from_s, to_s = max(each.from_s, until_s), min(each.to_s, stall.to_s)
+    for impairment in sorted(impairments, key=lambda impairment: impairment.from_s):
+        from_s, to_s = max(impairment.from_s, until_s), min(impairment.to_s, stall.to_s)
         if from_s < to_s:
             total_s += to_s - from_s
             until_s = to_s

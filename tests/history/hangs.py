@@ -200,7 +200,7 @@ class HangStory:
             try:
                 with SyncAdminClient(self._cluster.bootstrap) as admin:
                     admin.elect_leaders(ElectionType.PREFERRED, timeout_s=5)
-                return [leader(self._cluster, TOPIC, each).node_id for each in range(2)] == [1, 2]
+                return [leader(self._cluster, TOPIC, partition).node_id for partition in range(2)] == [1, 2]
             except (AdminError, ClientError):
                 return False
 
@@ -225,8 +225,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.history.hangs", description=__doc__)
     parser.add_argument("--kind", choices=KINDS, default="ours")
     parser.add_argument("--seconds", type=float, nargs="+", default=[20.0], help="how long each hang lasts")
-    parser.add_argument("--target", nargs="+", choices=[each.name for each in Target], default=None)
-    parser.add_argument("--way", nargs="+", choices=[each.name for each in Way], default=None)
+    parser.add_argument("--target", nargs="+", choices=[target.name for target in Target], default=None)
+    parser.add_argument("--way", nargs="+", choices=[way.name for way in Way], default=None)
     parser.add_argument("--session", type=float, default=SESSION_S, help="broker.session.timeout.ms, in seconds")
     parser.add_argument("--data", type=Path, default=None, help="a new folder for logs and data, which is kept")
     given = parser.parse_args()

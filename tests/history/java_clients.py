@@ -34,8 +34,8 @@ class _JavaClient(Client):
         super().__init__(name)
         require_peer()
         self.errors: list[str] = []
-        self._said = (folder / f"{name}.log").open("wb")
-        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._said)
+        self._log = (folder / f"{name}.log").open("wb")
+        self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log)
 
     def ask_to_stop(self) -> None:
         super().ask_to_stop()
@@ -52,7 +52,7 @@ class _JavaClient(Client):
                 self._handle_event(json.loads(line))
         self._process.wait()
         self._process.stdout.close()
-        self._said.close()
+        self._log.close()
 
     def _handle_event(self, event: dict[str, Any]) -> None:
         raise NotImplementedError

@@ -135,12 +135,12 @@ class RecordsCheck:
 
     def final_places(self) -> list[tuple[int, int]]:
         """Return (partition, offset) of every record that exists in the end, in order."""
-        return sorted((number, offset) for number, each in self._partitions.items() for offset in each.final)
+        return sorted((number, offset) for number, partition in self._partitions.items() for offset in partition.final)
 
     def violations(self) -> list[Violation]:
         found = list(self._found)
         stands = [refusal for refusal in self._refusals if not self._is_of_a_stale_leader(refusal)]
-        found += [Violation(Broken.NO_SUCH_OFFSET, str(each)) for each in stands]
+        found += [Violation(Broken.NO_SUCH_OFFSET, str(refusal)) for refusal in stands]
         for number, partition in sorted(self._partitions.items()):
             found += _holes(number, partition)
             found += _broken_claims(number, partition)
@@ -217,6 +217,6 @@ def _doubled_or_reordered(number: int, partition: _Partition, gave_up: set[str])
         first_at[record] = offset
         before = newest.get(record.producer)
         if before is not None and place_sent[before] > place_sent[record]:
-            found.append(Violation(Broken.REORDERED, f"{record} at {_place(number, offset)} comes after {before}"))
+            found.append(Violation(Broken.REORDERED, f"{record} at {_place(number, offset)} follows {before}"))
         newest[record.producer] = record
     return found

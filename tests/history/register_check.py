@@ -71,7 +71,7 @@ class RegisterCheck:
             by_value.setdefault(write.value, []).append(write)
         newest = _Newest([write for write in self._writes if write.ended < inf])
         seen = _Newest([])
-        for read in sorted(self._reads, key=lambda each: each.began):
+        for read in sorted(self._reads, key=lambda read: read.began):
             candidates = [write for write in by_value.get(read.value, []) if write.began <= read.ended]
             if not candidates:
                 found.append(Violation(Broken.UNKNOWN_VALUE, f"{self._name}: {read.who} returned {read.value}"))
@@ -96,7 +96,7 @@ class _Newest:
     def __init__(self, writes: list[Write]) -> None:
         self._ends: list[float] = []
         self._begins: list[float] = []
-        for write in sorted(writes, key=lambda each: each.ended):
+        for write in sorted(writes, key=lambda write: write.ended):
             self.add(write)
 
     def add(self, write: Write) -> None:

@@ -41,12 +41,12 @@ def check_sequences(partition: str, batches: Mapping[int, bytes]) -> list[Violat
 
 def is_another_epoch(batches: Mapping[int, bytes], first: int, second: int) -> bool:
     """Return whether the client wrote the batches at the two offsets under different epochs or ids."""
-    [one, two] = [_producer(batches, offset) for offset in (first, second)]
-    return one is not None and two is not None and one != two
+    [former, latter] = [_producer(batches, offset) for offset in (first, second)]
+    return former is not None and latter is not None and former != latter
 
 
 def _producer(batches: Mapping[int, bytes], offset: int) -> tuple[int, int] | None:
-    base = max((each for each in batches if each <= offset), default=None)
+    base = max((start for start in batches if start <= offset), default=None)
     if base is None or (batch := BatchView(batches[base])).last_offset < offset:
         return None
     return batch.producer_id, batch.producer_epoch

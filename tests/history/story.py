@@ -74,7 +74,7 @@ def restart_one_by_one(cluster: Cluster, topics: Sequence[str]) -> None:
 def move_replicas(cluster: Cluster, topic: str, assignments: Sequence[Sequence[int]]) -> None:
     """Wait until the moves have ended."""
     with SyncAdminClient(cluster.bootstrap) as admin:
-        wanted = {TopicPartition(topic, number): list(each) for number, each in enumerate(assignments)}
+        wanted = {TopicPartition(topic, number): list(replicas) for number, replicas in enumerate(assignments)}
         admin.alter_partition_reassignments(wanted, wait=True, timeout_s=_TIMEOUT_S).raise_for_errors()
 
 
@@ -83,6 +83,6 @@ def check_equal_logs(cluster: Cluster, topics: Sequence[str]) -> int:
     wait_for_replicas(cluster, topics)
     for broker in cluster.brokers:
         broker.stop()
-    count, unequal = compare_topics({each.name: each.data for each in cluster.brokers}, all_named(topics))
+    count, unequal = compare_topics({broker.name: broker.data for broker in cluster.brokers}, all_named(topics))
     assert unequal == []
     return count

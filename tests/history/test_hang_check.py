@@ -51,16 +51,16 @@ def test_only_the_named_brokers_are_judged() -> None:
 
 
 def test_a_long_stall_needs_two_disturbed_nodes() -> None:
-    one, two = Impairment(("broker-1",), 100, 120), Impairment(("broker-2",), 101, 102)
-    assert stalled(100, 103.9, one) == 0, "as long as a session and a second"
-    assert stalled(100, 104.1, one) == 1
+    first, second = Impairment(("broker-1",), 100, 120), Impairment(("broker-2",), 101, 102)
+    assert stalled(100, 103.9, first) == 0, "as long as a session and a second"
+    assert stalled(100, 104.1, first) == 1
     assert stalled(100, 104.1) == 1
-    assert stalled(100, 110, one, two) == 0
-    assert stalled(100, 110, one, Impairment(("replicas",), 100, 101)) == 0
+    assert stalled(100, 110, first, second) == 0
+    assert stalled(100, 110, first, Impairment(("replicas",), 100, 101)) == 0
     assert stalled(100, 110, Impairment((EVERYTHING,), 100, 101)) == 1
     assert stalled(100, 110, Impairment((EVERYTHING,), 100, 104), Impairment((EVERYTHING,), 103, 107)) == 0
     assert stalled(100, 110, Impairment((EVERYTHING,), 100, 103), Impairment((EVERYTHING,), 101, 103)) == 1
-    assert stalled(100, 110, one, Impairment(("broker-2",), 50, 60)) == 1
+    assert stalled(100, 110, first, Impairment(("broker-2",), 50, 60)) == 1
 
 
 def test_no_fault_excuses_a_stall_of_minutes() -> None:

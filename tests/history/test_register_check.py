@@ -70,7 +70,7 @@ def test_a_correct_register_passes_and_a_stale_read_fails(seed: int) -> None:
     for _ in range(50):
         began = rng.uniform(0, 120)
         moment = began + rng.uniform(0, 2)
-        newest = max((each for each in effects if each[0] <= moment), key=lambda each: each[0], default=None)
+        newest = max((entry for entry in effects if entry[0] <= moment), key=lambda entry: entry[0], default=None)
         events.append(Read(0 if newest is None else newest[1].value, began, moment + rng.uniform(0, 2)))
     assert judged(*events) == []
     assert judged(*events, Read(0, 130, 131)) == [Broken.WENT_BACK]

@@ -77,8 +77,8 @@ def opened(port: int, count: int) -> Iterator[list[socket.socket]]:
         held.extend(socket.create_connection(("127.0.0.1", port), 10) for _ in range(count))
         yield held
     finally:
-        for each in held:
-            each.close()
+        for connection in held:
+            connection.close()
 
 
 def is_closed(connection: socket.socket) -> bool:

@@ -90,7 +90,7 @@ class ConnectMember:
         """Write the records as a leader does: the connector, its tasks, and then the commit."""
         ids = [ConnectorTaskId(connector, number) for number in range(len(tasks))]
         await self._log.write([connector_record(connector, config)])
-        await self._log.write([task_record(task, each) for task, each in zip(ids, tasks, strict=True)])
+        await self._log.write([task_record(task, config) for task, config in zip(ids, tasks, strict=True)])
         await self._log.write([task_commit_record(connector, len(tasks))])
 
     async def remove(self, connector: str) -> None:

@@ -68,7 +68,10 @@ def record(offset: int = 0, timestamp: int = NOW, key: bytes | None = b"key", va
 
 def _cases() -> list[ProduceCase]:
     good = build_batch([record(index) for index in range(3)])
-    one, three = encode_record(0, 0, b"k", b"v"), b"".join(encode_record(index, 0, b"k", b"v") for index in range(3))
+    single, triple = (
+        encode_record(0, 0, b"k", b"v"),
+        b"".join(encode_record(index, 0, b"k", b"v") for index in range(3)),
+    )
     cases = [
         ("good", "plain", good),
         ("empty", "plain", b""),
@@ -87,10 +90,10 @@ def _cases() -> list[ProduceCase]:
         ("count 0", "plain", batch_of(b"", 0)),
         ("count 0 over one offset", "plain", batch_of(b"", 0, last_offset_delta=0)),
         ("control", "plain", build_batch([record(0, NOW, bytes(4), bytes(6))], is_control=True)),
-        ("compression 5", "plain", batch_of(one, 1, attributes=5)),
-        ("compression 7", "plain", batch_of(one, 1, attributes=7)),
+        ("compression 5", "plain", batch_of(single, 1, attributes=5)),
+        ("compression 7", "plain", batch_of(single, 1, attributes=7)),
         ("producer without sequence", "plain", build_batch([record()], producer_id=9, producer_epoch=0)),
-        ("unknown attribute", "plain", batch_of(one, 1, attributes=0x80)),
+        ("unknown attribute", "plain", batch_of(single, 1, attributes=0x80)),
         ("delete horizon", "plain", build_batch([record()], delete_horizon_ms=NOW)),
         ("claims append time", "plain", build_batch([record()], log_append_time_ms=NOW)),
         ("claims late append time", "plain", build_batch([record()], log_append_time_ms=NOW + 9 * HOUR)),
@@ -103,7 +106,7 @@ def _cases() -> list[ProduceCase]:
         ("far past", "bounded", build_batch([record(0, NOW), record(1, NOW - 10 * HOUR), record(2, NOW + 10 * HOUR)])),
         ("no timestamp", "bounded", build_batch([record(0, -1)])),
         ("far future", "unbounded", build_batch([record(0, NOW + 1000 * HOUR)])),
-        ("wrong largest timestamp", "plain", batch_of(three, 3, max_timestamp=NOW - 9)),
+        ("wrong largest timestamp", "plain", batch_of(triple, 3, max_timestamp=NOW - 9)),
         ("no key", "compacted", build_batch([record(0), record(1, NOW, None), record(2, NOW, None)])),
         ("no key and late", "compacted", build_batch([record(0, NOW, None), record(1, NOW + 9 * HOUR)])),
         ("with keys", "compacted", good),
@@ -120,27 +123,27 @@ def _cases() -> list[ProduceCase]:
     for codec in Compression:
         name = codec.name.lower()
         cases += [
-            (f"{name}: good", "plain", batch_of(three, 3, codec)),
-            (f"{name}: more records than counted", "plain", batch_of(three, 2, codec)),
-            (f"{name}: fewer records than counted", "plain", batch_of(three, 4, codec)),
-            (f"{name}: count and offsets differ", "plain", batch_of(three, 3, codec, last_offset_delta=5)),
-            (f"{name}: negative last offset", "plain", batch_of(three, 3, codec, last_offset_delta=-1)),
-            (f"{name}: offsets twice", "plain", batch_of(one + one, 2, codec)),
-            (f"{name}: offsets with a gap", "plain", batch_of(one + encode_record(5, 0, b"k", b"v"), 2, codec)),
+            (f"{name}: good", "plain", batch_of(triple, 3, codec)),
+            (f"{name}: more records than counted", "plain", batch_of(triple, 2, codec)),
+            (f"{name}: fewer records than counted", "plain", batch_of(triple, 4, codec)),
+            (f"{name}: count and offsets differ", "plain", batch_of(triple, 3, codec, last_offset_delta=5)),
+            (f"{name}: negative last offset", "plain", batch_of(triple, 3, codec, last_offset_delta=-1)),
+            (f"{name}: offsets twice", "plain", batch_of(single + single, 2, codec)),
+            (f"{name}: offsets with a gap", "plain", batch_of(single + encode_record(5, 0, b"k", b"v"), 2, codec)),
             (f"{name}: no record", "plain", batch_of(b"", 1, codec)),
-            (f"{name}: record too short", "plain", batch_of(b"\x0a" + one[1:], 1, codec)),
-            (f"{name}: record too long", "plain", batch_of(b"\x7e" + one[1:], 1, codec)),
-            (f"{name}: negative record length", "plain", batch_of(b"\x01" + one[1:], 1, codec)),
+            (f"{name}: record too short", "plain", batch_of(b"\x0a" + single[1:], 1, codec)),
+            (f"{name}: record too long", "plain", batch_of(b"\x7e" + single[1:], 1, codec)),
+            (f"{name}: negative record length", "plain", batch_of(b"\x01" + single[1:], 1, codec)),
             (f"{name}: negative header count", "plain", batch_of(b"\x0c\x00\x00\x00\x01\x01\x01", 1, codec)),
             (f"{name}: null header key", "plain", batch_of(b"\x10\x00\x00\x00\x01\x01\x02\x01\x01", 1, codec)),
             (f"{name}: key length -2", "plain", batch_of(b"\x0c\x00\x00\x00\x03\x01\x00", 1, codec)),
-            (f"{name}: long varint", "plain", batch_of(b"\xff" * 6 + one, 1, codec)),
+            (f"{name}: long varint", "plain", batch_of(b"\xff" * 6 + single, 1, codec)),
             (f"{name}: late", "plain", build_batch([record(0, NOW + 9 * HOUR)], compression=codec)),
             (f"{name}: no key", "compacted", build_batch([record(0, NOW, None)], compression=codec)),
         ]
         if codec:
-            cases.append((f"{name}: not compressed at all", "plain", batch_of(three, 3, attributes=int(codec))))
-            compressed = batch_of(compress(codec, three)[:-3], 3, attributes=int(codec))
+            cases.append((f"{name}: not compressed at all", "plain", batch_of(triple, 3, attributes=int(codec))))
+            compressed = batch_of(compress(codec, triple)[:-3], 3, attributes=int(codec))
             cases.append((f"{name}: cut", "plain", compressed))
     return [ProduceCase(*case) for case in cases]
 

@@ -79,11 +79,11 @@ class Cluster(NamedTuple):
         }
 
     def ask(self, request: Any, properties: Mapping[str, str]) -> Any:
-        async def asked() -> Any:
+        async def send() -> Any:
             async with NetworkClient(client_config(properties)) as client:
                 return await client.request(request)
 
-        return asyncio.run(asked())
+        return asyncio.run(send())
 
     def command_config(self, **options: Any) -> str:
         path = self.folder / "client.properties"
@@ -304,7 +304,7 @@ def answered(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 
 def without_ids(answer: Any) -> Any:
     if isinstance(answer, dict):
         return {key: None if key == "id" else without_ids(value) for key, value in answer.items()}
-    return [without_ids(each) for each in answer] if isinstance(answer, list) else answer
+    return [without_ids(item) for item in answer] if isinstance(answer, list) else answer
 
 
 def test_a_cluster_and_its_files_answer_as_its_acls_say(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,7 +113,7 @@ def audited(node: SecureNode, wanted: Callable[[dict[str, Any]], bool], count: i
 
 def test_an_allowed_and_a_denied_decision_name_their_acls(node: SecureNode) -> None:
     alice = login(node, "alice", client_id='app"1\n')
-    assert [each.error_code for each in produce(alice, "orders", 0, 1)] == [0, 0]
+    assert [response.error_code for response in produce(alice, "orders", 0, 1)] == [0, 0]
     (denied,) = produce(alice, "payments", 0)
     alice.close()
     assert (denied.error_code, denied.error_message) == (29, "User:alice lacks WRITE on Topic:payments")

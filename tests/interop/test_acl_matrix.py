@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from barnabas.common.errors import ErrorCode
-from tests.peers.acl_matrix import DENIALS, Case, cases_of, denials_said_badly
+from tests.peers.acl_matrix import DENIALS, Case, cases_of, malformed_denials
 from tests.peers.acl_stage import Stage, all_rows, secure_settings
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.record_acl_matrix import read_recorded
@@ -64,7 +64,7 @@ def differences_in(case: Case, stage: Stage) -> list[str]:
         may_describe = "deny ALL" not in case.rights
         assert (seen["groups"][0]["errorCode"] != ErrorCode.GROUP_AUTHORIZATION_FAILED) == may_describe
         return []
-    badly = [text for text in denials_said_badly(answer, case) if text != WITHOUT_ID and MISSING not in text]
+    badly = [text for text in malformed_denials(answer, case) if text != WITHOUT_ID and MISSING not in text]
     found = [f"{case}: a denial says {text!r}" for text in badly]
     is_missing = case.row.name in NOT_SUPPORTED_YET and (
         is_unsupported(expected, seen) or (MISSING in str(answer) and expected.get("errorCode") not in DENIALS)

@@ -184,14 +184,14 @@ def test_kafka_python_creates_finds_and_deletes(node: BarnabasNode) -> None:
     try:
         assert len(admin.create_acls([rule])["succeeded"]) == 1
         assert described(node, wanted) == {AclBinding(2, "py-", 4, "User:py", "192.0.2.1", 4, 2)}
-        asked = module.ACLFilter(
+        filter_ = module.ACLFilter(
             "User:py", None, module.ACLOperation.ANY, module.ACLPermissionType.ANY,
             module.ResourcePatternFilter(module.ResourceType.TOPIC, "py-x", module.ACLResourcePatternType.MATCH),
         )  # fmt: skip
-        found, error = admin.describe_acls(asked)
+        found, error = admin.describe_acls(filter_)
         assert error.errno == 0
         assert [(acl.principal, acl.resource_pattern.resource_name) for acl in found] == [("User:py", "py-")]
-        ((_, matches, error),) = admin.delete_acls([asked])
+        ((_, matches, error),) = admin.delete_acls([filter_])
         assert error.errno == 0
         assert len(matches) == 1
         assert described(node, wanted) == set()

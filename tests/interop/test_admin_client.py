@@ -145,7 +145,7 @@ def test_every_request_works_in_the_versions_of_an_old_kafka(peer: SecureNode) -
             assert described["adm-old-group"].type == "classic"
             assert isinstance(described.errors["adm-none"], GroupIdNotFound)
             listed = (await admin.list_groups(states=["Empty"])).raise_for_errors()
-            assert "adm-old-group" in {each.group_id for each in listed}
+            assert "adm-old-group" in {group.group_id for group in listed}
             assert listed[0].type is None
             (await admin.delete_groups(["adm-old-group"])).raise_for_errors()
 
@@ -172,7 +172,7 @@ def test_topics_are_created_described_and_deleted(admin: SyncAdminClient) -> Non
     assert isinstance(made.errors["adm-c"], InvalidReplicationFactor)
     with pytest.raises(TopicAlreadyExists):
         admin.create_topics([NewTopic("adm-a")])["adm-a"]
-    assert {"adm-a", "adm-b"} <= {each.name for each in admin.list_topics()}
+    assert {"adm-a", "adm-b"} <= {listing.name for listing in admin.list_topics()}
 
     by_name = admin.describe_topics(["adm-a", "adm-none"], include_authorized_operations=True)
     assert isinstance(by_name.errors["adm-none"], UnknownTopicOrPartition)
@@ -194,7 +194,7 @@ def test_topics_are_created_described_and_deleted(admin: SyncAdminClient) -> Non
         admin.delete_topics([Uuid.from_int(1 << 100)]).errors[Uuid.from_int(1 << 100)].code
         == ErrorCode.UNKNOWN_TOPIC_ID
     )
-    assert not {"adm-a", "adm-b"} & {each.name for each in admin.list_topics()}
+    assert not {"adm-a", "adm-b"} & {listing.name for listing in admin.list_topics()}
 
 
 def test_validate_only_changes_nothing(admin: SyncAdminClient) -> None:
@@ -367,21 +367,23 @@ def test_delegation_tokens(peer: SecureNode) -> None:
     with login(peer, "admin") as admin:
         token = admin.create_delegation_token(renewers=["User:alice"], max_lifetime_ms=3_600_000, wait=True)
         assert (token.owner, token.requester, token.renewers) == ("User:admin", "User:admin", ("User:alice",))
-        (described,) = (each for each in admin.describe_delegation_tokens() if each.token_id == token.token_id)
+        (described,) = (
+            candidate for candidate in admin.describe_delegation_tokens() if candidate.token_id == token.token_id
+        )
         assert described == token
         assert admin.renew_delegation_token(token.hmac, wait=True) <= token.max_timestamp_ms
         password = base64.b64encode(token.hmac).decode()
         with login(peer, token.token_id, "SCRAM-SHA-256", password=password, token_auth=True) as holder:
             assert holder.describe_cluster().cluster_id
         admin.expire_delegation_token(token.hmac, wait=True)
-        assert token.token_id not in {each.token_id for each in admin.describe_delegation_tokens()}
+        assert token.token_id not in {remaining.token_id for remaining in admin.describe_delegation_tokens()}
         assert repr(token.hmac)[2:-1] not in repr(token)
 
 
 @pytest.mark.kafka_3("always")
 def test_groups_and_their_offsets(peer: SecureNode, admin: SyncAdminClient) -> None:
     admin.create_topics([NewTopic("adm-group", 2)], wait=True).raise_for_errors()
-    zero, one = TopicPartition("adm-group", 0), TopicPartition("adm-group", 1)
+    first, second = TopicPartition("adm-group", 0), TopicPartition("adm-group", 1)
     server = peer.bootstrap("PLAINTEXT")
     producer = Producer({"bootstrap.servers": server})
     for number in range(10):
@@ -402,12 +404,12 @@ def test_groups_and_their_offsets(peer: SecureNode, admin: SyncAdminClient) -> N
     listed = {group.group_id: group for group in admin.list_groups().raise_for_errors()}
     assert (listed["adm-g"].state, listed["adm-g"].type) == ("Stable", "classic")
     found = admin.describe_groups(["adm-g", "adm-none"], include_authorized_operations=True)
-    assert found["adm-g"].members[0].assignment == (zero, one)
+    assert found["adm-g"].members[0].assignment == (first, second)
     assert found["adm-g"].authorized_operations is not None
     assert isinstance(found.errors["adm-none"], GroupIdNotFound)
-    assert {each: at.offset for each, at in admin.list_group_offsets(["adm-g"])["adm-g"].values.items()} == {
-        zero: 5,
-        one: 5,
+    assert {partition: at.offset for partition, at in admin.list_group_offsets(["adm-g"])["adm-g"].values.items()} == {
+        first: 5,
+        second: 5,
     }
     with pytest.raises(GroupNotEmpty):
         admin.delete_groups(["adm-g"])["adm-g"]
@@ -416,21 +418,21 @@ def test_groups_and_their_offsets(peer: SecureNode, admin: SyncAdminClient) -> N
     admin.remove_members("adm-g").raise_for_errors()
     consumer.close()
 
-    admin.alter_group_offsets("adm-g", {zero: 3, one: OffsetAndMetadata(1, 0, "by hand")}).raise_for_errors()
-    assert admin.list_group_offsets({"adm-g": [one]})["adm-g"].values == {one: OffsetAndMetadata(1, 0, "by hand")}
-    admin.delete_group_offsets("adm-g", [zero]).raise_for_errors()
-    assert list(admin.list_group_offsets(["adm-g"])["adm-g"].values) == [one]
+    admin.alter_group_offsets("adm-g", {first: 3, second: OffsetAndMetadata(1, 0, "by hand")}).raise_for_errors()
+    assert admin.list_group_offsets({"adm-g": [second]})["adm-g"].values == {second: OffsetAndMetadata(1, 0, "by hand")}
+    admin.delete_group_offsets("adm-g", [first]).raise_for_errors()
+    assert list(admin.list_group_offsets(["adm-g"])["adm-g"].values) == [second]
     admin.delete_groups(["adm-g"]).raise_for_errors()
 
-    offsets = admin.list_offsets({zero: OffsetSpec.latest(), one: OffsetSpec.for_timestamp(0)})
-    assert (offsets[zero].offset, offsets[one].offset) == (5, 0)
-    assert admin.delete_records({zero: 2, one: -1}).raise_for_errors() == {zero: 2, one: 5}
-    assert admin.list_offsets({zero: OffsetSpec.earliest()})[zero].offset == 2
-    elected = admin.elect_leaders(ElectionType.PREFERRED, [zero, TopicPartition("adm-none", 0)], wait=True)
-    assert elected.values == {zero: False}
+    offsets = admin.list_offsets({first: OffsetSpec.latest(), second: OffsetSpec.for_timestamp(0)})
+    assert (offsets[first].offset, offsets[second].offset) == (5, 0)
+    assert admin.delete_records({first: 2, second: -1}).raise_for_errors() == {first: 2, second: 5}
+    assert admin.list_offsets({first: OffsetSpec.earliest()})[first].offset == 2
+    elected = admin.elect_leaders(ElectionType.PREFERRED, [first, TopicPartition("adm-none", 0)], wait=True)
+    assert elected.values == {first: False}
     assert isinstance(elected.errors[TopicPartition("adm-none", 0)], UnknownTopicOrPartition)
-    moved = admin.alter_partition_reassignments({zero: [1], one: None}, wait=True)
-    assert moved.errors[one].code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
+    moved = admin.alter_partition_reassignments({first: [1], second: None}, wait=True)
+    assert moved.errors[second].code == ErrorCode.NO_REASSIGNMENT_IN_PROGRESS
     assert admin.list_partition_reassignments() == {}
 
 

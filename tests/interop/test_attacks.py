@@ -99,11 +99,11 @@ def allow(principal: str, operation: AclOperation, name: str, kind: int = Resour
 
 @pytest.fixture
 def say(capsys: pytest.CaptureFixture[str]) -> Any:
-    def tell(text: str) -> None:
+    def show(text: str) -> None:
         with capsys.disabled():
             print(f"\n{text}")
 
-    return tell
+    return show
 
 
 def drip(connections: list[socket.socket], data: bytes) -> None:
@@ -158,10 +158,10 @@ def test_slow_loris_in_the_tls_handshake_and_half_open_after_it(node: SecureNode
         say(f"slow TLS: {in_us(alone)} alone; {in_us(meanwhile)} beside 300 handshakes")
         assert meanwhile[150] < alone[150] * 3 + 0.002
         wait_until(lambda: all_closed(connections[:250]), TIMEOUT_S + 5)
-        for each in done:
-            each.settimeout(TIMEOUT_S + 5)
-            assert each.recv(1) == b""
-            each.close()
+        for connection in done:
+            connection.settimeout(TIMEOUT_S + 5)
+            assert connection.recv(1) == b""
+            connection.close()
 
 
 def test_half_open_clients_that_never_read_are_disconnected_before_the_login(node: SecureNode, say: Any) -> None:

@@ -116,8 +116,8 @@ def produce(client: RawClient, topic: str) -> int:
 
 
 def topics_of(client: RawClient, *names: str) -> dict[str, int]:
-    asked = [MetadataRequestTopic(name=name) for name in names]
-    answer = client.call(MetadataRequest(topics=asked, allow_auto_topic_creation=True), 12)
+    topics = [MetadataRequestTopic(name=name) for name in names]
+    answer = client.call(MetadataRequest(topics=topics, allow_auto_topic_creation=True), 12)
     return {topic.name: topic.error_code for topic in answer.topics}
 
 
@@ -176,7 +176,7 @@ def test_privilege_escalation_clients_cannot_use_internal_topics(node: SecureNod
         alice.close()
 
 
-def test_privilege_escalation_topic_rights_give_no_cluster_rights(node: SecureNode) -> None:
+def test_privilege_escalation_topic_rights_grant_no_cluster_rights(node: SecureNode) -> None:
     """A user that may alter a topic may not grant rights on it."""
     alice = login(node, "alice")
     (refused,) = alice.call(CreateAclsRequest(creations=[allow("User:alice", AclOperation.ALL, "orders")]), 3).results
@@ -184,8 +184,8 @@ def test_privilege_escalation_topic_rights_give_no_cluster_rights(node: SecureNo
     every = DeleteAclsFilter(**EVERY_ACL)
     (kept,) = alice.call(DeleteAclsRequest(filters=[every]), 3).filter_results
     assert kept.error_code == 31
-    asked = DescribeAclsRequest(**EVERY_ACL)
-    assert alice.call(asked, 3).error_code == 31
+    description = DescribeAclsRequest(**EVERY_ACL)
+    assert alice.call(description, 3).error_code == 31
     alice.close()
 
 
@@ -277,7 +277,7 @@ def test_denial_of_service_giant_acl_requests_of_users_without_the_right(node: S
     began = time.monotonic()
     refused = attacker.call(CreateAclsRequest(creations=creations), 3).results
     took = time.monotonic() - began
-    assert {each.error_code for each in refused} == {31}
+    assert {result.error_code for result in refused} == {31}
     every = DeleteAclsFilter(**EVERY_ACL)
     began = time.monotonic()
     filters = attacker.call(DeleteAclsRequest(filters=[every] * 20_000), 3).filter_results
@@ -292,9 +292,9 @@ def test_denial_of_service_100_000_acls_are_described(node: SecureNode, say: Any
     admin = login(node, "admin")
     for start in range(0, 100_000, 5_000):
         creations = [allow(f"User:u-{n % 100}", AclOperation.READ, f"many-{n}") for n in range(start, start + 5_000)]
-        assert not any(each.error_code for each in admin.call(CreateAclsRequest(creations=creations), 3).results)
+        assert not any(result.error_code for result in admin.call(CreateAclsRequest(creations=creations), 3).results)
     too_many = [allow(f"User:v-{n}", AclOperation.READ, "x") for n in range(10_001)]
-    assert {each.error_code for each in admin.call(CreateAclsRequest(creations=too_many), 3).results} != {0}
+    assert {result.error_code for result in admin.call(CreateAclsRequest(creations=too_many), 3).results} != {0}
     every = DescribeAclsRequest(**EVERY_ACL)
     victim, answered = login(node, "admin"), Event()
     with ThreadPoolExecutor(1) as pool:

@@ -129,11 +129,11 @@ def test_a_producer_and_a_consumer_create_missing_topics(creating: BarnabasNode)
 
 
 def test_a_client_can_disable_auto_creation(creating: BarnabasNode) -> None:
-    asked = ask(creating, "unwanted", allow_auto_topic_creation=False)
-    assert asked["unwanted"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    found = ask(creating, "unwanted", allow_auto_topic_creation=False)
+    assert found["unwanted"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     time.sleep(0.3)
-    asked = ask(creating, "unwanted", allow_auto_topic_creation=False)
-    assert asked["unwanted"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    found = ask(creating, "unwanted", allow_auto_topic_creation=False)
+    assert found["unwanted"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def test_an_invalid_topic_name_is_rejected(creating: BarnabasNode) -> None:
@@ -142,8 +142,8 @@ def test_an_invalid_topic_name_is_rejected(creating: BarnabasNode) -> None:
 
 def test_a_node_can_disable_auto_creation(refusing: BarnabasNode) -> None:
     for _ in range(2):
-        asked = ask(refusing, "nowhere", allow_auto_topic_creation=True)
-        assert asked["nowhere"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        found = ask(refusing, "nowhere", allow_auto_topic_creation=True)
+        assert found["nowhere"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         time.sleep(0.2)
 
 

@@ -81,11 +81,11 @@ def test_a_rate_is_kept_and_fewer_records_than_wanted_are_a_failure(run: Run) ->
     assert produced.status == 0, produced.err
     assert 0.9 < produced.document["elapsed_s"] < 10
     assert produced.document["idempotence"] is False
-    asked = run(
+    consumed = run(
         "bench", "consume", "--topic", "load-paced", "--num-records", "401", "--timeout-ms", "500", "-o", "json"
     )
-    assert (asked.status, asked.document["records"]) == (1, 400)
-    assert "received 400 of 401 records" in asked.err
+    assert (consumed.status, consumed.document["records"]) == (1, 400)
+    assert "received 400 of 401 records" in consumed.err
 
 
 def test_a_record_is_delivered_without_waiting_for_the_fetch_timeout(run: Run) -> None:
@@ -113,7 +113,7 @@ def test_admin_requests_leave_nothing_behind(run: Run) -> None:
     measured = run("bench", "admin", "--yes", "--num-requests", "6", "--items-per-request", "3", "-o", "json")
     assert measured.status == 0, measured.err
     operations = {operation["operation"]: operation for operation in measured.document["operations"]}
-    assert {name: (each["requests"], each["items"]) for name, each in operations.items()} == {
+    assert {name: (operation["requests"], operation["items"]) for name, operation in operations.items()} == {
         "create-topics": (6, 18), "describe-topics": (6, 18), "describe-configs": (6, 18), "alter-configs": (6, 18),
         "create-acls": (6, 18), "describe-acls": (6, 108), "delete-acls": (6, 18), "delete-topics": (6, 18),
     }  # fmt: skip
@@ -145,8 +145,8 @@ def test_rights_are_named_and_quotas_are_kept(run: Run, alice: str) -> None:
 def test_connections_and_round_trips(run: Run, alice: str) -> None:
     opened = run("bench", "connections", "--num-connections", "8", "--command-config", alice, server="SASL_SSL")
     assert opened.status == 0, opened.err
-    asked = run("bench", "api-versions", "--num-requests", "200", "-o", "json")
-    assert (asked.status, asked.document["requests"]) == (0, 200)
+    measured = run("bench", "api-versions", "--num-requests", "200", "-o", "json")
+    assert (measured.status, measured.document["requests"]) == (0, 200)
 
 
 def test_ctrl_c_prints_what_was_measured_and_cleans_up(run: Run, peer: SecureNode) -> None:
@@ -185,9 +185,9 @@ def test_ctrl_c_prints_what_was_measured_and_cleans_up(run: Run, peer: SecureNod
 )
 def test_an_unreachable_server_is_a_failure_with_advice(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", *verb.split(), "--bootstrap-server", "127.0.0.1:1", "--output", "json"]) == 1
-    said = capsys.readouterr()
-    assert "nothing listens at 127.0.0.1:1" in said.err
-    assert "--bootstrap-server" in json.loads(said.out)["errors"][0]["advice"]
+    captured = capsys.readouterr()
+    assert "nothing listens at 127.0.0.1:1" in captured.err
+    assert "--bootstrap-server" in json.loads(captured.out)["errors"][0]["advice"]
 
 
 def test_a_restart_of_the_node_loses_and_doubles_no_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

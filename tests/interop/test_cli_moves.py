@@ -25,7 +25,7 @@ from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, run_class
 from tests.peers.barnabas_node import BarnabasNode
-from tests.peers.commands import Run, Said
+from tests.peers.commands import CommandResult, Run
 from tests.peers.mixed import OurBroker
 from tests.peers.node_process import NodeProcess, free_ports
 from tests.peers.quorums import OurController
@@ -107,9 +107,9 @@ def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 @pytest.fixture
 def run(peer: Peer, capsys: pytest.CaptureFixture[str]) -> Run:
-    def run(*arguments: str) -> Said:
+    def run(*arguments: str) -> CommandResult:
         status = main([*arguments, "--bootstrap-server", peer.server])
-        return Said(status, *capsys.readouterr())
+        return CommandResult(status, *capsys.readouterr())
 
     return run
 
@@ -156,7 +156,7 @@ def written(path: Path, document: Any) -> str:
 
 
 def partitions(topic: str, *brokers: list[int]) -> dict[str, Any]:
-    entries = [{"topic": topic, "partition": index, "replicas": each} for index, each in enumerate(brokers)]
+    entries = [{"topic": topic, "partition": index, "replicas": replicas} for index, replicas in enumerate(brokers)]
     return {"version": 1, "partitions": entries}
 
 
@@ -211,7 +211,7 @@ def test_partitions_move_with_a_throttle_and_moves_can_be_cancelled(run: Run, pe
     assert "topic mv-c      throttled" in begun.out
     assert json.loads(back.read_text())["partitions"][0]["replicas"] == [1]
     moving = run("reassign", "list", "--topic", "mv-c", "-o", "json").document["reassignments"]
-    assert {each["partition"]: each["adding"] for each in moving} == {0: [2], 1: [2]}
+    assert {reassignment["partition"]: reassignment["adding"] for reassignment in moving} == {0: [2], 1: [2]}
     assert run("reassign", "verify", "--reassignment-json-file", plan).status == DENIED
     assert "other moves are in progress" in run("reassign", "execute", *slow).err
     assert "would be cancelled" in run("reassign", "cancel", "--all", "--dry-run").out
@@ -355,7 +355,7 @@ def test_transactions_are_listed_and_terminated(run: Run, peer: Peer) -> None:
     producer.produce("mv-i", b"x")
     assert producer.flush(30) == 0
     listed = run("transactions", "list", "--transactional-id-pattern", "mv-.*", "-o", "json").document["transactions"]
-    assert [(each["transactional_id"], each["state"]) for each in listed] == [("mv-tx", "Ongoing")]
+    assert [(transaction["transactional_id"], transaction["state"]) for transaction in listed] == [("mv-tx", "Ongoing")]
     assert run("transactions", "list", "--duration-filter", "600000").out == ""
     assert "did you mean mv-tx?" in run("transactions", "describe", "mv-tk").err
     (found,) = run("transactions", "describe", "mv-tx", "-o", "json").document["transactions"]
@@ -376,9 +376,9 @@ def test_a_hanging_transaction_is_found_and_aborted(run: Run, peer: Peer) -> Non
     producer_id = leave_hanging(peer, "mv-j")
     find = ("transactions", "find-hanging", "--max-transaction-timeout", "0", "-o", "json")
     hanging = run(*find).document["hanging"]
-    assert [(each["topic"], each["producer_id"], each["start_offset"]) for each in hanging] == [
-        ("mv-j", producer_id, 0)
-    ]
+    assert [
+        (transaction["topic"], transaction["producer_id"], transaction["start_offset"]) for transaction in hanging
+    ] == [("mv-j", producer_id, 0)]
     assert run("transactions", "find-hanging").out == ""
     abort = ("transactions", "abort", "--topic", "mv-j", "--partition", "0", "--start-offset")
     assert "open transactions start at 0" in run(*abort, "7").err
@@ -410,9 +410,9 @@ def test_a_controller_becomes_a_voter_and_then_an_observer_again(
     controllers = f"127.0.0.1:{peer.nodes[0].controller_port}"
     other = "2" if peer.kind == KAFKA else "3"
 
-    def run(*arguments: str) -> Said:
+    def run(*arguments: str) -> CommandResult:
         status = main(["quorum", *arguments, "--bootstrap-controller", controllers])
-        return Said(status, *capsys.readouterr())
+        return CommandResult(status, *capsys.readouterr())
 
     with second_controller(peer, tmp_path / "2") as config:
         add = ("add-controller", "--controller-config", str(config))
@@ -437,19 +437,19 @@ def test_a_controller_becomes_a_voter_and_then_an_observer_again(
 def test_replicas_move_between_directories(run: Run, peer: Peer, tmp_path: Path) -> None:
     assert run("topics", "create", "mv-k", "--replica-assignment", "1,1", "--wait").status == 0
     fill(peer, "mv-k", 100, 1000)
-    one, two = peer.directories(1)
+    first, second = peer.directories(1)
 
     def directories() -> dict[int, str]:
         found = run("log-dirs", "describe", "--topic-list", "mv-k", "-o", "json").document["log_dirs"]
         return {
-            replica["partition"]: each["directory"]
-            for each in found
-            for replica in each["replicas"]
+            replica["partition"]: log_dir["directory"]
+            for log_dir in found
+            for replica in log_dir["replicas"]
             if not replica["future"]
         }
 
     there = directories()[0]
-    other = two if there == one else one
+    other = second if there == first else first
     move = ("log-dirs", "move", "mv-k:0", "--to", other)
     assert run(*move, "--dry-run").out == f"replica mv-k-0 on broker 1  would be sent (from {there} to {other})\n"
     assert directories()[0] == there

@@ -71,8 +71,8 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]
             meta = dict(line.split("=", 1) for line in lines if "=" in line)
             at = {"controllers": f"127.0.0.1:{first.controller_port}", "cluster_id": meta["cluster.id"]}
             more = [RealBroker(tmp_path / str(n), n, settings=racks[n - 1], jvm=JVM, **at) for n in (2, 3)]
-            for each in more:
-                each.format()
+            for broker in more:
+                broker.format()
             nodes += [first, *more]
         for node in nodes:
             stack.callback(node.kill)
@@ -107,14 +107,14 @@ def throttled(cluster: Cluster) -> list[str]:
     resources = [*map(ConfigResource.topic, ("one", "two")), *map(ConfigResource.broker, (1, 2, 3))]
     with SyncAdminClient(cluster.bootstrap) as admin:
         found = admin.describe_configs(resources).values.values()
-    return [name for config in found for name, each in config.entries.items() if "throttled" in name and each.value]
+    return [name for config in found for name, entry in config.entries.items() if "throttled" in name and entry.value]
 
 
 def numbers(cluster: Cluster, topic: str) -> list[int]:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none", "auto.offset.reset": "earliest"})
     from confluent_kafka import TopicPartition
 
-    consumer.assign([TopicPartition(topic, each, 0) for each in range(6 if topic == "one" else 3)])
+    consumer.assign([TopicPartition(topic, partition, 0) for partition in range(6 if topic == "one" else 3)])
     found: list[int] = []
     until = time.monotonic() + 30
     while len(found) < RECORDS and time.monotonic() < until:

@@ -138,8 +138,8 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
     admins = [Admin(broker, number, ends) for number, broker in enumerate(brokers)]
     load = Load(",".join(broker.bootstrap for broker in brokers), "produced")
     load.start()
-    for each in admins:
-        each.start()
+    for caller in admins:
+        caller.start()
     took: list[float] = []
     produced: list[int] = []
     try:
@@ -150,10 +150,10 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
             produced.append(len(load.acknowledged) - before)
     finally:
         ends.set()
-        for each in admins:
-            each.join()
+        for caller in admins:
+            caller.join()
         load.stop()
-    calls = [call for each in admins for call in each.calls]
+    calls = [call for admin in admins for call in admin.calls]
     longest = sorted(took)
     with capsys.disabled():
         print(
@@ -163,7 +163,7 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
         )
     assert [call for call in calls if call.code] == []
     assert all(produced), "partitions are served without a controller"
-    check_topics(quorum, brokers, {name: count for each in admins for name, count in each.partitions.items()})
+    check_topics(quorum, brokers, {name: count for admin in admins for name, count in admin.partitions.items()})
     check_records(load, brokers[1].bootstrap)
     assert [seconds for seconds in took if seconds >= WITHIN_S] == []
 
@@ -172,7 +172,7 @@ def check_topics(quorum: Quorum, brokers: list[OurBroker], acknowledged: dict[st
     """Each node has exactly the acknowledged changes."""
     for broker in brokers:
         with SyncAdminClient(broker.bootstrap) as admin:
-            names = sorted({each.name for each in admin.list_topics()} - {"produced"})
+            names = sorted({topic.name for topic in admin.list_topics()} - {"produced"})
             assert names == sorted(acknowledged)
             described = admin.describe_topics(names).values
             assert {name: len(described[name].partitions) for name in names} == acknowledged

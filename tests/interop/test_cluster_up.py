@@ -37,7 +37,7 @@ class Up:
         self._stderr = stderr
 
     @property
-    def said(self) -> str:
+    def printed(self) -> str:
         return self._stderr.read_text()
 
     @property
@@ -140,7 +140,7 @@ def test_a_cluster_serves_stops_in_order_and_continues_with_its_data(tmp_path: P
         assert refused.returncode == 2
         assert b"is already running" in refused.stderr
         pids = first.pids
-        assert first.end(signal.SIGINT) == 0, first.said
+        assert first.end(signal.SIGINT) == 0, first.printed
     assert not any(map(is_alive, pids))
     with up(folder) as second:
         assert second.document["cluster_id"] == first.document["cluster_id"]
@@ -148,18 +148,18 @@ def test_a_cluster_serves_stops_in_order_and_continues_with_its_data(tmp_path: P
         assert consume(second.address("broker", 1), "by-0", 4) == ["after", "after", "before", "before"]
         os.kill(second.pids[2], signal.SIGKILL)
         deadline = time.monotonic() + 10
-        while "broker-102 was killed by signal 9" not in second.said:
-            assert time.monotonic() < deadline, second.said
+        while "broker-102 was killed by signal 9" not in second.printed:
+            assert time.monotonic() < deadline, second.printed
             time.sleep(0.02)
-        assert second.end(signal.SIGTERM) == 0, second.said
-    assert "controller-1 is the active controller" in second.said
+        assert second.end(signal.SIGTERM) == 0, second.printed
+    assert "controller-1 is the active controller" in second.printed
     assert not any(map(is_alive, second.pids))
 
 
 def test_when_a_node_cannot_start_its_log_is_shown_and_the_others_are_stopped(tmp_path: Path) -> None:
     folder = tmp_path / "cluster"
-    one = ("--controllers", "1", "--brokers", "1")
-    with up(folder, *one, "--port-base", str(free_ports(1)[0])) as first:
+    smallest = ("--controllers", "1", "--brokers", "1")
+    with up(folder, *smallest, "--port-base", str(free_ports(1)[0])) as first:
         assert first.end(signal.SIGINT) == 0
     with (folder / "broker-101" / "server.properties").open("a") as file:
         file.write("num.partitions=none\n")

@@ -304,8 +304,8 @@ def test_kills_during_compaction_lose_nothing(tmp_path: Path, capsys: pytest.Cap
         node.kill()
         leftovers += is_cleaning(folder)
         node.start()
-    said, _ = load.communicate(timeout=120)
-    assert load.returncode == 0, said
+    printed, _ = load.communicate(timeout=120)
+    assert load.returncode == 0, printed
     probe = Probe(node)
     found = compact_all(node, probe, KILLED_KEYS)
     probe.close()

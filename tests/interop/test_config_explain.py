@@ -70,4 +70,4 @@ def test_a_broker_explains_itself(node: NodeProcess, capsys: pytest.CaptureFixtu
     assert main(command) == 0
     assert "node.id, in the node's file" in capsys.readouterr().out
     assert main([*command[:-1], "node.idd"]) == 0
-    assert "has no setting node.idd" in capsys.readouterr().err
+    assert "node.idd is not a setting of a broker" in capsys.readouterr().err

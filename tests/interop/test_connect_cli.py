@@ -24,9 +24,9 @@ def test_a_connector_is_created_run_changed_and_deleted(
             async def run(*arguments: str, status: int = 0) -> Any:
                 line = [*arguments, "--worker", worker.url, "-o", "json"]
                 found = await asyncio.to_thread(main, line)
-                said = capsys.readouterr()
-                assert found == status, said
-                return json.loads(said.out)
+                captured = capsys.readouterr()
+                assert found == status, captured
+                return json.loads(captured.out)
 
             def states(answer: Any) -> list[str]:
                 (found,) = answer["connectors"]

@@ -259,5 +259,5 @@ async def test_a_stopped_worker_is_reported(browser: Chromium, worker: Worker) -
     browser.size(1280)
     await asyncio.to_thread(browser.open, worker.url)
     await worker.server.stop()
-    await asyncio.to_thread(look, "document.getElementById('alarm').textContent.includes('What you see is from')")
+    await asyncio.to_thread(look, "document.getElementById('alarm').textContent.includes('This data is from')")
     assert browser.run("document.querySelectorAll('tr[data-name]').length") == 5

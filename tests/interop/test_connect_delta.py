@@ -73,7 +73,7 @@ def rows(path: Path) -> Counter[tuple[int, int]]:
 def ends(node: BarnabasNode) -> dict[int, int]:
     partitions = {TopicPartition(TOPIC, partition): OffsetSpec.latest() for partition in range(PARTITIONS)}
     with AdminClient.sync(node.bootstrap) as admin:
-        return {each.partition: at.offset for each, at in admin.list_offsets(partitions).values.items()}
+        return {partition.partition: at.offset for partition, at in admin.list_offsets(partitions).values.items()}
 
 
 def until(ask: Callable[[], Any], wanted: Callable[[Any], bool], *, within_s: float = 240) -> Any:

@@ -47,8 +47,8 @@ def member(bootstrap: str, protocol: ProtocolVersion = ProtocolVersion.SESSIONED
 
 async def until_runs(worker: ConnectWorker, wanted: set[str]) -> None:
     """Wait until the real worker runs these, according to the states that it wrote."""
-    for each in sorted(wanted):
-        await asyncio.to_thread(wait_for_state, worker, *each.partition("-")[::2])
+    for task in sorted(wanted):
+        await asyncio.to_thread(wait_for_state, worker, *task.partition("-")[::2])
 
 
 def wait_for_state(worker: ConnectWorker, name: str, task: str) -> None:
@@ -123,10 +123,13 @@ async def beside_an_older_member(
     bootstrap: str, older: ProtocolVersion, ours: ConnectMember, java: ConnectWorker
 ) -> None:
     async with member(bootstrap, older) as other:
-        one, two = ours.client.membership, other.client.membership
-        await ours.until(lambda: one.protocol is older and one.is_settled, f"{older.name} now")
-        await other.until(lambda: two.is_settled and two.generation == one.generation, "settled with the others")
-        assert two.protocol is older
+        membership, other_membership = ours.client.membership, other.client.membership
+        await ours.until(lambda: membership.protocol is older and membership.is_settled, f"{older.name} now")
+        await other.until(
+            lambda: other_membership.is_settled and other_membership.generation == membership.generation,
+            "settled with the others",
+        )
+        assert other_membership.protocol is older
         assert not ours.running & other.running
         await until_runs(java, EVERYTHING - ours.running - other.running)
         await other.leave()

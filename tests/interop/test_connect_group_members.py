@@ -29,25 +29,25 @@ def member(bootstrap: str, group: str, name: str) -> ConnectMember:
     return ConnectMember(bootstrap, f"http://{name}:8083/", group=group)
 
 
-async def shared_by_two(one: ConnectMember, two: ConnectMember) -> None:
-    await one.until(lambda: one.leader_url is not None, "a member")
-    await one.configure("orders", CONFIG, *([CONFIG] * 3))
-    await one.configure("flights", CONFIG, *([CONFIG] * 3))
-    await one.until(lambda: len(one.running | two.running) == 8, "running everything")
-    await one.until(lambda: len(one.running) == len(two.running) == 4, "sharing it")
-    assert not one.running & two.running
+async def shared_by_two(first: ConnectMember, second: ConnectMember) -> None:
+    await first.until(lambda: first.leader_url is not None, "a member")
+    await first.configure("orders", CONFIG, *([CONFIG] * 3))
+    await first.configure("flights", CONFIG, *([CONFIG] * 3))
+    await first.until(lambda: len(first.running | second.running) == 8, "running everything")
+    await first.until(lambda: len(first.running) == len(second.running) == 4, "sharing it")
+    assert not first.running & second.running
 
 
 def test_the_work_of_a_member_that_leaves_has_moved_within_three_seconds(barnabas_node: BarnabasNode) -> None:
     async def scenario() -> float:
         async with (
-            member(barnabas_node.bootstrap, "members-that-leave", "one") as one,
-            member(barnabas_node.bootstrap, "members-that-leave", "two") as two,
+            member(barnabas_node.bootstrap, "members-that-leave", "one") as first,
+            member(barnabas_node.bootstrap, "members-that-leave", "two") as second,
         ):
-            await shared_by_two(one, two)
+            await shared_by_two(first, second)
             began = time.monotonic()
-            await one.leave()  # Either may lead: the other one knows its assignment.
-            await two.until(lambda: len(two.running) == 8, "running everything")
+            await first.leave()  # Either may lead: the other one knows its assignment.
+            await second.until(lambda: len(second.running) == 8, "running everything")
             return time.monotonic() - began
 
     assert asyncio.run(scenario()) < CLEAN_LEAVE_MAX_S
@@ -56,14 +56,17 @@ def test_the_work_of_a_member_that_leaves_has_moved_within_three_seconds(barnaba
 @pytest.mark.long
 def test_members_outlive_a_restart_of_the_broker(tmp_path: Path) -> None:
     async def scenario(node: BarnabasNode) -> None:
-        async with member(node.bootstrap, "restarts", "one") as one, member(node.bootstrap, "restarts", "two") as two:
-            await shared_by_two(one, two)
+        async with (
+            member(node.bootstrap, "restarts", "one") as first,
+            member(node.bootstrap, "restarts", "two") as second,
+        ):
+            await shared_by_two(first, second)
             await asyncio.to_thread(node.stop)
-            await one.until(lambda: not one.running and not two.running, "stopped without a coordinator")
-            assert [notice for notice in one.notices if isinstance(notice, Lost)]
+            await first.until(lambda: not first.running and not second.running, "stopped without a coordinator")
+            assert [notice for notice in first.notices if isinstance(notice, Lost)]
             await asyncio.to_thread(node.start)
-            await one.until(lambda: len(one.running) == len(two.running) == 4, "sharing it again")
-            assert not one.running & two.running
+            await first.until(lambda: len(first.running) == len(second.running) == 4, "sharing it again")
+            assert not first.running & second.running
 
     with running_barnabas(tmp_path) as node:
         asyncio.run(scenario(node))

@@ -50,7 +50,7 @@ def workers(
 
 def test_the_java_client_receives_the_same_from_both_workers(workers: Mapping[str, str], tmp_path: Path) -> None:
     client = JavaClient()
-    answers = {side: client.tell(workers[side], _file(tmp_path, side), f"java-client-{side}") for side in SIDES}
+    answers = {side: client.run(workers[side], _file(tmp_path, side), f"java-client-{side}") for side in SIDES}
     assert len(answers["kafka"]) > 30
     _assert_same(answers)
 
@@ -58,11 +58,11 @@ def test_the_java_client_receives_the_same_from_both_workers(workers: Mapping[st
 def test_the_python_client_receives_the_same_from_both_workers(workers: Mapping[str, str], tmp_path: Path) -> None:
     client = PythonClient()
 
-    def tell(side: str) -> dict[str, Answer]:
+    def run_story(side: str) -> dict[str, Answer]:
         return _story(lambda *arguments: client.call(workers[side], *arguments), _file(tmp_path, side), side)
 
     with ThreadPoolExecutor(2) as pool:
-        answers = dict(zip(SIDES, pool.map(tell, SIDES), strict=True))
+        answers = dict(zip(SIDES, pool.map(run_story, SIDES), strict=True))
     assert len(answers["kafka"]) > 25
     _assert_same(answers)
 
@@ -74,7 +74,7 @@ def _story(call: Callable[..., Answer], file: Path, side: str) -> dict[str, Answ
     wrong = {**config, "tasks.max": "many"}
     answers: dict[str, Answer] = {}
 
-    def tell(*arguments: str, name: str | None = None) -> None:
+    def record(*arguments: str, name: str | None = None) -> None:
         answers[name or " ".join(arguments)] = call(*arguments)
 
     def wait(wanted: str, *arguments: str) -> None:
@@ -85,38 +85,38 @@ def _story(call: Callable[..., Answer], file: Path, side: str) -> dict[str, Answ
                 return
             time.sleep(0.2)
 
-    tell("info")
-    tell("list-plugins")
-    tell("list", name="list without connectors")
-    tell("get", "missing")
-    tell("validate-config", "FileStreamSourceConnector", "-d", json.dumps(config), name="validate")
-    tell("validate-config", "FileStreamSourceConnector", "-d", json.dumps(wrong), name="validate invalid settings")
-    tell("create", "-d", json.dumps({"name": "wrong", "config": wrong}), name="create with invalid settings")
-    tell("create", "-d", json.dumps({"name": "file", "config": config}), name="create")
+    record("info")
+    record("list-plugins")
+    record("list", name="list without connectors")
+    record("get", "missing")
+    record("validate-config", "FileStreamSourceConnector", "-d", json.dumps(config), name="validate")
+    record("validate-config", "FileStreamSourceConnector", "-d", json.dumps(wrong), name="validate invalid settings")
+    record("create", "-d", json.dumps({"name": "wrong", "config": wrong}), name="create with invalid settings")
+    record("create", "-d", json.dumps({"name": "file", "config": config}), name="create")
     wait("RUNNING", "task-status", "file", "0")
-    tell("create", "-d", json.dumps({"name": "file", "config": config}), name="create again")
-    tell("list")
-    tell("list", "--expand=status")
-    tell("list", "--expand=info")
+    record("create", "-d", json.dumps({"name": "file", "config": config}), name="create again")
+    record("list")
+    record("list", "--expand=status")
+    record("list", "--expand=info")
     for command in ("get", "status", "config", "list-tasks"):
-        tell(command, "file")
-    tell("task-status", "file", "7")
+        record(command, "file")
+    record("task-status", "file", "7")
     wait(topic, "list-topics", "file")
-    tell("reset-topics", "file")
-    tell("pause", "file")
+    record("reset-topics", "file")
+    record("pause", "file")
     wait("PAUSED", "task-status", "file", "0")
-    tell("resume", "file")
+    record("resume", "file")
     wait("RUNNING", "task-status", "file", "0")
-    tell("restart", "file")
-    tell("restart", "file", "--include-tasks")
+    record("restart", "file")
+    record("restart", "file", "--include-tasks")
     wait("RUNNING", "task-status", "file", "0")
-    tell("restart-task", "file", "0")
-    tell("restart-task", "file", "7")
-    tell("update", "file", "-d", json.dumps({**config, "batch.size": "1000"}), name="update")
+    record("restart-task", "file", "0")
+    record("restart-task", "file", "7")
+    record("update", "file", "-d", json.dumps({**config, "batch.size": "1000"}), name="update")
     wait("batch.size", "config", "file")
-    tell("delete", "file")
-    tell("delete", "file", name="delete a deleted connector")
-    tell("list", name="final list")
+    record("delete", "file")
+    record("delete", "file", name="delete a deleted connector")
+    record("list", name="final list")
     return answers
 
 
@@ -145,8 +145,8 @@ def _assert_same(answers: Mapping[str, Mapping[str, Answer]]) -> None:
 def _comparable(answer: Answer, side: str) -> Any:
     """Remove the identity of a worker, and from an HTTP error the URL and the reason phrase."""
     text = json.dumps(answer.content)
-    for one in (f"{side}.txt", f"client-{side}"):
-        text = text.replace(one, one.replace(side, "side"))
+    for name in (f"{side}.txt", f"client-{side}"):
+        text = text.replace(name, name.replace(side, "side"))
     content = json.loads(text)
     if isinstance(content, str) and (error := _HTTP_ERROR.match(content)):
         return f"HTTP status {error[1]}"
@@ -157,10 +157,10 @@ def _common(value: Any) -> Any:
     if isinstance(value, Mapping):
         if "definition" in value and "value" in value:
             return _common_setting(value)
-        found = {key: _common(each) for key, each in value.items() if key not in _OF_A_WORKER}
+        found = {key: _common(member) for key, member in value.items() if key not in _OF_A_WORKER}
         return found | ({"state": "RUNNING"} if found.get("state") in _ON_THE_WAY else {})
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [_common(each) for each in value]
+        return [_common(item) for item in value]
     return value
 
 

@@ -152,7 +152,7 @@ def test_a_kafka_worker_continues_from_what_our_worker_wrote(node: BarnabasNode,
     try:
         assert worker.request("GET", "/connectors/ours/config") == config
         status = worker.until(
-            "GET", "/connectors/ours/status", lambda answer: [each["state"] for each in answer["tasks"]] == ["RUNNING"]
+            "GET", "/connectors/ours/status", lambda answer: [task["state"] for task in answer["tasks"]] == ["RUNNING"]
         )
         assert status["connector"]["state"] == "RUNNING"
         idle = worker.until("GET", "/connectors/idle/status", lambda answer: answer["connector"]["state"] == "STOPPED")

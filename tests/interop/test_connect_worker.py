@@ -36,7 +36,7 @@ def _runs_on(count: int, *workers: InProcessWorker):  # type: ignore[no-untyped-
     def wanted(status: dict) -> bool:
         everything = [status["connector"], *status["tasks"]]
         return len(status["tasks"]) == count and all(
-            each["state"] == "RUNNING" and each["worker_id"] in ids for each in everything
+            part["state"] == "RUNNING" and part["worker_id"] in ids for part in everything
         )
 
     return wanted
@@ -57,26 +57,26 @@ def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnaba
         ledger = TaskLedger()
         options: dict[str, Any] = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}
         async with (
-            in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as one,
-            in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as two,
+            in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as first,
+            in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as second,
         ):
-            leader, follower = await _leader_first(one, two)
+            leader, follower = await _leader_first(first, second)
             assert leader.running.herder.context.group.are_all_members_ours
             created = await follower.request("POST", "/connectors", {"name": "m", "config": MOCK})
             assert (created.status_code, created.json()["tasks"]) == (201, [])
             assert created.headers["Location"].startswith(follower.url)
-            status = await leader.until("/connectors/m/status", _runs_on(3, one, two))
-            assert {task["worker_id"] for task in status["tasks"]} == {one.worker_id, two.worker_id}
+            status = await leader.until("/connectors/m/status", _runs_on(3, first, second))
+            assert {task["worker_id"] for task in status["tasks"]} == {first.worker_id, second.worker_id}
 
             paused = await follower.request("PUT", "/connectors/m/pause")
             assert paused.status_code == 202
             await leader.until("/connectors/m/status", lambda found: {t["state"] for t in found["tasks"]} == {"PAUSED"})
             await leader.request("PUT", "/connectors/m/resume")
-            await follower.until("/connectors/m/status", _runs_on(3, one, two))
+            await follower.until("/connectors/m/status", _runs_on(3, first, second))
             restarted = await follower.request("POST", "/connectors/m/restart?includeTasks=true")
             assert restarted.status_code == 202
             assert {task["state"] for task in restarted.json()["tasks"]} == {"RESTARTING"}
-            await follower.until("/connectors/m/status", _runs_on(3, one, two))
+            await follower.until("/connectors/m/status", _runs_on(3, first, second))
 
             metrics = (await leader.request("GET", "/metrics")).text
             assert 'connect_protocol{connect_protocol="SESSIONED"} 1.0' in metrics
@@ -146,11 +146,11 @@ def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: Barna
         }  # Requests of Java workers, without our header.
         async with (
             AdminClient(barnabas_node.bootstrap) as admin,
-            in_process_worker(barnabas_node.bootstrap, "captures", ledger, **recorded) as one,
-            in_process_worker(barnabas_node.bootstrap, "captures", ledger, **recorded) as two,
+            in_process_worker(barnabas_node.bootstrap, "captures", ledger, **recorded) as first,
+            in_process_worker(barnabas_node.bootstrap, "captures", ledger, **recorded) as second,
         ):
             (await admin.create_topics([NewTopic("t1", 1), NewTopic("t2", 1)], wait=True)).raise_for_errors()
-            leader, follower = await _leader_first(one, two)
+            leader, follower = await _leader_first(first, second)
             herder = leader.running.herder
             await eventually(lambda: herder.keys.key is not None)
             workers = {"A": leader, "B": follower}

@@ -47,7 +47,7 @@ async def _status(worker: InProcessWorker, name: str, wanted: Any) -> dict[str, 
 
 def _all_run(status: dict[str, Any]) -> bool:
     everything = [status["connector"], *status["tasks"]]
-    return bool(status["tasks"]) and all(each["state"] == "RUNNING" for each in everything)
+    return bool(status["tasks"]) and all(part["state"] == "RUNNING" for part in everything)
 
 
 async def _ask_java(worker: ConnectWorker, method: str, path: str, body: object = None) -> Any:
@@ -130,7 +130,7 @@ def test_a_connector_with_a_missing_class_fails_without_endless_rebalances(
 ) -> None:
     names = [f"{'ours' if ours_has_it else 'java'}-only-{number}" for number in range(3)]
     if not ours_has_it:
-        fewer = PluginRegistry(each for each in discover() if "FileStream" not in each.name)
+        fewer = PluginRegistry(plugin for plugin in discover() if "FileStream" not in plugin.name)
         monkeypatch.setattr("barnabas.connect.run.worker.discover", lambda: fewer)
 
     def config(number: int) -> dict[str, str]:
@@ -139,9 +139,9 @@ def test_a_connector_with_a_missing_class_fails_without_endless_rebalances(
 
     def is_settled(status: dict[str, Any]) -> bool:
         """It runs where the class exists; elsewhere it has failed."""
-        for each in [status["connector"], *status["tasks"]]:
-            runs_on_ours = each["worker_id"] == ours_id[0]
-            if each["state"] != ("RUNNING" if runs_on_ours == ours_has_it else "FAILED"):
+        for part in [status["connector"], *status["tasks"]]:
+            runs_on_ours = part["worker_id"] == ours_id[0]
+            if part["state"] != ("RUNNING" if runs_on_ours == ours_has_it else "FAILED"):
                 return False
         return bool(status["tasks"]) or status["connector"]["state"] == "FAILED"
 
@@ -164,13 +164,13 @@ def test_a_connector_with_a_missing_class_fails_without_endless_rebalances(
                 else:
                     await _ask_java(java_worker, "POST", "/connectors", body)
             statuses = [await _status(ours, name, is_settled) for name in names]
-            failed = [each for status in statuses for each in (status["connector"], *status["tasks"])]
-            failed = [each for each in failed if each["state"] == "FAILED"]
+            failed = [part for status in statuses for part in (status["connector"], *status["tasks"])]
+            failed = [part for part in failed if part["state"] == "FAILED"]
             assert failed
-            for each in failed:
+            for part in failed:
                 # Kafka's worker names the class of a connector; for a task it reports an unknown type.
                 wanted = ("Generator", "not a recognizable type") if ours_has_it else ("FileStreamSource",)
-                assert any(text in each["trace"] for text in wanted), each
+                assert any(text in part["trace"] for text in wanted), part
             await _quiet(lambda: (group.generation, herder.config.offset))
             assert [await _status(ours, name, is_settled) for name in names] == statuses
             for name in names:

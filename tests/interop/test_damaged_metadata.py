@@ -133,10 +133,10 @@ def test_a_controller_fetches_lost_records_from_the_others_before_it_votes(tmp_p
         data[positions[2] + 63] ^= 1
         path.write_bytes(data)
         damaged.launch()
-        wait_until(lambda: "holds again what it had acknowledged" in damaged.printed(), what="the recovery")
-        said = damaged.printed()
-        assert f"{path}: at position {positions[2]}: the checksum is wrong" in said
-        assert "This node does not vote until it holds again what it acknowledged" in said
+        wait_until(lambda: "has all records again that it had acknowledged" in damaged.printed(), what="the recovery")
+        printed = damaged.printed()
+        assert f"{path}: at position {positions[2]}: the checksum is wrong" in printed
+        assert "This node does not vote until it holds again what it acknowledged" in printed
         assert Path(f"{path}.damaged").exists()
         wait_until(lambda: not (path.parent / LOST_PROMISES).exists(), what="forgetting the loss")
         sound = log_of(first.folder).read_bytes()
@@ -166,7 +166,7 @@ def test_a_damaged_controller_and_a_single_sound_one_elect_no_leader(tmp_path: P
             wait_until(lambda: offset_reached(first) > before, what="a leader", timeout_s=6)
         third.launch()
         wait_until(lambda: offset_reached(first) > before, what="a leader")
-        wait_until(lambda: "holds again what it had acknowledged" in damaged.printed(), what="the recovery")
+        wait_until(lambda: "has all records again that it had acknowledged" in damaged.printed(), what="the recovery")
 
 
 def test_a_controller_without_its_quorum_state_asks_the_others_for_their_epochs(tmp_path: Path) -> None:
@@ -176,5 +176,5 @@ def test_a_controller_without_its_quorum_state_asks_the_others_for_their_epochs(
         forgetful.kill()
         (forgetful.folder / "data" / METADATA_LOG_DIRECTORY / "quorum-state").write_bytes(b"")
         forgetful.launch()
-        wait_until(lambda: "holds again what it had acknowledged" in forgetful.printed(), what="the recovery")
+        wait_until(lambda: "has all records again that it had acknowledged" in forgetful.printed(), what="the recovery")
         assert "quorum-state: not a quorum state" in forgetful.printed()

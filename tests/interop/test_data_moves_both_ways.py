@@ -78,9 +78,9 @@ def fetch(client: RawClient, topic: str, isolation: int, offset: int) -> Fetched
 
 def latest_offset(client: RawClient, topic: str, isolation: int) -> int:
     """A broker that has just started may not lead yet, or may not know its high watermark."""
-    asked = [ListOffsetsPartition(partition_index=0, timestamp=-1)]
+    partitions = [ListOffsetsPartition(partition_index=0, timestamp=-1)]
     request = ListOffsetsRequest(
-        replica_id=-1, isolation_level=isolation, topics=[ListOffsetsTopic(name=topic, partitions=asked)]
+        replica_id=-1, isolation_level=isolation, topics=[ListOffsetsTopic(name=topic, partitions=partitions)]
     )
     deadline = time.monotonic() + 20
     while True:

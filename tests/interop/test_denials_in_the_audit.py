@@ -44,4 +44,4 @@ def _with_our_exceptions(row: str, lines: list[str]) -> list[str]:
     if row == LISTED:
         return []
     left_out = (" Topic:LITERAL: ", " Topic:ANY:* InitProducerId", "<another>")
-    return [line for line in lines if not any(each in line for each in left_out)]
+    return [line for line in lines if not any(text in line for text in left_out)]

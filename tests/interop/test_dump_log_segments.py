@@ -182,13 +182,13 @@ def test_logs_open_on_the_other_kind_of_broker_both_ways(kafka_peer: Path, tmp_p
             "console-consumer", "--bootstrap-server", node.bootstrap, "--topic", "moved", "--from-beginning",
             "--max-messages", "201", "--timeout-ms", "30000",
         ).stdout.split("\n")  # fmt: skip
-        said = Path(node.log).read_text()[began:]
+        logged = Path(node.log).read_text()[began:]
     finally:
         node.kill()
     expected = [f"theirs {index}" for index in range(100)] + [f"ours {index}" for index in range(101)]
     assert consumed[:201] == expected
     for complaint in ("Could not find offset index", "Found a corrupted index", "rebuilding index", "Corrupt"):
-        assert complaint not in said
+        assert complaint not in logged
     assert os.path.exists(data / "moved-0" / "00000000000000000200.log")
 
 

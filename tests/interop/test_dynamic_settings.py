@@ -110,10 +110,10 @@ def test_a_limit_for_all_topics_changes_immediately(tmp_path: Path) -> None:
         assert eventually(lambda: append(client, "small", b"x" * 5000) == 0)
         change(client, ("message.max.bytes", SET, "1000"))
         assert append(client, "small", b"x" * 5000) == 10
-        asked = DescribeConfigsResource(
+        resource = DescribeConfigsResource(
             resource_type=TOPIC, resource_name="small", configuration_keys=["max.message.bytes"]
         )
-        (described,) = client.call(DescribeConfigsRequest(resources=[asked])).results
+        (described,) = client.call(DescribeConfigsRequest(resources=[resource])).results
         assert (described.configs[0].value, described.configs[0].config_source) == ("1000", 2)
         change(client, ("message.max.bytes", DELETE, None))
         assert append(client, "small", b"x" * 5000) == 0

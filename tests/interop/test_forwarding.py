@@ -105,7 +105,7 @@ def test_topics_are_created_and_deleted_through_envelopes(request: pytest.Fixtur
             assert tuple(versions[ApiKey.CREATE_TOPICS]) == (2, 7)
             gone = DeleteTopicsRequest(topics=[DeleteTopicState(name=f"forwarded-{v}") for v in range(2, 8)])
             gone.timeout_ms = 9000
-            assert {each.error_code for each in (await forwarded(channel, gone, 6)).responses} == {0}
+            assert {response.error_code for response in (await forwarded(channel, gone, 6)).responses} == {0}
             own: Any = await channel.send(AllocateProducerIdsRequest(broker_id=977, broker_epoch=1))
             assert own.error_code == ErrorCode.STALE_BROKER_EPOCH
         finally:

@@ -36,7 +36,7 @@ def test_topics_are_created_listed_described_grown_and_deleted(barnabas_node: Ba
 
 
 @pytest.mark.parametrize(
-    ("args", "said"),
+    ("args", "expected"),
     [
         (("--topic", "bad name"), "contains one or more characters other than ASCII alphanumerics"),
         (
@@ -47,9 +47,11 @@ def test_topics_are_created_listed_described_grown_and_deleted(barnabas_node: Ba
         (("--topic", "java-unknown", "--config", "no.such=1"), "no.such"),
     ],
 )
-def test_a_bad_topic_is_refused_with_a_reason(barnabas_node: BarnabasNode, args: tuple[str, ...], said: str) -> None:
+def test_a_bad_topic_is_refused_with_a_reason(
+    barnabas_node: BarnabasNode, args: tuple[str, ...], expected: str
+) -> None:
     answer = tool(barnabas_node, "topics", "--create", *args, check=False)
-    assert re.search(said, answer), answer
+    assert re.search(expected, answer), answer
 
 
 def test_configs_are_altered_described_and_deleted(barnabas_node: BarnabasNode) -> None:

@@ -191,7 +191,7 @@ def test_two_brokers_replicate_and_the_other_leads_when_one_dies(
 
         def leaders() -> set[int | None]:
             found = admin.describe_topics(["replicated"])["replicated"].partitions
-            return {each.leader for each in found}
+            return {partition.leader for partition in found}
 
         assert leaders() == {1, 2}
         second.kill()
@@ -202,7 +202,7 @@ def test_two_brokers_replicate_and_the_other_leads_when_one_dies(
 
         def in_sync() -> bool:
             found = admin.describe_topics(["replicated"])["replicated"].partitions
-            return all(len(each.isr) == 2 for each in found)
+            return all(len(partition.isr) == 2 for partition in found)
 
         wait_until(in_sync, what="its return into the ISR", timeout_s=40)
         run_class("leader-election", "--bootstrap-server", broker.bootstrap, "--election-type", "preferred",

@@ -52,9 +52,9 @@ def test_the_java_tools_move_a_replica_and_report_its_progress(tmp_path: Path) -
         throttle = ("--replica-alter-log-dirs-throttle", "1000000")
         assert "Successfully started moving log directory" in run_class(*move, "--execute", *throttle).stdout
         described = run_class("log-dirs", *server, "--describe", "--topic-list", "orders").stdout.splitlines()
-        by_path = {each["logDir"]: each for each in json.loads(described[-1])["brokers"][0]["logDirs"]}
+        by_path = {directory["logDir"]: directory for directory in json.loads(described[-1])["brokers"][0]["logDirs"]}
         assert {directory["error"] for directory in by_path.values()} == {None}
-        assert any(each["partition"] == "orders-0" for each in by_path[story.path(target)]["partitions"])
+        assert any(replica["partition"] == "orders-0" for replica in by_path[story.path(target)]["partitions"])
         story.until(lambda: story.where("orders", 0) == target)
         assert "Reassignment of replica orders-0-1 completed successfully" in run_class(*move, "--verify").stdout
         assert story.offsets("orders", 0) == [0, 20]

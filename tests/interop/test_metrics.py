@@ -6,6 +6,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -184,11 +185,11 @@ def test_acls_and_decisions_are_counted(node: MeasuredNode) -> None:
     client.close()
     found = node.samples()
     assert found[f"{prefix}_acl_count",] == 2
-    asked, allowed, denied = (
+    requested, allowed, denied = (
         found[f"{prefix}_authorization_{what}_total",] - before[f"{prefix}_authorization_{what}_total",]
         for what in ("request", "allowed", "denied")
     )
-    assert (asked, allowed, denied) == (1, 1, 0)
+    assert (requested, allowed, denied) == (1, 1, 0)
 
 
 def test_health_readiness_and_unknown_paths_have_their_status(node: MeasuredNode) -> None:
@@ -221,6 +222,9 @@ def test_the_endpoint_exists_only_if_it_is_configured(tmp_path: Path) -> None:
 
 
 def _inodes(pid: int) -> set[str]:
-    """Return the states of the open sockets of the process."""
-    links = [str(fd.readlink()) for fd in Path(f"/proc/{pid}/fd").iterdir()]
+    """Return the inodes of the open sockets of the process."""
+    links = []
+    for descriptor in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # The node has closed it since it was listed.
+            links.append(str(descriptor.readlink()))
     return {link[8:-1] for link in links if link.startswith("socket:[")}

@@ -132,7 +132,7 @@ def test_leadership_snapshots_and_logs_are_exchanged_both_ways(quorum: Quorum, t
     leader = elected(quorum)
     if leader is ours:
         leader = hand_over(quorum, leader)
-    other = next(each for each in real if each is not leader)
+    other = next(controller for controller in real if controller is not leader)
 
     let_lead(quorum, ours, leader=leader, wiped=other)
     name, data = oldest_snapshot(other)
@@ -152,8 +152,8 @@ def test_leadership_snapshots_and_logs_are_exchanged_both_ways(quorum: Quorum, t
 
     for controller in quorum.controllers:
         controller.stop()
-    logs = [batches(each) for each in quorum.controllers]
-    for one, another in combinations(logs, 2):
-        common = one.keys() & another.keys()
+    logs = [batches(controller) for controller in quorum.controllers]
+    for first, second in combinations(logs, 2):
+        common = first.keys() & second.keys()
         assert len(common) > 8
-        assert all(one[offset] == another[offset] for offset in common)
+        assert all(first[offset] == second[offset] for offset in common)

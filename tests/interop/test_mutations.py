@@ -39,7 +39,7 @@ def without_what_changes(answer: Any) -> Any:
             else without_what_changes(value)
             for key, value in answer.items()
         }
-    return [without_what_changes(each) for each in answer] if isinstance(answer, list) else answer
+    return [without_what_changes(item) for item in answer] if isinstance(answer, list) else answer
 
 
 def test_every_answer_on_the_wire_equals_kafkas(node: BarnabasNode) -> None:

@@ -50,7 +50,7 @@ def produce(client: RawClient, topic_id: Uuid, partitions: list[int], turn: int)
         )
     )
     answers = answer.responses[0].partition_responses
-    assert [(each.index, each.error_code, each.base_offset) for each in answers] == [
+    assert [(response.index, response.error_code, response.base_offset) for response in answers] == [
         (partition, 0, turn) for partition in partitions
     ]
 
@@ -61,8 +61,8 @@ def fetch(client: RawClient, topic_id: Uuid, partitions: list[int], turn: int) -
         FetchRequest(min_bytes=1, max_wait_ms=0, topics=[FetchTopic(topic_id=topic_id, partitions=wanted)]), 17
     )
     found = {
-        each.partition_index: [record.value for record in BatchView(bytes(each.records)).records()]
-        for each in answer.responses[0].partitions
+        response.partition_index: [record.value for record in BatchView(bytes(response.records)).records()]
+        for response in answer.responses[0].partitions
     }
     assert found == {partition: [b"%d in turn %d" % (partition, turn)] for partition in partitions}
 
@@ -87,15 +87,15 @@ def test_3000_partitions_are_served_with_256_descriptors(tmp_path: Path, capsys:
 
     # Each of these takes a descriptor; in the end more are requested than are available.
     held = [RawClient(node.port) for _ in range(50)]
-    for each in held:
-        assert each.call(MetadataRequest(topics=[]), 12).controller_id == 1
+    for connection in held:
+        assert connection.call(MetadataRequest(topics=[]), 12).controller_id == 1
     held += [RawClient(node.port) for _ in range(DESCRIPTORS)]
     time.sleep(0.3)
     produce(client, topic_id, chunks[0], 2)
     fetch(client, topic_id, chunks[-1], 1)
     counts.append(node.open_descriptors())
-    for each in held:
-        each.close()
+    for connection in held:
+        connection.close()
     deadline = time.monotonic() + 10
     while node.open_descriptors() > DESCRIPTORS * 3 // 4 and time.monotonic() < deadline:
         time.sleep(0.05)

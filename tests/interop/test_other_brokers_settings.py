@@ -37,7 +37,7 @@ def test_a_broker_describes_another_brokers_settings_and_warns_of_other_defaults
             second.start()
             assert settings_of(first.port, 12) == (0, "", {"node.id": "12", "log.retention.hours": "3"})
             assert settings_of(second.port, 11)[0] == 42
-            wait_until(lambda: "retention.ms of their own have 10800000 here" in second.printed(), what="the warning")
+            wait_until(lambda: "do not set retention.ms have 10800000 here" in second.printed(), what="the warning")
             second.kill()
             code, message, _ = settings_of(first.port, 12)
             assert code == 8

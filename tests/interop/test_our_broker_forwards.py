@@ -163,10 +163,10 @@ def test_a_controller_alone_counts_the_requests_of_its_brokers_clients(quorum: Q
     quota = {ClientQuotaEntity.of({"client-id": "hasty"}): {"request_percentage": 0.001}}
     admin.alter_client_quotas(quota, wait=True).raise_for_errors()
     client = RawClient(controller.controller_port)
-    asked = ListPartitionReassignmentsRequest(timeout_ms=1000, topics=None)
+    request = ListPartitionReassignmentsRequest(timeout_ms=1000, topics=None)
     waits = []
     for _ in range(2):
-        data = inner(asked, 0, client_id="hasty")
+        data = inner(request, 0, client_id="hasty")
         answer = client.call(EnvelopeRequest(request_data=data, request_principal=SUPER, client_host_address=HOST), 0)
         waits.append(ListPartitionReassignmentsResponse.decode(answer.response_data, 0, 5).throttle_time_ms)
     client.close()

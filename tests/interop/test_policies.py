@@ -94,5 +94,5 @@ def test_a_hanging_policy_refuses_changes_and_the_node_continues(node: BarnabasN
     while not hanging(node).endswith(" 0.0") and time.monotonic() < deadline:
         time.sleep(0.05)
     assert results_of(client.call(alter((TOPIC, "ok", ("retention.bytes", SET, "5"))))) == [(0, None)]
-    assert "alter.configs.policy.class.name is taken for alter.config.policy.class.name" in node.printed()
+    assert "alter.configs.policy.class.name is treated as alter.config.policy.class.name" in node.printed()
     client.close()

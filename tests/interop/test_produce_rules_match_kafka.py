@@ -47,7 +47,7 @@ class Verdict(NamedTuple):
     kept: dict[str, Any] | None
 
 
-def test_both_nodes_give_the_same_verdict_on_every_batch(real_kafka: KafkaNode, barnabas_node: BarnabasNode) -> None:
+def test_both_nodes_reach_the_same_verdict_on_every_batch(real_kafka: KafkaNode, barnabas_node: BarnabasNode) -> None:
     theirs = judged_by(RawClient(real_kafka.port, timeout_s=5))
     ours = judged_by(RawClient(barnabas_node.port, timeout_s=5))
     differences = []

@@ -155,11 +155,15 @@ def test_java_clients_survive_failover_too(kafka_peer: Path, tmp_path: Path) -> 
     with running_cluster(tmp_path, OURS) as cluster:
         create_replicated(cluster, TOPIC, ALL)
         with java_clients(cluster.bootstrap, check, tmp_path) as (producer, consumers):
-            wait_until(lambda: all(each.counts["record_data"] for each in consumers), what="records", timeout_s=60)
+            wait_until(
+                lambda: all(consumer.counts["record_data"] for consumer in consumers), what="records", timeout_s=60
+            )
             go_through_everything(cluster)
             producer.stop()
             sent = producer.counts["producer_send_success"]
-            wait_until(lambda: all(each.counts["record_data"] >= sent for each in consumers), what="all", timeout_s=60)
+            wait_until(
+                lambda: all(consumer.counts["record_data"] >= sent for consumer in consumers), what="all", timeout_s=60
+            )
             for consumer in consumers:
                 consumer.stop()
         final_read(cluster.bootstrap, TOPIC, range(len(ALL)), check, timeout_s=30, decoded=decode_java)
@@ -210,7 +214,7 @@ def elect_preferred(cluster: Cluster) -> None:
     """Elect preferred leaders with Kafka's own tool."""
     run_class("leader-election", "--bootstrap-server", cluster.bootstrap, "--election-type", "preferred",
               "--all-topic-partitions")  # fmt: skip
-    preferred = [each[0] for each in ALL]
+    preferred = [replicas[0] for replicas in ALL]
     wait_until(lambda: leaders(cluster) == preferred, what="the preferred leaders", timeout_s=30)
 
 
@@ -235,7 +239,9 @@ def test_kafka_s_tools_move_replicas_and_leaders_under_load(kafka_peer: Path, tm
 
 def reassign(cluster: Cluster, folder: Path, assignments: Sequence[Sequence[int]]) -> None:
     """Run ReassignPartitionsCommand: execute, then verify until it reports completion."""
-    moves = [{"topic": TOPIC, "partition": number, "replicas": list(each)} for number, each in enumerate(assignments)]
+    moves = [
+        {"topic": TOPIC, "partition": number, "replicas": list(replicas)} for number, replicas in enumerate(assignments)
+    ]
     plan = folder / "moves.json"
     plan.write_text(json.dumps({"version": 1, "partitions": moves}))
     options = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))

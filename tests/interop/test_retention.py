@@ -94,9 +94,9 @@ class Cluster:
         return code
 
     def offset(self, topic: str, which: int) -> int:
-        asked = [ListOffsetsPartition(partition_index=0, timestamp=which)]
+        partitions = [ListOffsetsPartition(partition_index=0, timestamp=which)]
         answer = self._client.call(
-            ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=asked)]), 7
+            ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=partitions)]), 7
         )
         found: int = answer.topics[0].partitions[0].offset
         return found

@@ -218,7 +218,7 @@ def test_kafkas_own_tools_log_in(node: SecureNode, tmp_path: Path, mechanism: st
 
 @pytest.mark.usefixtures("kafka_peer")
 @pytest.mark.parametrize(
-    ("mechanism", "said"),
+    ("mechanism", "expected"),
     [
         ("PLAIN", "Authentication failed: Invalid username or password"),
         (
@@ -228,14 +228,14 @@ def test_kafkas_own_tools_log_in(node: SecureNode, tmp_path: Path, mechanism: st
     ],
 )
 def test_kafkas_tools_print_what_they_print_with_a_real_node(
-    node: SecureNode, tmp_path: Path, mechanism: str, said: str
+    node: SecureNode, tmp_path: Path, mechanism: str, expected: str
 ) -> None:
     for user in ("alice", "nobody"):
         jaas = jaas_client(mechanism, user, "wrong")
         printed = java(
             node, tmp_path, "SASL_SSL", mechanism, user, "topics", "--list", check=False, sasl_jaas_config=jaas
         )
-        assert said in printed
+        assert expected in printed
 
 
 def java(
@@ -438,4 +438,4 @@ def test_exchanges_that_no_client_would_send_end_as_with_the_real_kafka(
 
 
 def without_metadata(observed: list[str]) -> list[str]:
-    return [each for each in observed if each != "API 3"]
+    return [request for request in observed if request != "API 3"]

@@ -246,7 +246,7 @@ def test_a_credential_that_librdkafka_made_logs_in_every_client(node: SecureNode
     changed["erin"].result(10)
     described: Any = admin.describe_user_scram_credentials(["erin"])
     described = described["erin"].result(10)
-    assert [(each.mechanism, each.iterations) for each in described.scram_credential_infos] == [
+    assert [(info.mechanism, info.iterations) for info in described.scram_credential_infos] == [
         (ScramMechanism.SCRAM_SHA_512, 10_000)
     ]
     assert log_ins(node, "SCRAM-SHA-512", "erin", "erin-secret") == {"librdkafka", "kafka-python", "aiokafka", "ours"}
@@ -331,7 +331,7 @@ def test_a_new_token_logs_in_immediately_and_not_after_it_expires(node: SecureNo
     for _ in range(5):
         token = new_token(node)
         (described,) = as_alice(node, everybody)
-        assert token.token_id in {each.token_id for each in described.tokens}
+        assert token.token_id in {known.token_id for known in described.tokens}
         creation = CreateDelegationTokenRequest(max_lifetime_ms=-1)
         for answer in with_token(node, token, everybody, creation, mechanism=mechanism):
             assert answer.error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
@@ -395,9 +395,9 @@ def test_every_answer_on_the_wire_equals_kafkas(tmp_path: Path, has_tokens: bool
             clients[user] = RawClient(sasl_port)
             clients[user].log_in(user, password)
         prepare_rights(clients[PLAINTEXT])
-        asked = steps() if has_tokens else steps_without_tokens()
+        chosen = steps() if has_tokens else steps_without_tokens()
         # Quotas can be described but not yet set: cases that need quotas are compared in a unit test.
-        ours = answers(clients, [step for step in asked if not step.name.startswith("quotas")], pause_s=0.002)
+        ours = answers(clients, [step for step in chosen if not step.name.startswith("quotas")], pause_s=0.002)
     finally:
         for client in clients.values():
             client.close()
@@ -424,8 +424,8 @@ def test_credentials_and_tokens_survive_a_kill(tmp_path: Path) -> None:
         node.process.start()
         everybody = DescribeDelegationTokenRequest(owners=None)
         (described,) = as_alice(node, everybody)
-        assert [each.token_id for each in described.tokens] == [token.token_id]
-        assert [b64decode(token.hmac)] == [each.hmac for each in described.tokens]
+        assert [known.token_id for known in described.tokens] == [token.token_id]
+        assert [b64decode(token.hmac)] == [known.hmac for known in described.tokens]
         assert with_token(node, token, everybody)[0].error_code == ErrorCode.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
         with pytest.raises(ClientError, match="invalid credentials"):
             with_token(node, gone, everybody)

@@ -286,8 +286,8 @@ def _texts(message: Any) -> Iterator[object]:
         value = getattr(message, field.name)
         if field.name == "hmac":
             continue
-        for each in value if isinstance(value, list) else (value,):
-            if hasattr(each, "FIELDS"):
-                yield from _texts(each)
+        for item in value if isinstance(value, list) else (value,):
+            if hasattr(item, "FIELDS"):
+                yield from _texts(item)
             else:
-                yield each
+                yield item

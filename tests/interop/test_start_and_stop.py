@@ -30,10 +30,10 @@ def start_and_fail(node: BarnabasNode) -> str:
     node.folder.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(node.command(), capture_output=True, text=True, timeout=60, cwd=node.folder, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
-    said = (done.stdout + done.stderr).strip().splitlines()
-    problems = [line for line in said if "can't start" in line or "barnabas node:" in line]
+    lines = (done.stdout + done.stderr).strip().splitlines()
+    problems = [line for line in lines if "can't start" in line or "barnabas node:" in line]
     assert "Traceback" not in done.stdout + done.stderr
-    assert len(problems) == 1, said
+    assert len(problems) == 1, lines
     return problems[0]
 
 
@@ -66,8 +66,8 @@ def test_sigterm_under_load_ends_the_node_within_seconds(tmp_path: Path) -> None
     )
     topic_id = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="silent")]), 12).topics[0].topic_id
     waiting = [RawClient(node.port) for _ in range(20)]
-    for each in waiting:
-        each.send(
+    for waiter in waiting:
+        waiter.send(
             FetchRequest(
                 max_wait_ms=60_000,
                 min_bytes=1,
@@ -108,8 +108,8 @@ def test_sigterm_under_load_ends_the_node_within_seconds(tmp_path: Path) -> None
     stop.set()
     for thread in threads:
         thread.join()
-    for each in (client, *waiting):
-        each.close()
+    for connection in (client, *waiting):
+        connection.close()
     assert acknowledged[0] >= 1000
     assert status == 0
     assert elapsed < STOPS_WITHIN_S
@@ -143,9 +143,9 @@ def test_a_second_node_in_the_same_directory_is_refused(tmp_path: Path) -> None:
     first = BarnabasNode(tmp_path / "first")
     first.start()
     second = BarnabasNode(tmp_path / "second", settings={"log.dirs": str(tmp_path / "first" / "data")})
-    said = start_and_fail(second)
-    assert str(tmp_path / "first" / "data") in said
-    assert "another process" in said
+    error = start_and_fail(second)
+    assert str(tmp_path / "first" / "data") in error
+    assert "another process" in error
     client = RawClient(first.port)
     assert client.call(MetadataRequest(topics=None), 12).controller_id == 1
     client.close()
@@ -179,9 +179,9 @@ def test_a_port_in_use_is_named(tmp_path: Path, which: str) -> None:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", port))
         taken.listen()
-        said = start_and_fail(node)
-    assert f"127.0.0.1:{port}" in said
-    assert "in use" in said
+        error = start_and_fail(node)
+    assert f"127.0.0.1:{port}" in error
+    assert "in use" in error
     assert contents(tmp_path / "data").keys() == before.keys()
     node.start()  # No data was harmed.
     assert node.stop() == 0
@@ -202,9 +202,9 @@ def test_a_meta_properties_that_does_not_fit_is_refused(tmp_path: Path, text: st
     node = formatted(tmp_path)
     (tmp_path / "data" / "meta.properties").write_text(text)
     before = contents(tmp_path / "data")
-    said = start_and_fail(node)
-    assert expected in said
-    assert str(tmp_path / "data") in said
+    error = start_and_fail(node)
+    assert expected in error
+    assert str(tmp_path / "data") in error
     assert contents(tmp_path / "data") == before
 
 
@@ -212,8 +212,8 @@ def test_data_without_meta_properties_does_not_count_as_an_empty_directory(tmp_p
     node = formatted(tmp_path)
     (tmp_path / "data" / "meta.properties").unlink()
     before = contents(tmp_path / "data")
-    said = start_and_fail(node)
-    assert "meta.properties" in said
+    error = start_and_fail(node)
+    assert "meta.properties" in error
     assert contents(tmp_path / "data") == before
 
 
@@ -240,6 +240,6 @@ def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
         tmp_path / "both",
         settings={"log.dirs": ",".join(map(str, folders)), "metadata.log.dir": str(folders[0])},
     )
-    said = start_and_fail(node)
-    assert "cluster" in said
+    error = start_and_fail(node)
+    assert "cluster" in error
     assert [contents(folder) for folder in folders] == before

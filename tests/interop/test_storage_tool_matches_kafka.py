@@ -81,10 +81,10 @@ def test_both_tools_print_the_same(
     ours, theirs = Tool(tmp_path / "ours", settings), Tool(tmp_path / "theirs", settings)
     for arguments in calls:
         status = main([*arguments, "-c", str(ours.config)])
-        said = capsys.readouterr()
+        captured = capsys.readouterr()
         done = run_class("storage", *arguments, "-c", str(theirs.config), check=False)
         expected = theirs.normalized(done.returncode, done.stdout, done.stderr)
-        assert (arguments, ours.normalized(status, said.out, said.err)) == (arguments, expected)
+        assert (arguments, ours.normalized(status, captured.out, captured.err)) == (arguments, expected)
 
 
 def test_each_tool_knows_what_the_other_formatted(

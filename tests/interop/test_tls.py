@@ -357,7 +357,7 @@ def test_controllers_may_be_reached_over_tls_and_secrets_are_not_described(tmp_p
         described = client.call(
             DescribeConfigsRequest(resources=[DescribeConfigsResource(resource_type=4, resource_name="1")])
         ).results[0]
-        values = {each.name: each.value for each in described.configs}
+        values = {config.name: config.value for config in described.configs}
         assert values["ssl.keystore.password"] is None
         assert values.get("listener.name.controller.ssl.keystore.password") is None
         assert values["ssl.client.auth"] == "requested"
@@ -433,7 +433,7 @@ def test_kafka_and_barnabas_derive_the_same_principals_from_certificates(tmp_pat
     rules."""
     identities = [ALICE, *(AUTHORITY.issue(name) for name in _names())]
     mapper = SslPrincipalMapper(RULES)
-    principals = [mapper.name_of(subject_name(each.der)) for each in identities]
+    principals = [mapper.name_of(subject_name(identity.der)) for identity in identities]
     assert principals == [
         "CN=alice",
         "carol@ops",

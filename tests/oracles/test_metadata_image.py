@@ -213,7 +213,7 @@ def test_the_image_survives_a_snapshot(image: MetadataImage) -> None:
 
 
 @pytest.mark.parametrize("group_size", [1, 2, 7, 100, 626])
-def test_any_grouping_of_the_batches_gives_the_same_image(
+def test_any_grouping_of_the_batches_yields_the_same_image(
     batches: list[CommittedBatch], image: MetadataImage, group_size: int
 ) -> None:
     loader = MetadataLoader()
@@ -223,7 +223,7 @@ def test_any_grouping_of_the_batches_gives_the_same_image(
 
 
 @pytest.mark.parametrize("end", [13, 27, 150, 330, 514, 700, 800, 900])
-def test_a_snapshot_in_the_middle_and_the_rest_of_the_log_give_the_same_image(
+def test_a_snapshot_in_the_middle_and_the_rest_of_the_log_yield_the_same_image(
     batches: list[CommittedBatch], image: MetadataImage, end: int
 ) -> None:
     first, second = MetadataLoader(), MetadataLoader()

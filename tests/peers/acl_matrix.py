@@ -7,7 +7,7 @@ A set of rights is written as text, ``;`` between rights::
 
     READ TOPIC orders; deny ALL TOPIC ord... @127.0.0.2 %User:*
 
-An operation, a type, a name (``...`` behind it makes it a prefix), optionally a host and a principal other than the
+An operation, a type, a name (a prefix if ``...`` follows), optionally a host and a principal other than the
 case's own user. ``{me}`` in rights and in requests is the case's user.
 """
 
@@ -149,24 +149,24 @@ def parse_rights(text: str, me: str, world: World | None = None) -> Iterable[Acl
 
 def variants(operation: str, kind: str, name: str = CLUSTER_NAME, *, beside: str = "") -> tuple[str, ...]:
     """Return sets of rights that grant and that do not grant the operation; each also contains ``beside``."""
-    one = f"{operation} {kind} {name}"
+    right = f"{operation} {kind} {name}"
     implying = _IMPLIED_BY.get(operation, ())
     others = [o for o in _OPERATIONS[kind].split() if o != operation and o not in implying]
     sets = [
         NOTHING,
-        one,
-        f"{one}; deny {one}",
+        right,
+        f"{right}; deny {right}",
         f"ALL {kind} {name}",
         "; ".join(f"{other} {kind} {name}" for other in others),
         *(f"{other} {kind} {name}" for other in implying),
-        *(f"{other} {kind} {name}; deny {one}" for other in implying[:1]),
-        *(f"{one}; deny {other} {kind} {name}" for other in implying[:1]),
-        f"{one}; deny ALL {kind} {name}",
-        f"{one} @{HERE}",
-        f"{one} @{FROM_ELSEWHERE}",
-        f"{one}; deny {one} @{HERE}",
-        f"{one}; deny {one} @{FROM_ELSEWHERE}",
-        f"{one} %User:somebody",
+        *(f"{other} {kind} {name}; deny {right}" for other in implying[:1]),
+        *(f"{right}; deny {other} {kind} {name}" for other in implying[:1]),
+        f"{right}; deny ALL {kind} {name}",
+        f"{right} @{HERE}",
+        f"{right} @{FROM_ELSEWHERE}",
+        f"{right}; deny {right} @{HERE}",
+        f"{right}; deny {right} @{FROM_ELSEWHERE}",
+        f"{right} %User:somebody",
     ]
     if kind != "CLUSTER":
         stem = name[:-1]
@@ -174,9 +174,9 @@ def variants(operation: str, kind: str, name: str = CLUSTER_NAME, *, beside: str
             f"{operation} {kind} {stem}...",
             f"{operation} {kind} *",
             f"{operation} {kind} {stem}",
-            f"{operation} {kind} {stem}...; deny {one}",
-            f"{one}; deny {operation} {kind} {stem}...",
-            f"{one}; deny {operation} {kind} *",
+            f"{operation} {kind} {stem}...; deny {right}",
+            f"{right}; deny {operation} {kind} {stem}...",
+            f"{right}; deny {operation} {kind} *",
             f"{operation} {kind} *...",
         ]
     return tuple(f"{rights}; {beside}".strip("; ") if beside else rights for rights in sets)
@@ -235,7 +235,7 @@ _NAMES = (
     *("name", "topicName", "topic", "topicId", "groupId", "key", "resourceName", "user", "transactionalId"),
     *("partitionIndex", "partition", "principalName", "entityName", "feature", "principal"),
 )
-_TOLD_WITH_IDS = {ErrorCode.INCONSISTENT_CLUSTER_ID}
+_TEXT_HAS_IDS = {ErrorCode.INCONSISTENT_CLUSTER_ID}
 _NOT_ON_STAGE = {"__transaction_state", "__share_group_state"}
 
 
@@ -250,7 +250,7 @@ def comparable(answer: Any, case: Case, world: World) -> Any:
                 for name, part in value.items()
                 if name not in _LEFT_OUT
                 and not (name == "host" and "port" in value)
-                and not (name == "errorMessage" and (is_denial(value) or value.get("errorCode") in _TOLD_WITH_IDS))
+                and not (name == "errorMessage" and (is_denial(value) or value.get("errorCode") in _TEXT_HAS_IDS))
             }
         if key in _ONLY_WHETHER_ANY:
             return "some" if value else "none"
@@ -287,7 +287,7 @@ def ordered(items: list[Any]) -> list[Any]:
     return items
 
 
-def denials_said_badly(answer: Any, case: Case) -> list[str]:
+def malformed_denials(answer: Any, case: Case) -> list[str]:
     """Return the texts of denials that do not follow our form: which user lacks which right on which resource."""
     form = re.compile(rf"User:{re.escape(case.row.user or case.me)} lacks [A-Z_]+ on [A-Z][A-Za-z]+:.+")
     found: list[str] = []

@@ -115,23 +115,23 @@ def _produce_and_fetch() -> Rows:
 
 
 def _list_offsets() -> Rows:
-    def asked(*names: str) -> Fields:
+    def fields(*names: str) -> Fields:
         return {
             "replica_id": -1,
             "topics": topics(*names, partitions=[{"partition_index": 0, "timestamp": -2}]),
         }
 
     return [
-        Row("ListOffsets", ApiKey.LIST_OFFSETS, asked("orders"), variants("DESCRIBE", "TOPIC", "orders")),
+        Row("ListOffsets", ApiKey.LIST_OFFSETS, fields("orders"), variants("DESCRIBE", "TOPIC", "orders")),
         Row(
             "ListOffsets from another host",
             ApiKey.LIST_OFFSETS,
-            asked("orders"),
+            fields("orders"),
             variants("DESCRIBE", "TOPIC", "orders"),
             (11,),
             host=FROM_ELSEWHERE,
         ),
-        Row("ListOffsets of two", ApiKey.LIST_OFFSETS, asked("orders", "missing"), (NOTHING, *SOME_OF_TWO)),
+        Row("ListOffsets of two", ApiKey.LIST_OFFSETS, fields("orders", "missing"), (NOTHING, *SOME_OF_TWO)),
     ]
 
 

@@ -51,7 +51,7 @@ class Identity:
     def certificates_pem(self) -> str:
         """Return the certificate, then its issuers without the root."""
         chain = [self.certificate, *(issuer for issuer in self.issuers if issuer.subject != issuer.issuer)]
-        return "".join(each.public_bytes(Encoding.PEM).decode() for each in chain)
+        return "".join(certificate.public_bytes(Encoding.PEM).decode() for certificate in chain)
 
     def key_pem(self, password: str | None = None) -> str:
         return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, _encryption(password)).decode()

@@ -10,10 +10,10 @@ import pytest
 
 from barnabas.cli.main import main
 
-__all__ = ["Run", "Said", "runner"]
+__all__ = ["Run", "CommandResult", "runner"]
 
 
-class Said(NamedTuple):
+class CommandResult(NamedTuple):
     status: int
     out: str
     err: str
@@ -23,14 +23,14 @@ class Said(NamedTuple):
         return dict(json.loads(self.out))
 
 
-Run = Callable[..., Said]
+Run = Callable[..., CommandResult]
 
 
 def runner(bootstrap: Callable[[str], str], capsys: pytest.CaptureFixture[str]) -> Run:
     """Runs a command as a super user without a login, unless another listener's name is given as ``server``."""
 
-    def run(*arguments: str, server: str = "PLAINTEXT") -> Said:
+    def run(*arguments: str, server: str = "PLAINTEXT") -> CommandResult:
         status = main([*arguments, "--bootstrap-server", bootstrap(server)])
-        return Said(status, *capsys.readouterr())
+        return CommandResult(status, *capsys.readouterr())
 
     return run

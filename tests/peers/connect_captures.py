@@ -189,11 +189,11 @@ def _shape_differences(capture: Capture, content: Any) -> Iterator[str]:
 
 def _shape(value: Any, is_free: bool = False) -> Any:
     if isinstance(value, dict):
-        shapes = {key: _shape(each, key in _FREE_FIELDS) for key, each in value.items() if key not in _OPTIONAL}
+        shapes = {key: _shape(member, key in _FREE_FIELDS) for key, member in value.items() if key not in _OPTIONAL}
         kinds = {repr(shape): shape for shape in shapes.values()}
         return {"*": [kinds[kind] for kind in sorted(kinds)]} if is_free else shapes
     if isinstance(value, list):
-        return sorted({repr(_shape(each)) for each in value})
+        return sorted({repr(_shape(item)) for item in value})
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int | float):

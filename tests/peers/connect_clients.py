@@ -41,7 +41,7 @@ class JavaClient:
         require_java()
         self._jars = _fetched("connect-client-4.0.4", _fetch_jars)
 
-    def tell(self, url: str, file: Path, topic: str) -> dict[str, Answer]:
+    def run(self, url: str, file: Path, topic: str) -> dict[str, Answer]:
         """Return the result of each call."""
         printed = run_source("ConnectClient", url, str(file), topic, lib=self._jars, timeout_s=240)
         answers = {}

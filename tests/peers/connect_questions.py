@@ -48,7 +48,7 @@ def decimal(scale: int, **more: Any) -> Schema:
 
 def struct(optional: bool = True, name: str | None = None, /, **fields: Schema) -> Schema:
     named = {} if name is None else {"name": name, "version": 3}
-    members = [{**each, "field": field} for field, each in fields.items()]
+    members = [{**member, "field": field} for field, member in fields.items()]
     return schema("struct", optional=optional, fields=members, **named)
 
 
@@ -291,8 +291,8 @@ def _casts() -> Iterator[Any]:
         )
         yield "Cast$Value", {"spec": f"price:{kind},raw:{kind}"}, [RECORDS[0]]
         yield "Cast$Value", {"spec": kind}, [
-            record(each)
-            for each in (
+            record(value)
+            for value in (
                 plain(1000), plain(-1.5), plain("77"), plain("no"), plain(True), plain(None), typed(schema("int32"), 70000), typed(schema("double"), 3e20),
                 typed(schema("string"), "x"), typed(schema("string"), "TRUE"), typed(schema("boolean", optional=False), False), typed(logical("Date"), 3),
                 typed(schema("int64", name="my.Type", version=2), 1), typed(schema("int32", optional=False, default=5), 6),
@@ -307,8 +307,8 @@ def _stamps() -> Iterator[Any]:
         for field in ("at", "day", "time", "i64", "when", "text"):
             yield "TimestampConverter$Value", {**config, "field": field}, [RECORDS[0], RECORDS[1], RECORDS[3]]
         yield "TimestampConverter$Value", config, [
-            record(each)
-            for each in (
+            record(value)
+            for value in (
                 typed(logical("Timestamp"), 1577934245123), typed(logical("Timestamp"), -1), typed(logical("Date"), -5), typed(schema("int64"), 1577934245123),
                 typed(schema("string"), "2020-01-02 03:04:05"), typed(schema("string"), "no time"), plain(1577934245123), plain("2020-01-02 03:04:05"),
                 plain(True), plain(None), typed(schema("string"), None), typed(schema("int32"), 5),
@@ -318,12 +318,12 @@ def _stamps() -> Iterator[Any]:
         yield (
             "TimestampConverter$Value",
             {"target.type": "unix", "unix.precision": unit},
-            [record(typed(logical("Timestamp"), each)) for each in (1577934245123, -1500)],
+            [record(typed(logical("Timestamp"), ms)) for ms in (1577934245123, -1500)],
         )
         yield (
             "TimestampConverter$Value",
             {"target.type": "Timestamp", "unix.precision": unit},
-            [record(typed(schema("int64"), each)) for each in (1577934245, -1500, 1577934245123456)],
+            [record(typed(schema("int64"), number)) for number in (1577934245, -1500, 1577934245123456)],
         )
 
 

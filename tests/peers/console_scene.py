@@ -97,10 +97,10 @@ class SceneLags:
     def __init__(self) -> None:
         self.end = 1500
         self.problem = ""
-        self.asked = 0
+        self.calls = 0
 
     async def lags(self, groups: Mapping[str, str]) -> Mapping[str, GroupLag]:
-        self.asked += 1
+        self.calls += 1
         partitions = (PartitionLag("orders", 0, 1000, self.end, 12.5), PartitionLag("orders", 1, 40, 40, 0.0))
         return {name: GroupLag(() if self.problem else partitions, self.problem) for name in groups}
 

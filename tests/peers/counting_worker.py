@@ -66,8 +66,8 @@ class _Runtime:
         self._stopping.update(here)
         if here:
             _, late = await asyncio.wait(here.values(), timeout=self._graceful_s)
-            for each in late:
-                each.cancel()
+            for task in late:
+                task.cancel()
             await asyncio.gather(*here.values(), return_exceptions=True)
 
     async def pause_task(self, task: ConnectorTaskId) -> None:

@@ -66,9 +66,9 @@ class DirectoryStory:
 
     # --- the story
 
-    def tell_moves(self) -> None:
+    def run_moves(self) -> None:
         self.create("orders", 6)
-        self.note("new topic", sorted(len(each) for each in self.by_directory("orders").values()))
+        self.note("new topic", sorted(len(partitions) for partitions in self.by_directory("orders").values()))
         at = self.where("orders", 0)
         target = next(name for name in NAMES if name != at)
         for index in range(20):
@@ -89,7 +89,7 @@ class DirectoryStory:
         self.create("later", 3)
         self.note("made where it was asked for", self.by_directory("later"))
 
-    def tell_throttled_move(self) -> None:
+    def run_throttled_move(self) -> None:
         self.create("slow", 1)
         for index in range(30):
             self.produce("slow", 0, bytes([index]) * 100_000)
@@ -107,7 +107,7 @@ class DirectoryStory:
         self.note("stays where it was", self.where("slow", 0) == at)
         self.note("no throttle", self.configure({RATE: None}))
 
-    def tell_cordoned(self) -> None:
+    def run_cordoned(self) -> None:
         self.note("cordon nowhere", self.configure({"cordoned.log.dirs": "/nowhere"}))
         self.note("cordon for all brokers", self.configure({"cordoned.log.dirs": self.path("b")}, broker=""))
         self.note("cordon one", self.configure({"cordoned.log.dirs": self.path("b")}))
@@ -124,7 +124,7 @@ class DirectoryStory:
         self.until(lambda: not any(directory["is_cordoned"] for directory in self.described().values()))
         time.sleep(1)
 
-    def tell_failure(self) -> None:
+    def run_failure(self) -> None:
         self.alter({("lost", number): NAMES[number // 2] for number in range(6)})
         self.create("lost", 6)
         for number in range(6):
@@ -145,7 +145,7 @@ class DirectoryStory:
         self.note("new topic meanwhile", self.create("meanwhile", 4))
         self.note("none in the lost one", "c" not in self.by_directory("meanwhile"))
 
-    def tell_after_repair(self) -> None:
+    def run_after_repair(self) -> None:
         """The steps after a stop, ``repair_directory`` and a start."""
         self.until(lambda: all(self.leader("lost", number)[0] == 1 for number in range(6)))
         self.until(lambda: all(self.read("lost", number)[1] for number in range(6)))
@@ -179,7 +179,7 @@ class DirectoryStory:
             for (topic, partition), name in moves.items()
         ]
         answer = self.client.call(alter_replica_log_dirs.AlterReplicaLogDirsRequest(dirs=dirs))
-        return sorted(each.error_code for topic in answer.results for each in topic.partitions)
+        return sorted(partition.error_code for topic in answer.results for partition in topic.partitions)
 
     def described(self, topics: tuple[str, ...] | None = None) -> dict[str, Any]:
         wanted = None
@@ -187,18 +187,20 @@ class DirectoryStory:
             wanted = [describe_log_dirs.DescribableLogDirTopic(topic=name, partitions=[0]) for name in topics]
         answer = self.client.call(describe_log_dirs.DescribeLogDirsRequest(topics=wanted))
         return {
-            each.log_dir[-1]: {
-                "error": each.error_code,
-                "topics": [[topic.name, part.partition_index, part.is_future_key] for topic, part in _partitions(each)],
-                "has_size": each.total_bytes > 0,
-                "is_cordoned": each.is_cordoned,
+            directory.log_dir[-1]: {
+                "error": directory.error_code,
+                "topics": [
+                    [topic.name, part.partition_index, part.is_future_key] for topic, part in _partitions(directory)
+                ],
+                "has_size": directory.total_bytes > 0,
+                "is_cordoned": directory.is_cordoned,
             }
-            for each in sorted(answer.results, key=lambda each: str(each.log_dir))
+            for directory in sorted(answer.results, key=lambda directory: str(directory.log_dir))
         }
 
     def by_directory(self, topic: str) -> dict[str, list[int]]:
         found = {
-            name: sorted(number for each, number, future in entry["topics"] if each == topic and not future)
+            name: sorted(number for topic_name, number, future in entry["topics"] if topic_name == topic and not future)
             for name, entry in self.described().items()
         }
         return {name: numbers for name, numbers in found.items() if numbers}
@@ -245,7 +247,7 @@ class DirectoryStory:
         """Return leader, ISR, offline replicas and error."""
         wanted = metadata.MetadataRequestTopic(topic_id=Uuid.ZERO, name=topic)
         answer = self.client.call(metadata.MetadataRequest(topics=[wanted]))
-        state = next(each for each in answer.topics[0].partitions if each.partition_index == partition)
+        state = next(candidate for candidate in answer.topics[0].partitions if candidate.partition_index == partition)
         return [state.leader_id, list(state.isr_nodes), list(state.offline_replicas), state.error_code]
 
     def configure(self, values: Mapping[str, str | None], broker: str = "1") -> int:
@@ -261,6 +263,6 @@ class DirectoryStory:
 
 
 def _partitions(answer: Any) -> Iterator[tuple[Any, Any]]:
-    for topic in sorted(answer.topics, key=lambda each: str(each.name)):
-        for part in sorted(topic.partitions, key=lambda each: int(each.partition_index)):
+    for topic in sorted(answer.topics, key=lambda topic: str(topic.name)):
+        for part in sorted(topic.partitions, key=lambda part: int(part.partition_index)):
             yield topic, part

@@ -95,9 +95,9 @@ def _fetch(at: Target, version: int) -> Any:
 
 
 def _list_offsets(at: Target, version: int) -> Any:
-    asked = [list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-1)]
+    partitions = [list_offsets.ListOffsetsPartition(partition_index=0, timestamp=-1)]
     return list_offsets.ListOffsetsRequest(
-        replica_id=-1, topics=[list_offsets.ListOffsetsTopic(name=at.topic, partitions=asked)]
+        replica_id=-1, topics=[list_offsets.ListOffsetsTopic(name=at.topic, partitions=partitions)]
     )
 
 
@@ -187,9 +187,9 @@ def _init_producer_id(at: Target, version: int) -> Any:
 
 
 def _offset_for_leader_epoch(at: Target, version: int) -> Any:
-    asked = [offset_for_leader_epoch.OffsetForLeaderPartition(partition=0, leader_epoch=0)]
+    partitions = [offset_for_leader_epoch.OffsetForLeaderPartition(partition=0, leader_epoch=0)]
     return offset_for_leader_epoch.OffsetForLeaderEpochRequest(
-        replica_id=-1, topics=[offset_for_leader_epoch.OffsetForLeaderTopic(topic=at.topic, partitions=asked)]
+        replica_id=-1, topics=[offset_for_leader_epoch.OffsetForLeaderTopic(topic=at.topic, partitions=partitions)]
     )
 
 
@@ -201,11 +201,11 @@ def _create_acls(at: Target, version: int) -> Any:
 
 
 def _delete_acls(at: Target, version: int) -> Any:
-    asked = delete_acls.DeleteAclsFilter(
+    filter_ = delete_acls.DeleteAclsFilter(
         resource_type_filter=2, resource_name_filter=at.topic, operation=1, permission_type=1,
         principal_filter=None, host_filter=None,
     )  # fmt: skip
-    return delete_acls.DeleteAclsRequest(filters=[asked])
+    return delete_acls.DeleteAclsRequest(filters=[filter_])
 
 
 def _describe_acls(at: Target, version: int) -> Any:

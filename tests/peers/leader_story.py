@@ -72,15 +72,15 @@ class LeaderStory:
         self._cluster_id = cluster_id
         self._controller = RawClient(controller_port)
         self._client = RawClient(broker_port)
-        self._followers = {each: RawClient(broker_port) for each in (FIRST, SECOND, 9)}
+        self._followers = {broker_id: RawClient(broker_port) for broker_id in (FIRST, SECOND, 9)}
         self._epochs = {9: 7}
-        for each in (FIRST, SECOND):
-            self._join(each)
+        for broker_id in (FIRST, SECOND):
+            self._join(broker_id)
         self._session_id = 0
         self._topic_ids: dict[str, Uuid] = {}
         self._create(TOPIC, LEADER, FIRST, SECOND)
 
-    def tell(self) -> dict[str, Any]:
+    def run(self) -> dict[str, Any]:
         for part in (self._append, self._copy, self._be_wrong, self._old_versions, self._look, self._session,
                      self._wait, self._delete, self._fall_behind, self._coordinate):  # fmt: skip
             part()
@@ -111,8 +111,8 @@ class LeaderStory:
         self.step("a follower that may have one byte", lambda: self.fetch(FIRST, 0, partition_max_bytes=1))
         self.step("acks=1 again", lambda: self.produce(1))
         self.step("a follower that may have nothing", lambda: self.fetch(FIRST, 0, max_bytes=0))
-        for each in (FIRST, SECOND):
-            self.fetch(each, 6, last_fetched_epoch=0)
+        for broker_id in (FIRST, SECOND):
+            self.fetch(broker_id, 6, last_fetched_epoch=0)
 
     def _be_wrong(self) -> None:
         wrong: dict[str, dict[str, Any]] = {
@@ -292,8 +292,8 @@ class LeaderStory:
         self._client.send(ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=[data]), 12)
 
     def consume(self, offset: int, *, topic: str = TOPIC) -> Any:
-        asked = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=9_999)
-        return self._client.call(FetchRequest(topics=[FetchTopic(topic=topic, partitions=[asked])]), 11)
+        partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=9_999)
+        return self._client.call(FetchRequest(topics=[FetchTopic(topic=topic, partitions=[partition])]), 11)
 
     def fetch(
         self,
@@ -308,7 +308,7 @@ class LeaderStory:
         session_epoch: int = -1,
         max_bytes: int = 99_999,
         cluster_id: str | None = None,
-        **asked: Any,
+        **fields: Any,
     ) -> Any:
         """``offset`` None names no partition."""
         partition = FetchPartition(
@@ -318,7 +318,7 @@ class LeaderStory:
                 "partition_max_bytes": 9_999,
                 "current_leader_epoch": 0,
                 "log_start_offset": 0,
-                **asked,
+                **fields,
             }
         )
         named = FetchTopic(topic=topic, topic_id=topic_id or self._topic_ids[topic], partitions=[partition])
@@ -342,13 +342,15 @@ class LeaderStory:
     def list_offset(
         self, timestamp: int, replica_id: int, epoch: int, *, topic: str = TOPIC, client: RawClient | None = None
     ) -> Any:
-        asked = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=epoch)
-        request = ListOffsetsRequest(replica_id=replica_id, topics=[ListOffsetsTopic(name=topic, partitions=[asked])])
+        partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp, current_leader_epoch=epoch)
+        request = ListOffsetsRequest(
+            replica_id=replica_id, topics=[ListOffsetsTopic(name=topic, partitions=[partition])]
+        )
         return (client or self._client).call(request, 9)
 
     def end_of_epoch(self, epoch: int, current: int) -> Any:
-        asked = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
-        topic = OffsetForLeaderTopic(topic=TOPIC, partitions=[asked])
+        partition = OffsetForLeaderPartition(partition=0, leader_epoch=epoch, current_leader_epoch=current)
+        topic = OffsetForLeaderTopic(topic=TOPIC, partitions=[partition])
         return self._client.call(OffsetForLeaderEpochRequest(replica_id=FIRST, topics=[topic]), 4)
 
     def delete_before(self, offset: int, *, timeout_ms: int = 5_000) -> Any:
@@ -356,8 +358,10 @@ class LeaderStory:
 
     @staticmethod
     def _deletion(offset: int, timeout_ms: int) -> DeleteRecordsRequest:
-        asked = DeleteRecordsPartition(partition_index=0, offset=offset)
-        return DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=TOPIC, partitions=[asked])], timeout_ms=timeout_ms)
+        partition = DeleteRecordsPartition(partition_index=0, offset=offset)
+        return DeleteRecordsRequest(
+            topics=[DeleteRecordsTopic(name=TOPIC, partitions=[partition])], timeout_ms=timeout_ms
+        )
 
     # --- the cluster
 
@@ -377,14 +381,14 @@ class LeaderStory:
         self._await(lambda: self._controller.call(request, 1).is_fenced == want_fence)
 
     def _create(self, topic: str, *replicas: int, **configs: str) -> None:
-        asked = CreatableTopic(
+        creation = CreatableTopic(
             name=topic,
             num_partitions=-1,
             replication_factor=-1,
             assignments=[CreatableReplicaAssignment(partition_index=0, broker_ids=list(replicas))],
             configs=[CreatableTopicConfig(name=name, value=value) for name, value in configs.items()],
         )
-        answer = self._client.call(CreateTopicsRequest(topics=[asked], timeout_ms=10_000), 7)
+        answer = self._client.call(CreateTopicsRequest(topics=[creation], timeout_ms=10_000), 7)
         assert answer.topics[0].error_code == 0, answer
         self._topic_ids[topic] = answer.topics[0].topic_id
         self._await_isr(topic, list(replicas))
@@ -418,9 +422,9 @@ class LeaderStory:
 
     def _comparable(self, value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: self._field(key, each) for key, each in value.items()}
+            return {key: self._field(key, member) for key, member in value.items()}
         if isinstance(value, list):
-            return [self._comparable(each) for each in value]
+            return [self._comparable(item) for item in value]
         return value
 
     def _field(self, key: str, value: Any) -> Any:

@@ -65,13 +65,13 @@ class LeadershipScribe:
 
     def _named(self, value: Any) -> Any:
         if isinstance(value, list):
-            return [self._named(each) for each in value]
+            return [self._named(item) for item in value]
         if not isinstance(value, dict):
             return value
         for several, key in _UNORDERED.items():
             if several in value:
                 value = {**value, several: sorted(value[several], key=itemgetter(key))}
-        named = {key: self._named(each) for key, each in value.items()}
+        named = {key: self._named(member) for key, member in value.items()}
         if "topicId" in named:
             named["topicId"] = self._names.get(named["topicId"], named["topicId"])
         if "brokerEpoch" in named:

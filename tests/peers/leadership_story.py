@@ -55,7 +55,7 @@ from barnabas.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from barnabas.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from tests.peers.membership_story import FAR, Step, directory, registration
 
-__all__ = ["BROKERS", "LeadershipStory", "Pause", "Told"]
+__all__ = ["BROKERS", "LeadershipStory", "Pause", "StepResult"]
 
 BROKERS = (1, 2, 3, 4, 5, 6)
 TWO_DIRECTORIES = (4, 5, 6)
@@ -73,14 +73,14 @@ class Pause(NamedTuple):
     name: str
 
 
-class Told(NamedTuple):
+class StepResult(NamedTuple):
     """The answer to a step (None to a pause), and the records that the controller wrote for it."""
 
     answer: Any
     records: Sequence[Any]
 
 
-Story = Generator[Step | Pause, Told, None]
+Story = Generator[Step | Pause, StepResult, None]
 
 
 class LeadershipStory:
@@ -104,7 +104,7 @@ class LeadershipStory:
 
     def _has_elr(self, topic: TopicImage | None) -> bool:
         topics = self.image.topics.by_id.values() if topic is None else [topic]
-        return any(partition.elr for each in topics for partition in each.partitions.values())
+        return any(partition.elr for image in topics for partition in image.partitions.values())
 
     def heartbeat(self, broker: int, **changes: Any) -> BrokerHeartbeatRequest:
         known = self.image.cluster.brokers.get(broker)
@@ -238,8 +238,8 @@ class LeadershipStory:
         ]
         size = len(assignments[0].broker_ids)
         assignments = [assignment for assignment in assignments if len(assignment.broker_ids) == size]
-        for index, each in enumerate(assignments):
-            each.partition_index = index
+        for index, assignment in enumerate(assignments):
+            assignment.partition_index = index
         topic = CreatableTopic(
             name=name, num_partitions=-1, replication_factor=-1, assignments=assignments, configs=configs
         )
@@ -288,7 +288,7 @@ class LeadershipStory:
         if found is None or len(found[2].isr) < 2:
             return
         leader = found[2].leader
-        others = [each for each in found[2].isr if each != leader]
+        others = [replica for replica in found[2].isr if replica != leader]
         yield self._isr("shrinks", found, [leader, *self._random.sample(others, self._random.randrange(len(others)))])
 
     def _change_isr(self) -> Story:
@@ -304,7 +304,7 @@ class LeadershipStory:
             for replica in partition.replicas
             if replica != partition.leader and not self._lies_in_lost(partition, replica)
         ]
-        live = [each for each in others if self._is_live(each)] if self._random.random() < 0.9 else others
+        live = [replica for replica in others if self._is_live(replica)] if self._random.random() < 0.9 else others
         if self._random.random() < 0.3:
             live = self._random.sample(live, len(live) // 2)
         members = [partition.leader, *live]

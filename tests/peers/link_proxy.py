@@ -263,7 +263,7 @@ class _Owners:
 
     def __init__(self, nodes: Mapping[str, _Node]) -> None:
         self._nodes = nodes
-        self._asked: dict[str, asyncio.Future[str]] = {}
+        self._pending: dict[str, asyncio.Future[str]] = {}
         self._search: asyncio.Task[None] | None = None
 
     async def of(self, writer: asyncio.StreamWriter) -> str | None:
@@ -275,17 +275,17 @@ class _Owners:
         if inode is None:
             return None
         loop = asyncio.get_running_loop()
-        answer = self._asked.setdefault(inode, loop.create_future())
+        answer = self._pending.setdefault(inode, loop.create_future())
         if self._search is None or self._search.done():
             self._search = loop.create_task(self._answer())
         return await answer
 
     async def _answer(self) -> None:
-        while self._asked:
-            asked, self._asked = self._asked, {}
+        while self._pending:
+            pending, self._pending = self._pending, {}
             pids = {name: node.pid for name, node in self._nodes.items() if node.pid is not None}
-            found = await asyncio.to_thread(_owners_by_inode, pids, set(asked))
-            for inode, answer in asked.items():
+            found = await asyncio.to_thread(_owners_by_inode, pids, set(pending))
+            for inode, answer in pending.items():
                 if not answer.done():
                     answer.set_result(found.get(inode, CLIENT))
 
@@ -295,7 +295,7 @@ class _Watch:
 
     def __init__(self) -> None:
         self._found: list[tuple[float, float]] = []
-        self._asked_s: float | None = None
+        self._due_s: float | None = None
         self._server: asyncio.Server | None = None
 
     async def serve(self) -> int:
@@ -305,22 +305,22 @@ class _Watch:
 
     async def run(self, port: int) -> None:
         """A probe counts from the time at which it was due: the proxy may also stand still before it connects."""
-        self._asked_s = asked_s = time.monotonic()
+        self._due_s = due_s = time.monotonic()
         while True:
             with contextlib.suppress(OSError):
                 reader, writer = await asyncio.open_connection("127.0.0.1", port)
                 await reader.read()
                 writer.transport.abort()
             now_s = time.monotonic()
-            if now_s - asked_s > STANDSTILL_S:
-                self._found.append((asked_s, now_s))
-            self._asked_s = asked_s = now_s + _WATCH_EVERY_S
+            if now_s - due_s > STANDSTILL_S:
+                self._found.append((due_s, now_s))
+            self._due_s = due_s = now_s + _WATCH_EVERY_S
             await asyncio.sleep(_WATCH_EVERY_S)
 
     def standstills(self) -> list[tuple[float, float]]:
         now_s = time.monotonic()
-        if self._asked_s is not None and now_s - self._asked_s > STANDSTILL_S:
-            return [*self._found, (self._asked_s, now_s)]
+        if self._due_s is not None and now_s - self._due_s > STANDSTILL_S:
+            return [*self._found, (self._due_s, now_s)]
         return list(self._found)
 
 
@@ -344,10 +344,10 @@ def _socket_inode(local_port: int, remote_port: int) -> str | None:
     """
     here = socket.inet_aton("127.0.0.1").ljust(16, b"\0")
     ends = struct.pack(">HH", local_port, remote_port) + here + here
-    asked = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, 0, _ANY_STATE) + ends + _ANY_INTERFACE_AND_COOKIE
-    header = struct.pack("=IHHII", 16 + len(asked), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 1, 0)
+    query = struct.pack("=BBBxI", socket.AF_INET, socket.IPPROTO_TCP, 0, _ANY_STATE) + ends + _ANY_INTERFACE_AND_COOKIE
+    header = struct.pack("=IHHII", 16 + len(query), _SOCK_DIAG_BY_FAMILY, _NLM_F_REQUEST, 1, 0)
     with socket.socket(socket.AF_NETLINK, socket.SOCK_DGRAM, _NETLINK_SOCK_DIAG) as diagnostics:
-        diagnostics.send(header + asked)
+        diagnostics.send(header + query)
         answer = diagnostics.recv(4096)
     if struct.unpack_from("=H", answer, 4) != (_SOCK_DIAG_BY_FAMILY,):
         return None

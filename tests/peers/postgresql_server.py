@@ -25,7 +25,7 @@ def postgresql_programs() -> Path | None:
     on_path = shutil.which("initdb")
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     found = [*folders, *([Path(on_path).resolve().parent] if on_path else [])]
-    return next((each for each in found if (each / "initdb").exists() and (each / "postgres").exists()), None)
+    return next((folder for folder in found if (folder / "initdb").exists() and (folder / "postgres").exists()), None)
 
 
 @dataclass(frozen=True)

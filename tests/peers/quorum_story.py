@@ -231,35 +231,35 @@ def leading_story(place: Place) -> Story:
 def _votes_for_a_leader(place: Place) -> Iterator[Step]:
     for version in (0, 1, 2):
 
-        def asked(name: str, version: int = version, **changes: Any) -> Step:
+        def vote_step(name: str, version: int = version, **changes: Any) -> Step:
             return Step(f"vote v{version}, {name}", a_vote(place, **changes), version)
 
-        yield asked("another cluster", cluster_id="another")
-        yield asked("no cluster", cluster_id=None)
-        yield asked("another topic", topic="other")
-        yield asked("another partition", partition_index=1)
-        yield asked("a partition twice", copies=2)
-        yield asked("no partition", copies=0)
-        yield asked("nobody", replica_id=-1)
-        yield asked("an earlier epoch", replica_epoch=0, last_offset_epoch=-1)
-        yield asked("an earlier epoch, sound", replica_epoch=0, last_offset_epoch=0)
-        yield asked("nobody in an earlier epoch", replica_epoch=0, replica_id=-1)
-        yield asked("a negative epoch", replica_epoch=-1)
-        yield asked("a negative offset", last_offset=-1)
-        yield asked("a negative last epoch", last_offset_epoch=-1)
-        yield asked("the last epoch is this one", last_offset_epoch=1, last_offset=99)
-        yield asked("the last epoch is a later one", last_offset_epoch=2, last_offset=99)
-        yield asked("in this epoch", last_offset_epoch=0, last_offset=99)
-        yield asked("for another voter", voter_id=3002)
-        yield asked("for no voter", voter_id=-1)
-        yield asked("for another directory", voter_directory_id=OTHER_DIRECTORY)
-        yield asked("for any directory", voter_directory_id=Uuid.ZERO)
-        yield asked("of itself", replica_id=place.node_id, replica_directory_id=place.directory_id)
-        yield asked("unsound, for another voter", voter_id=3002, last_offset=-1)
+        yield vote_step("another cluster", cluster_id="another")
+        yield vote_step("no cluster", cluster_id=None)
+        yield vote_step("another topic", topic="other")
+        yield vote_step("another partition", partition_index=1)
+        yield vote_step("a partition twice", copies=2)
+        yield vote_step("no partition", copies=0)
+        yield vote_step("nobody", replica_id=-1)
+        yield vote_step("an earlier epoch", replica_epoch=0, last_offset_epoch=-1)
+        yield vote_step("an earlier epoch, sound", replica_epoch=0, last_offset_epoch=0)
+        yield vote_step("nobody in an earlier epoch", replica_epoch=0, replica_id=-1)
+        yield vote_step("a negative epoch", replica_epoch=-1)
+        yield vote_step("a negative offset", last_offset=-1)
+        yield vote_step("a negative last epoch", last_offset_epoch=-1)
+        yield vote_step("the last epoch is this one", last_offset_epoch=1, last_offset=99)
+        yield vote_step("the last epoch is a later one", last_offset_epoch=2, last_offset=99)
+        yield vote_step("in this epoch", last_offset_epoch=0, last_offset=99)
+        yield vote_step("for another voter", voter_id=3002)
+        yield vote_step("for no voter", voter_id=-1)
+        yield vote_step("for another directory", voter_directory_id=OTHER_DIRECTORY)
+        yield vote_step("for any directory", voter_directory_id=Uuid.ZERO)
+        yield vote_step("of itself", replica_id=place.node_id, replica_directory_id=place.directory_id)
+        yield vote_step("unsound, for another voter", voter_id=3002, last_offset=-1)
         if version == 2:
-            yield asked("a pre-vote", pre_vote=True, last_offset_epoch=1, last_offset=99)
-            yield asked("a pre-vote of a later last epoch", pre_vote=True, last_offset_epoch=2, last_offset=99)
-            yield asked("a pre-vote of an earlier epoch", pre_vote=True, replica_epoch=0)
+            yield vote_step("a pre-vote", pre_vote=True, last_offset_epoch=1, last_offset=99)
+            yield vote_step("a pre-vote of a later last epoch", pre_vote=True, last_offset_epoch=2, last_offset=99)
+            yield vote_step("a pre-vote of an earlier epoch", pre_vote=True, replica_epoch=0)
 
 
 def _epochs_of_others(place: Place) -> Iterator[Step]:
@@ -299,86 +299,86 @@ def _epochs_of_others(place: Place) -> Iterator[Step]:
 
 
 def _fetches(place: Place) -> Generator[Step, Any, int]:
-    def asked(name: str, epoch: int, offset: int, version: int = 18, **changes: Any) -> Step:
+    def fetch_step(name: str, epoch: int, offset: int, version: int = 18, **changes: Any) -> Step:
         return Step(f"fetch v{version}, {name}", a_fetch(place, version, epoch, offset, **changes), version)
 
-    first = yield asked("from the beginning", 1, 0)
+    first = yield fetch_step("from the beginning", 1, 0)
     end_offset: int = first.responses[0].partitions[0].high_watermark
     for version in range(4, 19):
-        yield asked("of every version", 1, 0, version)
-        yield asked("of every version, at the end", 1, end_offset, version, last_epoch=1)
-        yield asked("of every version, another topic", 1, 0, version, topic="other", topic_id=Uuid.from_int(77))
-        yield asked("of every version, an earlier epoch", 0, 0, version)
-        yield asked("of every version, a later epoch", 2, 0, version)
+        yield fetch_step("of every version", 1, 0, version)
+        yield fetch_step("of every version, at the end", 1, end_offset, version, last_epoch=1)
+        yield fetch_step("of every version, another topic", 1, 0, version, topic="other", topic_id=Uuid.from_int(77))
+        yield fetch_step("of every version, an earlier epoch", 0, 0, version)
+        yield fetch_step("of every version, a later epoch", 2, 0, version)
     for version in (12, 13, 16, 17, 18):
-        yield asked("another cluster", 1, 0, version, cluster_id="another")
-        yield asked("no cluster", 1, 0, version, cluster_id=None)
-        yield asked("another partition", 1, 0, version, partition=1)
-        yield asked("a partition twice", 1, 0, version, copies=2)
-        yield asked("a topic twice", 1, 0, version, topics=2)
-        yield asked("no topic", 1, 0, version, topics=0)
-        yield asked("no partition", 1, 0, version, copies=0)
-        yield asked("no epoch", -1, 0, version)
-        yield asked("a negative wait", 1, 0, version, max_wait_ms=-1)
-        yield asked("a negative wait in an earlier epoch", 0, 0, version, max_wait_ms=-1)
-        yield asked("a negative offset", 1, -1, version)
-        yield asked("a negative last epoch", 1, 0, version, last_epoch=-1)
-        yield asked("a later last epoch", 1, 0, version, last_epoch=2)
-        yield asked("beyond the end", 1, end_offset + 10, version, last_epoch=1)
-        yield asked("beyond the end with an unknown epoch", 1, end_offset + 10, version, last_epoch=0)
-        yield asked("in the middle", 1, 3, version, last_epoch=1)
-        yield asked("in the middle with an unknown epoch", 1, 3, version, last_epoch=0)
-        yield asked("the start with an epoch", 1, 0, version, last_epoch=1)
-        yield asked("one byte", 1, 0, version, max_bytes=1)
-        yield asked("no bytes", 1, 0, version, max_bytes=0)
-        yield asked("negative bytes", 1, 0, version, max_bytes=-1)
-        yield asked("no replica", 1, 0, version, replica_id=-1)
-        yield asked("no replica, at the end", 1, end_offset, version, replica_id=-1, last_epoch=1)
-        yield asked("a debugging replica", 1, 0, version, replica_id=-2)
-        yield asked("with a session", 1, 0, version, session_id=5, session_epoch=3)
-        yield asked("a session begins", 1, 0, version, session_id=0, session_epoch=0)
-        yield asked("with a directory", 1, 0, version, directory=OTHER_DIRECTORY)
-        yield asked("waits", 1, end_offset, version, last_epoch=1, max_wait_ms=50, high_watermark=end_offset)
-        yield asked("knows an old end", 1, end_offset, version, last_epoch=1, max_wait_ms=50, high_watermark=0)
+        yield fetch_step("another cluster", 1, 0, version, cluster_id="another")
+        yield fetch_step("no cluster", 1, 0, version, cluster_id=None)
+        yield fetch_step("another partition", 1, 0, version, partition=1)
+        yield fetch_step("a partition twice", 1, 0, version, copies=2)
+        yield fetch_step("a topic twice", 1, 0, version, topics=2)
+        yield fetch_step("no topic", 1, 0, version, topics=0)
+        yield fetch_step("no partition", 1, 0, version, copies=0)
+        yield fetch_step("no epoch", -1, 0, version)
+        yield fetch_step("a negative wait", 1, 0, version, max_wait_ms=-1)
+        yield fetch_step("a negative wait in an earlier epoch", 0, 0, version, max_wait_ms=-1)
+        yield fetch_step("a negative offset", 1, -1, version)
+        yield fetch_step("a negative last epoch", 1, 0, version, last_epoch=-1)
+        yield fetch_step("a later last epoch", 1, 0, version, last_epoch=2)
+        yield fetch_step("beyond the end", 1, end_offset + 10, version, last_epoch=1)
+        yield fetch_step("beyond the end with an unknown epoch", 1, end_offset + 10, version, last_epoch=0)
+        yield fetch_step("in the middle", 1, 3, version, last_epoch=1)
+        yield fetch_step("in the middle with an unknown epoch", 1, 3, version, last_epoch=0)
+        yield fetch_step("the start with an epoch", 1, 0, version, last_epoch=1)
+        yield fetch_step("one byte", 1, 0, version, max_bytes=1)
+        yield fetch_step("no bytes", 1, 0, version, max_bytes=0)
+        yield fetch_step("negative bytes", 1, 0, version, max_bytes=-1)
+        yield fetch_step("no replica", 1, 0, version, replica_id=-1)
+        yield fetch_step("no replica, at the end", 1, end_offset, version, replica_id=-1, last_epoch=1)
+        yield fetch_step("a debugging replica", 1, 0, version, replica_id=-2)
+        yield fetch_step("with a session", 1, 0, version, session_id=5, session_epoch=3)
+        yield fetch_step("a session begins", 1, 0, version, session_id=0, session_epoch=0)
+        yield fetch_step("with a directory", 1, 0, version, directory=OTHER_DIRECTORY)
+        yield fetch_step("waits", 1, end_offset, version, last_epoch=1, max_wait_ms=50, high_watermark=end_offset)
+        yield fetch_step("knows an old end", 1, end_offset, version, last_epoch=1, max_wait_ms=50, high_watermark=0)
     return end_offset
 
 
 def _snapshot_fetches(place: Place, end_offset: int) -> Iterator[Step]:
     for version in (0, 1):
 
-        def asked(name: str, epoch: int = 1, version: int = version, **changes: Any) -> Step:
+        def fetch_step(name: str, epoch: int = 1, version: int = version, **changes: Any) -> Step:
             snapshot, position = changes.pop("snapshot", (5, 1)), changes.pop("position", 0)
             request = a_snapshot_fetch(place, epoch, snapshot, position, **changes)
             return Step(f"fetch snapshot v{version}, {name}", request, version)
 
-        yield asked("unknown")
-        yield asked("of the voters", snapshot=(0, 0))
-        yield asked("of the end", snapshot=(end_offset, 1))
-        yield asked("unknown, at a negative position", position=-1)
-        yield asked("another cluster", cluster_id="another")
-        yield asked("no cluster", cluster_id=None)
-        yield asked("another topic", topic="other")
-        yield asked("another partition", partition=1)
-        yield asked("a partition twice", copies=2)
-        yield asked("a topic twice", topics=2)
-        yield asked("an earlier epoch", 0)
-        yield asked("a later epoch", 2)
-        yield asked("no epoch", -1)
-        yield asked("another topic in an earlier epoch", 0, topic="other")
+        yield fetch_step("unknown")
+        yield fetch_step("of the voters", snapshot=(0, 0))
+        yield fetch_step("of the end", snapshot=(end_offset, 1))
+        yield fetch_step("unknown, at a negative position", position=-1)
+        yield fetch_step("another cluster", cluster_id="another")
+        yield fetch_step("no cluster", cluster_id=None)
+        yield fetch_step("another topic", topic="other")
+        yield fetch_step("another partition", partition=1)
+        yield fetch_step("a partition twice", copies=2)
+        yield fetch_step("a topic twice", topics=2)
+        yield fetch_step("an earlier epoch", 0)
+        yield fetch_step("a later epoch", 2)
+        yield fetch_step("no epoch", -1)
+        yield fetch_step("another topic in an earlier epoch", 0, topic="other")
 
 
 def _descriptions() -> Iterator[Step]:
     for version in (0, 1, 2):
 
-        def asked(name: str, *partitions: tuple[str, int], version: int = version) -> Step:
+        def describe_step(name: str, *partitions: tuple[str, int], version: int = version) -> Step:
             return Step(f"describe v{version}, {name}", a_description(*partitions), version)
 
-        yield asked("as usual", (TOPIC, 0))
-        yield asked("another partition", (TOPIC, 1))
-        yield asked("another topic", ("other", 0))
-        yield asked("two partitions", (TOPIC, 0), (TOPIC, 1))
-        yield asked("two topics", (TOPIC, 0), ("other", 3))
-        yield asked("nothing")
+        yield describe_step("as usual", (TOPIC, 0))
+        yield describe_step("another partition", (TOPIC, 1))
+        yield describe_step("another topic", ("other", 0))
+        yield describe_step("two partitions", (TOPIC, 0), (TOPIC, 1))
+        yield describe_step("two topics", (TOPIC, 0), ("other", 3))
+        yield describe_step("nothing")
 
 
 def _changes_of_voters(place: Place) -> Iterator[Step]:
@@ -475,20 +475,20 @@ def snapshot_story(place: Place) -> Story:
         high_watermark = answer.responses[0].partitions[0].high_watermark
     end_offset, epoch = snapshot.end_offset, snapshot.epoch
 
-    def asked(name: str, offset: int, last_epoch: int, version: int = 18, **changes: Any) -> Step:
+    def fetch_step(name: str, offset: int, last_epoch: int, version: int = 18, **changes: Any) -> Step:
         return Step(
             f"fetch v{version}, {name}", a_fetch(place, version, 1, offset, last_epoch=last_epoch, **changes), version
         )
 
     for version in (13, 18):
-        yield asked("the beginning", 0, 0, version)
-        yield asked("the beginning with an epoch", 0, 1, version)
-        yield asked("after the first record", 1, 1, version)
-        yield asked("after the first record, of no epoch", 1, 0, version)
-        yield asked("in a batch", 4, 1, version)
-        yield asked("the end", end_offset, 1, version)
-        yield asked("the end, of no epoch", end_offset, 0, version)
-        yield asked("beyond the end", end_offset + 1, 1, version)
+        yield fetch_step("the beginning", 0, 0, version)
+        yield fetch_step("the beginning with an epoch", 0, 1, version)
+        yield fetch_step("after the first record", 1, 1, version)
+        yield fetch_step("after the first record, of no epoch", 1, 0, version)
+        yield fetch_step("in a batch", 4, 1, version)
+        yield fetch_step("the end", end_offset, 1, version)
+        yield fetch_step("the end, of no epoch", end_offset, 0, version)
+        yield fetch_step("beyond the end", end_offset + 1, 1, version)
 
     def chunk(name: str, position: int, version: int = 1, **changes: Any) -> Step:
         wanted = changes.pop("snapshot", (end_offset, epoch))
@@ -537,12 +537,12 @@ def following_story(place: Place) -> Story:
 
 def _only_for_leaders(place: Place, when: str, epoch: int) -> Iterator[Step]:
     for version in (12, 15, 16, 18):
-        for name, asked in (("this", epoch), ("an earlier", epoch - 1), ("a later", epoch + 1)):
-            request = a_fetch(place, version, asked, 0)
+        for name, request_epoch in (("this", epoch), ("an earlier", epoch - 1), ("a later", epoch + 1)):
+            request = a_fetch(place, version, request_epoch, 0)
             yield Step(f"{when}: fetch v{version} in {name} epoch", request, version)
     for version in (0, 1):
-        for name, asked in (("this", epoch), ("an earlier", epoch - 1), ("a later", epoch + 1)):
-            request = a_snapshot_fetch(place, asked, (5, 1), 0)
+        for name, request_epoch in (("this", epoch), ("an earlier", epoch - 1), ("a later", epoch + 1)):
+            request = a_snapshot_fetch(place, request_epoch, (5, 1), 0)
             yield Step(f"{when}: fetch snapshot v{version} in {name} epoch", request, version)
     for version in (0, 1, 2):
         yield Step(f"{when}: describe v{version}", a_description((TOPIC, 0)), version)
@@ -552,8 +552,8 @@ def _only_for_leaders(place: Place, when: str, epoch: int) -> Iterator[Step]:
     yield Step(f"{when}: add in another cluster", an_add(place, 9, Uuid.ZERO, cluster_id="another"), 1)
     yield Step(f"{when}: remove", a_removal(place, 3001, OTHER_DIRECTORY), 0)
     yield Step(f"{when}: remove without a directory", a_removal(place, 3001, Uuid.ZERO), 0)
-    for name, asked in (("this", epoch), ("an earlier", epoch - 1), ("a later", epoch + 1)):
-        yield Step(f"{when}: update in {name} epoch", an_update(place, asked, 3001, OTHER_DIRECTORY), 0)
+    for name, request_epoch in (("this", epoch), ("an earlier", epoch - 1), ("a later", epoch + 1)):
+        yield Step(f"{when}: update in {name} epoch", an_update(place, request_epoch, 3001, OTHER_DIRECTORY), 0)
 
 
 def _without_leader(place: Place) -> Iterator[Step]:
@@ -564,24 +564,24 @@ def _without_leader(place: Place) -> Iterator[Step]:
 
 
 def _votes(place: Place) -> Iterator[Step]:
-    def asked(name: str, version: int = 2, **changes: Any) -> Step:
+    def vote_step(name: str, version: int = 2, **changes: Any) -> Step:
         return Step(f"election: {name}, v{version}", a_vote(place, **changes), version)
 
     second: dict[str, Any] = {"replica_id": 3002, "replica_directory_id": Uuid.from_int(0x3002)}
-    yield asked("a pre-vote of a later epoch", replica_epoch=3, last_offset_epoch=0, pre_vote=True)
-    yield asked("the earlier epoch", replica_epoch=2)
-    yield asked("for another voter in a later epoch", replica_epoch=4, voter_id=3002)
-    yield asked("the first of the epoch", replica_epoch=4)
-    yield asked("the same again", replica_epoch=4)
-    yield asked("the same with another directory", replica_epoch=4, replica_directory_id=OTHER_DIRECTORY)
-    yield asked("the same without a directory", replica_epoch=4, replica_directory_id=Uuid.ZERO)
-    yield asked("the same", 0, replica_epoch=4)
-    yield asked("another", replica_epoch=4, **second)
-    yield asked("a pre-vote of another", replica_epoch=4, pre_vote=True, **second)
-    yield asked("a stranger in the next epoch", replica_epoch=5, replica_id=99)
-    yield asked("without directory", 0, replica_epoch=6)
-    yield asked("now with a directory", 2, replica_epoch=6)
-    yield asked("of itself", replica_epoch=6, replica_id=place.node_id, replica_directory_id=place.directory_id)
+    yield vote_step("a pre-vote of a later epoch", replica_epoch=3, last_offset_epoch=0, pre_vote=True)
+    yield vote_step("the earlier epoch", replica_epoch=2)
+    yield vote_step("for another voter in a later epoch", replica_epoch=4, voter_id=3002)
+    yield vote_step("the first of the epoch", replica_epoch=4)
+    yield vote_step("the same again", replica_epoch=4)
+    yield vote_step("the same with another directory", replica_epoch=4, replica_directory_id=OTHER_DIRECTORY)
+    yield vote_step("the same without a directory", replica_epoch=4, replica_directory_id=Uuid.ZERO)
+    yield vote_step("the same", 0, replica_epoch=4)
+    yield vote_step("another", replica_epoch=4, **second)
+    yield vote_step("a pre-vote of another", replica_epoch=4, pre_vote=True, **second)
+    yield vote_step("a stranger in the next epoch", replica_epoch=5, replica_id=99)
+    yield vote_step("without directory", 0, replica_epoch=6)
+    yield vote_step("now with a directory", 2, replica_epoch=6)
+    yield vote_step("of itself", replica_epoch=6, replica_id=place.node_id, replica_directory_id=place.directory_id)
     yield from _only_for_leaders(place, "voted", 6)
 
 
@@ -589,7 +589,7 @@ def _a_leader_that_follows(place: Place) -> Iterator[Step]:
     def begun(name: str, *args: Any, version: int = 1, **changes: Any) -> Step:
         return Step(f"following: begin v{version}, {name}", a_begin(place, *args, **changes), version)
 
-    def asked(name: str, version: int = 2, **changes: Any) -> Step:
+    def vote_step(name: str, version: int = 2, **changes: Any) -> Step:
         return Step(f"following: vote v{version}, {name}", a_vote(place, **changes), version)
 
     elsewhere = {"CONTROLLER": 1}
@@ -598,18 +598,18 @@ def _a_leader_that_follows(place: Place) -> Iterator[Step]:
     yield begun("the same", 3002, 6, version=0)
     yield begun("the same from elsewhere", 3002, 6, endpoints={"CONTROLLER": 2})
     yield begun("of an earlier epoch", 3001, 5, endpoints=elsewhere)
-    yield asked("of this epoch", replica_epoch=6)
-    yield asked("a pre-vote", replica_epoch=6, pre_vote=True, last_offset_epoch=6)
-    yield asked("a pre-vote of one that is behind", replica_epoch=6, pre_vote=True)
-    yield asked("of an earlier epoch", replica_epoch=5)
-    yield asked("nobody", replica_epoch=6, replica_id=-1)
+    yield vote_step("of this epoch", replica_epoch=6)
+    yield vote_step("a pre-vote", replica_epoch=6, pre_vote=True, last_offset_epoch=6)
+    yield vote_step("a pre-vote of one that is behind", replica_epoch=6, pre_vote=True)
+    yield vote_step("of an earlier epoch", replica_epoch=5)
+    yield vote_step("nobody", replica_epoch=6, replica_id=-1)
     yield from _only_for_leaders(place, "following", 6)
     yield begun("of the next epoch, for another voter", 3001, 7, voter_id=3002, endpoints=elsewhere)
     yield begun("of the next epoch, for another directory", 3001, 8, directory=OTHER_DIRECTORY, endpoints=elsewhere)
     yield begun("of the next epoch, without endpoints", 3001, 9)
     yield begun("of the next epoch", 3002, 10, version=0)
     yield begun("of a stranger", 99, 11, endpoints=elsewhere)
-    yield asked("in the epoch of a stranger", replica_epoch=11)
+    yield vote_step("in the epoch of a stranger", replica_epoch=11)
     yield Step("following: end v1, of an earlier epoch", an_end(place, 99, 10), 1)
     yield Step("following: end v1, of a later epoch", an_end(place, 3001, 14, candidates=[(3002, Uuid.ZERO)]), 1)
     yield Step("following: end v0, of a later epoch", an_end(place, 3002, 15, successors=[3001]), 0)

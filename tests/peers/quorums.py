@@ -163,7 +163,7 @@ class Quorum:
         self._options = options
 
     def format(self, controller: ControllerNode) -> None:
-        initial = ",".join(f"{each.node_id}@{each.address}:{each.directory_id}" for each in self.controllers)
+        initial = ",".join(f"{node.node_id}@{node.address}:{node.directory_id}" for node in self.controllers)
         voters = () if self._is_static else ("--initial-controllers", initial)
         controller.format(self.cluster_id, *voters, *self._options)
 
@@ -206,7 +206,9 @@ def new_quorum(
     ports = free_ports(len(kinds))
     addresses = [f"127.0.0.1:{port}" for port in ports]
     if is_static:
-        voters = {"controller.quorum.voters": ",".join(f"{FIRST_ID + i}@{each}" for i, each in enumerate(addresses))}
+        voters = {
+            "controller.quorum.voters": ",".join(f"{FIRST_ID + i}@{address}" for i, address in enumerate(addresses))
+        }
     else:
         voters = {"controller.quorum.bootstrap.servers": ",".join(addresses)}
     controllers = [

@@ -56,13 +56,13 @@ class Connection:
 
 
 def main(broker_port: int, controller_port: int | None = None) -> None:
-    asked = [("broker", broker_port, mutations())]
+    groups = [("broker", broker_port, mutations())]
     if controller_port is not None:
-        asked = [
+        groups = [
             ("broker", broker_port, requests_for_broker()),
             ("controller", controller_port, requests_for_controller()),
         ]
-    for listener, port, cases in asked:
+    for listener, port, cases in groups:
         connection = Connection(port)
         for name, request, version in cases:
             answer = connection.ask(request, version).to_json(version)

@@ -20,14 +20,14 @@ __all__ = ["main"]
 
 
 def main(target: Path) -> None:
-    asked = questions()
+    wanted = questions()
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / "questions.jsonl"
-        file.write_text("".join(json.dumps(each) + "\n" for each in asked), encoding="utf-8")
+        file.write_text("".join(json.dumps(question) + "\n" for question in wanted), encoding="utf-8")
         answers = run_source("ConnectAnswers", str(file)).splitlines()
     lines = [
         json.dumps({"question": question, "answer": json.loads(answer)}, ensure_ascii=False) + "\n"
-        for question, answer in zip(asked, answers, strict=True)
+        for question, answer in zip(wanted, answers, strict=True)
     ]
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("wb") as raw, gzip.GzipFile(fileobj=raw, mode="wb", mtime=0) as packed:

@@ -86,11 +86,11 @@ def _prepare_quotas(client: RawClient) -> None:
     assert not any(entry.error_code for entry in altered.entries), altered
 
 
-def answers(clients: dict[str, RawClient], asked: list[Step], *, pause_s: float) -> dict[str, Any]:
+def answers(clients: dict[str, RawClient], chosen: list[Step], *, pause_s: float) -> dict[str, Any]:
     """Return the answers by the name of the step, as JSON in the versions of their requests."""
     known: dict[str, bytes] = {}
     found: dict[str, Any] = {}
-    for step in asked:
+    for step in chosen:
         now_ms = time.time_ns() // 1_000_000
         answer = clients[step.caller].call(step.make(known), step.version)
         if getattr(answer, "token_id", ""):
@@ -100,7 +100,7 @@ def answers(clients: dict[str, RawClient], asked: list[Step], *, pause_s: float)
     return found
 
 
-def _record(folder: Path, asked: list[Step], *, has_tokens: bool) -> None:
+def _record(folder: Path, chosen: list[Step], *, has_tokens: bool) -> None:
     node = KafkaNode(folder)
     (sasl_port,) = free_ports(1)
     node.change_settings(kafka_settings(node.port, sasl_port, node.controller_port, has_tokens=has_tokens))
@@ -113,7 +113,7 @@ def _record(folder: Path, asked: list[Step], *, has_tokens: bool) -> None:
         prepare_rights(clients[PLAINTEXT])
         _prepare_quotas(clients[PLAINTEXT])
         time.sleep(0.5)
-        for name, answer in answers(clients, asked, pause_s=_PAUSE_S).items():
+        for name, answer in answers(clients, chosen, pause_s=_PAUSE_S).items():
             print(json.dumps({"case": name, "answer": answer}, sort_keys=True))
     finally:
         node.stop()

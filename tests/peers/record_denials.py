@@ -34,13 +34,13 @@ def denials_of_all_cases(node: NodeProcess) -> Recorded:
     """Start the node, run the cases, stop it, and read its output. Cases that share a user are omitted."""
     node.change_settings(secure_settings(node, (case.me for case in cases_of(all_rows()))))
     node.start(timeout_s=90)
-    asked: list[Case] = []
+    sent: list[Case] = []
     try:
         stage = Stage(node, all_rows())
         for case in stage.cases:
             if case.row.user is None and stage.serves(case):
                 stage.ask(case)
-                asked.append(case)
+                sent.append(case)
         token_ids = {token_id: owner for owner, (token_id, _) in stage.world.tokens.items()}
         stage.close()
     finally:
@@ -53,7 +53,7 @@ def denials_of_all_cases(node: NodeProcess) -> Recorded:
         name = re.sub(r"\bc\d{4}(?!\d)", lambda m: "<me>" if m[0] == match["user"] else "<another>", name)  # noqa: B023
         line = f"{match['operation']} {kind}:{pattern}:{name} {match['api']} x{match['references']}"
         lines_by_user[match["user"]].append(line)
-    return {(case.row.name, case.version, case.rights): sorted(lines_by_user[case.me]) for case in asked}
+    return {(case.row.name, case.version, case.rights): sorted(lines_by_user[case.me]) for case in sent}
 
 
 def main(path: Path) -> None:

@@ -32,10 +32,10 @@ def answers_of(node: NodeProcess, directories: Path) -> dict[str, Any]:
     node.start()
     story = DirectoryStory(node.port, directories)
     try:
-        story.tell_moves()
-        story.tell_throttled_move()
-        story.tell_cordoned()
-        story.tell_failure()
+        story.run_moves()
+        story.run_throttled_move()
+        story.run_cordoned()
+        story.run_failure()
     finally:
         story.client.close()
         node.stop()
@@ -43,7 +43,7 @@ def answers_of(node: NodeProcess, directories: Path) -> dict[str, Any]:
     node.start()
     after = DirectoryStory(node.port, directories)
     try:
-        after.tell_after_repair()
+        after.run_after_repair()
     finally:
         after.client.close()
         node.stop()

@@ -24,7 +24,7 @@ from tests.peers import KafkaNode
 from tests.peers.envelope_requests import EnvelopeCase, envelopes
 from tests.peers.node_process import NodeProcess, free_ports
 
-__all__ = ["answer_of", "asked", "settings"]
+__all__ = ["answer_of", "collect_answers", "settings"]
 
 _LENGTH = Struct(">i")
 _ENVELOPE_HEADER = bytes.fromhex("003a0000000000090006") + b"broker" + b"\0"
@@ -84,7 +84,7 @@ def _without_secrets(answer: Any) -> Any:
     return {key: "new" if key in _SECRET and value not in ("", -1, 0) else value for key, value in answer.items()}
 
 
-def asked(controller_port: int, sasl_port: int) -> dict[str, Any]:
+def collect_answers(controller_port: int, sasl_port: int) -> dict[str, Any]:
     """Return a controller's answer to every envelope."""
     answers = {}
     plain, bob = _Connection(controller_port), _Connection(sasl_port)
@@ -105,7 +105,7 @@ def main(folder: Path) -> None:
     node.change_settings(settings(node, sasl_port))
     node.start()
     try:
-        for name, answer in asked(node.controller_port, sasl_port).items():
+        for name, answer in collect_answers(node.controller_port, sasl_port).items():
             print(json.dumps({"case": name, "answer": answer}, sort_keys=True))
     finally:
         node.stop()

@@ -30,7 +30,7 @@ def answers_of(node: NodeProcess) -> dict[str, Any]:
         lines = (node.folder / "data" / "meta.properties").read_text().splitlines()
         cluster_id = next(line.partition("=")[2] for line in lines if line.startswith("cluster.id"))
         with closing(LeaderStory(node.port, node.controller_port, cluster_id)) as story:
-            return story.tell()
+            return story.run()
     finally:
         node.kill()
 

@@ -23,7 +23,7 @@ from barnabas.protocol.record_batch import iter_batches
 from barnabas.protocol.record_serde import decode_metadata_record
 from tests.interop.raw_client import RawClient
 from tests.peers.leadership_scribe import LeadershipScribe, Versioned
-from tests.peers.leadership_story import LeadershipStory, Pause, Told
+from tests.peers.leadership_story import LeadershipStory, Pause, StepResult
 from tests.peers.quorums import RealController, new_quorum
 
 SESSION_MS = 2_500
@@ -104,7 +104,7 @@ def recorded(folder: Path, port: int, story: LeadershipStory) -> Iterator[dict[s
         records = list(tail.records())
         yield scribe.entry(step.name, answer, version, records)
         try:
-            step = following.send(Told(answer, [record for record, _ in records]))
+            step = following.send(StepResult(answer, [record for record, _ in records]))
         except StopIteration:
             return
 

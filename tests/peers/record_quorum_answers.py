@@ -73,7 +73,7 @@ def answers_in(situation: str, folder: Path, kind: type[ControllerNode]) -> dict
             lines = (controller.folder / "data" / "meta.properties").read_text().splitlines()
             given = next(line.partition("=")[2] for line in lines if line.startswith("directory.id"))
             directory_id = type(directory_id).from_string(given)
-        ports = tuple(each.controller_port for each in quorum.controllers)
+        ports = tuple(node.controller_port for node in quorum.controllers)
         place = Place(
             quorum.cluster_id, controller.node_id, directory_id, ports, "alice" if situation == "denied" else None
         )

@@ -136,4 +136,7 @@ def _module_options() -> list[str]:
     )
     opened += ("java.util.concurrent", "java.util.concurrent.atomic", "sun.nio.ch", "sun.nio.cs", "sun.util.calendar")
     opened += ("jdk.internal.ref", "sun.security.action")
-    return ["--add-modules=jdk.incubator.vector", *(f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in opened)]
+    return [
+        "--add-modules=jdk.incubator.vector",
+        *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in opened),
+    ]

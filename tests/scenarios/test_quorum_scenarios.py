@@ -53,16 +53,16 @@ class Interpreter:
             [int(word) for word in voters.split() if word != "static"],
             observer_ids=[int(word) for word in observers.split()],
             is_static=is_static,
-            trace=self.hear,
+            trace=self.trace_line,
         )
         self.cluster.latency_ms = (1, 1)
         self.cluster.flush_ms = (1, 1)
 
-    def hear(self, line: str) -> None:
+    def trace_line(self, line: str) -> None:
         is_fetch = "FetchRequest" in line or "FetchResponse" in line
         knows_nothing = "current_leader=-1/" in line
-        tells = any(word in line for word in ("records=", "error_code=", "diverging", "snapshot_id="))
-        if is_fetch and (knows_nothing or not tells):
+        is_informative = any(word in line for word in ("records=", "error_code=", "diverging", "snapshot_id="))
+        if is_fetch and (knows_nothing or not is_informative):
             return
         text = line.partition("  ")[2]
         if text in self.repeated:

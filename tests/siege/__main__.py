@@ -51,13 +51,13 @@ def main() -> int:
 
 
 def _run(kind: str, folder: Path, entries: list[Entry], seconds: float, seed: int, *, writes: bool) -> list[Outcome]:
-    def tell(outcome: Outcome) -> None:
+    def report(outcome: Outcome) -> None:
         print(line_of(kind, outcome), flush=True)
         if writes:  # Immediately, because a run may be long and may be stopped.
             write_report({kind: [outcome]}, seconds=seconds, seed=seed)
 
     def carry_out(target: Besieged, some: list[Entry]) -> list[Outcome]:
-        return besiege(target, scene, some, seconds=seconds, seed=seed, tell=tell)
+        return besiege(target, scene, some, seconds=seconds, seed=seed, report=report)
 
     has_one_loop = kind == "ours"
     of_worker = [entry for entry in entries if entry.listener == REST]

@@ -92,7 +92,7 @@ BATCHES = (
           produced(lambda now: [many_records(100_000, Compression.NONE, now)]), user=MALLORY),
     Entry("200,000 records of a wrong time, lz4", _SASL,
           produced(lambda now: [many_records(200_000, Compression.LZ4, now + 48 * _HOUR_MS)]), user=MALLORY),
-    Entry("80,000 records that must be numbered anew", _SASL, produced(_renumbered), user=MALLORY),
+    Entry("80,000 records whose offsets must be assigned again", _SASL, produced(_renumbered), user=MALLORY),
     *(
         Entry(f"decompression bomb of 60 MB, {codec.name.lower()}", _SASL, produced(_bomb(codec, 60 * MIB)),
               user=MALLORY)

@@ -39,7 +39,7 @@ CONNECTIONS = (
     Entry("TLS handshakes without end", "SSL", always(lambda: b"\x7f\xff\xff\xff"), connections=2),
     Entry("TLS records of one byte", "SSL", always(lambda: request(MetadataRequest(topics=[]), 12)), way=Way.DRIP,
           connections=10),
-    Entry("connections that are closed at once", "PLAINTEXT", always(lambda: b"\x7f\xff\xff\xff"), connections=2),
+    Entry("connections that are closed immediately", "PLAINTEXT", always(lambda: b"\x7f\xff\xff\xff"), connections=2),
     Entry("plain requests on a TLS listener", "SSL", always(lambda: request(MetadataRequest(topics=[]), 12)),
           is_below_tls=True),
 )  # fmt: skip

@@ -49,8 +49,8 @@ def sized(key: ApiKey, version: int, body: bytes, *, header_tags: bytes | None =
 
 def tags(total: int, size: int = 0) -> bytes:
     """Return a section of unknown tagged fields, of about ``total`` bytes; ``size`` is that of each value."""
-    one = len(varint(1000)) + len(varint(size)) + size
-    count = max(total // one, 1)
+    field_size = len(varint(1000)) + len(varint(size)) + size
+    count = max(total // field_size, 1)
     return varint(count) + (varint(1000) + varint(size) + bytes(size)) * count
 
 

@@ -68,8 +68,8 @@ class BatchGenome:
     """Added to the offset deltas: the broker must then assign the offsets again."""
 
     def batch(self, now_ms: int) -> bytes:
-        one = zigzag(self.header_size) + bytes(self.header_size) + zigzag(0)
-        headers = zigzag(self.headers) + one * self.headers
+        header = zigzag(self.header_size) + bytes(self.header_size) + zigzag(0)
+        headers = zigzag(self.headers) + header * self.headers
         value = bytes(self.value)
         section = b"".join(record(headers, value, number + self.shift) for number in range(self.records))
         return batch_of(section, self.records, compression=Compression(self.codec), now_ms=now_ms)

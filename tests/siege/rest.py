@@ -109,7 +109,7 @@ REST_ENTRIES = (
           always(lambda: _closing("POST", "/connectors", _settings(10_000))), way=Way.DRIP, connections=50),
     Entry("heads one byte at a time on 50 connections", REST, always(lambda: _many_fields(500)), way=Way.DRIP,
           connections=50),
-    Entry("100 bodies of 1 MB of which half comes", REST, _unfinished, way=Way.HOLD, connections=100),
+    Entry("100 bodies of 1 MB of which only half is sent", REST, _unfinished, way=Way.HOLD, connections=100),
     Entry("100 connections without a request, REST", REST, always(lambda: b"G"), way=Way.HOLD, connections=100),
     Entry("head of 60 KB", REST, always(lambda: _head("GET", "/", "Connection: close", f"X: {'y' * 60_000}"))),
     Entry("head of 10 MB", REST, always(lambda: _head("GET", "/", f"X: {'y' * 10 * MIB}"))),

@@ -83,18 +83,19 @@ class Outcome(NamedTuple):
     def own_failures(self) -> list[str]:
         """Return the bounds that it exceeds if waits for a processor are subtracted."""
         calm, besieged = (
-            it._replace(median_s=it.own_median_s, worst_s=it.own_worst_s) for it in (self.calm, self.besieged)
+            measurement._replace(median_s=measurement.own_median_s, worst_s=measurement.own_worst_s)
+            for measurement in (self.calm, self.besieged)
         )
         return self._replace(calm=calm, besieged=besieged).failures()
 
 
 BARS: dict[str, Callable[[Outcome], bool]] = {
-    "median": lambda it: it.median_ratio <= 2 or it.besieged.median_s <= _MEDIAN_FREE_S,
-    "worst": lambda it: it.besieged.worst_s < 0.25,
-    "memory": lambda it: it.memory <= max(3 * it.in_flight, _MEMORY_FREE),
-    "log": lambda it: it.log_per_minute <= MIB,
-    "leaders": lambda it: it.leader_changes == 0,
-    "answers": lambda it: not it.why_over,
+    "median": lambda outcome: outcome.median_ratio <= 2 or outcome.besieged.median_s <= _MEDIAN_FREE_S,
+    "worst": lambda outcome: outcome.besieged.worst_s < 0.25,
+    "memory": lambda outcome: outcome.memory <= max(3 * outcome.in_flight, _MEMORY_FREE),
+    "log": lambda outcome: outcome.log_per_minute <= MIB,
+    "leaders": lambda outcome: outcome.leader_changes == 0,
+    "answers": lambda outcome: not outcome.why_over,
 }
 
 
@@ -130,7 +131,7 @@ def besiege(
     *,
     seconds: float,
     seed: int,
-    tell: Callable[[Outcome], None],
+    report: Callable[[Outcome], None],
 ) -> list[Outcome]:
     """Execute entries until one of them ends the stage; its outcome is then the last."""
     good = GoodClient(target.requests, target.process.pid if target.has_one_loop else None)
@@ -139,7 +140,7 @@ def besiege(
         time.sleep(1.0)
         for entry in entries:
             outcome = _best_of(lambda: _carry_out(target, scene, good, entry, seconds, seed))  # noqa: B023
-            tell(outcome)
+            report(outcome)
             outcomes.append(outcome)
             if outcome.why_over:
                 break

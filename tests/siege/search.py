@@ -113,13 +113,13 @@ def search(
     seed: int,
     evaluations: int,
     targets: Sequence[Target] = TARGETS,
-    tell: Callable[[Found], None] = lambda found: None,
+    report: Callable[[Found], None] = lambda found: None,
 ) -> list[Found]:
     """Return the worst input of each target, the most costly first. Each target has the given number of evaluations."""
     found = []
     for target in targets:
         worst = _worst_of(target, Random(f"{seed} {target[0].__name__} {target[1]}"), evaluations)
-        tell(worst)
+        report(worst)
         found.append(worst)
     return sorted(found, key=lambda worst: -worst.cost)
 

@@ -57,16 +57,18 @@ def answers(*asks: str) -> list[Answered]:
     with gzip.open(VECTORS, "rt", encoding="utf-8") as file:
         parsed = [json.loads(line) for line in file]
     return [
-        (line, each["question"], each["answer"]) for line, each in enumerate(parsed) if each["question"]["ask"] in asks
+        (line, entry["question"], entry["answer"])
+        for line, entry in enumerate(parsed)
+        if entry["question"]["ask"] in asks
     ]
 
 
 def by_class(answered: Iterable[Answered]) -> dict[tuple[str, tuple[tuple[str, str], ...]], list[Answered]]:
     """Questions for one class with the same settings share one DataFrame."""
     groups: dict[tuple[str, tuple[tuple[str, str], ...]], list[Answered]] = defaultdict(list)
-    for each in answered:
-        question = each[1]
-        groups[question["class"], tuple(sorted(question.get("config", {}).items()))].append(each)
+    for entry in answered:
+        question = entry[1]
+        groups[question["class"], tuple(sorted(question.get("config", {}).items()))].append(entry)
     return dict(groups)
 
 
@@ -128,9 +130,9 @@ def described_value(schema: ConnectSchema | None, value: Any) -> Any:
     if schema.type is SchemaType.STRUCT:
         return {field.name: described_value(field.schema, value[field.name]) for field in schema.fields}
     if schema.type is SchemaType.ARRAY:
-        return [described_value(schema.item, each) for each in value]
+        return [described_value(schema.item, item) for item in value]
     if schema.type is SchemaType.MAP:
-        members = {str(key): described_value(schema.item, each) for key, each in value.items()}
+        members = {str(key): described_value(schema.item, member) for key, member in value.items()}
         return dict(sorted(members.items()))
     if schema.logical == TIME:
         return {"$date": value}
@@ -149,7 +151,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime.date):
         return {"$date": (value - datetime.date(1970, 1, 1)).days * 86_400_000}
     if isinstance(value, list):
-        return [_plain(each) for each in value]
+        return [_plain(item) for item in value]
     if isinstance(value, dict):
         return {key: _plain(value[key]) for key in sorted(value)}
     return value
@@ -170,7 +172,7 @@ def as_number(described: Any) -> Any:
             return float(pa.scalar(float(described["$float"]), pa.float32()).as_py()).__repr__()
         if set(described) in ({"$double"}, {"$decimal"}):
             return float(next(iter(described.values()))).__repr__()
-        return {key: as_number(each) for key, each in described.items()}
+        return {key: as_number(member) for key, member in described.items()}
     if isinstance(described, list):
-        return [as_number(each) for each in described]
+        return [as_number(item) for item in described]
     return described

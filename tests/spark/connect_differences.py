@@ -13,12 +13,12 @@ from tests.spark.connect_answers import as_number
 __all__ = ["DIFFERENCES", "reason_of"]
 
 Question = dict[str, Any]
-Told = Callable[[Question, Any, Any], bool]
+Predicate = Callable[[Question, Any, Any], bool]
 
 
 def _says(ours: Any, *beginnings: str) -> bool:
     message = ours.get("message", "") if isinstance(ours, dict) and "error" in ours else ""
-    return any(each in message for each in beginnings)
+    return any(beginning in message for beginning in beginnings)
 
 
 def _asks(question: Question, name: str) -> bool:
@@ -77,9 +77,9 @@ def _null_of_batch(question: Question, theirs: Any, ours: Any) -> bool:
     if "error" in theirs or "error" in ours:
         return False
     return all(
-        theirs[each] == ours[each]
-        or (each in ("key", "value") and theirs[each]["value"] is None and ours[each]["value"] is None)
-        for each in ("topic", "timestamp", "key", "value", "headers")
+        theirs[field] == ours[field]
+        or (field in ("key", "value") and theirs[field]["value"] is None and ours[field]["value"] is None)
+        for field in ("topic", "timestamp", "key", "value", "headers")
     )
 
 
@@ -113,15 +113,17 @@ def _schemaless_time(question: Question, theirs: Any, ours: Any) -> bool:
 
 def _plain_dates(value: Any) -> Any:
     if isinstance(value, dict):
-        return value["$date"] if set(value) == {"$date"} else {key: _plain_dates(each) for key, each in value.items()}
-    return [_plain_dates(each) for each in value] if isinstance(value, list) else value
+        return (
+            value["$date"] if set(value) == {"$date"} else {key: _plain_dates(member) for key, member in value.items()}
+        )
+    return [_plain_dates(item) for item in value] if isinstance(value, list) else value
 
 
 def _out_of_range(question: Question, theirs: Any, ours: Any) -> bool:
     return _asks(question, "TimestampConverter") and _says(ours, "the timestamp is out of the range of Spark's")
 
 
-DIFFERENCES: tuple[tuple[str, Told], ...] = (
+DIFFERENCES: tuple[tuple[str, Predicate], ...] = (
     ("a null has the schema of the other records of its batch after the transform", _null_of_batch),
     ("a schema that is not a struct receives its name and version too; Java's fails on it", _name_on_non_struct),
     ("both refuse with different texts: ours name the fix or the exact error", _both_refuse),

@@ -192,7 +192,7 @@ class Stage:
     def committed(self, group: str) -> dict[TopicPartition, int]:
         with AdminClient.sync(self.node.bootstrap) as admin:
             found = admin.list_group_offsets([group])[group].raise_for_errors()
-        return {partition: each.offset for partition, each in found.items()}
+        return {partition: position.offset for partition, position in found.items()}
 
 
 @asynccontextmanager

@@ -50,8 +50,8 @@ class SparkWorker(InProcessWorker):
         """Poll the condition on a thread. A task that fails meanwhile fails the test."""
         async with asyncio.timeout(_TIMEOUT_S):
             while not await asyncio.to_thread(condition):
-                for name, each in (await self.request("GET", "/connectors?expand=status")).json().items():
-                    for task in each["status"]["tasks"]:
+                for name, details in (await self.request("GET", "/connectors?expand=status")).json().items():
+                    for task in details["status"]["tasks"]:
                         assert task["state"] != "FAILED", f"{name}: {task['trace']}"
                 await asyncio.sleep(0.1)
 

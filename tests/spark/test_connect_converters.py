@@ -66,9 +66,9 @@ def test_bytes_are_read_as_kafkas_converters_read_them(spark: SparkSession) -> N
         converter = _with(converter_of("value.converter", name, dict(config)))
         rows = [{"offset": line, "value": _bytes(question["data"])} for line, question, _ in group]
         found = typed_rows(converter.to_connect(raw_frame(spark, rows)))
-        for each in group:
-            batch, row = found[each[0]]
-            compared.append((each, _error(row) if row["failure"] else described(batch.value_schema, row["value"])))
+        for answered in group:
+            batch, row = found[answered[0]]
+            compared.append((answered, _error(row) if row["failure"] else described(batch.value_schema, row["value"])))
     assert len(compared) > 250
     _explained(compared)
 
@@ -76,25 +76,25 @@ def test_bytes_are_read_as_kafkas_converters_read_them(spark: SparkSession) -> N
 @pytest.mark.long
 def test_data_is_written_as_kafkas_converters_write_it(spark: SparkSession) -> None:
     compared: list[tuple[Answered, Any]] = []
-    asked = answers("from")
-    decoded = [(member, _decoded(spark, asked, member)) for member in ("envelope", "text")]
-    for (name, config), group in by_class(asked).items():
+    cases = answers("from")
+    decoded = [(member, _decoded(spark, cases, member)) for member in ("envelope", "text")]
+    for (name, config), group in by_class(cases).items():
         converter = _with(converter_of("value.converter", name, dict(config)))
         for member, held in decoded:
-            chosen = [each for each in group if member == _form(each[1])]
+            chosen = [answered for answered in group if member == _form(answered[1])]
             batches = held.of_lines(line for line, _, _ in chosen)
             found = {row["offset"]: row for batch in batches for row in converter.from_connect([batch]).collect()}
-            compared += [_written(each, found[each[0]]) for each in chosen]
+            compared += [_written(answered, found[answered[0]]) for answered in chosen]
     assert len(compared) > 250
     _explained(compared)
 
 
 @pytest.mark.long
 def test_headers_are_written_as_kafkas_simple_converter_writes_them(spark: SparkSession) -> None:
-    asked = answers("header-from")
-    held = _decoded(spark, asked, "envelope")
+    cases = answers("header-from")
+    held = _decoded(spark, cases, "envelope")
     found: dict[int, Any] = {}
-    for batch in held.of_lines(line for line, _, _ in asked):
+    for batch in held.of_lines(line for line, _, _ in cases):
         schema = None if batch.value_schema is None else json.dumps(batch.value_schema.to_json())
         value = F.when(F.col("value").isNotNull(), variant_of(batch.value_schema, F.col("value")))
         header = F.struct(F.lit("h").alias("key"), value.alias("value"), F.lit(schema).alias("schema"))
@@ -104,10 +104,10 @@ def test_headers_are_written_as_kafkas_simple_converter_writes_them(spark: Spark
         given = RecordBatch(frame, batch.key_schema, ConnectSchema(SchemaType.BYTES))
         found |= {row["offset"]: row for row in _with(ByteArrayConverter()).from_connect([given]).collect()}
     compared: list[tuple[Answered, Any]] = []
-    for each in asked:
-        row = found[each[0]]
+    for answered in cases:
+        row = found[answered[0]]
         data = row["headers"][0]["value"]
-        compared.append((each, _error(row) if row["failure"] else {"data": None if data is None else data.hex()}))
+        compared.append((answered, _error(row) if row["failure"] else {"data": None if data is None else data.hex()}))
     _explained(compared)
 
 
@@ -143,7 +143,7 @@ def test_headers_are_read_as_kafkas_simple_converter_reads_them(spark: SparkSess
         {"offset": line, "headers": [{"key": "h", "value": _bytes(question["data"])}]} for line, question, _ in group
     ]
     found = typed_rows(_with(ByteArrayConverter()).to_connect(raw_frame(spark, rows)))
-    compared = [(each, header_described(found[each[0]][1]["headers"][0])[1]) for each in group]
+    compared = [(answered, header_described(found[answered[0]][1]["headers"][0])[1]) for answered in group]
     _explained(compared)
 
 
@@ -200,17 +200,19 @@ def test_a_given_schema_types_json_and_reports_unknown_fields(spark: SparkSessio
         b'{"id": 2, "tags": [{"y": 1}]}',
         b'{"id": "x"}',
     ]
-    [batch] = converter.to_connect(raw_frame(spark, [{"offset": at, "value": each} for at, each in enumerate(values)]))
+    [batch] = converter.to_connect(
+        raw_frame(spark, [{"offset": at, "value": value} for at, value in enumerate(values)])
+    )
     good, unknown, wrong = batch.frame.orderBy("offset").collect()
     assert good["value"]["id"] == 1
     assert good["value"]["tags"][0]["x"] == 1
-    assert "no place for in tags: y" in unknown["failure"]["message"]
+    assert "barnabas.schema lacks in tags: y" in unknown["failure"]["message"]
     assert "Invalid type for int64" in wrong["failure"]["message"]
 
 
 def test_invalid_utf_8_is_replaced_as_by_javas_decoder(spark: SparkSession) -> None:
     given = [b"a\xff", b"\xc3", b"\xe2\x82", b"\xed\xa0\x80", b"\xf0\x9f\x98\x80", b"", "\u00e4".encode()]
-    frame = spark.createDataFrame([(each,) for each in given], "value binary").coalesce(1)
+    frame = spark.createDataFrame([(data,) for data in given], "value binary").coalesce(1)
     column = StringConverter().to_connect(F.col("value"), None).column
     java = spark._jvm.java.lang.String
-    assert [row[0] for row in frame.select(column).collect()] == [str(java(each, "UTF-8")) for each in given]
+    assert [row[0] for row in frame.select(column).collect()] == [str(java(data, "UTF-8")) for data in given]

@@ -32,7 +32,7 @@ def records(*values: Any, key: bool = False, partition: int = 0, offset: int = 0
 
 def kit(path: Path, **settings: str) -> ConnectorKit:
     return ConnectorKit(
-        TopicToDelta, {"path": str(path), **{name.replace("_", "."): each for name, each in settings.items()}}
+        TopicToDelta, {"path": str(path), **{name.replace("_", "."): value for name, value in settings.items()}}
     )
 
 

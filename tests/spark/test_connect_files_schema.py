@@ -47,7 +47,7 @@ def read_plainly(spark: SparkSession, folder: Path) -> int:
 
 async def batch(stage: Stage, topic: str, values: Sequence[Any], group: str, until: int) -> None:
     """Write a batch of the sink with these values."""
-    texts = [each if isinstance(each, str) else json.dumps(each) for each in values]
+    texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
     await asyncio.to_thread(stage.produce, topic, texts)
     await stage.until(lambda: sum(stage.committed(group).values()) == until)
 
@@ -180,7 +180,7 @@ def write(spark: SparkSession, task: Any, values: Sequence[Any], at: int) -> lis
     """Process one batch as a worker does. Return why records were refused."""
     from pyspark.sql import functions as F
 
-    rows = [(None if each is None else json.dumps(each),) for each in values]
+    rows = [(None if value is None else json.dumps(value),) for value in values]
     frame = spark.createDataFrame(rows, "text string").select(F.parse_json("text").alias("value"))
     frame = frame.withColumn("value", F.when(~F.is_variant_null("value"), F.col("value")))
     reason = task.refused(frame)
@@ -199,7 +199,7 @@ def test_given_columns_have_their_types_before_the_first_record(spark: SparkSess
     values: list[Mapping[str, Any]] = [{"price": 1, "id": 1}, {"price": 1.5, "at": "2026-01-02T03:04:05Z"}]
     assert write(spark, task, values, 0) == []
     assert read(spark, folder).schema.simpleString() == "struct<price:double,at:timestamp,id:bigint>"
-    with pytest.raises(TerminalError, match="price is BIGINT, and the files of .* have it as DOUBLE"):
+    with pytest.raises(TerminalError, match="price is BIGINT, but in the files of .* it is DOUBLE"):
         files_task(spark, folder, schema="price BIGINT")
     with pytest.raises(TerminalError, match="write it as in CREATE TABLE"):
         files_task(spark, tmp_path / "other", schema="price NONSENSE")
@@ -207,12 +207,12 @@ def test_given_columns_have_their_types_before_the_first_record(spark: SparkSess
 
 def test_two_tasks_agree_on_a_schema_in_any_order(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / "data"
-    one, other = files_task(spark, folder), files_task(spark, folder)
-    assert write(spark, one, [{"a": 1}], 0) == []
-    assert write(spark, other, [{"a": 2.5}, {"a": 3, "b": True}], 10) == [
+    first, second = files_task(spark, folder), files_task(spark, folder)
+    assert write(spark, first, [{"a": 1}], 0) == []
+    assert write(spark, second, [{"a": 2.5}, {"a": 3, "b": True}], 10) == [
         f"a is 2.5, which does not fit the type BIGINT that the column has in all files of {folder}"
     ]
-    assert write(spark, one, [{"b": "true"}, {"b": 1}], 20) == [
+    assert write(spark, first, [{"b": "true"}, {"b": 1}], 20) == [
         f"b is 1, which does not fit the type BOOLEAN that the column has in all files of {folder}"
     ]
     assert read(spark, folder).schema.simpleString() == "struct<a:bigint,b:boolean>"

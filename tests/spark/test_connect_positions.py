@@ -97,7 +97,7 @@ def test_files_have_every_record_once_whatever_step_a_task_dies_after(
             partitions = stage.create("once")
             expected: list[str] = []
             for number, (target, method, before) in enumerate(CRASHES):
-                expected += (values := [f"{number}-{each}" for each in range(5)])
+                expected += (values := [f"{number}-{index}" for index in range(5)])
                 stage.produce("once", values)
                 with monkeypatch.context() as patched:
                     once(target, method, before=before, monkeypatch=patched)

@@ -61,7 +61,7 @@ def test_avro_is_written_and_read_and_registry_framing_is_reported(spark: SparkS
     assert (second.id, second.note) == (0, None)
     assert tombstone is None
     assert "uses no registry" in registry
-    assert "no Avro of the schema" in broken
+    assert "not Avro of the configured schema" in broken
 
 
 def test_a_session_without_avro_fails_the_task_and_names_the_setting() -> None:

@@ -87,7 +87,7 @@ def test_connectors_run_on_a_server_and_report_their_states(
         )
 
         worker.configure("mirror", _mirror(node.bootstrap, "copy-"))
-        assert [value for value, _ in _records(node.bootstrap, "copy-lines", 300)] == [each.encode() for each in LINES]
+        assert [value for value, _ in _records(node.bootstrap, "copy-lines", 300)] == [line.encode() for line in LINES]
 
         for value in (b'{"n": 1}', b"no json", b'{"n": 2}'):
             producer.produce("mixed", value, partition=0)

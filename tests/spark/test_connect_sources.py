@@ -85,7 +85,9 @@ def test_topics_are_copied_with_keys_and_headers_and_a_restart_resumes(
             of_task = (await asyncio.to_thread(kit.task_configs))[0]
             task = await stage.start("mirror", config, task_config=of_task)
             await stage.until(lambda: len(stage.read("copy-origin")) == 3)
-            await stage.until(lambda: sum(each["offset"] for each in stage.offsets.values.values() if each) == 3)
+            await stage.until(
+                lambda: sum(position["offset"] for position in stage.offsets.values.values() if position) == 3
+            )
             await stage.stop(task)
             stage.events.clear()
             stage.produce("origin", ["d"])

@@ -69,7 +69,11 @@ class Shares(SourceConnector):
         return [{**self.config, "share": str(share)} for share in range(max_tasks)]
 
 
-PLUGINS = {"barnabas.connect.plugins": ",".join(f"{__name__}:{each.__name__}" for each in (Parts, NamedParts, Shares))}
+PLUGINS = {
+    "barnabas.connect.plugins": ",".join(
+        f"{__name__}:{connector.__name__}" for connector in (Parts, NamedParts, Shares)
+    )
+}
 
 
 @pytest.fixture(scope="module")
@@ -137,9 +141,11 @@ def test_tasks_of_different_speeds_resume_and_positions_are_shown_and_settable(
             await stop(worker, "parts")
             before = await asyncio.to_thread(rows, spark, node, "parts")
             shown = await offsets(worker, "parts")
-            assert [set(each["partition"]) for each in shown] == [{"spark.source", "spark.task", "spark.tasks"}] * 3
-            assert len({each["partition"]["spark.task"] for each in shown}) == 3
-            assert len({each["offset"]["offset"] for each in shown}) == 3, "each has its own"
+            assert [set(position["partition"]) for position in shown] == [
+                {"spark.source", "spark.task", "spark.tasks"}
+            ] * 3
+            assert len({position["partition"]["spark.task"] for position in shown}) == 3
+            assert len({position["offset"]["offset"] for position in shown}) == 3, "each has its own"
 
             await resume(worker, "parts", 3)
             await worker.eventually(lambda: reached(max(before[2]) + 30))
@@ -159,7 +165,7 @@ def test_tasks_of_different_speeds_resume_and_positions_are_shown_and_settable(
             shared = {"partition": {"spark.source": 0}, "offset": back["offset"]}
             refused = await worker.request("PATCH", "/connectors/parts/offsets", {"offsets": [shared]})
             assert refused.status_code == 400
-            assert "names no task" in refused.json()["message"]
+            assert "lacks a task" in refused.json()["message"]
             await resume(worker, "parts", 3)
             await worker.eventually(lambda: rows(spark, node, "parts")[2][8] == 2)
             await stop(worker, "parts")

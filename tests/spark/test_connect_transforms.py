@@ -104,9 +104,9 @@ def _at_offset(line: int, question: dict[str, Any], theirs: Any) -> Any:
 @pytest.mark.long
 def test_records_are_changed_as_kafkas_transforms_change_them(spark: SparkSession) -> None:
     wrong, count = [], 0
-    asked = answers("transform", "predicate")
-    decoded = _decoded(spark, asked)
-    for (name, config), group in by_class(asked).items():
+    cases = answers("transform", "predicate")
+    decoded = _decoded(spark, cases)
+    for (name, config), group in by_class(cases).items():
         found = _ours(_chain(name, config), decoded.of_lines(line for line, _, _ in group))
         for line, question, theirs in group:
             ours = line not in found if question["ask"] == "predicate" else found.get(line)
@@ -139,7 +139,7 @@ def test_a_chain_is_one_projection_and_no_python(spark: SparkSession) -> None:
     converter = RecordConverter(JsonConverter(), JsonConverter(), SimpleHeaderConverter())
     given = converter.from_source(source)
     [batch] = TransformChain.of(CHAIN).apply([given])
-    plans = [each.frame._jdf.queryExecution().analyzed().toString() for each in (given, batch)]
+    plans = [records.frame._jdf.queryExecution().analyzed().toString() for records in (given, batch)]
     assert plans[1].count("Project [") == plans[0].count("Project [") + 1
     assert "Python" not in plans[1]
     assert [tuple(row) for row in batch.frame.select("topic", "value.*").collect()] == [

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(400)]
 
 JSON = {"value.converter": "JsonConverter", "value.converter.schemas.enable": "false"}
-BYTES = {f"{each}.converter": "ByteArrayConverter" for each in ("key", "value", "header")}
+BYTES = {f"{part}.converter": "ByteArrayConverter" for part in ("key", "value", "header")}
 
 
 @pytest.fixture(scope="module")
@@ -85,6 +85,6 @@ def test_rows_pass_through_two_topics_into_lines_and_a_restart_repeats_none(
             await worker.eventually(lambda: len(found()) >= 3)
             assert found() == [{"id": at, "name": "***"} for at in (1, 2, 3)]
             offsets = (await worker.request("GET", "/connectors/files/offsets")).json()["offsets"]
-            assert sorted(each["partition"]["file"] for each in offsets) == ["one.csv", "two.csv"]
+            assert sorted(position["partition"]["file"] for position in offsets) == ["one.csv", "two.csv"]
 
     asyncio.run(scenario())

@@ -96,7 +96,7 @@ def test_inserted_and_updated_rows_arrive_in_another_table(
             database.sql("UPDATE orders SET item = 'changed', changed_at = timezone('utc', now()) WHERE id = 1")
             await worker.eventually(lambda: copies() == [["1", "changed"], ["2", "b"], ["3", "c"]])
             offsets = (await worker.request("GET", "/connectors/out/offsets")).json()["offsets"]
-            assert [each["partition"] for each in offsets] == [{"protocol": "1", "table": "orders"}]
+            assert [position["partition"] for position in offsets] == [{"protocol": "1", "table": "orders"}]
             assert set(offsets[0]["offset"]) == {"incrementing", "timestamp", "timestamp_nanos"}
             shown = (await worker.request("GET", "/connectors?expand=info&expand=status")).text
             assert database.password not in shown

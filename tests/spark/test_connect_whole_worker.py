@@ -63,8 +63,8 @@ def records(spark: SparkSession, bootstrap: str, topic: str) -> list[Any]:
 def committed(folder: Path, file_format: str = "parquet") -> list[Path]:
     """Return the committed files; Spark creates and deletes other entries beside them."""
     return [
-        path for each in folder.glob("*") if not each.name.startswith("_")
-        for path in ([each] if each.is_file() else each.rglob("*")) if path.suffix == f".{file_format}"
+        path for entry in folder.glob("*") if not entry.name.startswith("_")
+        for path in ([entry] if entry.is_file() else entry.rglob("*")) if path.suffix == f".{file_format}"
     ]  # fmt: skip
 
 
@@ -114,7 +114,7 @@ def test_a_new_topic_of_a_pattern_and_new_partitions_become_work_of_two_tasks(
             await worker.states("trips", "RUNNING", "RUNNING")
             before = divided((await worker.request("GET", "/connectors/trips/tasks")).json())
             assert sorted(map(len, before)) == [1, 2]
-            assert set.union(*before) == {TopicPartition("trips-a", each) for each in range(3)}
+            assert set.union(*before) == {TopicPartition("trips-a", partition) for partition in range(3)}
             await worker.eventually(lambda: len(found()) == 3)
 
             await asyncio.to_thread(create, node.bootstrap, trips_b=1)
@@ -145,7 +145,7 @@ def test_pauses_restarts_and_failures_are_states_and_a_repaired_task_resumes(
         return sorted(row.id for row in values_of(spark, folder))
 
     async def write(*values: str) -> None:
-        await asyncio.to_thread(produce, spark, node.bootstrap, "states", [(0, each) for each in values])
+        await asyncio.to_thread(produce, spark, node.bootstrap, "states", [(0, value) for value in values])
 
     async def scenario() -> None:
         async with running_worker(spark, node.bootstrap, "states", tmp_path, settings) as worker:
@@ -188,7 +188,7 @@ def test_pauses_restarts_and_failures_are_states_and_a_repaired_task_resumes(
                 "/connectors/states/status", lambda at: (at["connector"]["state"], at["tasks"]) == ("STOPPED", [])
             )
             offsets = (await worker.request("GET", "/connectors/states/offsets")).json()["offsets"]
-            assert [each["offset"] for each in offsets] == [{"kafka_offset": 5}]
+            assert [position["offset"] for position in offsets] == [{"kafka_offset": 5}]
 
     asyncio.run(scenario())
 
@@ -217,7 +217,7 @@ def test_bad_records_of_a_running_sink_go_to_the_dead_letter_topic_and_the_log(
         async with running_worker(spark, node.bootstrap, "poison", tmp_path) as worker:
             await asyncio.to_thread(create, node.bootstrap, poison=1)
             values = ['{"id": 1}', "{no json", '{"id": "x"}', '{"id": 2}']
-            await asyncio.to_thread(produce, spark, node.bootstrap, "poison", [(0, each) for each in values])
+            await asyncio.to_thread(produce, spark, node.bootstrap, "poison", [(0, value) for value in values])
             await worker.create("poison", config)
             await worker.eventually(lambda: sorted(row.id for row in values_of(spark, folder)) == [1, 2])
             await worker.eventually(lambda: len(records(spark, node.bootstrap, "poison-dead")) == 2)
@@ -246,7 +246,7 @@ def test_bad_records_of_a_running_sink_go_to_the_dead_letter_topic_and_the_log(
     assert of_task["offset_commit_success_percentage"] == 1
     assert of_task["running_ratio"] > 0
     unread, uncast = records(spark, node.bootstrap, "poison-dead")
-    assert [bytes(each.value) for each in (unread, uncast)] == [b"{no json", b'{"id": "x"}']
+    assert [bytes(letter.value) for letter in (unread, uncast)] == [b"{no json", b'{"id": "x"}']
     headers = [{header.key: bytes(header.value).decode() for header in letter.headers} for letter in (unread, uncast)]
     before = "__connect.errors."
     assert [header[f"{before}stage"] for header in headers] == ["VALUE_CONVERTER", "TRANSFORMATION"]
@@ -354,7 +354,7 @@ def test_files_of_each_format_are_in_folders_by_time(
     async def scenario() -> None:
         async with running_worker(spark, node.bootstrap, topic, tmp_path) as worker:
             await asyncio.to_thread(create, node.bootstrap, **{topic: 1})
-            await asyncio.to_thread(produce, spark, node.bootstrap, topic, [(0, each) for each in values])
+            await asyncio.to_thread(produce, spark, node.bootstrap, topic, [(0, value) for value in values])
             await worker.create(topic, config)
             await worker.eventually(lambda: len(committed(folder, file_format)) == 2)
 
@@ -443,7 +443,7 @@ def test_tasks_log_in_with_worker_prefixes_and_connector_overrides(
             await worker.states("source", "RUNNING", was="FAILED")
             await worker.eventually(lambda: len(values_of(spark, folder)) == 50)
             offsets = (await worker.request("GET", "/connectors/sink/offsets")).json()["offsets"]
-            assert sum(each["offset"]["kafka_offset"] for each in offsets) == 50
+            assert sum(position["offset"]["kafka_offset"] for position in offsets) == 50
 
     asyncio.run(scenario())
     assert sorted(row.number for row in values_of(spark, folder)) == list(range(50))

@@ -116,8 +116,8 @@ def test_a_run_proves_its_totals_and_kept_node_and_worker_serve_the_next_one(fol
 
     second = Run(folder, "--flights", "1000")
     assert second.wait() == 0, second.output
-    assert "using the node that an earlier run left up" in second.output
-    assert "using the worker that an earlier run left up" in second.output
+    assert "using the node that an earlier run left running" in second.output
+    assert "using the worker that an earlier run left running" in second.output
     assert "was finished: starting over" in second.output
     assert totals(folder)[0] == 1000
     assert kinds_running(folder) == ["node", "worker"]

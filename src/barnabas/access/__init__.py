@@ -1,1 +1,1 @@
-"""Explains which access principals have, and why. Pure functions over a set of ACLs from any source."""
+"""Explain which access principals have, and why, with pure functions over a set of ACLs from any source."""

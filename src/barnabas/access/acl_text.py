@@ -1,7 +1,7 @@
 """Parse and format resources, operations, principals and hosts.
 
 Names are those of Kafka's tools: ``Topic:orders``, ``DescribeConfigs``, ``User:alice``. Parsing ignores case, dashes
-and underscores. An invalid text raises ``ValueError`` with the valid values.
+and underscores. The functions raise ``ValueError`` for an invalid text, with the valid values in the message.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Resource(NamedTuple):
-    """One resource by its literal name."""
+    """A resource, by its literal name."""
 
     type: ResourceType
     name: str
@@ -58,10 +58,10 @@ def parse_resource(text: str) -> Resource:
 
 
 def parse_operation(text: str) -> AclOperation:
-    """Parse one operation that a client can request; ``All`` is not one."""
+    """Parse an operation that a client can request. ``All`` is not such an operation."""
     operation = _OPERATIONS.get(_plain(text))
     if operation is None:
-        hint = " (choose one operation; access who shows all)" if _plain(text) in ("all", "any") else ""
+        hint = " (choose one operation; 'access who' shows all)" if _plain(text) in ("all", "any") else ""
         raise ValueError(
             f"{text!r} is not an operation{hint or _nearest(text, _OPERATIONS)}; "
             f"valid are {', '.join(map(operation_name, _OPERATIONS.values()))}"
@@ -85,13 +85,13 @@ def parse_super_users(text: str) -> frozenset[str]:
 
 
 def parse_host(text: str) -> str:
-    """Return an IP address in the form that Kafka compares with ACLs; ``*`` for an address that no ACL names."""
+    """Return an IP address in the form that Kafka compares with ACLs. ``*`` is an address that no ACL names."""
     if text == WILDCARD_HOST:
         return text
     try:
         return host_address_text(host_address_bytes(text))
     except ValueError:
-        raise ValueError(f"{text!r} is not an IP address; ACLs match the IP address of the client") from None
+        raise ValueError(f"{text!r} is not an IP address; ACLs match the IP addresses of clients") from None
 
 
 @cache

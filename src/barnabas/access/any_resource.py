@@ -1,8 +1,8 @@
-"""Changes of "some resource of the type is allowed", the right that a producer needs before it names a topic.
+"""Compute changes of the right "some resource of this type is allowed", which producers need before they name a topic.
 
-Nodes decide it by KIP-679, without names: no operation implies another, and a denial of a prefix covers all names that
-begin with it. Most principals keep the right because one of their rules grants it before and after the change; they
-are skipped without a decision of the authorizer.
+Nodes decide this right by KIP-679, without a resource name: no operation implies another, and a denial of a prefix
+covers all names that begin with it. Most principals keep the right, because one of their rules grants it before and
+after the change. For these the authorizer makes no decision.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import chain
 from typing import NamedTuple
 
 from barnabas.access.name_classes import PatternTable, does_match
-from barnabas.access.rule_comparison import EVERYBODY_ELSE, RulesBeforeAndAfter
+from barnabas.access.rule_comparison import OTHER_PRINCIPALS, RulesBeforeAndAfter
 from barnabas.common.acl import (
     WILDCARD_HOST,
     WILDCARD_NAME,
@@ -27,7 +27,7 @@ from barnabas.security.principal import Principal
 __all__ = ["AnyResourceChange", "any_resource_changes"]
 
 _RIGHTS = ((ResourceType.TOPIC, AclOperation.WRITE), (ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE))
-"""The rights that nodes check: a principal that may write to some topic may be an idempotent producer."""
+"""The rights that nodes check: a principal that may write to some topic may use an idempotent producer."""
 
 _Outcome = tuple[tuple[str, ...], tuple[str, ...], bool]
 
@@ -42,7 +42,7 @@ class AnyResourceChange(NamedTuple):
     """``*``: any principal without a rule of its own for the resource type."""
     hosts: tuple[str, ...]
     hosts_except: tuple[str, ...]
-    """With ``("*",)`` as hosts: the hosts where nothing changes, or the opposite."""
+    """If ``hosts`` is ``("*",)``: the hosts where the right does not change, or changes in the opposite way."""
     is_allowed: bool
 
 
@@ -57,9 +57,9 @@ class _Right:
         self._type, self._operation = resource_type, operation
         self._outcomes: dict[object, list[_Outcome]] = {}
         self._kept = rules.before.rules.bindings & rules.after.rules.bindings
-        self._everybodys = self._about(rules.rules_for(resource_type, WILDCARD_PRINCIPAL))
-        self._everybodys_denials = self._denials(self._everybodys)
-        self._everybodys_witnesses = self._witnesses(self._everybodys)
+        self._shared = self._about(rules.rules_for(resource_type, WILDCARD_PRINCIPAL))
+        self._shared_denials = self._denials(self._shared)
+        self._shared_witnesses = self._witnesses(self._shared)
         changed = rules.changed_by_type.get(resource_type, {})
         self._changed = {text: about for text, group in changed.items() if (about := self._about(group))}
         self._is_sample_touched = rules.is_default_changed or (
@@ -75,42 +75,42 @@ class _Right:
         return [binding for binding in bindings if binding.operation in (self._operation, AclOperation.ALL)]
 
     def _denials(self, bindings: Sequence[AclBinding]) -> PatternTable:
-        """The denials for any host: too many rather than too few."""
+        """Return the patterns of all denials, whatever their hosts: a superset of the denials for one host."""
         return PatternTable((b.name, b.pattern_type) for b in bindings if b.permission == AclPermissionType.DENY)
 
     def _witnesses(self, bindings: Sequence[AclBinding]) -> list[AclBinding]:
-        """The rules that allow the right before and after, those for any host first."""
+        """Return the rules that allow the right before and after, first those for any host."""
         found = [b for b in bindings if b.permission == AclPermissionType.ALLOW and b in self._kept]
         return sorted(found, key=lambda binding: binding.host != WILDCARD_HOST)
 
     def changes(self) -> Iterator[AnyResourceChange]:
         in_use = set(self._rules.by_type.get(self._type, ()))
         special = self._rules.before.rules.super_users ^ self._rules.after.rules.super_users
-        is_everybody = WILDCARD_PRINCIPAL in self._changed or self._is_sample_touched
+        concerns_all_principals = WILDCARD_PRINCIPAL in self._changed or self._is_sample_touched
         concerned = set(self._changed) | special
-        if is_everybody:
-            concerned |= in_use | {EVERYBODY_ELSE}
+        if concerns_all_principals:
+            concerned |= in_use | {OTHER_PRINCIPALS}
         for principal in sorted(concerned - {WILDCARD_PRINCIPAL}):
             yield from self._changes_of(principal)
 
     def _changes_of(self, principal: str) -> Iterator[AnyResourceChange]:
         own = self._about(self._rules.rules_for(self._type, principal)) if ":" in principal else []
-        asked = self._rules.asked(principal)
+        requester = self._rules.principal_of(principal)
         sides = self._rules.before, self._rules.after
         key = (
-            tuple(side.is_super(asked) for side in sides),
+            tuple(side.is_super(requester) for side in sides),
             frozenset((_without_principal(rule), *(rule in side.rules.bindings for side in sides)) for rule in own),
         )
         known = self._outcomes.get(key)
         if known is None:
-            known = self._outcomes[key] = list(self._outcomes_of(asked, own))
+            known = self._outcomes[key] = list(self._outcomes_of(requester, own))
         for hosts, hosts_except, is_now in known:
             yield AnyResourceChange(self._type, self._operation, principal, hosts, hosts_except, is_now)
 
-    def _outcomes_of(self, asked: Principal, own: Sequence[AclBinding]) -> Iterator[_Outcome]:
-        """The outcomes for all principals with the same own rules about the right."""
+    def _outcomes_of(self, principal: Principal, own: Sequence[AclBinding]) -> Iterator[_Outcome]:
+        """Yield the outcomes for all principals with the same own rules about the right."""
         denials, witnesses = self._denials(own), self._witnesses(own)
-        named = {binding.host for binding in chain(own, self._everybodys)} - {WILDCARD_HOST}
+        named = {binding.host for binding in chain(own, self._shared)} - {WILDCARD_HOST}
         outcomes: dict[tuple[bool, bool], list[str]] = {}
         for host in (WILDCARD_HOST, *sorted(named)):
             if self._is_kept(host, denials, witnesses):
@@ -118,7 +118,7 @@ class _Right:
             else:
                 from_host = self._rules.other_host if host == WILDCARD_HOST else host
                 was, is_now = (
-                    side.allows_any(asked, from_host, self._operation, self._type)
+                    side.allows_any(principal, from_host, self._operation, self._type)
                     for side in (self._rules.before, self._rules.after)
                 )
             outcomes.setdefault((was, is_now), []).append(host)
@@ -132,15 +132,15 @@ class _Right:
                 )
 
     def _is_kept(self, host: str, denials: PatternTable, own: Sequence[AclBinding]) -> bool:
-        """Whether a rule allows the right in both states, and no denial removes it."""
-        if denials.has_wildcard or self._everybodys_denials.has_wildcard:
+        """Return whether a rule allows the right in both states, and no denial removes it."""
+        if denials.has_wildcard or self._shared_denials.has_wildcard:
             return False
-        for binding in chain(own[:_WITNESSES_MAX], self._everybodys_witnesses[:_WITNESSES_MAX]):
+        for binding in chain(own[:_WITNESSES_MAX], self._shared_witnesses[:_WITNESSES_MAX]):
             if binding.host not in (host, WILDCARD_HOST):
                 continue
             if binding.pattern_type == PatternType.LITERAL and binding.name == WILDCARD_NAME:
                 return True
-            if not denials.matches(binding.name) and not self._everybodys_denials.matches(binding.name):
+            if not denials.matches(binding.name) and not self._shared_denials.matches(binding.name):
                 return True
         return False
 

@@ -1,9 +1,9 @@
-"""Classes of names in buckets: principals without a rule of their own for the names have equal access in a bucket.
+"""Group classes of names into buckets. Within a bucket, access is equal for a principal without its own rules there.
 
-A principal with a rule for every name would have to be examined in every class that the rules of others create. But
-apart from that rule, only shared rules matter: those for ``User:*``, and with an open default whether any rule exists.
-So one class decides for its whole bucket, and only the classes within the principal's narrower rules are examined one
-by one.
+For a principal with a rule for every name, every class that the rules of others create would have to be examined. But
+apart from that rule, only shared rules matter: those for ``User:*``, and, if the default is to allow, whether any rule
+exists. So one class represents its bucket, and only classes within narrower rules of the principal are examined
+individually.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ __all__ = ["Bucket", "ClassBuckets", "ClassChanges", "Segment"]
 
 class Bucket(NamedTuple):
     classes: Sequence[NameClass]
-    gone: frozenset[NameClass]
-    """The classes that are examined one by one."""
+    excluded: frozenset[NameClass]
+    """The classes that are examined individually."""
 
     def kept(self) -> Iterator[NameClass]:
-        return (name_class for name_class in self.classes if name_class not in self.gone)
+        return (name_class for name_class in self.classes if name_class not in self.excluded)
 
     def first(self) -> NameClass | None:
         return next(self.kept(), None)
 
     def __len__(self) -> int:
-        return len(self.classes) - len(self.gone)
+        return len(self.classes) - len(self.excluded)
 
 
 class ClassBuckets:
@@ -52,7 +52,7 @@ class ClassBuckets:
         self._examples = [name_class.example for name_class in self._by_example]
 
     def matched_by(self, patterns: Iterable[Pattern]) -> set[NameClass]:
-        """The classes whose examples match one of the patterns: all classes within it, and some that it divides."""
+        """Return the classes whose examples match a pattern: all classes within it, and some that it divides."""
         found: set[NameClass] = set()
         for name, pattern_type in patterns:
             for at in range(bisect_left(self._examples, name), len(self._examples)):
@@ -62,9 +62,9 @@ class ClassBuckets:
                 found.add(self._by_example[at])
         return found
 
-    def without(self, gone: Iterable[NameClass]) -> Iterator[Bucket]:
+    def without(self, excluded: Iterable[NameClass]) -> Iterator[Bucket]:
         by_key: dict[Hashable, set[NameClass]] = {}
-        for name_class in gone:
+        for name_class in excluded:
             by_key.setdefault(self._key_of[name_class], set()).add(name_class)
         for key, classes in self._buckets.items():
             yield Bucket(classes, frozenset(by_key.get(key, ())))
@@ -86,7 +86,7 @@ class Segment(NamedTuple):
 
 
 class ClassChanges(Sequence["ClassChange"]):
-    """The classes of a change, in order. They are created on access, because millions are possible."""
+    """The sorted classes of a change. They are created on access, because a change may have millions."""
 
     __slots__ = ("_make", "_segments")
 

@@ -1,10 +1,10 @@
-"""Changes in one class of names for one principal, decided once for all classes with rules of the same shape.
+"""Decide the access changes of a principal in a class of names, once for all classes with rules of the same shape.
 
-Access depends only on the host, operation and permission of the matching rules; with an open default also on whether
-any rule exists. So classes (of any principals) have the same outcome if their matching rules agree in these, and in
-whether each rule exists before and after the change. The authorizer's own index decides one of the classes, for each
-host that the rules name, and the outcome applies to all. An outcome refers to the rules that cause it by their position
-among the matching rules, nearest pattern first.
+Access depends only on the host, operation and permission of the matching rules; if the default is to allow, also on
+whether any rule exists. So classes have the same outcome, even for different principals, if their matching rules agree
+in these, and in whether each rule exists before and after the change. The authorizer's own index decides for one of
+the classes and for each host that the rules name. The outcome applies to all these classes. It refers to the rules that
+cause it by their positions among the matching rules, nearest pattern first.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Place(Enum):
 
 
 class Outcome(NamedTuple):
-    """A change at some hosts. A cause is the position of a rule, and whether the rule was added."""
+    """An access change at some hosts. A cause is the position of a rule, and whether the change adds the rule."""
 
     hosts: tuple[str, ...]
     hosts_except: tuple[str, ...]
@@ -45,7 +45,7 @@ class Outcome(NamedTuple):
 
 
 class RuleGroup(NamedTuple):
-    """The rules of one principal with one pattern, sorted, and the number of their shape."""
+    """The sorted rules of one principal with one pattern, and the number of their shape."""
 
     bindings: tuple[AclBinding, ...]
     shape: int
@@ -62,7 +62,7 @@ class RuleGroups:
         self._lengths = sorted(set(map(len, prefixes)), reverse=True)
 
     def matching(self, name: str) -> list[RuleGroup]:
-        """The groups that match the name, nearest first: the literal, prefixes from the longest, the wildcard."""
+        """Return the groups that match the name, nearest first: literal, prefixes from the longest, wildcard."""
         literals, prefixes, size = self._literals, self._prefixes, len(name)
         found = [literals[name]] if name in literals else []
         found += [
@@ -75,7 +75,7 @@ class RuleGroups:
 
 class ClassDecisions:
     def __init__(self, rules: RulesBeforeAndAfter, *, operations: Callable[[int], int]) -> None:
-        """``operations`` returns a mask of the operations to examine, by resource type."""
+        """Create an empty cache. ``operations`` returns the mask of operations to examine for a resource type."""
         self._rules = rules
         self._operations = operations
         self._numbers: dict[_Shape, int] = {}
@@ -100,9 +100,12 @@ class ClassDecisions:
     def outcomes(
         self, resource_type: int, principal: str, name: str, matching: Sequence[RuleGroup], has_rules: tuple[bool, bool]
     ) -> tuple[Outcome, ...]:
-        """``has_rules``: whether any rule exists for the name, before and after; it matters with an open default."""
-        asked = self._rules.asked(principal)
-        was_super, is_super = self._rules.before.is_super(asked), self._rules.after.is_super(asked)
+        """Return the outcomes for a name.
+
+        ``has_rules``: whether any rule exists for the name before and after. It matters if the default is to allow.
+        """
+        requester = self._rules.principal_of(principal)
+        was_super, is_super = self._rules.before.is_super(requester), self._rules.after.is_super(requester)
         key = (resource_type, was_super, is_super, *has_rules, tuple(group.shape for group in matching))
         known = self._outcomes.get(key)
         if known is None:
@@ -114,13 +117,13 @@ class ClassDecisions:
         self, resource_type: int, principal: str, name: str, matching: Sequence[AclBinding]
     ) -> Iterable[Outcome]:
         rules, among = self._rules, self._operations(resource_type)
-        asked = rules.asked(principal)
+        requester = rules.principal_of(principal)
         masks: dict[tuple[int, int], list[str]] = {}
         named = {binding.host for binding in matching} - {WILDCARD_HOST}
         for host in (WILDCARD_HOST, *sorted(named)):
             from_host = rules.other_host if host == WILDCARD_HOST else host
-            was = rules.before.mask(asked, from_host, resource_type, name) & among
-            is_now = rules.after.mask(asked, from_host, resource_type, name) & among
+            was = rules.before.mask(requester, from_host, resource_type, name) & among
+            is_now = rules.after.mask(requester, from_host, resource_type, name) & among
             masks.setdefault((was, is_now), []).append(host)
         for (was, is_now), hosts in masks.items():
             if was == is_now:
@@ -147,10 +150,10 @@ class ClassDecisions:
         *,
         is_opening: bool,
     ) -> tuple[tuple[int, bool] | Place, ...]:
-        """The changed rules without which the operations would not change."""
+        """Return the changed rules without which the operations would not change."""
         if not operations:
             return ()
-        # A closing is the opening of the reverse change.
+        # Access that a change closes is access that the reverse change opens.
         sides = self._rules.before.rules, self._rules.after.rules
         old, new = sides if is_opening else sides[::-1]
         if principal in old.super_users ^ new.super_users:

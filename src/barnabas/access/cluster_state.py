@@ -28,7 +28,7 @@ HIDDEN = "(hidden)"
 """The placeholder for a secret."""
 
 TOPIC, BROKER, GROUP = 2, 4, 32
-"""Kafka's codes of resource types with settings."""
+"""Kafka's codes for types of resources with settings."""
 
 
 class ConfigTarget(NamedTuple):
@@ -45,10 +45,10 @@ class ConfigTarget(NamedTuple):
 
 class TopicState(NamedTuple):
     partitions: int | None
-    """None, here and below, in a file: keep the present value; for a new topic, the cluster's default."""
+    """None (in a file, also below): the current value is kept. For a new topic: the cluster's default."""
     replication_factor: int | None
     configs: Mapping[str, str | None]
-    """Overrides of the defaults. None: the cluster hides the value."""
+    """Settings that override the defaults. None: the cluster hides the value."""
 
 
 class Credential(NamedTuple):
@@ -69,7 +69,7 @@ class ClusterState:
     configs: Mapping[ConfigTarget, Mapping[str, str | None]] = field(default_factory=dict)
     acls: frozenset[AclBinding] = frozenset()
     users: Mapping[Credential, int | None] = field(default_factory=dict)
-    """The iterations of each credential. Passwords can't be read."""
+    """The number of iterations of each credential. Passwords can't be read."""
     quotas: Mapping[QuotaEntity, Mapping[str, float]] = field(default_factory=dict)
 
 
@@ -78,7 +78,7 @@ def entity_text(entity: QuotaEntity) -> str:
 
 
 def is_secret(target: ConfigTarget, name: str) -> bool:
-    """Whether a value must be hidden: passwords of brokers, and unknown settings, which may be passwords."""
+    """Return whether a value must be hidden: passwords of brokers, and unknown settings, which may be passwords."""
     if target.type != BROKER:
         return False
     key = broker_config_key(name)

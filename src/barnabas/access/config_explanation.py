@@ -44,7 +44,7 @@ _REASONS = {
 
 
 class NodeAnswer(NamedTuple):
-    """The value that one node returns. ``chain`` lists the sources in order of precedence; empty for a default."""
+    """The value that a node returns. ``chain`` lists the sources in order of precedence, and is empty for a default."""
 
     node_id: int
     value: str | None
@@ -67,12 +67,12 @@ class ConfigExplanation(NamedTuple):
 
 
 def reason(synonym: ConfigSynonym) -> str:
-    """``log.retention.ms, set for all brokers``."""
+    """Format the name and the source of a setting: ``log.retention.ms, set for all brokers``."""
     return f"{synonym.name}, {_REASONS.get(synonym.source, synonym.source.name.lower())}"
 
 
 def broker_settings_behind(setting: str) -> list[str]:
-    """Broker settings to read from a node to explain a setting of a topic or a group; empty if none applies."""
+    """Return the broker settings that explain a setting of a topic or group, or an empty list if none applies."""
     names = [name for name, _ in TOPIC_SYNONYMS.get(setting, ())]
     behind = group_synonym(setting)
     if behind is not None:
@@ -81,7 +81,7 @@ def broker_settings_behind(setting: str) -> list[str]:
 
 
 def levels_of(synonyms: Iterable[ConfigSynonym]) -> BrokerLevels:
-    """A node's levels, from the synonyms of its own settings."""
+    """Reconstruct a node's levels from the synonyms of its own settings."""
     by_source: dict[ConfigSource, dict[str, str]] = {}
     for synonym in synonyms:
         if synonym.value is not None:
@@ -96,7 +96,7 @@ def levels_of(synonyms: Iterable[ConfigSynonym]) -> BrokerLevels:
 def explain_topic_setting(
     setting: str, overrides: Mapping[str, str], nodes: Mapping[int, BrokerLevels]
 ) -> ConfigExplanation | None:
-    """The explanation; None for a setting that topics don't have."""
+    """Explain a setting of a topic. Return None for a setting that topics don't have."""
     answers = []
     for node_id, levels in sorted(nodes.items()):
         answers += _answers(node_id, describe_topic_configs(overrides, levels, names=[setting]))
@@ -106,7 +106,7 @@ def explain_topic_setting(
 def explain_group_setting(
     setting: str, overrides: Mapping[str, str], nodes: Mapping[int, BrokerLevels]
 ) -> ConfigExplanation | None:
-    """The explanation; None for a setting that groups don't have."""
+    """Explain a setting of a group. Return None for a setting that groups don't have."""
     answers = []
     for node_id, levels in sorted(nodes.items()):
         answers += _answers(node_id, describe_group_configs(overrides, levels, names=[setting]))
@@ -114,7 +114,7 @@ def explain_group_setting(
 
 
 def explain_broker_setting(node_id: int, entry: ConfigEntry) -> ConfigExplanation:
-    """A node's own setting, as it describes it."""
+    """Explain a node's own setting from the node's description of it."""
     return ConfigExplanation(entry.name, _answers(node_id, [entry]))
 
 

@@ -1,4 +1,4 @@
-"""Read a file of desired state: its scope and the state that it requires. All errors are reported at once."""
+"""Read a file of desired state: its scope and the state that it requires. Report all its errors together."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class DesiredState(NamedTuple):
     state: ClusterState
     passwords: Mapping[Credential, Secret]
     warnings: tuple[Problem, ...]
-    """Valid, but probably unintended, parts of the file."""
+    """Parts of the file that are valid, but probably unintended."""
 
 
 class InvalidFile(Exception):
@@ -48,7 +48,7 @@ class InvalidFile(Exception):
 
 
 def read_desired_state(node: Node) -> DesiredState:
-    """Raises InvalidFile."""
+    """Convert the tree of a file. Raise InvalidFile."""
     problems: list[Problem] = []
     raw = FILE.read(node, "", problems)
     if is_bad(raw):
@@ -66,7 +66,7 @@ class _Reader:
         self._problems = problems
         self._warnings: list[Problem] = []
         self._passwords: dict[Credential, Secret] = {}
-        # With an invalid scope, everything would seem to be outside of it.
+        # If the scope is invalid, all entries would seem to be outside of it.
         self._is_scope_known = "scope" in raw and not any(p.path.startswith("scope") for p in problems)
         self._scope = _scope(raw["scope"], problems) if "scope" in raw else Scope()
 
@@ -108,7 +108,7 @@ class _Reader:
     def _settings(
         self, settings: Mapping[str, tuple[int, str]], path: str, known: ConfigDef | None
     ) -> dict[str, str | None]:
-        """Check the values of known settings. The cluster checks others, because it may be newer."""
+        """Check the values of known settings. The cluster checks others, because it may be of a newer release."""
         values: dict[str, str | None] = {}
         for name, (line, text) in settings.items():
             values[name] = text
@@ -121,7 +121,7 @@ class _Reader:
             elif known is not None:
                 nearest = known.nearest_name(name)
                 hint = f"; did you mean {nearest}?" if nearest else ""
-                self._warnings.append(Problem(line, f"{path}.{name}", f"this release knows no such setting{hint}"))
+                self._warnings.append(Problem(line, f"{path}.{name}", f"unknown to this release of barnabas{hint}"))
         return values
 
     def _acls(self) -> frozenset[AclBinding]:
@@ -162,7 +162,7 @@ class _Reader:
             self._warnings.append(Problem(line, path, text))
             return host
         if form != host:
-            text = f"{shown(host)} matches no client: nodes compare with the form {form}"
+            text = f"{shown(host)} matches no client: nodes compare addresses in the form {form}"
             self._warnings.append(Problem(line, path, text))
         return host
 
@@ -194,7 +194,7 @@ class _Reader:
             path = f"users.{user}"
             self._must_own(line, path, f"user {shown(user)}", "users", is_owned=self._scope.has_user(user))
             if not mechanisms and not any(problem.path.startswith(path) for problem in self._problems):
-                self._complain(line, path, "no mechanism; valid are SCRAM-SHA-256, SCRAM-SHA-512")
+                self._complain(line, path, "the mechanism is missing; valid are SCRAM-SHA-256, SCRAM-SHA-512")
             for mechanism, (_, credential) in mechanisms.items():
                 key = Credential(user, mechanism)
                 found[key] = credential.get("iterations")
@@ -233,7 +233,7 @@ def _scope(raw: dict[str, Any], problems: list[Problem]) -> Scope:
     for index, entry in enumerate(raw.get("acls", ())):
         resource, principal = entry.get("resource"), entry.get("principal")
         if resource is None and principal is None:
-            text = "has neither resource nor principal; to own all ACLs write principal: '*'"
+            text = "has neither resource nor principal; write principal: '*' to own all ACLs"
             problems.append(Problem(entry["line"], f"scope.acls[{index}]", text))
         acls.append(_acl_scope(resource, principal))
     return Scope(

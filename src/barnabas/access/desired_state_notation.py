@@ -1,4 +1,4 @@
-"""The short notation of a file of desired state, both ways: ``Topic:payments-*``, ``broker:1``, ``${env:NAME}``."""
+"""Parse and format the short notation of desired-state files: ``Topic:payments-*``, ``broker:1``, ``${env:NAME}``."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ResourcePattern(NamedTuple):
 
 
 class Secret(NamedTuple):
-    """A reference to a password, or a password in clear that the file contains deliberately."""
+    """A reference to a password, or a plain-text password that the file contains deliberately."""
 
     source: str
     """``env``, ``file`` or ``clear``."""
@@ -65,7 +65,7 @@ class Secret(NamedTuple):
 
 
 def parse_resource_pattern(text: str) -> ResourcePattern:
-    """Parse ``Topic:orders``, ``Topic:payments-*`` (a prefix), ``Topic:*`` (all), ``Cluster``."""
+    """Parse ``Topic:orders``, ``Topic:payments-*`` (a prefix), ``Topic:*`` (all) or ``Cluster``."""
     resource = parse_resource(text)
     if resource.name.endswith("*") and resource.name != WILDCARD_NAME:
         return ResourcePattern(resource.type, resource.name[:-1], PatternType.PREFIXED)
@@ -73,7 +73,7 @@ def parse_resource_pattern(text: str) -> ResourcePattern:
 
 
 def resource_pattern_text(pattern: ResourcePattern) -> str | None:
-    """The short notation; None for a name that ends with an asterisk, which it can't express."""
+    """Return the short notation, or None for a name that ends with an asterisk, which it can't express."""
     word = resource_type_name(pattern.resource_type)
     if pattern.pattern_type == PatternType.PREFIXED:
         return f"{word}:{pattern.name}*" if pattern.name else None
@@ -98,7 +98,7 @@ def operation_text(code: int) -> str:
 
 
 def parse_principal_text(text: str) -> str:
-    """The principal of an ACL, where ``User:*`` means all users."""
+    """Parse the principal of an ACL. ``User:*`` means all users."""
     kind, colon, name = text.partition(":")
     if not colon or not kind or not name:
         raise ValueError(f"{text!r} is not a principal; write Type:name, as in User:alice, or User:* for all users")
@@ -122,7 +122,7 @@ def parse_topic_pattern(text: str) -> NamePattern:
 
 def parse_name_pattern(text: str) -> NamePattern:
     if not text:
-        raise ValueError("an empty name: write a name, a prefix followed by *, or * for all")
+        raise ValueError("the name is empty: write a name, a prefix followed by *, or * for all")
     return NamePattern.parse(text)
 
 
@@ -152,7 +152,7 @@ def parse_mechanism(text: str) -> ScramMechanism:
 
 
 def parse_secret(text: str) -> Secret:
-    """The error never repeats the text: it may be the password."""
+    """Parse a reference to a password. Error messages never contain the text, which may be the password."""
     match = _REFERENCE.fullmatch(text)
     if match is None:
         raise ValueError(

@@ -30,7 +30,7 @@ __all__ = ["FILE", "json_schema"]
 
 
 def _word(what: str, known: dict[str, Any]) -> Text:
-    """One of several words, in any letter case."""
+    """Return the type for one of several words, in any letter case."""
 
     def parse(text: str) -> Any:
         if text.casefold() not in known:
@@ -48,7 +48,7 @@ _RESOURCE = Either(
     Record(
         {
             "type": Field(_word("a resource type", _TYPES), "the resource type", True),
-            "name": Field(Text(str, "a literal name"), "the literal name, asterisks included", True),
+            "name": Field(Text(str, "a literal name"), "the literal name; an asterisk has no special meaning", True),
             "pattern": Field(
                 _word("a pattern type", {"literal": int(PatternType.LITERAL), "prefixed": int(PatternType.PREFIXED)}),
                 "prefixed for all names with this prefix; the default is literal",
@@ -61,16 +61,16 @@ _ACL = Record(
     {
         "principal": Field(
             Items(Text(parse_principal_text, "a principal, as in User:alice"), "principals", True, 1),
-            "one or several principals; User:* is all users",
+            "one or more principals; User:* means all users",
             True,
         ),
         "permission": Field(
             _word("a permission", {"allow": int(AclPermissionType.ALLOW), "deny": int(AclPermissionType.DENY)}),
-            "the default is allow; a deny beats every allow",
+            "the default is allow; deny takes precedence over allow",
         ),
         "host": Field(
             Items(Text(str, "an IP address, or *"), "hosts", True, 1),
-            "one or several client addresses; the default is *",
+            "one or more client addresses; the default is *",
         ),
         "operations": Field(
             Items(Text(operation_of, f"an operation: {_OPERATION_WORDS}"), "operations", True, 1),
@@ -85,12 +85,12 @@ _CONFIGS = Table(Text(str, "the name of a setting"), AnyText("the value of a set
 _TOPIC = Record(
     {
         "partitions": Field(
-            Number("a number of partitions", 1, 2**31 - 1), "the number of partitions; the default is to keep it"
+            Number("a number of partitions", 1, 2**31 - 1), "the number of partitions; by default, it does not change"
         ),
         "replication-factor": Field(
-            Number("a replication factor", 1, 2**15 - 1), "the replication factor; the default is to keep it"
+            Number("a replication factor", 1, 2**15 - 1), "the replication factor; by default, it does not change"
         ),
-        "configs": Field(_CONFIGS, "the topic's own settings; settings that are not listed have their defaults"),
+        "configs": Field(_CONFIGS, "the topic's own settings; unlisted settings have their defaults"),
     },
     "a topic",
 )
@@ -104,10 +104,10 @@ _CREDENTIAL = Record(
                 Text(parse_secret, "a reference to the password", r"^\$\{(env|file):[^{}]+\}$"),
                 Record(
                     {"clear": Field(Text(lambda text: Secret("clear", text), "the password"), "the password", True)},
-                    "a password in clear",
+                    "a plain-text password",
                 ),
             ),
-            "${env:NAME} or ${file:PATH}; only read when the credential is created or changed",
+            "${env:NAME} or ${file:PATH}; read only when the credential is created or changed",
         ),
     },
     "a credential",
@@ -139,7 +139,7 @@ _SCOPE = Record(
     {
         "topics": Field(
             Items(Text(parse_topic_pattern, "a topic, or a prefix followed by *"), "topics"),
-            "the topics that the file owns; names that begin with __ only if the pattern does",
+            "the topics that the file owns; a pattern matches names that begin with __ only if it does too",
         ),
         "configs": Field(
             Items(Text(parse_config_scope, "broker-defaults, broker:<id>, broker:*, group:<name>"), "config resources"),
@@ -166,7 +166,7 @@ _SCOPE = Record(
         ),
         "users": Field(_NAMES, "the users whose credentials the file owns"),
         "quotas": Field(
-            Items(_ENTITY, "entities"), "the quotas that the file owns: * for every name, null for the default entity"
+            Items(_ENTITY, "entities"), "the quotas that the file owns: * means every name, null the default entity"
         ),
     },
     "the scope",
@@ -182,7 +182,7 @@ FILE = Record(
             Table(Text(parse_config_target, "broker-defaults, broker:<id> or group:<name>"), _CONFIGS, "settings"),
             "dynamic settings of brokers and groups",
         ),
-        "acls": Field(Items(_ACL, "ACLs"), "who may do what"),
+        "acls": Field(Items(_ACL, "ACLs"), "the ACLs of the scope"),
         "users": Field(
             Table(
                 Text(str, "a user"),
@@ -195,7 +195,7 @@ FILE = Record(
             ),
             "SCRAM credentials by user and mechanism",
         ),
-        "quotas": Field(Items(_QUOTA, "quotas"), "limits of clients"),
+        "quotas": Field(Items(_QUOTA, "quotas"), "the quotas of the scope"),
     },
     "the file",
 )

@@ -38,7 +38,7 @@ class NamePattern(NamedTuple):
 
 
 class AclScope(NamedTuple):
-    """Rules of these principals on these resources; None is any."""
+    """Rules for these principals on these resources. None means any."""
 
     resource_type: int | None
     resource: NamePattern | None
@@ -51,7 +51,7 @@ class AclScope(NamedTuple):
             return False
         if self.resource is None:
             return True
-        # A rule on a prefix is about more than the one name that an exact pattern owns.
+        # A rule on a prefix covers more than the single name that an exact pattern owns.
         if binding.pattern_type != PatternType.LITERAL and not self.resource.is_prefix:
             return False
         return self.resource.matches(binding.name)
@@ -64,12 +64,12 @@ class ConfigScope(NamedTuple):
     def matches(self, target: ConfigTarget) -> bool:
         if self.type != target.type:
             return False
-        # The default of all brokers, which has no name, is none of the brokers that `broker:*` means.
+        # `broker:*` means every broker, but not the default of all brokers, whose name is empty.
         return self.name.matches(target.name) and not (self.name.is_prefix and not target.name)
 
 
 class QuotaScope(NamedTuple):
-    """Entities of exactly these kinds. ``*`` includes the default entity, None is only that."""
+    """Entities of exactly these kinds. ``*`` includes the default entity; None means only the default entity."""
 
     parts: tuple[tuple[str, NamePattern | None], ...]
 

@@ -1,4 +1,4 @@
-"""A file as a tree with line numbers, and the errors in it. The caller parses the YAML."""
+"""The tree of a file, with line numbers, and the errors in the file. The caller parses the YAML."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ListNode", "MapNode", "Node", "Problem", "ScalarNode"]
 class ScalarNode:
     line: int
     text: str
-    """As it is written, without quotes: ``0.50`` and ``yes`` stay what they are."""
+    """The text in the file, without quotes and without conversion: ``0.50`` and ``yes`` are texts."""
     is_null: bool = False
 
 

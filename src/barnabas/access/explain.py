@@ -1,4 +1,4 @@
-"""Explain why one principal may, or may not, perform one operation.
+"""Explain why a principal may, or may not, perform an operation.
 
 The authorizer makes the decision and names the deciding ACL. The explanation adds the overridden ACLs, those with the
 same effect, and those that would match with another host or operation.
@@ -25,7 +25,7 @@ class Reason(Enum):
     DENY_RULE = "deny-rule"
     ALLOW_RULE = "allow-rule"
     NO_MATCHING_RULE = "no-matching-rule"
-    """ACLs exist for the resource, but none matches: denied, whatever the default is."""
+    """ACLs exist for the resource, but none matches. The operation is denied, whatever the default is."""
     NO_RULE_FOR_RESOURCE = "no-rule-for-resource"
     """No ACL exists for the resource: ``allow.everyone.if.no.acl.found`` decides."""
 
@@ -40,11 +40,11 @@ class Explanation(NamedTuple):
     rule: Rule | None
     """The deciding ACL, if any."""
     overridden: tuple[Rule, ...]
-    """Matching ACLs with the opposite effect: ALLOWs that a DENY beats, or ACLs that a super user ignores."""
+    """Matching ACLs with the opposite effect: ALLOWs that a DENY overrides, or ACLs that a super user bypasses."""
     agreeing: tuple[Rule, ...]
     """Other matching ACLs with the same effect."""
     other_host: tuple[Rule, ...]
-    """ACLs that would match for a client at their host."""
+    """ACLs that would match a client at their host."""
     other_operation: tuple[Rule, ...]
     """ACLs of this principal on this resource for other operations."""
     rules_for_resource: int
@@ -52,20 +52,20 @@ class Explanation(NamedTuple):
 
     @property
     def is_implied(self) -> bool:
-        """Whether the deciding ACL allows the operation only by implication."""
+        """Whether the deciding ACL allows the operation only because another operation implies it."""
         rule = self.rule
         return rule is not None and rule.binding.operation not in (self.operation, AclOperation.ALL)
 
     @property
     def text(self) -> str:
-        """The reason, in one sentence."""
+        """The reason, as a sentence."""
         return _why(self)
 
 
 def explain(
     policy: Policy, principal: Principal, host: str, operation: AclOperation, resource: Resource
 ) -> Explanation:
-    """Explain a decision. ``host`` ``*`` stands for an address that no ACL names."""
+    """Explain a decision. The ``host`` ``*`` means an address that no ACL names."""
     asked_host = policy.unnamed_host if host == WILDCARD_HOST else host
     decision = policy.authorizer.explain(principal, asked_host, operation, resource.type, resource.name)
     on_resource = policy.rules_on(resource.type, resource.name)
@@ -101,7 +101,7 @@ def explain(
 
 
 def rule_text(rule: Rule) -> str:
-    """``ALLOW User:alice Read on Topic:orders from 10.0.0.1``."""
+    """Format an ACL: ``ALLOW User:alice Read on Topic:orders from 10.0.0.1``."""
     b = rule.binding
     who = "every user" if b.principal == WILDCARD_PRINCIPAL else b.principal
     host = "any host" if b.host == WILDCARD_HOST else b.host
@@ -121,7 +121,7 @@ def _why(e: Explanation) -> str:
         elif e.rule.binding.operation == AclOperation.ALL:
             text += f"; All includes {word}"
         if e.reason is Reason.DENY_RULE and e.overridden:
-            text += "; a DENY beats every ALLOW"
+            text += "; a DENY overrides every ALLOW"
         return text
     if e.reason is Reason.NO_MATCHING_RULE:
         if e.rules_for_resource == 1:

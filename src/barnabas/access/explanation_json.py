@@ -1,7 +1,7 @@
-"""The results as JSON. Documented in docs/tutorials/access.md and kept stable: fields are added, never renamed.
+"""Convert results to JSON. docs/tutorials/access.md documents the fields. They may be added, but are never renamed.
 
-Enumerations have Kafka's names (``TOPIC``, ``DESCRIBE_CONFIGS``, ``LITERAL``, ``DENY``); ``*`` as a principal or a
-host means every principal, or host, that the same result does not name elsewhere.
+Enumerations have Kafka's names (``TOPIC``, ``DESCRIBE_CONFIGS``, ``LITERAL``, ``DENY``). ``*`` as a principal or host
+means every principal or host that the same result does not name elsewhere.
 """
 
 from __future__ import annotations

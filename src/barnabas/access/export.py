@@ -1,4 +1,4 @@
-"""Exports a cluster as a desired-state file. A plan with an unchanged file has no steps."""
+"""Export a cluster as a desired-state file. A plan with the unchanged file has no steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["export_cluster"]
 
 
 def export_cluster(state: ClusterState) -> tuple[dict[str, object], list[str]]:
-    """The document, and notes about omitted parts. Its scope has every resource of the exported kinds."""
+    """Return the document, and notes about omitted parts. Its scope has every resource of the exported kinds."""
     notes: list[str] = []
     known = [binding for binding in state.acls if _is_known(binding)]
     if len(known) < len(state.acls):
@@ -72,7 +72,7 @@ def _topic(topic: Any) -> dict[str, Any]:
 
 
 def _acls(bindings: Iterable[AclBinding]) -> list[dict[str, object]]:
-    """An entry for each principal and set of resources with the same operations."""
+    """Return an entry for each principal and set of resources with the same operations."""
     operations: dict[tuple[str, int, str, tuple[int, str, int]], list[int]] = {}
     for binding in sorted(bindings):
         resource = (binding.resource_type, binding.name, binding.pattern_type)

@@ -1,8 +1,8 @@
-"""The principals with access to a resource, and the access of one principal to all resources.
+"""List the principals with access to a resource, or the access of a principal to all resources.
 
-Both results are complete although names, principals and hosts are infinitely many: rules distinguish only those that
-they name, and one invented name, principal or host represents all others. For each of these classes the authorizer
-decides as for a real request. So a DENY has the same effect as in a node, and is shown where it removes access.
+Both results are complete, although names, principals and hosts are infinitely many. Rules distinguish only those that
+they name, so one invented name, principal or host represents all others. The authorizer decides for each class as for
+a real request. So a DENY has the same effect as in a node, and the result shows where it removes access.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
 
 
 class Grant(NamedTuple):
-    """Access of a principal to the resource from a host; ``*`` is every principal, or host, without its own grant."""
+    """Access of a principal to the resource from a host. ``*`` is every principal or host without its own grant."""
 
     principal: str
     host: str
@@ -46,7 +46,7 @@ class PrincipalsWithAccess(NamedTuple):
     operation: int | None
     grants: tuple[Grant, ...]
     has_rules: bool
-    """Without any rule for the resource, ``default_allows`` decides."""
+    """If no rule exists for the resource, ``default_allows`` decides."""
     default_allows: bool
 
 
@@ -73,7 +73,7 @@ class AccessOfPrincipal(NamedTuple):
 
 
 def principals_with_access(policy: Policy, resource: Resource, operation: int | None = None) -> PrincipalsWithAccess:
-    """The principals with access to the resource (or with ``operation`` on it), and those that a DENY excludes."""
+    """List the principals with access to the resource (or ``operation`` on it), and those that a DENY excludes."""
     on_resource = policy.rules_on(resource.type, resource.name)
     by_principal: dict[str, list[Rule]] = {}
     for rule in on_resource:
@@ -93,7 +93,7 @@ def principals_with_access(policy: Policy, resource: Resource, operation: int | 
 
 
 def access_of_principal(policy: Policy, principal: Principal) -> AccessOfPrincipal:
-    """Every pattern where the principal has access, or where a DENY removes access."""
+    """List every pattern where the principal has access, or where a DENY removes access."""
     text = f"{principal.type}:{principal.name}"
     if text in policy.super_users:
         return AccessOfPrincipal(principal, True, (), policy.allow_everyone)
@@ -114,12 +114,14 @@ def _grants(
     resource: Resource,
     operations: Sequence[int],
 ) -> list[Grant]:
-    """A grant for all hosts, and another for each host where it differs."""
+    """Return a grant for all hosts, and one for each host where it differs."""
     grants: list[Grant] = []
     for host in _hosts(rules):
-        asked = policy.unnamed_host if host == WILDCARD_HOST else host
+        from_host = policy.unnamed_host if host == WILDCARD_HOST else host
         here = [rule for rule in rules if rule.binding.host in (host, WILDCARD_HOST)]
-        allowed = tuple(o for o in operations if policy.is_allowed(principal, asked, o, resource.type, resource.name))
+        allowed = tuple(
+            o for o in operations if policy.is_allowed(principal, from_host, o, resource.type, resource.name)
+        )
         denied = _denied(here, operations)
         if grants and (allowed, denied) == (grants[0].operations, grants[0].denied) and grants[0].host == WILDCARD_HOST:
             continue
@@ -140,9 +142,9 @@ def _accesses(policy: Policy, principal: Principal, resource_type: int, rules: S
         matching = lookup.matching(sample)
         first: Access | None = None
         for host in _hosts(matching):
-            asked = policy.unnamed_host if host == WILDCARD_HOST else host
+            from_host = policy.unnamed_host if host == WILDCARD_HOST else host
             here = [rule for rule in matching if rule.binding.host in (host, WILDCARD_HOST)]
-            allowed = tuple(o for o in operations if policy.is_allowed(principal, asked, o, resource_type, sample))
+            allowed = tuple(o for o in operations if policy.is_allowed(principal, from_host, o, resource_type, sample))
             denied = _denied(here, operations)
             if first is not None and (allowed, denied) == (first.operations, first.denied):
                 continue
@@ -154,7 +156,7 @@ def _accesses(policy: Policy, principal: Principal, resource_type: int, rules: S
 
 
 def _with_exceptions(accesses: list[Access]) -> list[Access]:
-    """Give each broad pattern the narrower ones that lose operations. Broad first: wildcard, prefixes, names."""
+    """Add to each pattern the narrower ones that lose operations. Sort by width: wildcard, prefixes, names."""
     losing = sorted((a for a in accesses if a.denied), key=_name)
     names = [access.name for access in losing]
     result: list[Access] = []
@@ -177,14 +179,14 @@ def _with_exceptions(accesses: list[Access]) -> list[Access]:
 
 
 def _sample(name: str, pattern_type: int, other: str) -> str:
-    """A name that the pattern matches, and no narrower pattern."""
+    """Return a name that matches the pattern, but no narrower pattern."""
     if pattern_type == PatternType.PREFIXED:
         return name + other
     return other if name == WILDCARD_NAME else name
 
 
 def _operations(resource_type: int, rules: Iterable[Rule]) -> tuple[int, ...]:
-    """Operations that the type supports, and others that rules name: a node decides about those too."""
+    """Return the operations that the type supports, and others that rules name: a node decides those too."""
     named = {rule.binding.operation for rule in rules} - {AclOperation.ALL}
     return tuple(sorted({int(operation) for operation in supported_operations(resource_type)} | named))
 

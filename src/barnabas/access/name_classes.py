@@ -1,9 +1,14 @@
-"""Splits the infinite space of names into the finitely many classes that rules distinguish.
+"""Split the infinite space of names into the finitely many classes that rules distinguish.
 
-Rules name literals and prefixes. Every set of rules treats two names alike if no rule has them as literals and their
-longest prefix in use is the same. So each literal has a class, each prefix has one (names that start with it, but not
-with a longer prefix, and that are not literals), and all other names are one class. Each class has an example. The
-authorizer decides about the example as in a real request, and its decision applies to the whole class.
+Rules name literals and prefixes. Every set of rules treats two names alike if neither is the literal of a rule, and
+their longest prefix in use is the same. So these are the classes:
+
+- for each literal, the class of this name;
+- for each prefix, the names that begin with it, but not with a longer prefix, and that are not literals;
+- all other names.
+
+Each class has an example. The authorizer decides about the example as in a real request, and the decision applies to
+the whole class.
 """
 
 from __future__ import annotations
@@ -32,7 +37,7 @@ class NameClass(NamedTuple):
     resource_type: int
     name: str
     pattern_type: int
-    """LITERAL: this name. PREFIXED: the names that begin with ``name`` and are in no narrower class."""
+    """LITERAL: this name. PREFIXED: the names that begin with ``name`` and don't belong to a narrower class."""
     example: str
 
     @property
@@ -58,7 +63,7 @@ class PatternTable:
         self._lengths = sorted(set(map(len, self.prefixes)), reverse=True)
 
     def patterns(self) -> Iterator[Pattern]:
-        """The patterns without the wildcard."""
+        """Yield the patterns, except the wildcard."""
         yield from ((name, int(PatternType.PREFIXED)) for name in self.prefixes)
         yield from ((name, int(PatternType.LITERAL)) for name in self.literals)
 
@@ -71,7 +76,7 @@ class PatternTable:
         return sorted(self.prefixes)
 
     def longest_prefix(self, name: str) -> int:
-        """The length of the longest prefix of the name, -1 without any."""
+        """Return the length of the longest prefix in the table that the name begins with, or -1 if none exists."""
         for length in self._lengths:
             if length <= len(name) and name[:length] in self.prefixes:
                 return length
@@ -81,7 +86,7 @@ class PatternTable:
         return self.has_wildcard or name in self.literals or self.longest_prefix(name) >= 0
 
     def may_touch(self, name: str, pattern_type: int) -> bool:
-        """Whether a name exists that matches this pattern and one of the table."""
+        """Return whether a name exists that matches this pattern and a pattern of the table."""
         if pattern_type == PatternType.LITERAL and name != WILDCARD_NAME:
             return self.matches(name)
         if pattern_type == PatternType.LITERAL:
@@ -94,7 +99,7 @@ class PatternTable:
 
 
 def outermost(patterns: Iterable[Pattern]) -> list[Pattern]:
-    """The patterns without those that lie within another of them; sorted by name."""
+    """Return the patterns that are not within another of them, sorted by name."""
     found: list[Pattern] = []
     ordered = sorted(patterns, key=lambda pattern: (pattern[0], pattern[1] != PatternType.PREFIXED))
     if any(pattern == (WILDCARD_NAME, PatternType.LITERAL) for pattern in ordered):
@@ -120,7 +125,7 @@ class NameSpace:
         return self.within(WILDCARD_NAME, PatternType.LITERAL)
 
     def within(self, name: str, pattern_type: int) -> Iterator[NameClass]:
-        """The classes of the names that a pattern matches. The pattern is in one of the tables, or is the wildcard."""
+        """Yield the classes of the names that match a pattern, which is in one of the tables or is the wildcard."""
         if self.resource_type == ResourceType.CLUSTER:
             if does_match(name, pattern_type, CLUSTER_NAME):
                 yield self._literal(CLUSTER_NAME)
@@ -153,22 +158,22 @@ class NameSpace:
                 candidate = f"{prefix}{letter}{number or ''}"
                 if self._is_in_class(candidate, prefix):
                     return candidate
-        # There are more characters than patterns, so with one of them no longer pattern begins.
+        # More characters than patterns exist, so a character exists that begins no longer pattern.
         return next(name for code in count(0x10000) if self._is_in_class(name := prefix + chr(code), prefix))
 
     def _is_in_class(self, name: str, prefix: str) -> bool:
         return all(name not in table.literals and table.longest_prefix(name) <= len(prefix) for table in self._tables)
 
 
-def does_match(name: str, pattern_type: int, asked: str) -> bool:
-    """Whether a rule's pattern matches a resource's name (KIP-290)."""
+def does_match(name: str, pattern_type: int, resource_name: str) -> bool:
+    """Return whether a rule's pattern matches a resource's name (KIP-290)."""
     if pattern_type == PatternType.PREFIXED:
-        return asked.startswith(name)
-    return pattern_type == PatternType.LITERAL and name in (asked, WILDCARD_NAME)
+        return resource_name.startswith(name)
+    return pattern_type == PatternType.LITERAL and name in (resource_name, WILDCARD_NAME)
 
 
 def _starting(names: Sequence[str], start: str) -> Iterator[str]:
-    """The sorted names that begin with ``start``."""
+    """Yield the names that begin with ``start``, sorted as ``names``."""
     for index in range(bisect_left(names, start), len(names)):
         if not names[index].startswith(start):
             return

@@ -1,14 +1,14 @@
-"""The difference between a cluster and the desired state: steps in a safe order, and the proof of the access they open.
+"""Plan the steps from a cluster's state to the desired state, in a safe order, and prove which access they open.
 
-The order of the kinds of steps:
+The kinds of steps, in order:
 
 1. Removed users lose their login first, and removed topics are deleted before the rules that protect them.
 2. Rules: see ``rule_order``.
 3. Settings and quotas, so that limits apply before new clients connect.
-4. More partitions, and new topics, whose rules exist by now.
-5. New users and new passwords, when all else is complete.
+4. More partitions, and new topics, whose rules exist at this point.
+5. New users and new passwords, when all other steps are complete.
 
-Each step can be repeated, and none depends on an earlier run: after an interruption, a new plan has the rest.
+Each step can be repeated, and none depends on an earlier run. After an interruption, a new plan has the other steps.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 RECORDS_PER_STEP = 2_000
-"""Kafka refuses a request that creates more than 10,000 records. Smaller steps show progress, and fail smaller."""
+"""Kafka refuses a request that creates more than 10,000 records. Smaller steps show progress and limit a failure."""
 
 _DEFAULT_PARTITION_RECORDS = 50
 
@@ -98,7 +98,7 @@ class UserChange(NamedTuple):
     credential: Credential
     before: int | None
     iterations: int | None
-    """None: the default for a new credential."""
+    """None: the default of a new credential."""
     password: Secret | None
     is_new: bool
 
@@ -122,7 +122,7 @@ class Step(NamedTuple):
 
 
 class Impossible(NamedTuple):
-    """A demand of the file that no step can fulfil."""
+    """A difference between file and cluster that no step can resolve."""
 
     what: str
     why: str
@@ -155,7 +155,7 @@ def make_plan(
     allow_everyone: bool = False,
     allow_delete: bool = False,
 ) -> Plan:
-    """Plan the steps. ``current`` may exceed the scope; the cluster has ``super_users`` and ``allow_everyone``."""
+    """Plan the steps. ``current`` may exceed the scope. ``super_users`` and ``allow_everyone`` are the cluster's."""
     owned = owned_part(current, desired.scope)
     difference = _Difference(owned, desired)
     steps, withheld = difference.before_rules(), difference.after_rules()
@@ -188,12 +188,12 @@ class Verdict(Enum):
     NOTHING_TO_DO = "nothing-to-do"
     CHANGES_PENDING = "changes-pending"
     NEW_ACCESS = "new-access"
-    """The plan opens new access, which the caller forbids."""
+    """The plan opens access, which the caller forbids."""
     IMPOSSIBLE = "impossible"
 
 
 def verdict(plan: Plan, *, forbid_new_access: bool = False) -> Verdict:
-    """The most severe verdict that applies."""
+    """Return the most severe verdict that applies."""
     if plan.impossible:
         return Verdict.IMPOSSIBLE
     if forbid_new_access and plan.proof.opens:
@@ -202,7 +202,7 @@ def verdict(plan: Plan, *, forbid_new_access: bool = False) -> Verdict:
 
 
 def owned_part(state: ClusterState, scope: Scope) -> ClusterState:
-    """The part of a cluster that is in the scope."""
+    """Return the part of a cluster's state that is in the scope."""
     return ClusterState(
         {name: topic for name, topic in state.topics.items() if scope.has_topic(name)},
         {target: values for target, values in state.configs.items() if scope.has_config(target)},
@@ -213,7 +213,7 @@ def owned_part(state: ClusterState, scope: Scope) -> ClusterState:
 
 
 class _Difference:
-    """The difference in everything except the rules."""
+    """Compares everything except the rules."""
 
     def __init__(self, owned: ClusterState, desired: DesiredState) -> None:
         self._owned = owned
@@ -314,7 +314,7 @@ def _target_text(target: ConfigTarget) -> str:
 
 
 def _acl_steps(kind: StepKind, batches: Iterable[tuple[AclBinding, ...]]) -> list[Step]:
-    """Steps that never join two batches, because the order between batches matters."""
+    """Return steps of which none combines two batches, because the order of batches matters."""
     return [
         Step(kind, batch[start : start + RECORDS_PER_STEP])
         for batch in batches
@@ -337,7 +337,7 @@ def _steps(kind: StepKind, changes: Iterable[Change]) -> list[Step]:
 
 
 def _records(change: Change) -> int:
-    """The approximate number of records that the change creates."""
+    """Return the approximate number of records that the change creates."""
     if isinstance(change, TopicCreation):
         partitions = change.topic.partitions or _DEFAULT_PARTITION_RECORDS
         return 1 + partitions + len(change.topic.configs)
@@ -349,7 +349,7 @@ def _records(change: Change) -> int:
 
 
 def _without_deletions(step: Step) -> tuple[Step | None, Step | None]:
-    """The part of a step that deletes nothing, and the deletions in it."""
+    """Split a step into the part that deletes nothing, and the deletions."""
     if step.kind in (StepKind.DELETE_ACLS, StepKind.DELETE_TOPICS, StepKind.DELETE_USERS):
         return None, step
     if step.kind not in (StepKind.ALTER_CONFIGS, StepKind.ALTER_QUOTAS):
@@ -360,7 +360,7 @@ def _without_deletions(step: Step) -> tuple[Step | None, Step | None]:
 
 
 def _part(change: Change, *, is_going: bool) -> Change | None:
-    """The part of the change that deletes values, or the part that sets them."""
+    """Return the part of the change that deletes values, or the part that sets them."""
     if isinstance(change, ConfigChange):
         settings = tuple(value for value in change.values if (value[2] is None) == is_going)
         return change._replace(values=settings) if settings else None
@@ -371,7 +371,7 @@ def _part(change: Change, *, is_going: bool) -> Change | None:
 
 
 def _is_same_setting(reported: str | None, given: str | None) -> bool:
-    """Return whether values are equal. Nodes reformat some: 0100 as 100, TRUE as true, lists without blanks."""
+    """Return whether values are equal. Nodes reformat some: 0100 as 100, TRUE as true, lists without spaces."""
     if reported is None or given is None or reported == given:
         return reported == given
     forms: tuple[Callable[[str], object], ...] = (int, float, _truth)

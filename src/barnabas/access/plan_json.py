@@ -1,7 +1,7 @@
-"""A plan as JSON. Documented in docs/tutorials/plan-and-apply.md and kept stable: fields are added, never renamed.
+"""Convert a plan to JSON. docs/tutorials/plan-and-apply.md documents the fields. They may be added, never renamed.
 
-Enumerations have Kafka's names. ``*`` as a principal means all principals without their own ACLs on the names; as a
-host, every host except those in ``hosts_except``. The document never contains passwords.
+Enumerations have Kafka's names. ``*`` as a principal means all principals without their own ACLs on the names. As a
+host, it means every host except those in ``hosts_except``. The document never contains passwords.
 """
 
 from __future__ import annotations

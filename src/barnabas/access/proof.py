@@ -3,14 +3,15 @@
 The space of (principal, host, operation, resource) is infinite, but rules divide it into finitely many parts:
 
 - Names: see ``name_classes``.
-- Principals: those with a rule of their own for a name, and super users, are examined one by one. All others (``*`` in
-  a result: "any principal without a rule of its own for the name") have the same access, because only the rules for
-  ``User:*`` and the default apply to them.
+- Principals: those with a rule of their own for a name, and super users, are examined individually. All others (``*``
+  in a result: "any principal without a rule of its own for the name") have the same access, because only the rules
+  for ``User:*`` and the default apply to them.
 - Hosts: those that a relevant rule names, and any other host.
-- Operations: those of the resource type, and those that a changed rule names in addition.
+- Operations: those of the resource type, and any others that a changed rule names.
 
-Only parts that a changed rule covers can change, so only they are examined. The authorizer's own index decides the
-access in them, before and after (see ``class_decisions``), with implied operations, denials and the default.
+Access can change only in parts that a changed rule covers, so only these are examined. The authorizer's own index
+decides the access in them, before and after, with implied operations, denials and the default: see
+``class_decisions``.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from barnabas.access.any_resource import AnyResourceChange, any_resource_changes
 from barnabas.access.class_buckets import ClassBuckets, ClassChanges, Segment
 from barnabas.access.class_decisions import ClassDecisions, Outcome, Place, RuleGroup, RuleGroups
 from barnabas.access.name_classes import NameClass, NameSpace, Pattern, PatternTable, outermost
-from barnabas.access.rule_comparison import EVERYBODY_ELSE, AccessRules, RulesBeforeAndAfter, Side
+from barnabas.access.rule_comparison import OTHER_PRINCIPALS, AccessRules, RulesBeforeAndAfter, Side
 from barnabas.access.rule_lookup import RuleLookup
 from barnabas.access.rule_set import Rule
 from barnabas.common.acl import WILDCARD_NAME, WILDCARD_PRINCIPAL, AclBinding, AclOperation
@@ -39,14 +40,14 @@ _Operations = tuple[int, ...]
 
 
 class CauseKind(Enum):
-    """Why an access changed. The values are part of the JSON form."""
+    """The reason for an access change. The values are part of the JSON form."""
 
     RULE_ADDED = "rule-added"
     RULE_REMOVED = "rule-removed"
     FIRST_RULE = "first-rule"
-    """The resource had no rule, and the default was to allow."""
+    """No rule existed for the resource before, and the default was to allow."""
     LAST_RULE = "last-rule"
-    """The resource has no rule left, and the default is to allow."""
+    """No rule exists for the resource after, and the default is to allow."""
     SUPER_USER_ADDED = "super-user-added"
     SUPER_USER_REMOVED = "super-user-removed"
     DEFAULT_CHANGED = "default-changed"
@@ -58,7 +59,7 @@ class Cause(NamedTuple):
 
 
 class ClassChange(NamedTuple):
-    """A class of names where the access changes, and the changed rules that cause it."""
+    """A class of names where access changes, and the changed rules that cause it."""
 
     names: NameClass
     opened_by: tuple[Cause, ...]
@@ -96,7 +97,7 @@ class Proof(NamedTuple):
 
 
 def prove(before: AccessRules | Side, after: AccessRules | Side) -> Proof:
-    """The exact difference between what two sets of rules allow."""
+    """Return the exact difference between the access that two sets of rules allow."""
     comparison = _Comparison(before, after)
     for resource_type in comparison.types:
         comparison.look_at(resource_type)
@@ -126,22 +127,22 @@ class _Comparison:
 
     def look_at(self, resource_type: int) -> None:
         changed = self.rules.changed_by_type.get(resource_type, {})
-        everybodys = _patterns(changed.get(WILDCARD_PRINCIPAL, ()))
-        touched = PatternTable(everybodys) if everybodys else None
+        shared = _patterns(changed.get(WILDCARD_PRINCIPAL, ()))
+        touched = PatternTable(shared) if shared else None
         for principal in sorted(
             {*self.rules.by_type.get(resource_type, ()), *self.rules.special} - {WILDCARD_PRINCIPAL}
         ):
             self._look_at_principal(resource_type, principal, _patterns(changed.get(principal, ())), touched)
         if self.rules.is_default_changed:
-            self._look_everywhere(resource_type, EVERYBODY_ELSE)
+            self._look_everywhere(resource_type, OTHER_PRINCIPALS)
             return
         everything = _patterns(binding for bindings in changed.values() for binding in bindings)
-        self._look_within(resource_type, EVERYBODY_ELSE, everything if self.rules.is_default_open else everybodys)
+        self._look_within(resource_type, OTHER_PRINCIPALS, everything if self.rules.is_default_open else shared)
 
     def _look_at_principal(
         self, resource_type: int, principal: str, own: set[Pattern], touched: PatternTable | None
     ) -> None:
-        """Examine the names where its own changed rules, or changed ``User:*`` rules beside its own, may matter."""
+        """Examine the names that the principal's changed rules cover, or changed ``User:*`` rules beside its own."""
         is_super = [principal in side.rules.super_users for side in (self.before, self.after)]
         if all(is_super):
             return
@@ -170,19 +171,19 @@ class _Comparison:
             self._look_at(name_class, principal)
 
     def _look_everywhere(self, resource_type: int, principal: str) -> None:
-        """Examine each class within the principal's own patterns, and the others by buckets."""
+        """Examine each class within the principal's own patterns, and the other classes by buckets."""
         space = self._space(resource_type, principal)
         table = self._table(resource_type, principal)
         patterns = outermost(table.patterns())
         for name_class in {found for pattern in patterns for found in space.within(*pattern)}:
             self._look_at(name_class, principal)
         buckets = self._buckets(resource_type)
-        gone = buckets.matched_by(patterns)
-        for name_class in gone:
-            # A pattern divides the class, and the example is in the other part.
+        excluded = buckets.matched_by(patterns)
+        for name_class in excluded:
+            # A pattern divides the class. The example is in the pattern's part; this is the other part.
             if name_class.pattern_type == PatternType.PREFIXED and table.longest_prefix(name_class.name) < 0:
                 self._look_at(space.class_of_prefix(name_class.name), principal)
-        for bucket in buckets.without(gone):
+        for bucket in buckets.without(excluded):
             first = bucket.first()
             if first is not None:
                 self.examined += len(bucket)
@@ -190,7 +191,7 @@ class _Comparison:
                     segment.buckets.append(bucket)
 
     def _buckets(self, resource_type: int) -> ClassBuckets:
-        """The classes of all names, apart from the principals' own patterns."""
+        """Return the classes of all names, without those of the principals' own patterns."""
         if resource_type not in self._buckets_by_type:
             shared = self._groups(resource_type, WILDCARD_PRINCIPAL)
 
@@ -208,7 +209,7 @@ class _Comparison:
             yield from space.within(*pattern)
 
     def _space(self, resource_type: int, principal: str) -> NameSpace:
-        """Split as finely as the principal's decisions need; an open default depends on the rules of all principals."""
+        """Split names as finely as decisions for the principal need. An open default depends on all rules."""
         if self.rules.is_default_open:
             if resource_type not in self._open_spaces:
                 self._open_spaces[resource_type] = NameSpace(resource_type, [self._table(resource_type, "")])
@@ -232,7 +233,7 @@ class _Comparison:
             segment.classes.append(name_class)
 
     def _segments_of(self, name_class: NameClass, principal: str) -> Iterator[Segment]:
-        """The segments of the outcomes for the class."""
+        """Yield the segments of the outcomes for the class."""
         resource_type, name = name_class.resource_type, name_class.example
         matching = self._matching(resource_type, principal, name)
         has_rules = self._has_rules(resource_type, name)
@@ -243,10 +244,10 @@ class _Comparison:
             yield self._found[key]
 
     def _matching(self, resource_type: int, principal: str, name: str) -> list[RuleGroup]:
-        everybodys = self._groups(resource_type, WILDCARD_PRINCIPAL).matching(name)
+        shared = self._groups(resource_type, WILDCARD_PRINCIPAL).matching(name)
         if ":" not in principal:
-            return everybodys
-        return self._groups(resource_type, principal).matching(name) + everybodys
+            return shared
+        return self._groups(resource_type, principal).matching(name) + shared
 
     def _has_rules(self, resource_type: int, name: str) -> tuple[bool, bool]:
         if not self.rules.is_default_open:
@@ -255,7 +256,7 @@ class _Comparison:
         return was.matches(name), is_now.matches(name)
 
     def found(self) -> tuple[AccessChange, ...]:
-        """The changes found. Changes that differ only in their names are merged."""
+        """Return the changes. Changes that differ only in their names are merged."""
         merged: dict[AccessChange, list[Segment]] = {}
         for (resource_type, principal, _), segment in self._found.items():
             change = AccessChange(resource_type, principal, *segment.outcome[:6], ())
@@ -283,7 +284,7 @@ class _Comparison:
         return found
 
     def _tables_of_sides(self, resource_type: int) -> tuple[PatternTable, PatternTable]:
-        """The patterns of the rules of all principals, before and after."""
+        """Return the patterns of the rules of all principals, before and after."""
         if resource_type not in self._sides:
             was, is_now = self.before.rules.bindings, self.after.rules.bindings
             groups = self.rules.by_type.get(resource_type, {}).values()
@@ -294,7 +295,7 @@ class _Comparison:
         return self._sides[resource_type]
 
     def _operations(self, resource_type: int) -> int:
-        """A mask of the operations that are examined."""
+        """Return a mask of the operations to examine."""
         mask = supported_mask(resource_type)
         for bindings in self.rules.changed_by_type.get(resource_type, {}).values():
             for binding in bindings:
@@ -322,7 +323,10 @@ class _Comparison:
         return tuple(found)
 
     def _default_causes(self, name_class: NameClass, *, is_opening: bool) -> list[Cause]:
-        """The default decides on one side only: it changed, or the name gained its first or lost its last rule."""
+        """Return the causes if the default decides on one side only.
+
+        Then the default changed, or the first rule for the name was added, or the last one removed.
+        """
         resource_type = name_class.resource_type
         if resource_type not in self._changed_lookups:
             groups = self.rules.changed_by_type.get(resource_type, {}).values()

@@ -1,4 +1,4 @@
-"""Two sets of rules, grouped so that their differences can be found."""
+"""Group two sets of rules by resource type and principal to compare them."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from barnabas.common.uuid import Uuid
 from barnabas.security.authorizer.acl_index import AclIndex
 from barnabas.security.principal import Principal
 
-__all__ = ["EVERYBODY_ELSE", "AccessRules", "RulesBeforeAndAfter", "Side"]
+__all__ = ["OTHER_PRINCIPALS", "AccessRules", "RulesBeforeAndAfter", "Side"]
 
-EVERYBODY_ELSE = "*"
+OTHER_PRINCIPALS = "*"
 
 _FIRST_ID = 1 << 64
 
 
 class AccessRules(NamedTuple):
-    """The input of every decision: the ACLs, the super users and the default of the authorizer."""
+    """The input of all decisions: the ACLs, the super users and the default of the authorizer."""
 
     bindings: frozenset[AclBinding]
     super_users: frozenset[str] = frozenset()
@@ -33,7 +33,7 @@ class AccessRules(NamedTuple):
 
 
 class Side:
-    """One of the two states, with its index, which takes long to build from many rules."""
+    """One of the two states, with its index. The index of many rules takes long to build."""
 
     def __init__(self, rules: AccessRules) -> None:
         self.rules = rules
@@ -61,7 +61,7 @@ class Side:
 
 
 class RulesBeforeAndAfter:
-    """Rules by resource type and principal. Rules with unknown codes decide nothing and are omitted."""
+    """Rules by resource type and principal, without rules with unknown codes, which have no effect."""
 
     def __init__(self, rules_before: AccessRules | Side, rules_after: AccessRules | Side) -> None:
         self.before, self.after = Side.of(rules_before), Side.of(rules_after)
@@ -73,19 +73,19 @@ class RulesBeforeAndAfter:
         self.by_type = _grouped(everything)
         self.changed_by_type = _grouped(changed)
         taken = {text for group in self.by_type.values() for text in group} | self.special
-        self._everybody_else = Principal("User", _unused(taken, "User:"))
+        self._other_principal = Principal("User", _unused(taken, "User:"))
         self.other_host = _unused({binding.host for binding in everything})
         """A host that no rule names."""
 
-    def asked(self, principal: str) -> Principal:
-        """The principal to decide about, for a principal of a result. A text without a colon names no principal."""
-        if principal == EVERYBODY_ELSE:
-            return self._everybody_else
+    def principal_of(self, principal: str) -> Principal:
+        """Return the principal to decide about, for a principal of a result. It may be ``*``, without a colon."""
+        if principal == OTHER_PRINCIPALS:
+            return self._other_principal
         kind, _, name = principal.partition(":")
         return Principal(kind, name)
 
     def rules_for(self, resource_type: int, principal: str) -> list[AclBinding]:
-        """The rules of both sides for this principal."""
+        """Return the rules of both sides for this principal."""
         return self.by_type.get(resource_type, {}).get(principal, [])
 
 

@@ -1,4 +1,4 @@
-"""Finds the rules that match a name without examining all of them: one lookup for each prefix length."""
+"""Find the rules that match a name without examining all rules: one lookup for each prefix length."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RuleLookup:
         self._lengths = sorted({len(name) for name in self._prefixes})
 
     def matching(self, name: str) -> list[Rule]:
-        """Return the matching rules, the nearest first: by name, by prefixes from the longest, by the wildcard."""
+        """Return the matching rules, nearest first: by name, by prefixes from the longest, by the wildcard."""
         found = list(self._literals.get(name, ()))
         for length in reversed(self._lengths):
             if length <= len(name):

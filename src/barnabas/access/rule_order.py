@@ -1,30 +1,30 @@
-"""The order in which rules are created and deleted, so that no access is wrongly open or closed in between.
+"""Order the creation and deletion of rules, so that no access is wrongly open or closed in between.
 
-The guarantee: at every moment, every access that is allowed both before and after the change is allowed, and every
-access that is allowed neither before nor after is not. A node applies the rules of a request one by one, so a moment
-follows each single rule.
+The guarantee, at every moment: access that is allowed both before and after the change is allowed, and access that is
+allowed neither before nor after is denied. A node applies the rules of a request one by one, so the guarantee must
+hold after each single rule.
 
-Where the default is to deny, this order always keeps the guarantee: create denials, create allowing rules, delete
-allowing rules, delete denials. Proof for one access:
+If the default is to deny, this order always keeps the guarantee: create denials, create allowing rules, delete
+allowing rules, delete denials. The proof, for one access:
 
-- New denials can only close it, and then it is denied after the change.
-- With the new allowing rules, the old or the new rules allow it, and neither deny it.
-- Without the old allowing rules, it is at most what is allowed after.
-- Without the old denials, it is what is allowed after.
+- After new denials are created, it can only have closed, and then it is denied after the change.
+- After new allowing rules are created, it is open only if the old or the new rules allow it, and neither deny it.
+- After old allowing rules are deleted, it is open only if it is allowed after the change.
+- After old denials are deleted, it is open exactly if it is allowed after the change.
 
 Within each of the four phases the access changes in one direction only, so the order within a phase does not matter.
 
-Where the default is to allow, the first rule on a resource closes it for all that this rule does not allow. In the same
-way, deleting rules closes it before the last rule is deleted. So the first rule must allow everything that is allowed
-after, and the last rule everything that was allowed before. Two conditions remain, and both require only that another
-rule was added already:
+If the default is to allow, the first rule on a resource closes all access that this rule does not allow. In the same
+way, before the last rule is deleted, it closes all access that it does not allow. So the first rule must allow
+everything that is allowed after, and the last rule everything that was allowed before. Two conditions remain. Both
+require only that another rule was added already:
 
-- an allowing rule that would open an access allowed neither before nor after waits for a denial that prevents it;
-- the first rule on an open resource must allow all that is allowed there after.
+- an allowing rule that would open access allowed neither before nor after waits for a denial that prevents this;
+- the first rule on an open resource must allow all access that is allowed there after.
 
-A rule that may be added can still be added after any other rules. So adding every rule that may be added finds an
-order if one exists. If no rule may be added, no such order exists: the rest is added denials first (which closes too
-much rather than too little), and the names concerned are reported. Deleting is adding in reverse.
+A rule that may be added can still be added after any other rules. So an order is found, if one exists, by always adding
+every rule that may be added. If no rule may be added, no such order exists. Then the remaining denials are added first,
+which closes too much rather than too little, and the affected names are reported. Deletion is the reverse of addition.
 """
 
 from __future__ import annotations
@@ -47,16 +47,16 @@ _OPERATION_BITS = sum(1 << code for code in AclOperation if code > AclOperation.
 
 
 class RuleOrder(NamedTuple):
-    """Rules of one batch may be applied in any order, or all at once."""
+    """The batches of rules. The rules of a batch may be applied in any order, or together."""
 
     created: tuple[tuple[AclBinding, ...], ...]
     deleted: tuple[tuple[AclBinding, ...], ...]
     gaps: tuple[NameClass, ...]
-    """Names for which no order exists: an access that is allowed before and after is closed for a moment."""
+    """Names for which no order exists: access that is allowed before and after is closed for a moment."""
 
 
 def order_rules(rules_before: AccessRules | Side, rules_after: AccessRules | Side) -> RuleOrder:
-    """Both sides have the same super users and the same default."""
+    """Order the changes between two sides with the same super users and the same default."""
     sides = Side.of(rules_before), Side.of(rules_after)
     before, after = sides[0].rules, sides[1].rules
     added, removed = after.bindings - before.bindings, before.bindings - after.bindings
@@ -80,14 +80,14 @@ def _is_deny(binding: AclBinding) -> bool:
 
 
 class _Point(NamedTuple):
-    """A principal and a host, with masks of the operations that are allowed to them."""
+    """A principal and a host, with masks of their allowed operations."""
 
     principal: str
     host: str
     before: int
     after: int
     never: int
-    """Operations of the resource type, or named by a rule, that are allowed neither before nor after."""
+    """Operations that are allowed neither before nor after: those of the resource type, and those that rules name."""
 
 
 class _Area:
@@ -99,14 +99,14 @@ class _Area:
         self.name_class = name_class
         self.rules = rules
         self.is_untouched = False
-        """Without rules so far, and some access must stay allowed: the next rule must be one of ``first``."""
+        """No rules exist yet, and some access must stay allowed: the next rule must be one of ``first``."""
         self.first: frozenset[AclBinding] = frozenset()
         self.guards: list[tuple[frozenset[AclBinding], frozenset[AclBinding]]] = []
-        """Allowing rules, and denials of which one must be added before any of them."""
+        """Pairs of allowing rules and denials. One of the denials must be added before any of the allowing rules."""
 
 
 class _Adding:
-    """Adds rules to ``start``; ``goal`` has the rules after the last step."""
+    """Orders the addition of rules to ``start``. ``goal`` contains the rules after the last step."""
 
     def __init__(
         self,
@@ -197,7 +197,7 @@ class _Adding:
 
 
 def _next_batch(left: Sequence[AclBinding], by_rule: dict[AclBinding, list[_Area]]) -> tuple[AclBinding, ...]:
-    """The denials that may be added now, otherwise the other rules that may be added."""
+    """Return the denials that may be added now. If none exist, return the other rules that may be added."""
     ready = [rule for rule in left if all(_may_be_added(rule, area) for area in by_rule[rule])]
     return tuple(rule for rule in ready if _is_deny(rule)) or tuple(ready)
 
@@ -211,9 +211,10 @@ def _may_be_added(rule: AclBinding, area: _Area) -> bool:
 def _guards(
     point: _Point, rules: frozenset[AclBinding], denied: Sequence[AclBinding]
 ) -> list[tuple[frozenset[AclBinding], frozenset[AclBinding]]]:
-    """A new rule that allows an operation allowed neither before nor after needs a new denial of this operation.
+    """Return pairs of new allowing rules and new denials: one denial must be added before any of the rules.
 
-    Operations of ``denied``, rules that stay until all new rules are added, need no new denial.
+    A rule needs this if it allows an operation that is allowed neither before nor after. Operations that ``denied``
+    covers need no new denial, because these rules stay until all new rules are added.
     """
     found: dict[tuple[frozenset[AclBinding], frozenset[AclBinding]], None] = {}
     speaking = [rule for rule in rules if _concerns(rule, point)]
@@ -234,7 +235,7 @@ def _concerns(rule: AclBinding, point: _Point) -> bool:
 
 
 def _allows(rule: AclBinding, point: _Point) -> bool:
-    """Whether the rule alone allows everything that is allowed after the change."""
+    """Return whether the rule alone allows everything that is allowed after the change."""
     if not point.after:
         return True
     if _is_deny(rule) or not _concerns(rule, point):

@@ -1,7 +1,7 @@
-"""A set of rules with everything that decides beside them, and the decisions of the node's own authorizer on it.
+"""A set of rules with the settings that affect decisions, and the decisions of the node's own authorizer.
 
-Every answer of this package is from ``StandardAuthorizer``, so the explanation can't differ from a node's decision.
-Rules are from a log (with ids) or from DescribeAcls (without).
+``StandardAuthorizer`` makes every decision of this package, so an explanation can't differ from a node's decision.
+Rules from a log have ids, those from DescribeAcls don't.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ IMPLIED_BY: dict[int, frozenset[int]] = {
     AclOperation.DESCRIBE: frozenset({AclOperation.READ, AclOperation.WRITE, AclOperation.DELETE, AclOperation.ALTER}),
     AclOperation.DESCRIBE_CONFIGS: frozenset({AclOperation.ALTER_CONFIGS}),
 }
-"""An ALLOW of one of these operations allows the key too. A DENY implies nothing."""
+"""An ALLOW for one of these operations also allows the operation of the key. A DENY implies no other operation."""
 
 _FIRST_MADE_UP_ID = 1 << 64
 
 
 class Rule(NamedTuple):
-    """An ACL. The id is known for rules of a metadata log."""
+    """An ACL. Only rules from a metadata log have an id."""
 
     binding: AclBinding
     id: Uuid | None = None
@@ -46,7 +46,7 @@ class Rule(NamedTuple):
 
 
 class Policy:
-    """``rules`` may be a part of the cluster's: all that can match the requests to decide."""
+    """Decides requests. ``rules`` must contain all rules of the cluster that can match these requests."""
 
     def __init__(
         self, rules: Iterable[Rule], *, super_users: frozenset[str] = frozenset(), allow_everyone: bool = False
@@ -72,16 +72,16 @@ class Policy:
         self.authorizer.complete_initial_load()
 
     def rule_of(self, acl_id: Uuid) -> Rule:
-        """Return the rule that the authorizer knows by this id."""
+        """Return the rule that has this id in the authorizer."""
         return self._by_id[acl_id]
 
     def rules_on(self, resource_type: int, name: str) -> list[Rule]:
-        """The rules of all principals whose pattern matches the resource."""
+        """Return the rules of all principals whose pattern matches the resource."""
         found = self.authorizer.acls(AclBindingFilter(resource_type, name, PatternType.MATCH))
         return [self._by_id[acl_id] for acl_id, _ in found]
 
     def rules_for(self, *principals: str) -> list[Rule]:
-        """The rules whose principal is one of these, by their text: of the first, then of the next."""
+        """Return the rules for these principals, in the order of the arguments."""
         return [
             self._by_id[acl_id]
             for principal in principals
@@ -100,23 +100,23 @@ class Policy:
         )
 
     def unnamed_principal(self, kind: str = "User") -> Principal:
-        """A principal that no rule names and that is not a super user. It represents all others."""
+        """Return a principal that no rule names and that is not a super user. It represents all such principals."""
         taken = {rule.binding.principal for rule in self.rules} | self.super_users
         return Principal(kind, _unused(taken, f"{kind}:"))
 
     @cached_property
     def unnamed_host(self) -> str:
-        """A host that no rule names: every other one."""
+        """A host that no rule names. It represents all such hosts."""
         return _unused({rule.binding.host for rule in self.rules})
 
     def unused_character(self, resource_type: int) -> str:
-        """A character that no pattern of the type contains, to make names that only broader patterns match."""
+        """Return a character that no pattern of the type contains. Names with it match only broader patterns."""
         used = set().union(*(rule.binding.name for rule in self.rules if rule.binding.resource_type == resource_type))
         return next(chr(code) for code in range(0xE000, 0x110000) if chr(code) not in used)
 
 
 def covers(binding: AclBinding, operation: int) -> bool:
-    """Return whether the rule decides the operation: it names it or All, or (only ALLOW) implies it."""
+    """Return whether the rule applies to the operation: it names it or All, or (only ALLOW) implies it."""
     if binding.operation in (operation, AclOperation.ALL):
         return True
     return binding.permission == AclPermissionType.ALLOW and binding.operation in IMPLIED_BY.get(operation, ())

@@ -1,7 +1,7 @@
-"""Types of a file's values: each reads its part of the tree, and writes its part of the JSON schema.
+"""Types of a file's values. Each type reads its part of the tree and generates its part of the JSON schema.
 
-So the schema and the reader share one definition. Reading continues after an error, with ``BAD`` for the invalid
-value, so that all errors of a file are reported at once.
+So the schema and the reader share one definition. After an error, reading continues with ``BAD`` for the invalid
+value, so that all errors of a file are reported together.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def is_bad(value: object) -> bool:
 
 
 def shown(text: str) -> str:
-    """A value in a message."""
+    """Format a value for a message."""
     return repr(text if len(text) <= _LONG else text[:_LONG] + "...")
 
 
@@ -47,13 +47,13 @@ class Shape(Protocol):
 
 
 class Text(NamedTuple):
-    """A text that ``parse`` converts to a value; it raises ValueError for invalid texts."""
+    """A text. ``parse`` converts it to a value, and raises ValueError for an invalid text."""
 
     parse: Callable[[str], Any]
     what: str
     pattern: str = ""
     words: tuple[str, ...] = ()
-    """All valid texts, where they can be listed."""
+    """All valid texts, if they can be listed."""
     is_null_allowed: bool = False
 
     def read(self, node: Node, path: str, problems: list[Problem]) -> Any:
@@ -112,7 +112,7 @@ class Number(NamedTuple):
 
 
 class AnyText(NamedTuple):
-    """The value of a setting: the text as written, or a list, which is joined with commas."""
+    """The value of a setting: the unchanged text, or a list, whose items are joined by commas."""
 
     what: str
 
@@ -134,7 +134,7 @@ class AnyText(NamedTuple):
 
 
 class Items(NamedTuple):
-    """A list; one item may stand alone where ``is_one_allowed``."""
+    """A list. If ``is_one_allowed``, a single item need not be in a list."""
 
     item: Shape
     what: str
@@ -168,7 +168,7 @@ class Field(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A mapping with known keys. The values include ``line``, for later error messages."""
+    """A mapping with known keys. The result also contains ``line``, for later error messages."""
 
     fields: Mapping[str, Field]
     what: str
@@ -209,7 +209,7 @@ class Record(NamedTuple):
 
 
 class Table(NamedTuple):
-    """Keys that the author chooses. Returns a dict from the parsed key to (line, value)."""
+    """A mapping with arbitrary keys. The result maps each parsed key to (line, value)."""
 
     key: Text
     value: Shape
@@ -238,7 +238,7 @@ class Table(NamedTuple):
 
 
 class Either(NamedTuple):
-    """A text in short, or a record in full."""
+    """A text in the short notation, or a record."""
 
     short: Text
     full: Shape

@@ -1,1 +1,1 @@
-"""Serves clients: partitions, metadata, groups; forwards what the controller decides."""
+"""Serves clients: partitions, metadata, groups. Forwards requests that the controller decides."""

@@ -1,8 +1,8 @@
-"""Limits how long to wait for one answer before the request is sent again over another connection.
+"""Limits the wait for one answer before the request is sent again over another connection.
 
-A peer that hangs keeps its connections and never answers, so the first attempt is short. Later attempts are longer, for
-a peer that is slow but alive. With one short limit for all attempts a slow peer could never answer in time, and every
-attempt would add to its work.
+A peer that hangs keeps its connections open and never answers, so the first attempt is short. Later attempts are
+longer, for a peer that is slow but alive. With one short limit for all attempts a slow peer could never answer in time,
+and every attempt would add to its work.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Creates topics that clients request, and the brokers' own internal topics, through the controller.
 
 A creation in progress is not requested again, and its outcome is not awaited: the client retries, as it does with
-Kafka. Where clients shall fail fast (KIP-590), the reason of a refusal is kept for some seconds, in which the topic
-is not requested again either.
+Kafka. If clients should fail fast (KIP-590), the reason of a refusal is kept for a few seconds. During this time the
+topic is not requested again either.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class AutoTopicCreation:
         self._controller = controller
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, tuple[float, ErrorCode]] = {}
-        self._told: set[str] = set()
-        self._told_until = 0.0
-        self._untold = 0
+        self._logged_lines: set[str] = set()
+        self._window_end_s = 0.0
+        self._suppressed = 0
 
     def refusal_of(self, name: str) -> ErrorCode | None:
-        """Why the topic could not be created a moment ago, if clients shall receive the reason."""
+        """Return the reason of a recent failure to create the topic, if clients should receive it."""
         known = self._refused.get(name)
         if known is None:
             return None
@@ -94,26 +94,26 @@ class AutoTopicCreation:
                 if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
                     self._remember(topic.name, ErrorCode(topic.error_code))
                     code = ErrorCode(topic.error_code).name
-                    self._tell(f"auto creation of topic {topic.name} failed: {code} {topic.error_message or ''}")
+                    self._log_line(f"auto creation of topic {topic.name} failed: {code} {topic.error_message or ''}")
         except ApiException as error:
             more = "" if len(names) == 1 else f" and {len(names) - 1} more"
-            self._tell(f"auto creation of {names[0]}{more} failed: {error}")
+            self._log_line(f"auto creation of {names[0]}{more} failed: {error}")
         finally:
             for name in names:
                 self._under_way.pop(name, None)
 
-    def _tell(self, line: str) -> None:
-        """Log at most one line a minute: clients retry often, and they choose the names."""
+    def _log_line(self, line: str) -> None:
+        """Log each line once a minute, up to a limit of lines: clients retry often, and they choose the names."""
         now = asyncio.get_running_loop().time()
-        if now >= self._told_until:
-            if self._untold:
-                log.warning("auto creation failed %d more times within a minute", self._untold)
-            self._told.clear()
-            self._told_until, self._untold = now + _QUIET_S, 0
-        if line in self._told or len(self._told) >= _LINES_PER_WINDOW:
-            self._untold += 1
+        if now >= self._window_end_s:
+            if self._suppressed:
+                log.warning("auto creation failed %d more times within a minute", self._suppressed)
+            self._logged_lines.clear()
+            self._window_end_s, self._suppressed = now + _QUIET_S, 0
+        if line in self._logged_lines or len(self._logged_lines) >= _LINES_PER_WINDOW:
+            self._suppressed += 1
             return
-        self._told.add(line)
+        self._logged_lines.add(line)
         log.warning("%s", line)
 
     def _topic(self, name: str) -> CreatableTopic:
@@ -128,7 +128,7 @@ class AutoTopicCreation:
 
 
 def _creating(context: RequestContext) -> RequestContext:
-    """Build the CreateTopics request that the client did not send itself: in its name, from its host."""
+    """Return the context of the CreateTopics request that the broker sends in the client's name, from its host."""
     return RequestContext(
         api_key=ApiKey.CREATE_TOPICS,
         api_version=API_TABLE[ApiKey.CREATE_TOPICS].highest,

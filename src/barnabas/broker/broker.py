@@ -28,7 +28,7 @@ __all__ = ["Broker"]
 
 
 class Broker:
-    """Created by ``server``; handlers reach everything through it and keep nothing of their own."""
+    """Created by ``server``. Handlers reach all state through it and keep none of their own."""
 
     def __init__(
         self,
@@ -70,11 +70,11 @@ class Broker:
         self.token_hmacs = token_hmacs
         """None while delegation tokens are disabled."""
         self.lease: SessionLease | None = None
-        """None: this broker cannot find out whether another broker leads instead."""
+        """None if this broker cannot determine whether another broker leads instead."""
         self.missing_features = MissingFeatures()
         self.other_brokers: OtherBrokers | None = None
         """None if clients may not request the settings of other brokers from this broker."""
         self.quotas: ClientQuotas | None = None
         """None while no client quota is set."""
         self.replica_selector: RackAwareReplicaSelector | None = None
-        """Chooses followers that consumers read from; None: consumers stay with the leader."""
+        """Chooses followers that consumers read from. None: consumers read from the leader."""

@@ -1,4 +1,4 @@
-"""The settings that request handlers of a broker read; built from the node's configuration."""
+"""The settings that a broker's request handlers read, built from the node's configuration."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class BrokerSettings:
         self.auto_create_topics_enable = auto_create_topics_enable
         self.autocreate_fails_fast = autocreate_fails_fast
         self.num_partitions = num_partitions
-        """Partitions of topics that are created on demand; -1 leaves the number to the controller."""
+        """The number of partitions of topics that are created on demand; -1 lets the controller choose."""
         self.default_replication_factor = default_replication_factor
         self.fetch_max_bytes = fetch_max_bytes
         self.inter_broker_listener_name = inter_broker_listener_name
         self.internal_topics = internal_topics or {}
-        """Partitions and replicas of internal topics, by name; the others have Kafka's defaults."""
+        """Partitions and replicas of internal topics, by name. Other internal topics have Kafka's defaults."""
         self.legacy_alter_merges = legacy_alter_merges
-        """Whether AlterConfigs keeps the configs that it does not name."""
+        """Whether AlterConfigs keeps the configs that the request does not name."""
         self.max_incremental_fetch_session_cache_slots = max_incremental_fetch_session_cache_slots
         self.max_request_partition_size_limit = max_request_partition_size_limit
         self.producer_id_expiration_ms = producer_id_expiration_ms

@@ -1,11 +1,11 @@
 """Client quotas of a broker: bytes produced, bytes fetched, and time of the request threads (KIP-13, KIP-124).
 
-A client that exceeds a quota receives its answer at once, with the time to wait in ``throttle_time_ms``. For that time
-its connection is not read (KIP-219). If a fetch was too large, Kafka discards the data and answers without records, to
-read them again later. Here the records are sent, and the wait is the same. A fetch is never larger than what the quota
-allows in all of its windows together.
+A client that exceeds a quota receives its answer immediately, with the time to wait in ``throttle_time_ms``. For that
+time its connection is not read (KIP-219). If a fetch was too large, Kafka discards the data and answers without
+records, to read them again later. Here the records are sent, and the wait is the same. A fetch is never larger than the
+quota allows in all of its windows together.
 
-Quotas are followed from the metadata image. While no quota is set nothing here is called.
+Quotas are read from the metadata image. While no quota is set, this module is not called.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Kind:
         self.throttled_ms = 0
 
     def follow(self, levels: QuotaLevels) -> None:
-        """Keep the usage; clients without a quota expire in time."""
+        """Apply changed quotas and keep the usage. Clients without a quota expire in time."""
         self.levels = levels if levels else None
         self._by_client = {}
         if not levels:
@@ -66,7 +66,7 @@ class _Kind:
             return quota
 
     def record(self, context: RequestContext, value: float, now_ms: int) -> int:
-        """Return how long to wait, in milliseconds."""
+        """Count usage, and return how long the client must wait, in milliseconds."""
         quota = self.quota_of(context)
         if quota is None:
             return 0
@@ -130,7 +130,7 @@ class ClientQuotas:
     # --- requests
 
     def limit_fetch(self, request: FetchRequest, context: RequestContext) -> None:
-        """Return the size limit of a fetch: what its quota allows in all windows together."""
+        """Reduce the size limit of a fetch to the bytes that its quota allows in all windows together."""
         if self._fetched.levels is None:
             return
         quota = self._fetched.quota_of(context)
@@ -139,7 +139,7 @@ class ClientQuotas:
             request.min_bytes = min(request.min_bytes, request.max_bytes)
 
     def throttle_ms(self, context: RequestContext, response: Message | None, request_bytes: int, busy_s: float) -> int:
-        """Count the request, and return how long its connection is muted. ``response`` receives the same time."""
+        """Count the request, and return how long its connection must be muted. Set the same time in ``response``."""
         now_ms = self._clock.monotonic_ms()
         throttle_ms = 0
         if self._produced.levels is not None and context.api_key is ApiKey.PRODUCE:

@@ -1,11 +1,11 @@
 """Handles (Incremental)AlterConfigs on the broker, before and after the controller decides (KIP-133, KIP-412).
 
-- Log levels are changed here, and nowhere else.
-- Settings of this broker, or of all, are checked here: only this node knows its own file. A caller that may not alter
-  them receives an authorization error, and nothing about ids, names or values.
-- A resource that is named twice fails each time, and so does an unknown type. The rest goes to the controller
-unchanged.
-- Answers stand in the order of the request.
+- The broker itself changes log levels.
+- The broker checks settings of itself or of all brokers: only this node knows its own file. A caller that may not alter
+  them receives an authorization error that does not reveal ids, names or values.
+- A resource that is named twice fails each time, and so does an unknown type. The other resources are forwarded to the
+  controller unchanged.
+- Answers are in the order of the request.
 """
 
 from __future__ import annotations
@@ -39,15 +39,14 @@ log = logging.getLogger(__name__)
 
 _FORWARDED = (ConfigResourceType.TOPIC, ConfigResourceType.GROUP, ConfigResourceType.CLIENT_METRICS)
 _WARNED_MAX = 10
-"""How many unknown settings of one change are logged on a line of their own."""
+"""The number of unknown settings of one change that are logged on separate lines."""
 _CHANGES_A_STEP = 200
 _DUPLICATE = ApiError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
 _UNANSWERED = ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, "The controller did not answer for this resource.")
 
 
 class ConfigChange(NamedTuple):
-    """One resource of a request. ``replaces`` is set in the legacy form, which removes the configs that it does not
-    name."""
+    """One resource of a request. ``replaces`` marks the legacy form, which removes configs that it does not name."""
 
     resource: ConfigResource
     operations: Sequence[ConfigOperation]
@@ -60,7 +59,7 @@ async def alter_configs(
     changes: Sequence[ConfigChange],
     access: Access,
 ) -> list[tuple[ConfigResource, ApiError]]:
-    """Return the answer for each of ``changes``, which are the resources of ``request`` in its order."""
+    """Return the answer for each of ``changes``, the resources of ``request`` in the same order."""
     counts = Counter(change.resource for change in changes)
     answers: dict[ConfigResource, ApiError] = {}
     for number, change in enumerate(changes, 1):
@@ -109,7 +108,7 @@ async def _decided_by_controller(
 
 
 async def _is_done_here(broker: Broker, change: ConfigChange, access: Access, *, validate_only: bool) -> bool:
-    """Whether the change is complete without the controller. Raises ApiException if it must not be forwarded."""
+    """Return whether the change is complete without the controller. Raise ApiException if it must be refused."""
     kind = change.resource.type
     if kind in _FORWARDED:
         check_operations(change.operations)  # Kafka's controller relies on its brokers for this.
@@ -117,7 +116,7 @@ async def _is_done_here(broker: Broker, change: ConfigChange, access: Access, *,
     if kind not in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         raise ApiException(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
     is_logger = kind == ConfigResourceType.BROKER_LOGGER
-    # The controller audits what is forwarded to it; a request that does not reach it is audited here.
+    # The controller audits forwarded requests; a request that does not reach it is audited here.
     if not access.allows_on_cluster(AclOperation.ALTER_CONFIGS, log_if_allowed=is_logger):
         raise access.denied(AclOperation.ALTER_CONFIGS, ResourceType.CLUSTER)
     if is_logger:
@@ -160,26 +159,25 @@ def _warn_about_client_metrics(answers: dict[ConfigResource, ApiError], access: 
     ]
     if stored:
         log.warning(
-            "%s alters the client-metrics subscription %s: it is stored, but brokers of ours collect no metrics of "
-            "clients",
+            "%s alters the client-metrics subscription %s: it is stored, but barnabas brokers do not collect client "
+            "metrics",
             access.context.principal,
             stored[0] if len(stored) == 1 else f"{stored[0]} and {len(stored) - 1} more",
         )
 
 
 def _warn_about_unknown(change: ConfigChange, access: Access) -> None:
-    """Warn about unknown settings: they are accepted, as in Kafka, since a plug-in may know them, but most are
-    typos."""
+    """Log unknown settings. They are accepted, as in Kafka, since a plug-in may know them, but most are typos."""
     unknown = [
         operation.name
         for operation in change.operations
         if operation.op != OpType.DELETE and broker_config_key(operation.name) is None
     ]
     target = f"broker {change.resource.name}" if change.resource.name else "all brokers"
-    who = access.context.principal
+    caller = access.context.principal
     for name in unknown[:_WARNED_MAX]:
         log.warning(
-            "%s sets %s for %s: no such broker setting exists%s", who, name, target, BROKER_CONFIG_DEF.hint(name)
+            "%s sets %s for %s: no such broker setting exists%s", caller, name, target, BROKER_CONFIG_DEF.hint(name)
         )
     if len(unknown) > _WARNED_MAX:
-        log.warning("%s sets %d more unknown settings for %s", who, len(unknown) - _WARNED_MAX, target)
+        log.warning("%s sets %d more unknown settings for %s", caller, len(unknown) - _WARNED_MAX, target)

@@ -1,7 +1,8 @@
-"""Holds reads of a coordinator's state until it is certain that no other broker coordinates instead.
+"""Delays reads of a coordinator's state until it is certain that no other broker coordinates instead.
 
-They wait only when this broker may have lost its session, because it was frozen or cut off. It then contacts its
-followers and the controller at once, so that a healthy broker answers after a round trip. ``LeadershipRead`` decides.
+Reads wait only if this broker may have lost its session, because it was frozen or isolated. The broker then contacts
+its followers and the controller immediately, so that a healthy broker answers after a round trip. ``LeadershipRead``
+decides.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["CoordinatorReads"]
 
 _TIMEOUT_S = 2.0
-"""Shorter than clients wait for an answer, so that they look for the coordinator again before they give up."""
+"""Shorter than the request time-out of clients, so that they search for the coordinator again before they give up."""
 _BETWEEN_HEARTBEATS_S = 0.1
 
 
@@ -33,15 +34,15 @@ class CoordinatorReads:
         self._hurry_heartbeat = hurry_heartbeat
         self._hurried_s = -inf
         self._waiting: dict[LeadershipRead, asyncio.Future[None]] = {}
-        lease.on_held = rounds.on_fetch = self.look_again
+        lease.on_held = rounds.on_fetch = self.recheck
 
     @property
     def are_safe(self) -> bool:
-        """Whether no other broker can lead instead of this one, which is nearly always so."""
+        """Whether no other broker can lead instead of this one. This is true nearly always."""
         return self._lease.holds(asyncio.get_running_loop().time())
 
     async def confirm(self, leaders: Mapping[int, LeaderReplica]) -> set[int]:
-        """Return the partitions whose leadership could not be confirmed; used when ``are_safe`` is false."""
+        """Return the partitions whose leadership could not be confirmed. Call it if ``are_safe`` is false."""
         loop = asyncio.get_running_loop()
         read = LeadershipRead(leaders, read_round=self._rounds.begin(), deadline_s=loop.time() + _TIMEOUT_S)
         if read.is_decided(loop.time(), self._lease.until_s):
@@ -49,7 +50,7 @@ class CoordinatorReads:
         future = self._waiting[read] = loop.create_future()
         self._rounds.is_awaited = True
         self._ask(leaders, loop.time())
-        timer = loop.call_later(_TIMEOUT_S, self.look_again)
+        timer = loop.call_later(_TIMEOUT_S, self.recheck)
         try:
             await future
         finally:
@@ -65,8 +66,8 @@ class CoordinatorReads:
             self._hurried_s = now_s
             self._hurry_heartbeat()
 
-    def look_again(self) -> None:
-        """Check the waiting reads: something that they wait for may have changed, or time has passed."""
+    def recheck(self) -> None:
+        """Check the waiting reads again, after a change that may confirm them or after a time-out."""
         if not self._waiting:
             return
         now_s, until_s = asyncio.get_running_loop().time(), self._lease.until_s
@@ -78,4 +79,4 @@ class CoordinatorReads:
         """Refuse the waiting reads: another broker will coordinate."""
         for read in self._waiting:
             read.give_up()
-        self.look_again()
+        self.recheck()

@@ -1,4 +1,4 @@
-"""A fetch that waits until enough bytes are available, its time is over, or a partition changes its state."""
+"""A fetch that waits until enough bytes are available, its time has passed, or a partition changes its state."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["AppendedBytes", "wait_for_bytes"]
 
 
 class AppendedBytes:
-    """Counts the bytes appended to partitions, each from the moment that it is added: no append is missed.
+    """Counts the bytes appended to partitions, from the moment that each is added, so that no append is missed.
 
-    ``stop`` removes the listeners; a wait that is over or was cancelled has removed them.
+    ``stop`` removes the listeners. A wait that ends or is cancelled also removes them.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class AppendedBytes:
             notifier.add_listener(self._appended)
 
     def wait(self, missing_bytes: int, max_wait_ms: int) -> asyncio.Future[None]:
-        """Done when ``missing_bytes`` were counted in all, or ``max_wait_ms`` passed."""
+        """Return a future that is done when ``missing_bytes`` were counted in total, or ``max_wait_ms`` passed."""
         loop = asyncio.get_running_loop()
         done: asyncio.Future[None] = loop.create_future()
         self._enough, self._done = missing_bytes, done
@@ -73,10 +73,10 @@ class AppendedBytes:
 
 
 def wait_for_bytes(notifiers: Iterable[Notifier], missing_bytes: int, max_wait_ms: int) -> asyncio.Future[None]:
-    """Done when ``missing_bytes`` more were appended to the partitions together, or ``max_wait_ms`` passed.
+    """Return a future that is done when ``missing_bytes`` more were appended in total, or ``max_wait_ms`` passed.
 
-    It listens from this call on: appends before the result is awaited count. A partition that is removed or changes
-    leader ends the wait too (it notifies with 0 bytes).
+    Appends count from this call on, even before the result is awaited. A partition that is removed or changes its
+    leader ends the wait, too (it notifies with 0 bytes).
     """
     appended = AppendedBytes()
     for notifier in notifiers:

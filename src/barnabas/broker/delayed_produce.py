@@ -1,4 +1,4 @@
-"""Produced batches that wait for the replicas: until the high watermark has passed them, or their time is over."""
+"""Produced batches that wait until the high watermark has passed them, or until their time has passed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["wait_for_replicas"]
 def wait_for_replicas(
     waits: Sequence[Callable[[Callable[[ErrorCode], None]], CommitWait]], timeout_ms: int
 ) -> asyncio.Future[list[ErrorCode]]:
-    """Return the outcome of each: NONE, the reason why it failed, or REQUEST_TIMED_OUT for those that are late.
+    """Return the outcome of each batch: NONE, the error, or REQUEST_TIMED_OUT.
 
-    Each of ``waits`` receives the function to call, and may call it before it returns.
+    Each function in ``waits`` receives a callback for its outcome, and may call it before it returns.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[list[ErrorCode]] = loop.create_future()

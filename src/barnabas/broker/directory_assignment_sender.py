@@ -1,4 +1,4 @@
-"""Reports to the controller in which directories this broker's replicas are, in batches, until it has accepted each."""
+"""Reports the directories of this broker's replicas to the controller, in batches, until it has accepted each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ __all__ = ["DirectoryAssignmentSender"]
 log = logging.getLogger(__name__)
 
 _LINGER_S = 0.05
-"""A new topic has many replicas, which go into one request."""
+"""The wait for further assignments: a new topic has many replicas, which are reported in one request."""
 _RETRY_S = 0.1
 _RETRY_S_MAX = 10.0
 
@@ -42,7 +42,7 @@ class DirectoryAssignmentSender:
         broker_epoch: Callable[[], int],
         controller: ControllerChannel,
     ) -> None:
-        """``broker_epoch`` is -1 while the broker is not registered: until then nothing is sent."""
+        """``broker_epoch`` is -1 while the broker is not registered. During that time nothing is sent."""
         self._directories = directories
         self._broker_id = broker_id
         self._broker_epoch = broker_epoch
@@ -51,7 +51,7 @@ class DirectoryAssignmentSender:
         directories.on_assignment = self.wake
 
     def wake(self) -> None:
-        """Called when an assignment waits to be sent."""
+        """Start sending, because an assignment is waiting."""
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._run())
 

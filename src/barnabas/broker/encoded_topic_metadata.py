@@ -1,6 +1,6 @@
-"""Encodes a topic's part of a Metadata answer once, and keeps it with the topic's value in the image.
+"""Encodes a topic's part of a Metadata answer once, and caches it with the topic's value in the image.
 
-Only the authorized-operations mask differs between callers: it is the last field, so the kept bytes end before it.
+Only the authorized-operations mask differs between callers. It is the last field, so the cached bytes end before it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 NO_OPERATIONS = -2147483648
-"""The caller did not ask for its operations (KIP-430)."""
+"""The mask of a caller that did not request its operations (KIP-430)."""
 
 PARTITIONS_A_STEP: Final = 400
 """About 10 ms."""
@@ -46,7 +46,7 @@ _LISTENER_ERROR_SINCE = 6
 
 
 def kept_segment(metadata: MetadataCache, topic: TopicImage, listener_name: str, version: int) -> bytes | None:
-    """Return what ``segment_in_steps`` returned for the same topic, if nothing has changed since."""
+    """Return the cached result of ``segment_in_steps`` for the same topic, if nothing has changed since."""
     memo = topic.memo
     if memo is None or memo[0] != (version, listener_name, metadata.liveness):
         return None
@@ -57,9 +57,9 @@ def kept_segment(metadata: MetadataCache, topic: TopicImage, listener_name: str,
 def segment_in_steps(
     metadata: MetadataCache, topic: TopicImage, listener_name: str, version: int
 ) -> Generator[None, None, bytes]:
-    """Return the encoded entry without its operations mask and what follows (``topic_tail``), and keeps it.
+    """Return the encoded entry without its end, from the operations mask on (``topic_tail``), and cache it.
 
-    The entry describes the metadata at the time of the call. A step encodes ``PARTITIONS_A_STEP``.
+    The entry describes the metadata at the time of the call. A step encodes ``PARTITIONS_A_STEP`` partitions.
     """
     key = (version, listener_name, metadata.liveness)
     segment = yield from _encode(metadata, topic, listener_name, version)

@@ -1,4 +1,4 @@
-"""The answer of a fetch, for consumers and followers: the data of each partition, and its current leader."""
+"""Builds the answer of a fetch, for consumers and followers: the data of each partition, and its current leader."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _LEADER_HINTS_SINCE = 16
 BEFORE_READING = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.TOPIC_AUTHORIZATION_FAILED}
 )
-"""The base of entries for partitions that were not read."""
+"""The errors of partitions that were not read."""
 _NONE_ABORTED: list[AbortedTransaction] = []
-"""The transactions of all partitions that were not read; never changed."""
+"""The shared list of transactions of all partitions that were not read. It is never changed."""
 
 
 class Reading:
@@ -46,19 +46,19 @@ class Reading:
         self.bytes_read = 0
         self.has_error = False
         self.useless_count = 0
-        """Partitions that do not exist, or that the client may not read."""
+        """The number of partitions that do not exist or that the client may not read."""
 
     def note_exhausted(self, wanted: WantedPartition) -> None:
-        """The client has everything of the partition once it has this answer."""
+        """Note that the client will have all data of the partition after this answer."""
         self._exhausted.append((wanted, wanted.changes))
 
     def exhausted(self) -> Iterator[WantedPartition]:
-        """Return the noted partitions, without those that changed since: a pass in steps takes a while."""
+        """Yield the noted partitions, without those that have changed since: a pass in steps takes some time."""
         return (wanted for wanted, changes in self._exhausted if wanted.changes == changes)
 
 
 def failed(partition: int, code: ErrorCode) -> PartitionData:
-    """Build an entry. With an error it has nothing else; transactions are null if a read was attempted."""
+    """Build an entry with an error and no data. Its transactions are null if a read was attempted."""
     return PartitionData(
         partition_index=partition,
         error_code=code,
@@ -90,7 +90,7 @@ def respond_with(
 
 
 def _by_topic(answers: Iterable[tuple[WantedPartition, PartitionData]]) -> list[FetchableTopicResponse]:
-    """Neighbouring partitions of a topic share an entry; the session's order is kept."""
+    """Group neighbouring partitions of a topic into one entry, in the session's order."""
     topics: list[FetchableTopicResponse] = []
     previous: tuple[Uuid, str] | None = None
     for wanted, answer in answers:

@@ -1,12 +1,12 @@
-"""Fetch sessions (KIP-227): the broker stores what a client fetches, so that polls carry only changes.
+"""Fetch sessions (KIP-227): the broker stores which partitions a client fetches, so that polls name only changes.
 
-The session watches its partitions: it reads only those that have news for the client, so that the cost of a poll
-follows the number of changes and not the number of watched partitions.
+The session watches its partitions and reads only those with changes for the client. So the cost of a poll depends on
+the number of changes, not on the number of watched partitions.
 
 A session is created by a full fetch with epoch 0, used with epochs 1, 2, ... and closed by epoch -1. The cache has a
-fixed number of slots; a new session evicts one that was idle for ``eviction_ms``, or a smaller one of the same age. The
+fixed number of slots. A new session evicts one that was idle for ``eviction_ms``, or a smaller one of the same age. The
 number of partitions in the sessions of all consumers is limited, too: a client that exceeds it fetches without a
-session. So does a client that names many partitions which do not exist or which it may not read.
+session. So does a client that names many partitions that do not exist or that it may not read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PARTITIONS_A_STEP = 500
 
 
 class Watched(Protocol):
-    """The state of a partition as a consumer or as a follower may see it."""
+    """The state of a partition that a consumer or a follower may see."""
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -47,7 +47,7 @@ class Watched(Protocol):
 
 
 class PartitionKey(NamedTuple):
-    """Topics are identified by id from version 13 on, by name before; the other field is empty."""
+    """Identifies a topic by id from version 13 on, and by name before. The other field is empty."""
 
     topic_id: Uuid
     topic: str
@@ -78,7 +78,7 @@ class WantedPartition:
         self._session: FetchSession | None = None
         self.watched: Watched | None = None
         self.changes = 0
-        """How often the watched partition has changed."""
+        """The number of changes of the watched partition."""
         self.replica: ReplicaState | None = None
         """For a follower: the leader's state of that follower."""
         self.turn = 0
@@ -91,12 +91,13 @@ class WantedPartition:
         self.sent_high_watermark = -1
         self.sent_log_start_offset = -1
 
-    def begins_anew(self, asked: FetchPartition) -> bool:
-        """Whether the request does not continue after the last answer: the client may have discarded that answer."""
-        return asked.fetch_offset <= self.fetch_offset or asked.current_leader_epoch != self.current_leader_epoch
+    def is_restarted_by(self, requested: FetchPartition) -> bool:
+        """Return whether the request does not continue after the last answer, which the client may have discarded."""
+        is_same_epoch = requested.current_leader_epoch == self.current_leader_epoch
+        return requested.fetch_offset <= self.fetch_offset or not is_same_epoch
 
     def must_send(self, answer: PartitionData) -> bool:
-        """Whether an incremental answer must include the partition; stores what is sent."""
+        """Return whether an incremental answer must include the partition, and store the sent state."""
         send = bool(answer.records)
         if answer.high_watermark != self.sent_high_watermark:
             self.sent_high_watermark = answer.high_watermark
@@ -107,7 +108,7 @@ class WantedPartition:
         if answer.preferred_read_replica != -1 or answer.diverging_epoch is not None:
             send = True
         if answer.error_code:
-            # The next answer must report that the error is over.
+            # The next answer must report that the error has ended.
             self.sent_high_watermark = -1
             send = True
         return send
@@ -154,7 +155,7 @@ class FetchSession:
         self.is_committed_only: bool | None = None
         self.partitions: dict[PartitionKey, WantedPartition] = {}
         self.unread: dict[PartitionKey, WantedPartition] = {}
-        """Partitions that may have news; all others are watched."""
+        """Partitions that may have changes; all others are watched."""
         self.watched_topics: dict[str, int] = {}
         """The number of watched partitions by topic."""
         self._last_turn = 0
@@ -200,7 +201,7 @@ class FetchSession:
         wanted.turn = self._last_turn
 
     def watch(self, wanted: WantedPartition, partition: Watched | None) -> None:
-        """None: each request reads it, and it never ends a wait."""
+        """Watch the partition. With None each request reads the partition, and it never ends a wait."""
         if wanted.watched is partition or wanted._session is not self:
             return
         self._unwatch(wanted)
@@ -229,7 +230,7 @@ class FetchSession:
                 self.unread[key] = wanted
 
     def in_order(self) -> list[WantedPartition]:
-        """Return the partitions to read, those that were served last at the end."""
+        """Return the partitions to read. Those that were served last are at the end."""
         return sorted(self.unread.values(), key=_turn)
 
     def close(self) -> None:
@@ -251,7 +252,7 @@ class FetchSession:
 
 
 class FetchContext:
-    """The partitions that one request fetches, and how its answer is reduced. ``wanted`` omits those without news."""
+    """The partitions that one request fetches, and the reduction of its answer. ``wanted`` omits unchanged ones."""
 
     __slots__ = ("error_code", "is_incremental", "session", "wanted")
 
@@ -340,8 +341,7 @@ class FetchSessionCache:
     def context_in_steps(
         self, request: FetchRequest, version: int, now_ms: int, *, is_follower: bool
     ) -> Generator[None, None, FetchContext]:
-        """Do the same as ``context``, with a step for every ``PARTITIONS_A_STEP`` partitions that the request
-        names."""
+        """Do the same as ``context``, with a step for every ``PARTITIONS_A_STEP`` partitions of the request."""
         uses_topic_ids = version >= 13
         session_id, epoch = request.session_id, request.session_epoch
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
@@ -368,7 +368,7 @@ class FetchSessionCache:
             return FetchContext((), error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
             return FetchContext((), error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
-        # From here on another request of this epoch is refused.
+        # From now on another request of this epoch is refused.
         session.epoch = 1 if session.epoch == _EPOCH_MAX else session.epoch + 1
         session.last_used_ms = now_ms
         before = len(session.partitions)
@@ -424,7 +424,7 @@ class FetchSessionCache:
         return session
 
     def _has_room_for(self, size: int, now_ms: int) -> bool:
-        """Whether a consumer's session may watch so many partitions; evicts stale sessions if needed."""
+        """Return whether a consumer's session may watch ``size`` partitions. Evict stale sessions if needed."""
         most = self._consumer_partitions_max
         if size > most:
             return False
@@ -472,23 +472,23 @@ def _updated(
 ) -> Iterator[WantedPartition]:
     """Apply a request's partitions one after the other.
 
-    ``repeats``: a client that starts a partition again receives its state again. In that case Kafka's leaders leave a
-    follower with an old high watermark until the next one arrives.
+    ``repeats``: a client that restarts a partition receives its state again. Kafka's leaders do not repeat it, so that
+    a follower keeps an old high watermark until the next one arrives.
     """
     max_bytes = 0
     for topic in request.topics:
-        for asked in topic.partitions:
-            key = PartitionKey(topic.topic_id, topic.topic, asked.partition)
+        for requested in topic.partitions:
+            key = PartitionKey(topic.topic_id, topic.topic, requested.partition)
             wanted = partitions.get(key)
             if wanted is None:
                 wanted = partitions[key] = WantedPartition(key)
-            elif repeats and wanted.begins_anew(asked):
+            elif repeats and wanted.is_restarted_by(requested):
                 wanted.sent_high_watermark = wanted.sent_log_start_offset = -1
-            wanted.fetch_offset = asked.fetch_offset
-            wanted.current_leader_epoch = asked.current_leader_epoch
-            wanted.last_fetched_epoch = asked.last_fetched_epoch
-            wanted.log_start_offset = asked.log_start_offset
-            if asked.partition_max_bytes != max_bytes:
-                max_bytes = asked.partition_max_bytes
+            wanted.fetch_offset = requested.fetch_offset
+            wanted.current_leader_epoch = requested.current_leader_epoch
+            wanted.last_fetched_epoch = requested.last_fetched_epoch
+            wanted.log_start_offset = requested.log_start_offset
+            if requested.partition_max_bytes != max_bytes:
+                max_bytes = requested.partition_max_bytes
             wanted.max_bytes = max_bytes  # Equal numbers of many partitions share one object.
             yield wanted

@@ -1,9 +1,9 @@
-"""Fetch as a follower sends it: up to the log end; its fetch offset shows the leader which records it has.
+"""Handles the fetch of a follower. It reads up to the log end; its fetch offset shows which records it has.
 
-A follower is identified by its broker id and the epoch of its registration; CLUSTER_ACTION lets it read every topic. A
-session asserts that the follower still has all records of the partitions that it does not name. If its log diverged
-from the leader's, the answer says where instead of sending records. A follower out of sync receives no data of a
-throttled partition while the quota is exceeded, and such data does not end the wait.
+A follower is identified by its broker id and the epoch of its registration. CLUSTER_ACTION lets it read every topic. A
+request in a session asserts that the follower still has all records of the partitions that the request does not name.
+If the follower's log diverges from the leader's, the answer contains the divergence instead of records. While the quota
+is exceeded, a follower out of sync does not receive data of throttled partitions, and such data does not end its wait.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class FollowerFetch:
         self._rounds.fetched()
         if reading.bytes_read >= request.min_bytes or request.max_wait_ms <= 0 or reading.has_error or context.is_empty:
             return self._respond(reading)
-        if self._contact is not None and self._rounds.wants_to_tell(self._contact):
+        if self._contact is not None and self._rounds.wants_early_answer(self._contact):
             return self._respond(reading)
         notifiers = leaders if context.session is None else (context.session,)
         waiting = wait_for_bytes(notifiers, request.min_bytes - reading.bytes_read, request.max_wait_ms)
@@ -103,11 +103,11 @@ class FollowerFetch:
         if self._contact is not None:
             self._contact.answered_round = self._rounds.newest
         response = respond(self._broker, self._context, reading, self._access)
-        response.node_endpoints = []  # Followers know where leaders are.
+        response.node_endpoints = []  # Followers know the endpoints of leaders.
         return response
 
     def _read_all(self, *, counts: bool) -> tuple[Reading, list[LeaderReplica]]:
-        """``counts``: the fetch offsets are news of the follower; a second read after a wait has none."""
+        """``counts``: update the follower's state from the fetch offsets. A second read after a wait does not."""
         reading, leaders = Reading(), []
         left = min(self._request.max_bytes, self._broker.settings.fetch_max_bytes)
         quota = self._quota
@@ -140,7 +140,7 @@ class FollowerFetch:
                     reading.has_error = True
             except ApiException as error:
                 if wanted.replica is not None:
-                    # The follower may be right: it may know another leader epoch than this broker.
+                    # The follower may be right: it may know a different leader epoch.
                     wanted.replica.lose_contact(self._contact)
                 answer = failed(wanted.key.partition, error.code)
                 reading.has_error = True
@@ -181,17 +181,17 @@ class FollowerFetch:
         first: bool,
         counts: bool,
     ) -> bool:
-        """Fill the answer; True when the follower has everything."""
+        """Fill the answer. Return True if the follower has all records."""
         replica = leader.follower(self._replica_id, wanted.current_leader_epoch)
         log = partition.log_or_none
         end_offset = leader.log_end_offset
-        if log is not None and _tell_divergence(log, wanted, answer):
+        if log is not None and _fill_divergence(log, wanted, answer):
             return False
         if not (0 if log is None else log.log_start_offset) <= wanted.fetch_offset <= end_offset:
             raise ApiException(ErrorCode.OFFSET_OUT_OF_RANGE)
         if log is not None and wanted.fetch_offset < end_offset and (left > 0 or first):
             if replica.sent_offset == wanted.fetch_offset:
-                # It rejected what it received: the bytes may have been damaged since they were checked.
+                # The follower rejected the records: the bytes may have been damaged since they were checked.
                 log.forget_checks(wanted.fetch_offset)
             replica.sent_offset = wanted.fetch_offset
             answer.records = log.read(
@@ -207,12 +207,15 @@ class FollowerFetch:
                 now_ms=self._now_ms,
                 contact=self._contact,
             )
-        _tell_offsets(log, answer)
+        _fill_offsets(log, answer)
         return wanted.fetch_offset == end_offset
 
 
-def _tell_divergence(log: PartitionLog, wanted: WantedPartition, answer: PartitionData) -> bool:
-    """Whether the logs diverge before the fetch offset. Raises OFFSET_OUT_OF_RANGE where that is unknown."""
+def _fill_divergence(log: PartitionLog, wanted: WantedPartition, answer: PartitionData) -> bool:
+    """If the logs diverge before the fetch offset, fill the answer and return True.
+
+    Raise OFFSET_OUT_OF_RANGE if that is unknown.
+    """
     if wanted.last_fetched_epoch < 0:
         return False
     epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
@@ -221,11 +224,11 @@ def _tell_divergence(log: PartitionLog, wanted: WantedPartition, answer: Partiti
     if epoch >= wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
         return False
     answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    _tell_offsets(log, answer)
+    _fill_offsets(log, answer)
     return True
 
 
-def _tell_offsets(log: PartitionLog | None, answer: PartitionData) -> None:
+def _fill_offsets(log: PartitionLog | None, answer: PartitionData) -> None:
     if log is None:
         answer.high_watermark = answer.last_stable_offset = answer.log_start_offset = 0
     else:

@@ -1,8 +1,8 @@
-"""Encodes a client's request as an Envelope and decodes the answer (KIP-590): bytes and values, no I/O.
+"""Encodes a client's request as an Envelope and decodes the answer (KIP-590). It performs no I/O.
 
-A client's request is forwarded unchanged, header included, so that fields unknown to this broker survive. A body that
-the broker changed gets the client's header in front of it. A request that the broker builds in a client's name, to
-create a topic, has the client's id and number, in the highest version that the controller serves.
+A client's request is forwarded unchanged, including its header, so that fields unknown to this broker survive. If the
+broker changed the body, the client's header precedes it. A request that the broker builds in a client's name, to create
+a topic, has the client's id and correlation id, in the highest version that the controller serves.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ForwardedCall:
     __slots__ = ("_call_id", "_context", "_principal", "_request", "_version")
 
     def __init__(self, request: Message, context: RequestContext, principal: bytes, call_id: bytes) -> None:
-        """``principal`` is the client's, as the controller's builder reads it; ``call_id`` is this call's alone."""
+        """``principal`` is the client's, serialized for the controller's builder. ``call_id`` identifies this call."""
         self._call_id = call_id
         self._request = request
         self._context = context
@@ -43,11 +43,11 @@ class ForwardedCall:
 
     @property
     def timeout_ms(self) -> int | None:
-        """How long the client wants to wait, if its request says so."""
+        """The client's own time limit, if its request has one."""
         return getattr(self._request, "timeout_ms", None)
 
     def envelope(self, controller: Mapping[int, tuple[int, int]]) -> EnvelopeRequest:
-        """``controller`` has the versions that the controller serves, by API key."""
+        """Build the envelope. ``controller`` has the versions that the controller serves, by API key."""
         envelope = EnvelopeRequest(
             request_data=self._data(controller),
             request_principal=self._principal,
@@ -76,7 +76,7 @@ class ForwardedCall:
         return bytes(memoryview(frame)[:end]) + self._request.encode(self._version)
 
     def answer(self, data: bytes | None, response_type: type[Message]) -> Message:
-        """Return the controller's answer to the client. Raises DecodeError if it does not answer this request."""
+        """Return the controller's answer to the client. Raise DecodeError if it does not answer this request."""
         if data is None:
             raise DecodeError("the envelope has neither an error nor an answer")
         version = response_header_version(self._context.api_key, self._version)

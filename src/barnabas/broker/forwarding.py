@@ -27,7 +27,7 @@ def forward_to_controller(broker: Broker, request: Message, access: Access) -> A
 def common_versions(
     served: Mapping[ApiKey, tuple[int, int]], controller: Mapping[int, tuple[int, int]] | None
 ) -> Mapping[ApiKey, tuple[int, int]]:
-    """Return the versions of forwarded APIs that both sides serve. None: no controller is known yet."""
+    """Return the versions of forwarded APIs that both sides serve, or None while no controller is known."""
     if controller is None:
         return served
     common = {}

@@ -3,21 +3,21 @@
 A queue is a plain state machine: its owner passes in the time and the outcome of each attempt, and it returns the next
 action. The owner has the sockets, a future for each call, and these duties:
 
-1. ``add`` a call; then ``next_to_send`` until it returns None: each call that it returns is in flight until
-  ``completed``.
-2. ``completed`` takes the outcome of the attempt. Its verdict is final, but for RETRY: then the call waits in the queue
-   again, before later ones.
-3. At ``wakeup_ms`` call ``expired``, whose calls ran out of time, and ``next_to_send`` again. The sender of a call that
-   expired in flight receives REQUEST_TIMED_OUT at once; the owner ends the attempt, and the call is not sent again.
-4. ``withdraw`` a call whose sender has disconnected: it is not sent if it still waits.
+1. Call ``add``, then ``next_to_send`` until it returns None. Each returned call is in flight until ``completed``.
+2. Pass the outcome of the attempt to ``completed``. Its verdict is final, except RETRY: then the call waits in the
+   queue again, before later ones.
+3. At ``wakeup_ms`` call ``expired``, which returns the calls that ran out of time, and ``next_to_send`` again. The
+   sender of a call that expired in flight receives REQUEST_TIMED_OUT immediately. The owner ends the attempt, and the
+   call is not sent again.
+4. Call ``withdraw`` if a call's sender has disconnected: the call is not sent if it still waits.
 
-The rules of KIP-590: the limit of a request runs from the moment it is added, and is the sender's own
-limit if that is shorter. A connection that ends, or a controller that is not active, sends it back to the queue.
-Rejected credentials and a controller without Envelope fail it at once. Kafka keeps one request in flight for all; here
+The rules of KIP-590: the limit of a request starts when it is added, and is the sender's own limit if that is shorter.
+If the connection ends or the controller is not active, the request returns to the queue. It fails immediately if the
+credentials are rejected or the controller does not support Envelope. Kafka keeps one request in flight for all. Here
 each request has a connection of its own, so that a slow one does not delay the others.
 
-A call that expires in flight may have been applied, or may be applied later: REQUEST_TIMED_OUT says that the outcome is
-unknown. It was sent, at most, in attempts that the controller recognises as one call, so it is applied once at most.
+A call that expires in flight may have been applied, or may be applied later: REQUEST_TIMED_OUT means that the outcome
+is unknown. All attempts were ones that the controller recognises as one call, so it is applied at most once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Attempt(Enum):
     """The outcome of a request that was sent."""
 
     ANSWERED = auto()
-    """An answer arrived, with the error of the envelope, or of a request without one."""
+    """An answer arrived, with the error of the envelope or, without an envelope, of the request."""
     LOST = auto()
     """The connection could not be opened, or it ended, or the answer did not arrive in time."""
     NOT_BELIEVED = auto()
@@ -54,7 +54,7 @@ class Attempt(Enum):
 
 class Fate(Enum):
     DELIVER = auto()
-    """The sender receives the answer, whatever it says."""
+    """The sender receives the answer, whatever it contains."""
     FAIL = auto()
     """The sender receives ``Verdict.error`` in the form of its API."""
     HANG_UP = auto()
@@ -83,7 +83,7 @@ _VERDICTS: Final = {
 
 
 def verdict_of(attempt: Attempt, error: ErrorCode = ErrorCode.NONE) -> Verdict:
-    """``error`` is the envelope's. An error between broker and controller never reaches the client as its own error."""
+    """Return the verdict. ``error`` is the envelope's: clients never receive errors between broker and controller."""
     if attempt is not Attempt.ANSWERED:
         return _VERDICTS[attempt]
     if error is ErrorCode.NONE:
@@ -130,7 +130,7 @@ class ForwardingQueue(Generic[C]):
 
     @property
     def length(self) -> int:
-        """Calls that wait to be sent."""
+        """The number of calls that wait to be sent."""
         return len(self._waiting)
 
     @property
@@ -138,7 +138,7 @@ class ForwardingQueue(Generic[C]):
         return len(self._in_flight)
 
     def add(self, call: C, now_ms: int, timeout_ms: int | None = None) -> None:
-        """``timeout_ms`` is the sender's own, if it has one; the queue's limit applies as well."""
+        """Add a call. ``timeout_ms`` is the sender's own limit, if it has one. The queue's limit applies as well."""
         limit = self._limit_ms
         if timeout_ms is not None and timeout_ms > 0:
             limit = min(limit, timeout_ms)
@@ -149,7 +149,7 @@ class ForwardingQueue(Generic[C]):
         self._waiting.append(call)
 
     def next_to_send(self, now_ms: int) -> C | None:
-        """Take the next call for a known controller; None while no call waits, or no connection is free."""
+        """Take the next call for a known controller. Return None if no call waits or no connection is free."""
         if now_ms < self._not_before_ms or len(self._in_flight) >= self._connections_max:
             return None
         for call in self._waiting:
@@ -172,9 +172,9 @@ class ForwardingQueue(Generic[C]):
         is_wanted: bool = True,
         is_repeatable: bool = True,
     ) -> Verdict:
-        """``is_wanted``: whether a sender still waits for it; otherwise it is not retried.
+        """Handle the outcome of an attempt. ``is_wanted``: a sender still waits; otherwise the call is not retried.
 
-        ``is_repeatable``: whether a call whose answer was lost may safely be sent again.
+        ``is_repeatable``: a call whose answer was lost may safely be sent again.
         """
         invariant(call.is_in_flight, "only a call in flight can be completed")
         call.is_in_flight = False
@@ -195,7 +195,7 @@ class ForwardingQueue(Generic[C]):
         return verdict
 
     def expired(self, now_ms: int) -> list[C]:
-        """Return the calls whose limit has passed, waiting or in flight, each once: REQUEST_TIMED_OUT."""
+        """Return each call whose limit has passed, waiting or in flight, once. It fails with REQUEST_TIMED_OUT."""
         late = [call for call in self._waiting if now_ms >= call.deadline_ms]
         for call in late:
             self._waiting.remove(call)
@@ -206,12 +206,12 @@ class ForwardingQueue(Generic[C]):
         return late
 
     def withdraw(self, call: C) -> None:
-        """Remove a call whose sender has disconnected. A call in flight is completed."""
+        """Remove a waiting call whose sender has disconnected. A call in flight continues until ``completed``."""
         if not call.is_in_flight and call in self._waiting:
             self._waiting.remove(call)
 
     def wakeup_ms(self, now_ms: int, *, is_controller_known: bool) -> int | None:
-        """Return when to check again if nothing happens before; None while no call waits or can expire."""
+        """Return the time of the next check if nothing happens before; None while no call waits or can expire."""
         deadlines = [call.deadline_ms for call in self._waiting]
         deadlines += [call.deadline_ms for call in self._in_flight.values() if not call.has_expired]
         if not deadlines:

@@ -10,7 +10,7 @@ __all__ = ["LATENCY_BUCKETS_MS", "OTHER_CLIENTS", "ForwardingStats", "Latencies"
 LATENCY_BUCKETS_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
 CLIENTS_MAX: Final = 100
 OTHER_CLIENTS: Final = "(other)"
-"""Clients choose their ids: beyond this number, further ids are counted together."""
+"""Clients choose their ids. Ids beyond this number are counted together."""
 
 
 class Latencies:
@@ -28,8 +28,10 @@ class Latencies:
 
 
 class ForwardingStats:
-    """``queue_times``: a request's total wait for a controller and a connection; ``remote_times``: from sending to the
-    answer."""
+    """``queue_times``: a request's total wait for a controller and a connection.
+
+    ``remote_times``: the time from sending to the answer.
+    """
 
     __slots__ = ("queue_times", "remote_times", "requests_by_client", "timed_out")
 

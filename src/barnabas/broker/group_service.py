@@ -1,11 +1,11 @@
-"""Runs the group coordinator in a broker: its log is ``__consumer_offsets``, its clock the event loop's.
+"""Runs the group coordinator in a broker, on the log ``__consumer_offsets`` and the clock of the event loop.
 
 Shards follow the leadership of their partitions. Loading reads the log in slices between other work. A partition
-without a log is empty and loaded at once, so that the 50 partitions of a new topic cost nothing.
+without a log is empty and loaded immediately, so that the 50 partitions of a new topic cost nothing.
 
-A broker that was frozen or cut off may not know yet that another one coordinates. Writes are safe: they are answered
-when the high watermark has passed them, which followers of another leader prevent. Reads have to be confirmed if an old
-answer does harm, as with committed offsets. Descriptions and lists of groups are not confirmed: their readers act on
+A broker that was frozen or isolated may not know yet that another one coordinates. Writes are safe: they are answered
+when the high watermark has passed them, which followers of another leader prevent. Reads must be confirmed if an old
+answer would do harm, as with committed offsets. Descriptions and lists of groups are not confirmed: clients then act on
 groups by requests that write.
 """
 
@@ -46,7 +46,7 @@ T = TypeVar("T")
 
 
 class GroupService:
-    """Handlers use ``coordinator`` for requests and ``answer`` for deferred results."""
+    """Runs the coordinator. Handlers use ``coordinator`` for requests and ``answer`` for deferred results."""
 
     def __init__(
         self,
@@ -89,21 +89,21 @@ class GroupService:
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         if delta.topics is None:
             return
-        self._reads.look_again()
+        self._reads.recheck()
         topics = (images.by_name.get(GROUP_METADATA_TOPIC) for images in (delta.topics.image, new_image.topics))
         ids = dict.fromkeys(topic.id for topic in topics if topic is not None)
         changes = delta.topics.local_changes(self._broker_id, ids)
         for _, partition in changes.deletes:
             self._leader_epochs.pop(partition, None)
             self.coordinator.runtime.unload(partition, self.now_ms())
-        gone = {
+        removed = {
             (topic.name, partition)
             for topic in delta.topics.deleted.values()
             for partition in topic.partitions
             if topic.name != GROUP_METADATA_TOPIC
         }
-        if gone:
-            self.coordinator.on_partitions_deleted(gone, self.now_ms())
+        if removed:
+            self.coordinator.on_partitions_deleted(removed, self.now_ms())
         topic = new_image.topics.by_name.get(GROUP_METADATA_TOPIC)
         if topic is None:
             return
@@ -123,12 +123,12 @@ class GroupService:
         self._schedule()
 
     def _logs_lost(self, lost: Sequence[TopicPartition]) -> None:
-        """Fail their requests: the controller assigns the groups to other coordinators."""
+        """Fail the requests of these partitions: the controller assigns their groups to other coordinators."""
         for topic_partition in lost:
             if topic_partition.topic == GROUP_METADATA_TOPIC:
                 self._leader_epochs.pop(topic_partition.partition, None)
                 self.coordinator.runtime.unload(topic_partition.partition, self.now_ms())
-        self._reads.look_again()
+        self._reads.recheck()
 
     def _load(self, partition: int, leader_epoch: int) -> None:
         runtime = self.coordinator.runtime
@@ -186,14 +186,14 @@ class GroupService:
     # --- answers and time
 
     def confirm(self, group_ids: Iterable[str]) -> Awaitable[Set[str]] | None:
-        """Return what to await before the state of these groups is sent, or None if it may be sent at once.
+        """Return an awaitable to await before the state of these groups is sent; None if it may be sent immediately.
 
-        Without a wait in between, the state is that of a coordinator that no other coordinator has followed.
+        If the state is sent without another wait in between, no other coordinator can have replaced this one before.
         """
         if self._reads.are_safe or not self.coordinator.is_active:
             return None
         partitions = {group_id: self.coordinator.partition_for(group_id) for group_id in group_ids}
-        # A broker without a leader's replica is the only replica.
+        # A partition without a leader replica has this broker as its only replica.
         leaders = {
             partition: leader
             for partition in partitions.values()
@@ -258,6 +258,6 @@ class _Reader:
         return self._log.high_watermark
 
     def read_batches(self, offset: int, max_bytes: int) -> bytes | memoryview:
-        """Raise ApiException, also on a disk error: then the log's directory has failed."""
+        """Read batches. Raise ApiException, also on a disk error: then the log's directory has failed."""
         with self._replicas.answered_disk_errors(self._log.topic_partition):
             return self._log.read(offset, max_bytes, min_one_message=True).records

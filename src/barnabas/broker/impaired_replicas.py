@@ -2,11 +2,11 @@
 
 Such a replica must not be elected, and must not count as in sync. The broker reports the replica's directory to the
 controller as lost (AssignReplicasToDirs), as Kafka's brokers do for a failed disk. The controller elects another
-replica in sync and removes this one from the ISR. Once the metadata log says so, the log is truncated where it is
-damaged, with a copy of the damaged files beside it, and the missing records are copied from the leader. When it has all
-committed records the replica is assigned to its directory again, and can be elected.
+replica in sync and removes this one from the ISR. When the metadata log has this change, the log is truncated where it
+is damaged, with a copy of the damaged files beside it, and the missing records are copied from the leader. When the
+replica has all committed records, it is assigned to its directory again and can be elected.
 
-A replica that is the only one in sync is kept: its intact records are served, and reads of the rest are refused.
+The only replica in sync is kept: its intact records are served, and reads of the rest are refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ImpairedReplicas:
         self._replicas = replicas
         self._clock = clock
         self._reported: dict[TopicPartition, int] = {}
-        """The leader epoch in which the controller was notified."""
+        """The leader epoch in which the replica was reported to the controller."""
         self._catching_up: set[TopicPartition] = set()
 
     def is_impaired(self, topic_partition: TopicPartition) -> bool:
@@ -42,8 +42,10 @@ class ImpairedReplicas:
         return topic_partition in logs.damaged or topic_partition in logs.strays.withheld
 
     def handle(self, topic_partition: TopicPartition) -> None:
-        """Take the next step that the metadata allows; called when damage was found, and for each change of the
-        partition."""
+        """Take the next step that the metadata allows.
+
+        Called when damage was found, and for each change of the partition.
+        """
         partition = self._replicas.partitions.get(topic_partition)
         registration = None if partition is None else self._replicas.registration_of(partition)
         if partition is None or registration is None:
@@ -51,7 +53,7 @@ class ImpairedReplicas:
         broker_id = self._replicas.broker_id
         is_eligible = broker_id in registration.isr or broker_id in registration.elr
         if not is_eligible and registration.leader not in (-1, broker_id):
-            self._begin_anew(partition)
+            self._repair(partition)
         elif broker_id in registration.isr and len(registration.isr) > 1:
             self._give_up(partition, registration)
         elif registration.leader == broker_id and len(registration.replicas) > 1:
@@ -67,13 +69,15 @@ class ImpairedReplicas:
         if self._replicas.directories.report_lost(topic_partition, partition.topic_id):
             self._reported[topic_partition] = registration.leader_epoch
             log.error(
-                "%s has lost records here: asking the controller to remove broker %d from its ISR %s",
+                "%s has lost records here: requesting that the controller remove broker %d from its ISR %s",
                 topic_partition, self._replicas.broker_id, list(registration.isr),
             )  # fmt: skip
         else:
-            log.error("%s has lost records here, and the metadata.version cannot record lost replicas", topic_partition)
+            log.error(
+                "%s has lost records here, but this metadata.version does not support lost replicas", topic_partition
+            )
 
-    def _begin_anew(self, partition: Partition) -> None:
+    def _repair(self, partition: Partition) -> None:
         """Repair the log: another broker leads, and this replica cannot be elected."""
         damaged, logs = partition.log_or_none, self._replicas.logs
         topic_partition = partition.topic_partition
@@ -90,7 +94,7 @@ class ImpairedReplicas:
         logs.damaged.discard(topic_partition)
         log.error(
             "%s is truncated at offset %d, where it is damaged, and copied again from broker %d; kept: %s",
-            topic_partition, damaged.log_end_offset, partition.leader_id, ", ".join(kept) or "nothing, no bytes left",
+            topic_partition, damaged.log_end_offset, partition.leader_id, ", ".join(kept) or "nothing (no bytes left)",
         )  # fmt: skip
         if self._replicas.fetchers is not None:
             self._replicas.fetchers.follow([partition])
@@ -98,7 +102,7 @@ class ImpairedReplicas:
     # --- recovery
 
     def must_catch_up(self, topic_partition: TopicPartition) -> bool:
-        """Whether the controller must still regard the replica as lost."""
+        """Return whether the controller must still regard the replica as lost."""
         partition, fetchers = self._replicas.partitions.get(topic_partition), self._replicas.fetchers
         if partition is None or fetchers is None or partition.leader_id in (-1, self._replicas.broker_id):
             return False
@@ -108,7 +112,7 @@ class ImpairedReplicas:
         return True
 
     def tick(self) -> None:
-        """Called periodically: report to the controller the replicas that have all committed records again."""
+        """Report the replicas that have all committed records again to the controller. Called periodically."""
         for topic_partition in list(self._catching_up):
             if self.must_catch_up(topic_partition):
                 continue

@@ -1,6 +1,6 @@
-"""Builds the requests that create Kafka's internal topics, whichever request needs them first.
+"""Builds the requests that create Kafka's internal topics when a request first needs them.
 
-They do not affect an explicit CreateTopics: as in Kafka it creates the topic that the caller describes.
+They do not affect an explicit CreateTopics: as in Kafka, it creates the topic that the caller describes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class InternalTopic(NamedTuple):
     replication_factor: int = 3
     segment_bytes: int = 104857600
     min_insync_replicas: int | None = None
-    """None: the default of a topic."""
+    """None: the default of topics."""
 
 
 _CONFIGS: dict[str, dict[str, str]] = {

@@ -1,7 +1,7 @@
 """Maintains the ISRs of the replicated partitions that this broker leads, through the controller.
 
-An ISR is checked every half of ``replica.lag.time.max.ms``. A follower that became eligible is added when brokers
-change, or soon after its next fetch. One AlterPartition request is in flight at a time.
+An ISR is checked at intervals of half of ``replica.lag.time.max.ms``. A follower that became eligible is added when
+brokers change, or soon after its next fetch. One AlterPartition request is in flight at a time.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["LeaderReplicas"]
 log = logging.getLogger(__name__)
 
 _RETRY_S = 0.05
-_LOOK_AGAIN_S = 0.25
+_RECHECK_S = 0.25
 _NEWEST = 3
 
 
@@ -60,13 +60,13 @@ class LeaderReplicas:
         self._changes = IsrChanges()
         self._request: asyncio.Task[None] | None = None
         self._timers: list[asyncio.TimerHandle] = []
-        self._told = ErrorCode.NONE
+        self._logged_error = ErrorCode.NONE
         self._has_stopped = False
 
     # --- following the metadata log
 
     def lead(self, partition: Partition, registration: PartitionRegistration) -> None:
-        """Follow a replicated partition that this broker leads, from now on or still."""
+        """Follow a replicated partition that this broker leads, or update it if it is already followed."""
         now_ms = self._clock.monotonic_ms()
         known = partition.leader_replica
         if known is not None:
@@ -82,7 +82,7 @@ class LeaderReplicas:
         made.maybe_advance(now_ms)
 
     def end(self, partition: Partition, error: ErrorCode) -> None:
-        """Stop following a partition that another broker leads or that was deleted; its waits are refused."""
+        """Stop following a partition that another broker leads or that was deleted, and refuse its waits."""
         leader = partition.leader_replica
         if leader is not None:
             partition.leader_replica = None
@@ -90,13 +90,13 @@ class LeaderReplicas:
             leader.end(error)
 
     def follow_cluster(self, cluster: ClusterImage) -> None:
-        """Brokers joined, left or changed: add followers that may join an ISR now."""
+        """Add followers that may join an ISR after brokers joined, left or changed."""
         was_known = self.context.is_known
         self.context.cluster = cluster
         if not was_known and self.context.is_known:
             for leader in self.all:
                 leader.process_is_known(self._clock.monotonic_ms())
-        self._look_again()
+        self._recheck()
 
     def stop(self) -> None:
         self._has_stopped = True
@@ -112,7 +112,7 @@ class LeaderReplicas:
         lag_s = self.context.replica_lag_time_max_ms / 1000
         self._timers = [asyncio.get_running_loop().call_later(0, _ignore)] * 2
         self._repeat(0, lag_s / 2, self._check_isrs)
-        self._repeat(1, _LOOK_AGAIN_S, self._look_again)
+        self._repeat(1, _RECHECK_S, self._recheck)
 
     def _repeat(self, place: int, interval_s: float, work: Callable[[], None]) -> None:
         def run() -> None:
@@ -126,11 +126,11 @@ class LeaderReplicas:
         for leader in self.all:
             leader.check_isr(now_ms)
 
-    def _look_again(self) -> None:
+    def _recheck(self) -> None:
         now_ms = self._clock.monotonic_ms()
         for leader in self.all:
             if leader.leadership.is_incomplete:
-                leader.look_again(now_ms)
+                leader.recheck(now_ms)
         self._start_sending()
 
     # --- the controller
@@ -163,25 +163,25 @@ class LeaderReplicas:
         return self._changes.next_request(self.context.broker_id, self.context.broker_epoch(), newest)
 
     async def _send(self, request: AlterPartitionRequest) -> bool:
-        """Send the proposals; returns whether the next request may be sent at once."""
+        """Send the proposals. Return whether the next request may be sent immediately."""
         try:
-            log.info("requesting these ISRs: %s", self._changes.asked())
+            log.info("requesting these ISRs: %s", self._changes.describe_sent())
             response = await self._controller.send(request)
         except ApiException as error:
             self._changes.failed()
-            self._tell(error.code)
+            self._log_error(error.code)
             return False
         refused = self.stats.failed_updates
         refusal = self._changes.answered(response, self._clock.monotonic_ms())
-        self._tell(refusal)
+        self._log_error(refusal)
         return refusal is ErrorCode.NONE and self.stats.failed_updates == refused
 
-    def _tell(self, error: ErrorCode) -> None:
+    def _log_error(self, error: ErrorCode) -> None:
         """Log the first error of a series."""
-        if error is not self._told and error is not ErrorCode.NONE:
+        if error is not self._logged_error and error is not ErrorCode.NONE:
             level = logging.ERROR if error is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else logging.WARNING
             log.log(level, "the controller did not change ISRs, retrying: %s", error.name)
-        self._told = error
+        self._logged_error = error
 
 
 def _ignore() -> None:

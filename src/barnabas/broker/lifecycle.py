@@ -1,10 +1,10 @@
 """A broker's membership: registers with the controller, keeps its session alive, and shuts down in a controlled way.
 
 States: starting -> registered and fenced -> running -> controlled shutdown -> shut down. A broker is fenced until it
-has caught up with the metadata log; before that it does not ask to be unfenced. A broker in controlled shutdown goes on
-serving until the controller has moved its leaderships to other brokers and these know of it.
+has caught up with the metadata log; only then does it request to be unfenced. A broker in controlled shutdown continues
+to serve until the controller has moved its leaderships to other brokers and these have applied the change.
 
-Answered heartbeats renew the ``lease``: until then no broker can lead instead because this broker was unreachable.
+Answered heartbeats renew the ``lease``: while it holds, unreachability of this broker can't let another broker lead.
 """
 
 from __future__ import annotations
@@ -74,8 +74,10 @@ class BrokerLifecycle:
         catch_up: Callable[[], Awaitable[bool]],
         controller: ControllerChannel,
     ) -> None:
-        """``catch_up`` applies what is committed of the metadata log at the time of the call; False: it took too
-        long."""
+        """``catch_up`` applies the metadata log up to the offset committed at the time of the call.
+
+        It returns False if that takes too long.
+        """
         self._broker_id = broker_id
         self._cluster_id = cluster_id
         self._incarnation_id = incarnation_id
@@ -102,8 +104,8 @@ class BrokerLifecycle:
     async def register(self, listeners: Sequence[Listener], previous_epoch: int) -> None:
         """Register and wait to be unfenced; from then on heartbeats are sent in the background.
 
-        Retries while no controller is reachable, or while the session of an earlier process lasts; raises
-        ApiException when the time limit has passed, or on a refusal that is final.
+        Retry while no controller is reachable, or while the session of an earlier process lasts. Raise ApiException
+        after the time limit, or if the refusal is final.
         """
         request = BrokerRegistrationRequest(
             broker_id=self._broker_id,
@@ -157,8 +159,8 @@ class BrokerLifecycle:
                 )
             elif code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED and is_new:
                 log.error(
-                    "the controller does not let this broker register: the name by which it logs in there needs "
-                    "CLUSTER_ACTION on the cluster -> add it to super.users of the controllers, or give it an ACL"
+                    "the controller refused to register this broker: its principal there needs CLUSTER_ACTION on the "
+                    "cluster -> add it to super.users of the controllers, or give it an ACL"
                 )
             await asyncio.sleep(delay)
             delay = min(delay * 2, _RETRY_S_MAX)
@@ -173,7 +175,7 @@ class BrokerLifecycle:
         return ErrorCode(response.error_code)
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """Register again when the cluster's metadata.version first supports log directories: the first had none."""
+        """Register again when metadata.version first supports log directories, which the first registration lacked."""
         own, version = new_image.cluster.brokers.get(self._broker_id), new_image.features.metadata_version
         if delta.features is None or version is None or not version.is_directory_assignment_supported:
             return
@@ -190,7 +192,7 @@ class BrokerLifecycle:
         self._amending = None
 
     def report_now(self) -> None:
-        """Send a heartbeat now, because it has something to report."""
+        """Send a heartbeat now, because there are changes to report."""
         if self.state is BrokerState.RUNNING:
             self._wake.set()
 
@@ -252,9 +254,9 @@ class BrokerLifecycle:
             await self._heartbeat()
 
     async def shut_down(self, timeout_s: float, *, silence_s: float = 5.0) -> None:
-        """Request a controlled shutdown; returns when the controller has moved all leaderships.
+        """Request a controlled shutdown. Return when the controller has moved all leaderships.
 
-        Returns also after ``timeout_s``, or when no controller has answered for ``silence_s``.
+        Return also after ``timeout_s``, or when no controller has answered for ``silence_s``.
         """
         if self._task is None:
             return
@@ -270,12 +272,12 @@ class BrokerLifecycle:
         while not task.done():
             left_s = min(began_s + timeout_s, self._answered_s + silence_s) - now_s()
             if left_s <= 0:
-                log.warning("this broker stops before its leaderships have moved: no controller confirmed the shutdown")
+                log.warning("this broker stops before its leaderships were moved: no controller confirmed the shutdown")
                 return
             await asyncio.wait({task}, timeout=left_s)
 
     def stop(self) -> None:
-        """Stop without notifying the controller: there the session expires."""
+        """Stop without notifying the controller, where the session then expires."""
         self.state = BrokerState.SHUT_DOWN
         for task in (self._task, self._amending, self._catching_up):
             if task is not None:

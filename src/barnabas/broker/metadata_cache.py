@@ -1,8 +1,8 @@
-"""Gives request handlers the newest metadata image, and caches encoded answers.
+"""Provides request handlers with the newest metadata image, and caches encoded answers.
 
-A topic's part of a Metadata answer is encoded once per version and kept with the topic's own value in the image
-(``TopicImage.memo``). A changed topic is a new value without a cached part. What depends on brokers (offline leaders
-and replicas) is covered by ``liveness``, which grows when a broker joins or leaves.
+A topic's part of a Metadata answer is encoded once per version and cached with the topic's own value in the image
+(``TopicImage.memo``). A changed topic is a new value without a cached part. The parts that depend on brokers (offline
+leaders and replicas) are covered by ``liveness``, which grows when a broker joins or leaves.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class MetadataCache:
     def __init__(self) -> None:
         self.image = MetadataImage.EMPTY
         self.liveness = 0
-        self._random = Random(0)  # It needs no secrecy, and a simulation must be repeatable.
+        self._random = Random(0)  # It need not be secret, and a simulation must be repeatable.
         self._sorted_names: Sequence[str] | None = None
         self._memo: dict[object, object] = {}
 
@@ -85,7 +85,7 @@ class MetadataCache:
 
     @property
     def memo(self) -> dict[Any, Any]:
-        """Cache of values derived from topics and brokers; emptied when either changes."""
+        """A cache of values derived from topics and brokers. It is emptied when either changes."""
         return self._memo
 
     # --- brokers

@@ -21,8 +21,10 @@ __all__ = ["Partition", "PartitionWatcher"]
 
 class PartitionWatcher(Protocol):
     def partition_changed(self, appended_bytes: int | None) -> None:
-        """Called with the bytes committed; 0: the partition is removed or has a new leader epoch; None: its log start
-        moved."""
+        """Called with the number of committed bytes.
+
+        0: the partition was removed or has a new leader epoch. None: its log start moved.
+        """
         ...
 
 
@@ -30,7 +32,7 @@ class Partition:
     """``log`` is opened on first use: an unused partition has no files.
 
     ``leader_replica`` is set while this broker leads and others have replicas. A write to a partition with one replica
-    is committed at once.
+    is committed immediately.
     """
 
     __slots__ = (
@@ -62,12 +64,12 @@ class Partition:
         self.leader_replica: LeaderReplica | None = None
         self.log_or_none: PartitionLog | None = None
         self.log_failure = ""
-        """The reason why the log could not be opened, when it was last logged."""
+        """The last logged reason why the log could not be opened."""
         self.listeners: dict[Callable[[int], None], None] | None = None
         self.watchers: dict[PartitionWatcher, None] | None = None
-        """Listeners of everything that a reader could see; unlike the others they stay."""
+        """They are called for every change that a reader could see. Unlike listeners they are permanent."""
         self.appends_waiting = 0
-        """Appends that run on a thread, or wait for an earlier one; further ones queue in ``appends_turn``."""
+        """Appends that run on a thread or wait for an earlier one. Further ones queue in ``appends_turn``."""
         self.appends_turn: Lock | None = None
         self._open_log = open_log
 
@@ -81,28 +83,28 @@ class Partition:
 
     def use_log(self, log: PartitionLog) -> None:
         self.log_or_none = log
-        log.on_log_start_moved = self._tell_watchers
+        log.on_log_start_moved = self._notify_watchers
         if self.leader_replica is not None:
             self.leader_replica.opened(log)
 
     def update(self, registration: PartitionRegistration) -> None:
         """Apply a change of the metadata log: a new leader epoch, or another ISR."""
-        is_led_anew = (self.leader_id, self.leader_epoch) != (registration.leader, registration.leader_epoch)
+        has_new_leadership = (self.leader_id, self.leader_epoch) != (registration.leader, registration.leader_epoch)
         self.leader_id = registration.leader
         self.leader_epoch = registration.leader_epoch
         self.isr_count = len(registration.isr)
         self.replica_count = len(registration.replicas)
-        if is_led_anew:
+        if has_new_leadership:
             self.notify(0)
 
     def check_leader(self, broker_id: int, current_leader_epoch: int = -1) -> None:
-        """Raise the error for a client that knows this leader epoch; -1 means that it knows none."""
+        """Raise an error if this broker does not lead or the client knows another leader epoch; -1: it knows none."""
         self.check_epoch(current_leader_epoch)
         if self.leader_id != broker_id:
             raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def check_epoch(self, current_leader_epoch: int) -> None:
-        """Do the same for a replica that other brokers lead."""
+        """Raise an error if the client knows another leader epoch; -1: it knows none."""
         if current_leader_epoch >= 0:
             if current_leader_epoch < self.leader_epoch:
                 raise ApiException(ErrorCode.FENCED_LEADER_EPOCH)
@@ -134,7 +136,7 @@ class Partition:
             if not self.watchers:
                 self.watchers = None
 
-    def _tell_watchers(self) -> None:
+    def _notify_watchers(self) -> None:
         if self.watchers is not None:
             for watcher in self.watchers:
                 watcher.partition_changed(None)
@@ -142,8 +144,10 @@ class Partition:
             self.leader_replica.log_start_moved()
 
     def notify(self, appended_bytes: int) -> None:
-        """Called after each move of the high watermark, and with 0 when the partition is removed or its leader
-        changes."""
+        """Call the watchers and listeners.
+
+        Called after each move of the high watermark, and with 0 when the partition is removed or its leader changes.
+        """
         if self.watchers is not None:
             for watcher in self.watchers:
                 watcher.partition_changed(appended_bytes)

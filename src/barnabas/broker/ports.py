@@ -24,8 +24,8 @@ class ControllerChannel(Protocol):
     async def forward(self, request: Message, context: RequestContext) -> Message:
         """Return the controller's answer to ``request`` for the original principal and host.
 
-        Raises ApiException when no controller answers in time, or when broker and controller don't understand each
-        other; CloseConnection when the client has to request the versions again.
+        Raise ApiException if no controller answers in time, or if broker and controller violate each other's protocol;
+        CloseConnection if the client must request the versions again.
         """
         ...
 
@@ -34,7 +34,7 @@ class ControllerChannel(Protocol):
         ...
 
     def versions(self) -> Mapping[int, tuple[int, int]] | None:
-        """The API versions that the active controller serves; None if unknown, or the same as this broker's."""
+        """Return the API versions that the active controller serves; None if unknown, or the same as this broker's."""
         ...
 
 
@@ -42,7 +42,7 @@ class DynamicSettings(Protocol):
     """The dynamic settings of this broker, and of all brokers."""
 
     def current(self, resource: ConfigResource) -> Mapping[str, str]:
-        """Return the configs set on the resource, in clear text. Raises ApiException."""
+        """Return the configs set on the resource, in clear text. Raise ApiException."""
         ...
 
     async def check(
@@ -56,7 +56,7 @@ class OtherBrokers(Protocol):
     """Sends requests to the other brokers of the cluster."""
 
     async def ask(self, broker_id: int, request: Request[R]) -> R:
-        """Return the other broker's answer to this broker. Raises BROKER_NOT_AVAILABLE with the reason."""
+        """Return the other broker's answer to this broker. Raise BROKER_NOT_AVAILABLE with the reason."""
         ...
 
 
@@ -71,10 +71,9 @@ class ReplicaFetchers(Protocol):
         ...
 
     def stop(self, partitions: Iterable[TopicPartition]) -> None:
-        """Stop copying partitions that this broker leads now, or that were removed: their logs are not written any
-        more."""
+        """Stop copying partitions that this broker leads now or that were removed. Their logs are no longer written."""
         ...
 
     def lag_of(self, topic_partition: TopicPartition) -> int | None:
-        """The number of committed records by which it lags behind its leader; None while that is unknown."""
+        """Return the number of committed records by which it lags behind its leader; None while that is unknown."""
         ...

@@ -17,7 +17,7 @@ __all__ = ["ProducerIdAllocator"]
 
 
 class ProducerIdAllocator:
-    """One block at a time; concurrent callers wait for the same request to the controller."""
+    """Allocates ids from one block at a time. Concurrent callers wait for the same request to the controller."""
 
     def __init__(self, *, broker_id: int, broker_epoch: Callable[[], int], controller: ControllerChannel) -> None:
         self._broker_id = broker_id
@@ -28,14 +28,14 @@ class ProducerIdAllocator:
         self._lock = asyncio.Lock()
 
     def take_now(self) -> int | None:
-        """Return an id of the current block; None when the block is used up."""
+        """Return an id of the current block, or None if the block is used up."""
         if self._next < self._end:
             self._next += 1
             return self._next - 1
         return None
 
     async def take(self) -> int:
-        """Return an id, requesting a block when needed. Raises ApiException (retriable) when the controller fails."""
+        """Return an id, requesting a block when needed. Raise ApiException (retriable) when the controller fails."""
         async with self._lock:
             taken = self.take_now()
             if taken is None:
@@ -51,7 +51,7 @@ class ProducerIdAllocator:
         if response.error_code:
             raise ApiException(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-                f"The controller gave no producer ids: {ErrorCode(response.error_code).name}.",
+                f"The controller did not allocate producer ids: {ErrorCode(response.error_code).name}.",
             )
         self._next = response.producer_id_start
         self._end = response.producer_id_start + response.producer_id_len

@@ -1,7 +1,8 @@
-"""Applies to the replicas of this broker what a metadata publication changes, in steps.
+"""Applies the changes of a metadata publication to the replicas of this broker, in steps.
 
-A publication may change ten thousand replicas. Between the steps some of them follow the new image and others the one
-before, as the replicas of two brokers do at any time. Deletions come first: a topic of the same name may be new.
+A publication may change ten thousand replicas. Between the steps some of them follow the new image and others the
+previous one, as the replicas of two brokers may at any time. Deletions are first, because a new topic may have the same
+name.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ __all__ = ["follow_configs", "follow_replicas"]
 T = TypeVar("T")
 
 REPLICAS_A_STEP: Final = 200
-"""A step of about 5 ms."""
+"""The replicas of a step of about 5 ms."""
 DELETIONS_A_STEP: Final = 40
-"""A step of deletions, each of which renames a directory."""
+"""The deletions of a step. Each renames a directory."""
 
 
 def follow_replicas(manager: ReplicaManager, changes: LocalReplicaChanges) -> Iterator[None]:
     for deleted in _pieces(changes.deletes, DELETIONS_A_STEP):
-        gone = [changes.topic_partition(key) for key in deleted]
+        removed = [changes.topic_partition(key) for key in deleted]
         if manager.fetchers is not None:
-            manager.fetchers.stop(gone)
-        for topic_partition in gone:
+            manager.fetchers.stop(removed)
+        for topic_partition in removed:
             manager.remove(topic_partition)
         if len(deleted) == DELETIONS_A_STEP:
             yield

@@ -1,7 +1,7 @@
 """Manages the log directories of this broker's replicas: moves between them, their failures, and their reports.
 
-A move is a few steps of copying in each turn of the event loop, so that answers are not delayed; see ``directory_move``
-for its stages. After a restart the copy of an existing future log continues.
+A move copies a few steps in each turn of the event loop, so that answers are not delayed. ``directory_move`` describes
+its stages. After a restart the copy of an existing future log continues.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 _COPIED_AT_ONCE = 1 << 20
 _PAUSE_S = 0.05
-"""How often to check a move that is fully copied, or that the rate limit stops."""
+"""The interval between checks of a move that is fully copied or held back by the rate limit."""
 _LONGEST_ID = "0" * 32
 _UNLIMITED = float("inf")
 
@@ -55,8 +55,10 @@ class ReplicaDirectories:
         window_ms: int = 1000,
         is_assignment_supported: Callable[[], bool] = lambda: True,
     ) -> None:
-        """``bytes_per_second`` limits moves, and may change at any time. ``is_assignment_supported`` says whether the
-        controller accepts reports of replica directories."""
+        """``bytes_per_second`` limits moves, and may change at any time.
+
+        ``is_assignment_supported`` returns whether the controller accepts reports of replica directories.
+        """
         self._replicas = replicas
         self._logs = replicas.logs
         self._clock = clock
@@ -73,12 +75,12 @@ class ReplicaDirectories:
     # --- following the metadata
 
     def follow(self, changes: LocalReplicaChanges, placed: Iterable[tuple[tuple[Uuid, int], Uuid]]) -> None:
-        """The controller assigned directories to changed replicas, or created replicas."""
+        """Compare the directories that the controller assigned to changed or new replicas with the actual ones."""
         for key, directory_id in placed:
             self._compare(changes.topic_partition(key), key[0], directory_id)
 
     def opened(self, opened: PartitionLog, directory_id: Uuid | None) -> None:
-        """The log of a replica was created, for which the controller knows ``directory_id``."""
+        """Handle the creation of a replica's log. ``directory_id`` is the directory known to the controller."""
         if directory_id is not None and opened.topic_id is not None:
             self._compare(opened.topic_partition, opened.topic_id, directory_id)
 
@@ -103,7 +105,7 @@ class ReplicaDirectories:
         self.on_assignment()
 
     def report_lost(self, topic_partition: TopicPartition, topic_id: Uuid) -> bool:
-        """Ask the controller to remove a replica that lost records from the ISR. False if it does not support that."""
+        """Request that the controller remove a replica that lost records from the ISR. False if that is unsupported."""
         if not self.is_assignment_supported():
             return False
         self.assignments.want((topic_id, topic_partition.partition), DIRECTORY_LOST)
@@ -111,18 +113,18 @@ class ReplicaDirectories:
         return True
 
     def handle_assigned(self, key: tuple[Uuid, int], directory_id: Uuid) -> None:
-        """The controller has accepted the reported directory."""
+        """Handle the controller's acceptance of a reported directory."""
         for move in self.moves.values():
             if move.key == key:
                 move.assigned(directory_id)
 
     def forget(self, topic_partition: TopicPartition, topic_id: Uuid) -> None:
-        """The replica was removed from this broker."""
+        """Forget a replica that was removed from this broker."""
         self.assignments.withdraw((topic_id, topic_partition.partition))
         self._end(topic_partition)
 
     def resume(self) -> None:
-        """After the first image: continue the moves that were in progress when this node stopped."""
+        """Continue the moves that were in progress when this node stopped. Call it after the first image."""
         for topic_partition, future in list(self._logs.table.future.items()):
             partition = self._replicas.partitions.get(topic_partition)
             current, target = self._logs.get(topic_partition), self._logs.directory_of(future)
@@ -186,7 +188,7 @@ class ReplicaDirectories:
         return self.moves.pop(topic_partition, None)
 
     def _give_up(self, topic_partition: TopicPartition) -> None:
-        """Keep the replica in its directory; report that to the controller if it may expect another one."""
+        """Keep the replica in its directory, and report that to the controller if it may expect another one."""
         log.info("cancelled the move of %s", topic_partition)
         move = self._end(topic_partition)
         self._logs.delete_future(topic_partition, now_ms=self._clock.now_ms())
@@ -198,7 +200,7 @@ class ReplicaDirectories:
         while self.moves:
             if self._needs_checkpoint:
                 self._needs_checkpoint = False
-                # What the checkpoints say about an earlier stay in that directory must not be used.
+                # Old checkpoint entries of the replica in that directory must not be used.
                 await asyncio.get_running_loop().run_in_executor(None, self._logs.checkpoint)
             progress = False
             for move in list(self.moves.values()):
@@ -209,7 +211,7 @@ class ReplicaDirectories:
                 await asyncio.sleep(_PAUSE_S)
 
     def _step(self, move: DirectoryMove) -> bool:
-        """Continue one move; False if there was nothing to do."""
+        """Continue one move. Return False if it has no work now."""
         topic_partition = move.topic_partition
         current, future = self._logs.get(topic_partition), self._logs.future(topic_partition)
         if current is None or future is None:
@@ -252,7 +254,7 @@ class ReplicaDirectories:
         return True
 
     async def _flush(self, move: DirectoryMove, future: PartitionLog) -> None:
-        """Runs on a thread, while the future log is not written."""
+        """Flush the future log on a thread. It is not written meanwhile."""
         now_ms = self._clock.now_ms()
         try:
             await asyncio.get_running_loop().run_in_executor(None, future.flush, now_ms)
@@ -266,11 +268,11 @@ class ReplicaDirectories:
     # --- failures
 
     def directory_failed(self, path: str, reason: str) -> LogDirectory | None:
-        """Take a directory offline, with the replicas in it; None if it already was."""
+        """Take a directory and its replicas offline. Return None if it was offline already."""
         directory = self._logs.directories.at(path)
         if directory is None or not directory.is_online:
             return None
-        log.error("the log directory %s failed, its replicas are offline: %s", path, reason)
+        log.error("the log directory %s failed; its replicas are offline: %s", path, reason)
         lost = self._logs.take_offline(path, reason)
         moves = {partition.topic_partition: self._end(partition.topic_partition) for partition in lost}
         unopened = [

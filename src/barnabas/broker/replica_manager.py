@@ -1,7 +1,7 @@
-"""The partitions of this broker: follows the metadata log, appends, reads, and finds by name or id.
+"""Manages the partitions of this broker: follows the metadata log, appends, reads, and finds partitions.
 
-A partition with one replica is committed when it is appended: the high watermark follows the log end. With more
-replicas ``Partition.leader_replica`` moves it, and ``fetchers`` copy the partitions that other brokers lead.
+A record of a partition with one replica is committed when it is appended: the high watermark follows the log end. With
+more replicas ``Partition.leader_replica`` moves it, and ``fetchers`` copy the partitions that other brokers lead.
 
 A batch that takes long to check is checked on a thread, so that it delays only its own partition: later
 appends to that partition wait for their turn.
@@ -54,7 +54,7 @@ log = logging.getLogger(__name__)
 _VALIDATION_THREADS = 2
 _NOT_IN_THE_METADATA = "no topic has the id {}, and no record in the metadata log says that it was deleted"
 _PAUSE_S = 0.0005
-"""A thread that checks a batch sleeps for this time after each piece, so that the event loop can run."""
+"""A thread that checks a batch sleeps for this time after each part, so that the event loop can run."""
 _DISK_ERROR = "Disk error when trying to access log file on the disk."
 
 
@@ -73,10 +73,13 @@ class ReplicaManager:
         threads: FairThreads | None = None,
         batch_limits: BatchLimits | None = None,
     ) -> None:
-        """``fetchers`` copies the partitions that other brokers lead. ``leader_quota`` limits what followers receive of
-        throttled replicas. ``new_directories`` is called once, at the end of the construction; without it moves between
-        directories are not limited. ``new_leader_replicas`` is called once, for the first partition with several
-        replicas that is led here."""
+        """Create the manager.
+
+        ``fetchers`` copies the partitions that other brokers lead. ``leader_quota`` limits the bytes of throttled
+        replicas for followers. ``new_directories`` is called once, at the end of the construction; without it moves
+        between directories are not limited. ``new_leader_replicas`` is called once, for the first partition with
+        several replicas that this broker leads.
+        """
         self.broker_id = broker_id
         self.leader_replicas: LeaderReplicas | None = None
         self.fetchers = fetchers
@@ -103,7 +106,7 @@ class ReplicaManager:
         self._image: MetadataImage | None = None
         self._configs: dict[str, TopicConfig] = {}
         self._removed_topics: set[Uuid] = set()
-        """Topics deleted by records; before ``settle_strays`` all of them, afterwards those of one publication."""
+        """The topics deleted by records: before ``settle_strays`` all of them, afterwards those of one publication."""
         self._has_settled = False
         self.without_log: list[Partition] = []
         """Partitions created since the last ``open_some``, whose directories are created in idle time."""
@@ -111,11 +114,11 @@ class ReplicaManager:
         self.directories = ReplicaDirectories(self, clock) if new_directories is None else new_directories(self)
 
     def add_lost_logs_listener(self, listener: Callable[[Sequence[TopicPartition]], None]) -> None:
-        """``listener`` is called with the partitions whose directory is out of use, each time a directory fails."""
+        """Call ``listener`` with the affected partitions each time a log directory fails."""
         self._lost_logs_listeners.append(listener)
 
     def close(self) -> None:
-        """End the threads and timers; no request is answered afterwards."""
+        """End the threads and timers. Afterwards no request is answered."""
         if self.leader_replicas is not None:
             self.leader_replicas.stop()
         self._threads.close()
@@ -129,10 +132,10 @@ class ReplicaManager:
     def publish_in_steps(
         self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest
     ) -> Iterator[None]:
-        """Apply an image partition by partition: between the steps some are ahead of others, as on two brokers.
+        """Apply an image partition by partition. Between the steps some are ahead of others, as on two brokers.
 
-        The brokers come last: they may make this process known (``LeaderReplica.check_is_known``), and by then no
-        leadership of an earlier process may be left.
+        The brokers are applied last: they may contain the registration of this process
+        (``LeaderReplica.check_is_known``), and by then no leadership of an earlier process may be left.
         """
         self._image = new_image
         if delta.topics is not None:
@@ -158,7 +161,7 @@ class ReplicaManager:
     def become_follower(
         self, topic_partition: TopicPartition, topic_id: Uuid, registration: PartitionRegistration
     ) -> Partition | None:
-        """Return the partition if its records can be copied; None while its directory is out of use."""
+        """Return the partition if its records can be copied; None while its directory is offline."""
         partition = self._get_or_create(topic_partition, topic_id)
         partition.update(registration)
         self._end_leadership(partition)
@@ -183,7 +186,7 @@ class ReplicaManager:
             self.leader_replicas.end(partition, error)
 
     def set_defaults(self, defaults: TopicConfig) -> None:
-        """Apply changed settings of the broker: they are the defaults of every topic."""
+        """Apply changed settings of the broker, which are the defaults of every topic."""
         self._defaults = defaults
         for name in {tp.topic for tp in self.partitions}:
             self._update_configs(name)
@@ -219,8 +222,8 @@ class ReplicaManager:
     def _note_unread_log(self, partition: Partition) -> None:
         """Refuse a second log for a replica whose first one may be in a directory that could not be read at the start.
 
-        The metadata does not always name the directory: a broker may stop before the controller knows it. A new log
-        elsewhere would be empty, and both would be there when the directory can be read again.
+        The metadata does not always name the directory: a broker may stop before the controller learns it. A new log in
+        another directory would be empty, and both logs would exist when the directory can be read again.
         """
         directories = self.logs.directories
         if directories.has_unread and self.directory_id_of(partition) in DIRECTORIES_UNCHOSEN:
@@ -256,7 +259,7 @@ class ReplicaManager:
         return opened
 
     def open_some(self, count: int) -> bool:
-        """Create directories for up to ``count`` new partitions; True while more are left."""
+        """Create directories for up to ``count`` new partitions. Return True while more are left."""
         for partition in self.without_log[:count]:
             if partition.log_or_none is None and self.partitions.get(partition.topic_partition) is partition:
                 with suppress(ApiException):  # Logged, and retried on the next use of the log.
@@ -265,7 +268,7 @@ class ReplicaManager:
         return bool(self.without_log)
 
     def remove(self, topic_partition: TopicPartition) -> None:
-        """Remove a replica from this broker: its log is deleted if a record says so, and kept otherwise."""
+        """Remove a replica from this broker. Delete its log if a record requires that, and keep it otherwise."""
         partition = self.partitions.pop(topic_partition, None)
         self._configs.pop(topic_partition.topic, None)
         if partition is not None:
@@ -275,7 +278,7 @@ class ReplicaManager:
         self._delete_or_set_aside(topic_partition, self.logs.get(topic_partition))
 
     def _delete_or_set_aside(self, topic_partition: TopicPartition, existing: PartitionLog | None) -> None:
-        """Keep the log: a topic that a snapshot lacks may have been deleted, or the metadata may have been lost."""
+        """Keep a log whose topic a snapshot lacks: the topic may have been deleted, or the metadata lost."""
         topics = None if self._image is None else self._image.topics
         topic_id = None if existing is None else existing.topic_id
         is_known = topic_id is not None and topics is not None and topic_id in topics.by_id
@@ -285,7 +288,7 @@ class ReplicaManager:
             self.logs.set_aside(existing, _NOT_IN_THE_METADATA.format(topic_id), now_ms=self._clock.now_ms())
 
     def read_failed(self, topic_partition: TopicPartition, error: Exception) -> ErrorCode:
-        """Handle a file of the partition's log that could not be read; returns the error for the reader."""
+        """Handle a read error in the partition's log. Return the error for the reader."""
         log.error("the log of %s cannot be read: %s", topic_partition, error)
         read = self.logs.get(topic_partition)
         if read is not None:
@@ -294,14 +297,14 @@ class ReplicaManager:
 
     @contextmanager
     def answered_disk_errors(self, topic_partition: TopicPartition) -> Iterator[None]:
-        """Turn a disk error into an answer to the caller, and take its directory offline."""
+        """Convert a disk error to an error for the caller, and take the directory offline."""
         try:
             yield
         except (OSError, StorageError) as error:
             raise ApiException(self.read_failed(topic_partition, error), _DISK_ERROR) from error
 
     def lose_logs(self, topic_partitions: Iterable[TopicPartition]) -> None:
-        """Take partitions offline whose directory failed: here they can be neither read nor written."""
+        """Take partitions offline whose directory failed: this broker can neither read nor write them."""
         lost = list(topic_partitions)
         if self.fetchers is not None:
             self.fetchers.stop(lost)
@@ -322,13 +325,13 @@ class ReplicaManager:
         return registration.directory_of(self.broker_id)
 
     def registration_of(self, partition: Partition) -> PartitionRegistration | None:
-        """Apply the current metadata of the partition."""
+        """Return the current metadata of the partition."""
         if self._image is None:
             return None
         return self._image.topics.partition(partition.topic_id, partition.topic_partition.partition)
 
     def settle_strays(self) -> None:
-        """After the first image: delete logs whose topic was deleted, and set aside those without a replica here.
+        """Delete logs whose topic was deleted, and set aside logs without a replica here, after the first image.
 
         As in Kafka, a replica that was moved to other brokers while this one was down is a stray, too.
         """
@@ -356,7 +359,7 @@ class ReplicaManager:
     # --- lookup
 
     def leader_of(self, topic_partition: TopicPartition, current_leader_epoch: int = -1) -> Partition:
-        """Return the partition, if this broker leads it; raises the error for the client."""
+        """Return the partition if this broker leads it. Otherwise raise the error for the client."""
         partition = self.partitions.get(topic_partition)
         if partition is None:
             if self.is_known(topic_partition):
@@ -372,7 +375,7 @@ class ReplicaManager:
         return partition
 
     def replica_of(self, topic_partition: TopicPartition, current_leader_epoch: int = -1) -> Partition:
-        """Return the partition, if this broker has a replica of it; raises the error for the client."""
+        """Return the partition if this broker has a replica of it. Otherwise raise the error for the client."""
         partition = self.partitions.get(topic_partition)
         if partition is None:
             return self.leader_of(topic_partition, current_leader_epoch)
@@ -380,12 +383,12 @@ class ReplicaManager:
         return partition
 
     def is_known(self, topic_partition: TopicPartition) -> bool:
-        """Whether the partition exists, on this broker or another."""
+        """Return whether the partition exists, on this broker or another."""
         topic = None if self._image is None else self._image.topics.by_name.get(topic_partition.topic)
         return topic is not None and topic_partition.partition in topic.partitions
 
     def is_offline(self, partition: Partition) -> bool:
-        """Whether its log is, or may be, in an offline directory, or its records were set aside."""
+        """Return whether the log is, or may be, in an offline directory, or its records were set aside."""
         if partition.log_or_none is None and partition.topic_partition in self.logs.strays.withheld:
             return partition.leader_id in (-1, self.broker_id)
         return partition.log_or_none is None and self.logs.directories.is_offline(
@@ -406,7 +409,7 @@ class ReplicaManager:
         requires_all_in_sync: bool,
         origin: AppendOrigin = AppendOrigin.CLIENT,
     ) -> AppendInfo:
-        """Append as leader; raises ApiException with the error for the partition."""
+        """Append as leader. Raise ApiException with the partition's error if that is impossible."""
         self._check_in_sync(partition, requires_all_in_sync)
         now_ms = self._clock.now_ms()
         batch = read_produced_batch(
@@ -423,8 +426,10 @@ class ReplicaManager:
         budget: WorkBudget,
         owner: Hashable = None,
     ) -> AppendInfo | asyncio.Task[AppendInfo]:
-        """Append a client's batch. Returns a task if it takes longer than the ``budget`` of the request allows, or if
-        other appends to the partition wait; it raises ApiException too. Threads are shared fairly between owners.
+        """Append a client's batch. Raise ApiException with the partition's error if that is impossible.
+
+        Return a task if the append takes longer than the ``budget`` of the request allows, or if other appends to the
+        partition wait. The task may raise ApiException, too. Threads are shared fairly between owners.
         """
         partition = self.leader_of(topic_partition)
         if not partition.appends_waiting and (partition.log_or_none is not None or budget.take_new_log()):
@@ -447,7 +452,7 @@ class ReplicaManager:
 
         def finished(task: asyncio.Task[AppendInfo]) -> None:
             partition.appends_waiting -= 1
-            # No caller reads the exception when the client has disconnected meanwhile.
+            # If the client has disconnected meanwhile, no caller reads the exception.
             if not task.cancelled() and isinstance(failure := task.exception(), ApiException):
                 forget_frames(failure)
 
@@ -484,7 +489,7 @@ class ReplicaManager:
             return self._write(partition, batch, now_ms)
 
     async def _open_in_turn(self, partition: Partition) -> None:
-        """Create one log in each turn of the loop: many partitions with a first write do not delay the others."""
+        """Create one log per turn of the loop, so that first writes to many partitions do not delay other requests."""
         if self._opening is None:
             self._opening = asyncio.Lock()
         async with self._opening:
@@ -498,7 +503,7 @@ class ReplicaManager:
             raise ApiException(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     def _check_in_sync(self, partition: Partition, requires_all_in_sync: bool) -> None:
-        """Return the required number of replicas, which is at most the number that exists."""
+        """Raise NOT_ENOUGH_REPLICAS if fewer than min.insync.replicas, or than all replicas, are in sync."""
         if not requires_all_in_sync:
             return
         required = min(partition.log.config.min_insync_replicas, partition.replica_count)

@@ -1,15 +1,15 @@
 """A leader lease: the time until which no other broker can lead because this one was unreachable.
 
-The controller counts a session from when a heartbeat arrives, which is after it was sent. So a broker that was
-answered, and not as one that is fenced, is not fenced for ``broker.session.timeout.ms`` from the time of sending; the
+The controller counts a session from the arrival of a heartbeat, which is after it was sent. So if the answer does not
+report the broker as fenced, it will not be fenced for ``broker.session.timeout.ms`` from the time of sending. The
 clocks of both need only run equally fast.
 
-An answer that arrives after that time proves less. The session may have ended, others may lead by now, and the very
-heartbeat that was answered may have unfenced the broker, which the answer does not say. A new session begins, and the
+An answer that arrives after that time proves less. The session may have ended, and other brokers may lead by now. The
+answered heartbeat itself may have unfenced the broker, which the answer does not report. A new session begins, and the
 lease holds again when the broker has applied the metadata that was committed at the time of the answer.
 
-Leases do not cover leaderships that move in a controlled way (a reassignment, an election of the preferred leader): a
-broker in contact with the controller learns of those from the metadata log.
+Leases do not cover leaderships that move in a controlled way (a reassignment, an election of the preferred leader). A
+broker in contact with the controller learns about these from the metadata log.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SessionLease:
         self._session_end_s = -inf
         self._caught_up_session = 0
         self.session = 0
-        """Number of the newest session."""
+        """The number of the newest session."""
         self.until_s = -inf
         """The lease holds before this time."""
         self.on_held: Callable[[], None] | None = None
@@ -43,14 +43,14 @@ class SessionLease:
         return now_s < self.until_s
 
     def renewed(self, *, sent_s: float, answered_s: float) -> None:
-        """A heartbeat was answered: this broker is not fenced."""
+        """Handle an answered heartbeat: this broker is not fenced."""
         if answered_s >= self._session_end_s:
             self.session += 1
         self._session_end_s = max(self._session_end_s, sent_s + self._session_timeout_s)
         self._hold()
 
     def fenced(self) -> None:
-        """The controller has ended the session."""
+        """End the lease: the controller has ended the session."""
         self._session_end_s = self.until_s = -inf
 
     @property
@@ -58,7 +58,7 @@ class SessionLease:
         return self._caught_up_session != self.session
 
     def caught_up(self, session: int) -> None:
-        """The metadata that was committed when that session was known to have begun is applied."""
+        """Note that the metadata that was committed when the beginning of that session was known has been applied."""
         if session == self.session:
             self._caught_up_session = session
             self._hold()

@@ -1,7 +1,7 @@
-"""Follows the dynamic settings of brokers in the metadata log: they are the defaults of every topic on this one.
+"""Follows the dynamic settings of brokers in the metadata log, which are the topic defaults on this broker.
 
-``server.settings.dynamic_effects`` applies the other dynamic settings. Defaults of topics apply before the client that
-changed them receives its answer, so that a topic created next has them.
+``server.settings.dynamic_effects`` applies the other dynamic settings. Topic defaults apply before the client that
+changed them receives its answer, so that the next created topic has them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["TopicDefaultsPublisher"]
 
 
 class TopicDefaultsPublisher:
-    """Calls ``set_defaults`` whenever the settings of this broker, or of all brokers, make other defaults."""
+    """Calls ``set_defaults`` whenever settings of this broker, or of all brokers, change the topic defaults."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
-"""Logs a warning when a feature is raised whose APIs this broker does not serve.
+"""Logs a warning when the level of a feature is raised whose APIs this broker does not serve.
 
-The level itself is legal: a directory may move to a Kafka that serves it. Levels from the formatting of the cluster are
-not logged, only those that were raised since this node started.
+The level itself is valid: a directory may move to a Kafka that serves the feature. Only levels that were raised since
+this node started are logged, not those from the formatting of the cluster.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""Logs which clients request features that this broker lacks: transactions, groups of another protocol.
+"""Logs the clients that request features that this broker lacks: transactions, groups of another protocol.
 
-The client receives an error that it treats as final, and its operator reads the node's log next. Each client has a
-line,
-at most a few in ten seconds, and no second one within a minute.
+The client receives an error that it treats as final, and its operator reads the node's log next. A client is logged at
+most once a minute, and only a few clients are logged within ten seconds.
 """
 
 from __future__ import annotations

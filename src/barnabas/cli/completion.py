@@ -1,4 +1,4 @@
-"""``barnabas completion bash|zsh|fish``: a script that lets the shell complete commands, verbs and options."""
+"""``barnabas completion bash|zsh|fish``: print a script with which a shell completes commands, verbs and options."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def completion(shell: Literal["bash", "zsh", "fish"]) -> int:
 
 
 def _whole() -> App:
-    """All commands in one app. Elsewhere each command is loaded alone, so that it starts fast."""
+    """Return an app with all commands. Otherwise only the requested command is loaded, so that it starts fast."""
     from barnabas.cli.main import COMMANDS
 
     whole = App(name="barnabas", version_flags=("--version", "-V"))

@@ -1,6 +1,6 @@
 """``barnabas features describe|upgrade|downgrade|disable``: the feature levels of a cluster.
 
-``version-mapping`` and ``feature-dependencies`` read a built-in table and contact no cluster.
+``version-mapping`` and ``feature-dependencies`` read a built-in table and don't contact a cluster.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def upgrade(
     feature
         A feature and its new level, for example metadata.version=30. May be repeated.
     release_version
-        Instead of --feature: the levels of a release, for example 4.3 or 4.3-IV0. 'features version-mapping' shows
-        them.
+        Instead of --feature: a release whose levels to use, for example 4.3 or 4.3-IV0. 'features version-mapping'
+        shows them.
     wait
         Return when every live broker uses the new levels.
     """
@@ -113,10 +113,10 @@ def downgrade(
     feature
         A feature and its new level, for example metadata.version=29; 0 disables it. May be repeated.
     release_version
-        Instead of --feature: the levels of a release, for example 4.2 or 4.2-IV1. 'features version-mapping' shows
-        them.
+        Instead of --feature: a release whose levels to use, for example 4.2 or 4.2-IV1. 'features version-mapping'
+        shows them.
     unsafe
-        Downgrade even if that loses metadata.
+        Downgrade even if metadata is lost.
     wait
         Return when every live broker uses the new levels.
     """
@@ -143,7 +143,7 @@ def disable(
     feature
         The name of a feature. May be repeated.
     unsafe
-        Downgrade even if that loses metadata.
+        Downgrade even if metadata is lost.
     wait
         Return when every live broker uses the new levels.
     """
@@ -155,7 +155,7 @@ def disable(
 
 @app.command(name="version-mapping")
 def version_mapping(*, release_version: str | None = None, options: AnswerOptions | None = None) -> int:
-    """Show the feature levels of a cluster that is formatted with a release. Contacts no cluster.
+    """Show the feature levels of a cluster that is formatted with a release. Does not contact a cluster.
 
     For example:
 
@@ -179,7 +179,7 @@ def version_mapping(*, release_version: str | None = None, options: AnswerOption
 
 @app.command(name="feature-dependencies")
 def feature_dependencies(*, feature: list[str], options: AnswerOptions | None = None) -> int:
-    """Show which levels of other features a level needs. Contacts no cluster.
+    """Show which levels of other features a level needs. Does not contact a cluster.
 
     For example:
 
@@ -198,7 +198,7 @@ def feature_dependencies(*, feature: list[str], options: AnswerOptions | None = 
         known = SUPPORTED_FEATURES.get(name)
         if known is None:
             near = nearest(name, SUPPORTED_FEATURES)
-            raise UsageError(f"--feature {name}: no such feature exists" + (f": did you mean {near}?" if near else ""))
+            raise UsageError(f"--feature {name}: unknown feature" + (f": did you mean {near}?" if near else ""))
         if not known.contains(level):
             raise UsageError(f"--feature {name}={level}: {name} has the levels {known.min} to {known.max}")
         needs = FEATURES[name].needs if name in FEATURES else ()
@@ -243,7 +243,7 @@ def _update(
 
 
 def _update_problems(errors: Mapping[str, AdminError], known: Iterable[str]) -> list[Problem]:
-    """Report a common problem once: levels change together or not at all."""
+    """Return problems. Report a common error only once, because levels change together or not at all."""
     names = list(known)
     if len(errors) > 1 and len({(error.code, error.message) for error in errors.values()}) == 1:
         (first, *_) = errors.values()
@@ -256,9 +256,9 @@ def _update_problems(errors: Mapping[str, AdminError], known: Iterable[str]) -> 
 
 
 async def _needed(admin: AdminClient, levels: Mapping[str, int], kind: UpgradeType) -> tuple[dict[str, int], list[str]]:
-    """The levels of a release that the cluster does not have. An upgrade disables no feature.
+    """Return the levels that differ from the cluster's, and notes. An upgrade never disables a feature.
 
-    A feature that the cluster does not know is omitted: it is disabled there.
+    A feature that the cluster does not know is omitted, because it is disabled there.
     """
     from barnabas.clients.admin import UpgradeType
     from barnabas.metadata.features import FEATURES, METADATA_VERSION
@@ -280,7 +280,7 @@ async def _needed(admin: AdminClient, levels: Mapping[str, int], kind: UpgradeTy
 
 def _wanted(feature: list[str] | None, release_version: str | None) -> dict[str, int]:
     if bool(feature) == (release_version is not None):
-        raise UsageError("no levels given: give --feature or --release-version")
+        raise UsageError("use either --feature or --release-version to set the levels")
     return _levels(feature or []) if release_version is None else _levels_of(_metadata_version(release_version))
 
 
@@ -300,7 +300,7 @@ def _levels_of(version: MetadataVersion) -> dict[str, int]:
 
 
 def _level(name: str, level: int | None) -> str:
-    """A level, with Kafka's name for it where levels have names."""
+    """Format a level, with Kafka's name for it, if any."""
     if level is None:
         return ""
     release = _release(name, level)
@@ -317,7 +317,7 @@ def _release(name: str, level: int | None) -> dict[str, str]:
 
 
 async def _served_nowhere(admin: AdminClient, levels: Mapping[str, int]) -> list[str]:
-    """A note about upgraded features whose APIs no live broker serves. Controllers do not check this."""
+    """Return a note about upgraded features whose APIs no live broker serves. Controllers do not check this."""
     if admin.config.asks_controllers:
         return []
     from barnabas.clients.admin import AdminError
@@ -338,7 +338,10 @@ async def _served_nowhere(admin: AdminClient, levels: Mapping[str, int]) -> list
 
 
 def _not_served(found: FeatureMetadata) -> list[str]:
-    """A broker hides features whose APIs it does not serve, although the cluster may have finalized them."""
+    """Return a note about features that the broker hides because it does not serve their APIs.
+
+    The cluster may still have finalized them.
+    """
     from barnabas.metadata.features import FEATURES, METADATA_VERSION
 
     newest = found.supported[METADATA_VERSION].max if METADATA_VERSION in found.supported else 0

@@ -1,7 +1,7 @@
-"""The console script ``barnabas``: find the command and import only its module.
+"""The console script ``barnabas``: find the command, and import only its module.
 
-A node has 0.6 CPU-seconds to become ready, and a command line framework alone takes a fifth of that (cyclopts: 0.13).
-So each command's module imports what it needs, and this module imports only the requested command.
+A node must become ready within 0.6 CPU-seconds, and a command line framework alone takes a fifth of that (cyclopts:
+0.13). So each command's module imports only its own dependencies, and this module imports only the requested command.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ _OF_KAFKA = {
 """Names of Kafka's scripts, without kafka- and .sh, and the equivalent commands."""
 
 USAGE_ERROR = 2
-# As a shell reports a process that ended by SIGINT or SIGPIPE.
+# The statuses that a shell reports for a process that SIGINT or SIGPIPE has ended.
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         status = import_module(COMMANDS[command][0]).main(rest)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (head, less) has closed the pipe. Discard the buffer, so that exit does not fail again.
+        # The reader (head, less) has closed the pipe. Discard the buffer, so that the exit does not fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return BROKEN_PIPE
     except KeyboardInterrupt:

@@ -1,6 +1,6 @@
 """``barnabas node [server.properties] [--override key=value ...]``: run a node until SIGTERM.
 
-The arguments are Kafka's (kafka-server-start). They are parsed by hand: ``barnabas.cli.main`` says why.
+The arguments are Kafka's (kafka-server-start). They are parsed by hand: see ``barnabas.cli.main``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ Run a Kafka broker and controller in this process, until SIGTERM or Ctrl-C.
                         and formats that folder at the first start.
   --override key=value  a setting that overrides the file; may be repeated.
 
-The node reports every setting that is invalid, unknown or not supported before it writes anything.
-'barnabas configs show <name>' shows what a setting means and whether it is supported.
+Before it writes anything, the node reports every invalid, unknown or unsupported setting.
+'barnabas configs show <name>' shows the meaning of a setting, and whether it is supported.
 """
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return 0 after a clean stop, 1 when the node can't start, 2 for invalid arguments."""
+    """Return 0 after a clean stop, 1 if the node can't start, 2 for invalid arguments."""
     if any(argument in ("--help", "-h") for argument in arguments):
         sys.stdout.write(HELP)
         return 0

@@ -1,4 +1,4 @@
-"""``barnabas quotas list|alter``: quotas of users, clients and IP addresses."""
+"""``barnabas quotas list|alter``: list and alter quotas of users, clients and IP addresses."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class QuotaEntities:
     user_defaults: Flag = False
     """The default of all users without their own quotas."""
     client: str | None = None
-    """A client id; together with a user, only clients of that user."""
+    """A client id. With a user, only clients of that user."""
     client_defaults: Flag = False
     """The default of all client ids without their own quotas."""
     ip: str | None = None
@@ -50,7 +50,7 @@ class QuotaEntities:
     """The default of all IP addresses without their own quotas."""
 
     def parts(self) -> dict[str, str | None]:
-        """Types and names of the entity; None for a default. Raises UsageError."""
+        """Return types and names of the entity; None is a default. Raise UsageError."""
         found: dict[str, str | None] = {}
         for kind, name, is_default in (
             ("user", self.user, self.user_defaults),
@@ -59,7 +59,7 @@ class QuotaEntities:
         ):
             option = kind.removesuffix("-id")
             if name is not None and is_default:
-                raise UsageError(f"--{option} and --{option}-defaults: give only one of them")
+                raise UsageError(f"--{option} and --{option}-defaults can't be used together")
             if name == "":
                 raise UsageError(f"--{option} needs a name; --{option}-defaults selects the default")
             if name is not None or is_default:
@@ -137,16 +137,16 @@ def alter(
     """
     parts = (entities or QuotaEntities()).parts()
     if not parts:
-        raise UsageError("no entity given: give --user, --client, --ip, or one of their defaults")
+        raise UsageError("no entity given: use --user, --client, --ip, or one of their defaults")
     changes: dict[str, float | None] = {
         name: _number(name, text) for name, text in parse_settings(config, add_config).items()
     }
     for name in parse_delete_config(delete_config):
         if name in changes:
-            raise UsageError(f"{name}: give either a value or --delete-config, not both")
+            raise UsageError(f"{name}: use either a value or --delete-config, not both")
         changes[name] = None
     if not changes:
-        raise UsageError("no change given: give --config name=number, or --delete-config name")
+        raise UsageError("no change given: use --config name=number, or --delete-config name")
     options = options or ChangeOptions()
     dry_run = options.dry_run
 

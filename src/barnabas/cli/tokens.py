@@ -1,4 +1,4 @@
-"""``barnabas tokens list|create|renew|expire``: delegation tokens."""
+"""``barnabas tokens list|create|renew|expire``: manage delegation tokens."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def create(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Create a token, for yourself or another owner, and show its HMAC. It is never shown again.
+    """Create a token, for yourself or another owner, and show its HMAC, which is never shown again.
 
     For example:
 
@@ -122,7 +122,7 @@ def renew(*, hmac_file: str, renew_time_period: int = -1, options: ChangeOptions
     Parameters
     ----------
     hmac_file
-        A file with the HMAC of the token in base64; - is the standard input. An argument would not keep it secret.
+        A file with the HMAC of the token in base64; - is the standard input. It is not an argument, to keep it secret.
     renew_time_period
         Time from now until the new expiry, in milliseconds; -1 is the default of the cluster.
     """
@@ -151,7 +151,7 @@ def expire(*, hmac_file: str, expiry_time_period: int = -1, options: ChangeOptio
     Parameters
     ----------
     hmac_file
-        A file with the HMAC of the token in base64; - is the standard input. An argument would not keep it secret.
+        A file with the HMAC of the token in base64; - is the standard input. It is not an argument, to keep it secret.
     expiry_time_period
         Time from now until the expiry, in milliseconds; -1 is now.
     """
@@ -179,7 +179,7 @@ async def _tried(admin: AdminClient, hmac: bytes, done: str) -> Answer:
 
 
 def _hmac(path: str) -> bytes:
-    """Raises UsageError."""
+    """Read an HMAC from a file. Raise UsageError."""
     import binascii
     from base64 import b64decode
 

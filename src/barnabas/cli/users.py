@@ -1,4 +1,4 @@
-"""``barnabas users list|describe|set-password|delete-password``: users with SCRAM credentials."""
+"""``barnabas users list|describe|set-password|delete-password``: manage users with SCRAM credentials."""
 
 from __future__ import annotations
 
@@ -73,9 +73,9 @@ def set_password(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Set the password of a user. It is read from a prompt, a file, or the standard input.
+    """Set the password of a user. The command reads it from a prompt, a file, or the standard input.
 
-    The password is never an argument, where others could see it, and never leaves this machine: the cluster receives
+    The password is never an argument, which other users could see, and never leaves this machine. The cluster receives
     it salted and hashed.
 
     For example:
@@ -91,7 +91,7 @@ def set_password(
     mechanism
         SCRAM-SHA-256 or SCRAM-SHA-512 (the default). May be repeated.
     iterations
-        Number of hash iterations, 4096 to 16384. More make guessing harder and logins slower.
+        Number of hash iterations, 4096 to 16384. More iterations make guessing harder and logins slower.
     password_file
         A file with the password in its first line.
     wait
@@ -110,7 +110,7 @@ def set_password(
             for name in mechanisms
         ]
         if dry_run:
-            await admin.describe_user_scram_credentials()  # Check first that the cluster answers.
+            await admin.describe_user_scram_credentials()  # First check that the cluster responds.
             return change_answer(changes, dry_run=True)
         results = await admin.alter_user_scram_credentials(
             [ScramUpsertion(user, ScramMechanism.from_name(name), password, iterations) for name in mechanisms],
@@ -172,7 +172,7 @@ def delete_password(
 
 
 def _password(user: str, path: str | None) -> str:
-    """Raises UsageError."""
+    """Read a password from a file, a prompt or the standard input. Raise UsageError."""
     if path is not None:
         try:
             with open(path, encoding="utf-8") as file:
@@ -190,5 +190,5 @@ def _password(user: str, path: str | None) -> str:
     else:
         text = sys.stdin.readline().rstrip("\r\n")
     if not text:
-        raise UsageError("the password must not be empty: type it, pipe it in, or give --password-file")
+        raise UsageError("the password must not be empty: type it, pipe it in, or use --password-file")
     return text

@@ -1,9 +1,9 @@
-"""Kafka's client properties, as a ``--command-config`` file has them.
+"""Read Kafka's client properties, as in a ``--command-config`` file.
 
-Supported settings are checked by type and range. A known but unsupported setting is an error that names it. Settings
-that only tune absent parts (metrics, consumers, idle connections) are accepted silently, so that one file serves all
-tools. Unknown settings are warnings, as in Kafka's clients. Secrets stay inside ``values`` and appear in no message.
-``retries``, ``retry.backoff.*`` and ``default.api.timeout.ms`` are read for callers, which know what may be retried.
+Supported settings are checked by type and range. A known but unsupported setting is an error. Settings that only tune
+missing parts (metrics, consumers, idle connections) are ignored without a warning, so that all tools can share a file.
+Unknown settings cause warnings, as in Kafka's clients. Messages never contain secrets, which are only in ``values``.
+``retries``, ``retry.backoff.*`` and ``default.api.timeout.ms`` are for callers, which know what can be retried.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _NO_EFFECT = re.compile(
     r"|metrics\..*|reconnect\.backoff(\.max)?\.ms|socket\.connection\.setup\.timeout\.max\.ms"
     r"|ssl\.(keymanager|trustmanager)\.algorithm|ssl\.secure\.random\.implementation"
     r"|sasl\.login\..*|sasl\.oauthbearer\..*"
-    # A consumer's or producer's own settings, in a file that all tools share.
+    # Settings of consumers and producers, in a file that all tools share.
     r"|acks|auto\.offset\.reset|batch\.size|buffer\.memory|check\.crcs|compression\..*|enable\.auto\.commit"
     r"|enable\.idempotence|fetch\..*|group\..*|heartbeat\.interval\.ms|interceptor\.classes|isolation\.level"
     r"|key\.(de)?serializer|linger\.ms|max\..*|partition\..*|partitioner\..*|session\.timeout\.ms"
@@ -56,11 +56,11 @@ _UNSUPPORTED = (
     (r"sasl\.kerberos\..*", "Kerberos (GSSAPI) is not supported"),
     (r"ssl\.provider|security\.providers", "Java security providers are not supported"),
     (r"ssl\.engine\.factory\.class|sasl\.login\.class|sasl\..*callback\.handler\.class", "Java classes can't be used"),
-    (r"sasl\.oauthbearer\.(assertion|client\.credentials|jwt)\..*", "a token is read from a file, and never fetched"),
+    (r"sasl\.oauthbearer\.(assertion|client\.credentials|jwt)\..*", "tokens are read from a file, never fetched"),
 )
 
 _BUILT_IN_CLASSES = ("OAuthBearerLoginCallbackHandler", "FileJwtRetriever")
-"""Java classes that read a token from a file, which this client does in any case."""
+"""Java classes that read a token from a file, as this client always does."""
 
 
 @cache
@@ -69,7 +69,7 @@ def _definition() -> ConfigDef:
 
 
 class ClientConfig:
-    """Checked settings. ``warnings`` names unknown settings of the file."""
+    """Checked settings. ``warnings`` are about unknown settings."""
 
     __slots__ = ("bootstrap", "values", "warnings")
 
@@ -100,7 +100,7 @@ class ClientConfig:
 
     @property
     def asks_controllers(self) -> bool:
-        """Whether ``bootstrap`` names controllers: only where no brokers are named, as in Kafka's admin client."""
+        """Whether ``bootstrap`` names controllers: only if no brokers are configured, as in Kafka's admin client."""
         return not self.values["bootstrap.servers"] and bool(self.values["bootstrap.controllers"])
 
     @property
@@ -116,7 +116,7 @@ class ClientConfig:
 
 
 def read_client_config(path: str, *, bootstrap: str | None = None) -> ClientConfig:
-    """The settings of a file. Raises InvalidClientConfig, also when the file can't be read."""
+    """Read the settings of a file. Raise InvalidClientConfig for an unreadable file or invalid settings."""
     try:
         properties = read_properties_file(path)
     except OSError as error:
@@ -132,7 +132,7 @@ def read_client_config(path: str, *, bootstrap: str | None = None) -> ClientConf
 def client_config(
     properties: Mapping[str, str], *, bootstrap: str | None = None, source: str = "client settings"
 ) -> ClientConfig:
-    """Check settings; ``bootstrap`` wins over bootstrap.servers. Raises InvalidClientConfig with all problems."""
+    """Check settings. ``bootstrap`` overrides bootstrap.servers. Raise InvalidClientConfig with all problems."""
     definition = _definition()
     problems: list[str] = []
     warnings: list[str] = []
@@ -168,7 +168,7 @@ def client_config(
 
 
 def _without_references(properties: Mapping[str, str], source: str, problems: list[str]) -> dict[str, str]:
-    """The properties with references replaced by their providers' values, without the providers' own settings."""
+    """Return the properties with references replaced by values of providers, and without settings of providers."""
     from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, is_provider_setting
 
     providers = ConfigProviders(properties)
@@ -185,7 +185,7 @@ def _without_references(properties: Mapping[str, str], source: str, problems: li
 
 
 def is_client_property(name: str) -> bool:
-    """Whether Kafka's clients know a property, be it of use here or not."""
+    """Return whether Kafka's clients know the property, even if this client ignores or refuses it."""
     return (
         name.startswith(CONFIG_PROVIDERS)
         or name in _definition()
@@ -195,15 +195,15 @@ def is_client_property(name: str) -> bool:
 
 
 def parse_addresses(text: str) -> list[Address]:
-    """``host:port`` with commas between, IPv6 addresses in brackets. Raises ValueError."""
+    """Parse ``host:port`` pairs separated by commas, with IPv6 addresses in brackets. Raise ValueError."""
     addresses: list[Address] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         match = re.fullmatch(r"(?:[A-Za-z_]+://)?(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:\[\]/]+)):(\d{1,5})", part)
         if match is None or not 0 < int(match[3]) < 65536:
-            raise ValueError(f"{part!r} is not host:port; an IPv6 address goes into brackets: [::1]:9092")
+            raise ValueError(f"{part!r} is not host:port; write an IPv6 address in brackets: [::1]:9092")
         addresses.append(Address(match[1] or match[2], int(match[3])))
     if not addresses:
-        raise ValueError("no server is given; write host:port, more of them with commas between")
+        raise ValueError("no server is given; write host:port, or several separated by commas")
     return addresses
 
 
@@ -219,10 +219,10 @@ def _contradictions(values: Mapping[str, Any]) -> list[str]:
         if mechanism not in _SASL_MECHANISMS:
             problems.append(
                 f"sasl.mechanism={mechanism} can't be used with security.protocol={protocol}: "
-                f"there are {', '.join(_SASL_MECHANISMS)}"
+                f"the supported mechanisms are {', '.join(_SASL_MECHANISMS)}"
             )
         if values["sasl.jaas.config"] is None:
             problems.append(f"security.protocol={protocol} needs sasl.jaas.config")
     if values["ssl.endpoint.identification.algorithm"] not in ("https", "HTTPS", "", None):
-        problems.append("ssl.endpoint.identification.algorithm must be https, or empty to trust any host name")
+        problems.append("ssl.endpoint.identification.algorithm must be https, or empty to accept any host name")
     return problems

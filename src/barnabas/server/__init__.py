@@ -1,1 +1,1 @@
-"""Builds a node from its configuration: the only place that wires the parts together."""
+"""Builds a node from its configuration. No other package wires the parts together."""

@@ -1,4 +1,4 @@
-"""The broker of a node: what ``process.roles`` with ``broker`` adds to the core."""
+"""The broker of a node: the parts that ``broker`` in ``process.roles`` adds to the core."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ if TYPE_CHECKING:
 __all__ = ["BrokerPart"]
 
 _SHUTDOWN_TIMEOUT_S = 300.0
-"""Kafka's wait for a controller that answers; a silent controller is given up sooner."""
+"""How long Kafka waits for a controller that answers. A silent controller is given up sooner."""
 
 
 class BrokerPart:
-    """``publishers`` and ``last_publishers`` are those of the broker that follow the metadata."""
+    """``publishers`` and ``last_publishers`` are the broker's publishers of the metadata."""
 
     def __init__(self, core: NodeCore, channel: ControllerChannel) -> None:
         """``channel`` leads to the active controller."""
@@ -226,7 +226,7 @@ class BrokerPart:
         return listeners.advertised(self._core.config.advertised_broker_listeners)
 
     async def join(self, listeners: NodeListeners) -> None:
-        """Register and be unfenced. Raises ApiException when the controller refuses."""
+        """Register and wait until the broker is unfenced. Raise ApiException if the controller refuses."""
         await self.lifecycle.register(
             [
                 to_listener(
@@ -259,7 +259,7 @@ class BrokerPart:
             self.lifecycle.stop()
 
     async def stop(self) -> None:
-        """Stop. The caller has ended the requests."""
+        """Stop. The caller must have ended the requests before."""
         if self._comparison is not None:
             self._comparison.cancel()
         await self.fetchers.close()

@@ -179,7 +179,7 @@ def group_config(config: NodeConfig) -> GroupCoordinatorConfig:
 
 
 def _static_voters(config: NodeConfig) -> VoterSet:
-    """controller.quorum.voters; empty in a quorum whose voters are in its log."""
+    """Return controller.quorum.voters. Empty if the log of the quorum defines its voters."""
     listener = config.first_controller_listener
     return VoterSet(
         VoterNode(ReplicaKey(voter.id), {listener: RaftEndpoint(voter.host, voter.port)})
@@ -188,7 +188,7 @@ def _static_voters(config: NodeConfig) -> VoterSet:
 
 
 def _own_endpoints(config: NodeConfig) -> dict[str, RaftEndpoint]:
-    """The endpoints that other replicas receive; a listener whose port the system chooses is omitted."""
+    """Return the endpoints that other replicas receive. Omits a listener whose port the system chooses."""
     return {
         endpoint.listener: RaftEndpoint(endpoint.host or socket.getfqdn(), endpoint.port)
         for endpoint in config.advertised_controller_listeners

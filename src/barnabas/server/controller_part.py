@@ -1,4 +1,4 @@
-"""The controller of a node: what ``process.roles`` with ``controller`` adds to the core."""
+"""The controller of a node: the parts that ``controller`` in ``process.roles`` adds to the core."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ log = logging.getLogger("barnabas.server.node")
 
 
 class ControllerPart:
-    """``channel`` is the way to the active controller: this very one, without a network, or another."""
+    """``channel`` leads to the active controller: to this one without a network, or to another one."""
 
     def __init__(self, core: NodeCore, make_remote: Callable[[], NetworkChannel]) -> None:
         config = core.config
@@ -111,7 +111,7 @@ class ControllerPart:
             await listeners.open(endpoint, dispatcher, self.connections)
 
     def connect(self) -> None:
-        """Start the controller; from now on its decisions reach the log."""
+        """Start the controller. From now on its decisions are appended to the log."""
         self._service.connect(self._core.driver, self.controller)
 
     def advertised(self, listeners: NodeListeners) -> list[Endpoint]:
@@ -119,7 +119,7 @@ class ControllerPart:
         return listeners.advertised(config.advertised_controller_listeners or config.controller_listeners)
 
     async def join(self, listeners: NodeListeners) -> None:
-        """Returns when the active controller knows this one. Raises ApiException when it refuses."""
+        """Register this controller at the active one. Raise ApiException if it refuses."""
         await self.registration.register(self.advertised(listeners))
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Builds a node from its configuration and runs it until a stop is requested: the only module that connects its parts.
+"""Builds a node from its configuration and runs it until a stop is requested. Only this module connects its parts.
 
-A node is a core (``node_core``) with a controller (``controller_part``), a broker (``broker_part``) or both, as
-``process.roles`` says.
+A node is a core (``node_core``) with a controller (``controller_part``), a broker (``broker_part``) or both, according
+to ``process.roles``.
 
 Start: directories, metadata log, listeners bound, registration, unfenced, listeners serve, ready line.
 Stop (SIGTERM, SIGINT): leave the cluster, stop accepting, close logs, metadata log last.
@@ -44,7 +44,7 @@ log = logging.getLogger("barnabas.server.node")
 
 
 class Node:
-    """``start`` returns when it serves; ``stop`` may be called at any time."""
+    """A running node. ``start`` returns when the node serves; ``stop`` may be called at any time."""
 
     def __init__(self, config: NodeConfig) -> None:
         self.config = config
@@ -79,7 +79,7 @@ class Node:
         return audit_of(self.core, self.broker_part)
 
     def _follow_quotas(self, is_any_set: bool) -> None:
-        """Without quotas, requests have no cost of counting."""
+        """Count requests only while quotas are set."""
         quotas = self.client_quotas if is_any_set else None
         if self.broker_part is not None:
             self.broker_part.broker.quotas = quotas
@@ -101,7 +101,7 @@ class Node:
     # --- life
 
     async def start(self) -> None:
-        """Returns when the node serves clients. Raises NodeStartError."""
+        """Start the node, and return when it serves clients. Raise NodeStartError if it can't start."""
         core = self.core
         await self._bind()
         controller = self.controller_part
@@ -147,7 +147,7 @@ class Node:
         return ", ".join(str(endpoint) for part in parts for endpoint in part.advertised(self.listeners))
 
     async def stop(self) -> None:
-        """Leave the cluster and close everything; what was acknowledged is on disk afterwards."""
+        """Leave the cluster and close everything. Afterwards all acknowledged records are on disk."""
         core, broker, controller = self.core, self.broker_part, self.controller_part
         if self.audit is not None:
             await self.audit.flush()
@@ -174,7 +174,7 @@ class Node:
 
 
 def run(config: NodeConfig) -> int:
-    """Run a node until SIGTERM or SIGINT. The exit status: 0 after a clean stop, 1 when it can't start or failed."""
+    """Run a node until SIGTERM or SIGINT. Return the exit status: 0 after a clean stop, 1 after an error."""
     configure_logging(config)
     shorten_switch_interval()
     for warning in config.warnings:
@@ -189,7 +189,7 @@ def run(config: NodeConfig) -> int:
         log.critical("the node can't start: %s", error)
         return 1
     except OSError as error:
-        log.critical("the node can't go on: %s: %s", error.filename or "a file", error.strerror or error)
+        log.critical("the node can't continue: %s: %s", error.filename or "a file", error.strerror or error)
         return 1
 
 
@@ -200,7 +200,7 @@ async def _main(config: NodeConfig) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     node = Node(config)
-    # Objects read at start-up stay alive: repeated collections over them would take half of the time.
+    # Objects read at start-up stay alive: repeated collections over them would take half of the start-up time.
     gc.collect()
     gc.disable()
     pauses = BoundedPauses(node.metadata_images)

@@ -1,12 +1,12 @@
-"""The authorizer of a node: its settings, its rules from the metadata log, and the moment when it is ready.
+"""Builds the authorizer of a node from its settings, loads its rules from the metadata log, and signals readiness.
 
 One authorizer serves the broker and the controller of a combined node: both decide by the same log. Its publisher is
-the first of the loader's, so that a topic is never visible before the rules that were written before it.
+the loader's first, so that a topic is never visible before the rules that were written before it.
 
-The rules are complete when the loader has published what the log held, up to the high watermark that was known when
-it published first, as in KIP-801. Until then the authorizer has none of them, and only the early listeners read
-requests, through a gate that passes principals that need no rules. Then it receives all rules at once, which takes half
-as long as one by one; from there on it follows the log.
+The rules are complete when the loader has published the log up to the high watermark that was known at its first
+publication, as in KIP-801. Until then the authorizer has no rules, and only the early listeners read requests, through
+a gate that passes principals that need no rules. Then it receives all rules together, which takes half as long as one
+by one. From then on it follows the log.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _NAMELESS_ADVICE = (
 
 
 def authorizer_of(config: NodeConfig) -> Authorizer:
-    """The configured authorizer, ready to be fed. Raises NodeStartError when it refuses its settings."""
+    """Create the configured authorizer, still without rules. Raise NodeStartError if it refuses its settings."""
     if not config.authorizer_class_name:
         return AllowAllAuthorizer()
     from barnabas.security.authorizer.guarded_authorizer import guarded
@@ -62,7 +62,7 @@ def authorizer_of(config: NodeConfig) -> Authorizer:
     try:
         authorizer = authorizer_class(config.authorizer_class_name)()
         authorizer.configure(settings)
-    except Exception as error:  # Whatever a user's class does.
+    except Exception as error:  # A user's class may raise anything.
         name = config.authorizer_class_name
         raise NodeStartError(
             f"authorizer.class.name={name} can't be created from its settings: {type(error).__name__}: {error}"
@@ -71,7 +71,7 @@ def authorizer_of(config: NodeConfig) -> Authorizer:
 
 
 class NodeAuthorizer:
-    """``ready`` is set once every principal can be answered, ``applied`` (never before it) once the log is read."""
+    """``ready`` is set once all principals can be served, ``applied`` (never before it) once the log is read."""
 
     def __init__(self, config: NodeConfig, *, high_watermark: Callable[[], int | None]) -> None:
         self.authorizer = authorizer_of(config)
@@ -106,7 +106,7 @@ class NodeAuthorizer:
     def publish_in_steps(
         self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest
     ) -> Iterator[None]:
-        """Hand on what changed, or, once, everything when it is all there."""
+        """Pass on the changes. The first time, pass on all rules, once they are complete."""
         if self.applied.is_set():
             if self._rules is not None:
                 yield from self._rules.publish_in_steps(delta, new_image, manifest)
@@ -131,17 +131,17 @@ class NodeAuthorizer:
     # --- listeners
 
     def opens_early(self, listener_name: str) -> bool:
-        """Whether the listener reads requests before the rules are complete."""
+        """Return whether the listener reads requests before the rules are complete."""
         return not self.is_absent and listener_name in self._config.early_start_listeners
 
     def reads_early(self, listener_name: str) -> bool:
-        """Return whether it reads early. Without rules a controller does, because others wait for its vote."""
+        """Return whether the listener reads early. Without an authorizer a controller does: others await its vote."""
         if self.is_absent:
             return any(listener_name == endpoint.listener for endpoint in self._config.controller_listeners)
         return self.opens_early(listener_name)
 
     def guard(self, listener: Listener, dispatcher: RequestDispatcher) -> None:
-        """Let the listener's requests through the gate for as long as it is needed."""
+        """Send the listener's requests through the gate until the rules are complete."""
         if self.applied.is_set() or not self.reads_early(listener.name):
             return
         listener.processor = ReadinessGate(dispatcher, ready=self.applied, is_ready_for=self.authorizer.is_ready_for)
@@ -150,7 +150,7 @@ class NodeAuthorizer:
     # --- the node's own broker
 
     def warn_about_own_broker(self, principal: Principal) -> None:
-        """Say once what only works because broker and controller are one process (decision 10)."""
+        """Warn once about calls that work only because broker and controller share a process (decision 10)."""
         if not self.authorizer.is_ready_for(principal):
             return
         key = ApiKey.BROKER_HEARTBEAT

@@ -1,7 +1,7 @@
 """The common part of all nodes: identity, the metadata log and its publishers, authorizer, settings.
 
 ``NodeCore`` is built first. The controller's and the broker's part are built on it and name their publishers of the
-metadata; ``follow_metadata`` installs all of them in the order of ``metadata_log.publisher_order``.
+metadata. ``follow_metadata`` installs all of them in the order of ``metadata_log.publisher_order``.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _APPLY_TIMEOUT_S = 1.0
 
 
 class NodeCore:
-    """``stopping`` is set when the node can't go on; ``failure`` says why."""
+    """``stopping`` is set when the node can't continue; ``failure`` is the reason."""
 
     def __init__(self, config: NodeConfig) -> None:
         self.config = config
@@ -84,7 +84,7 @@ class NodeCore:
         self.turn_times = TurnTimes()
         self.loop_turns = turns_of(asyncio.get_running_loop())
         self.on_leader_change: list[Callable[[], None]] = []
-        """Called whenever the metadata quorum has another leader, or none."""
+        """Functions to call whenever the metadata quorum has another leader, or none."""
         self._connection_quotas: list[ConnectionQuotas] = []
         self.driver = RaftDriver(
             config=raft_config(config, self.identity),
@@ -111,7 +111,7 @@ class NodeCore:
         return self.driver.control_records.last_kraft_version
 
     def connection_quotas(self, endpoints: Sequence[Endpoint], protected: str | None = None) -> ConnectionQuotas:
-        """The limits of connections for the listeners of one part. Raises NodeStartError."""
+        """Return the connection limits for the listeners of one part. Raise NodeStartError for malformed limits."""
         config, names = self.config, [endpoint.listener for endpoint in endpoints]
         try:
             caps = connection_caps(config, names, protected=protected)
@@ -143,11 +143,11 @@ class NodeCore:
         )
 
     async def catch_up(self) -> bool:
-        """Apply the metadata log up to its present committed offset. Return False on a time-out."""
+        """Apply the metadata log up to the offset that is committed now. Return False on a time-out."""
         return await self.applied.reach(await self.driver.read_index() - 1, _APPLY_TIMEOUT_S)
 
     def start_log(self, controller: QuorumController | None) -> None:
-        """Enter the quorum: from here on the log is followed."""
+        """Enter the quorum. From now on the node follows the log."""
         self.driver.register(
             MetadataListener(
                 node_id=self.config.node_id,
@@ -162,11 +162,11 @@ class NodeCore:
         self.driver.start()
 
     async def leave_quorum(self) -> None:
-        """Call it while the controller listener still answers: others may request our vote."""
+        """Leave the quorum. Call it while the controller listener still answers: others may request our vote."""
         await self.driver.leave(_LEAVE_TIMEOUT_S)
 
     async def close_log(self) -> None:
-        """Last of all: what others appended is durable afterwards."""
+        """Close the log, after everything else. Afterwards all appended records are durable."""
         if self._raft_channel is not None:
             await self._raft_channel.close()
         await self.driver.close()
@@ -178,7 +178,7 @@ class NodeCore:
             try:
                 self._raft_channel = self._make_raft_channel()
             except NodeStartError as error:
-                # The only voter started without a channel to others, and must now add one.
+                # The node started as the only voter, without a channel to others, and now needs one.
                 log.error("%s", error)
                 failure = RequestFailed(request.correlation_id, request.destination_id)
                 asyncio.get_running_loop().call_soon(self.driver.handle_outcome, failure)
@@ -191,13 +191,13 @@ class NodeCore:
         return RaftChannel(self.config, self.driver.handle_outcome)
 
     def give_up(self, fault: BaseException) -> None:
-        """The node stops, and says why."""
+        """Stop the node, and log the reason."""
         log.critical("the node stops: %s", fault)
         self.failure = fault
         self.stopping.set()
 
     def _fail(self, fault: BaseException) -> None:
-        """The metadata log cannot go on: neither can we."""
+        """Stop the node, because the metadata log has failed."""
         if isinstance(fault, StorageError | OSError):
             log.critical("the metadata log failed; the node stops: %s", fault)
         else:

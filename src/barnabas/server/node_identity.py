@@ -1,4 +1,4 @@
-"""Reads a node's directories before it starts: their identity, and whether the node stopped cleanly."""
+"""Reads the identity of a node's directories before it starts, and whether the node stopped cleanly."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class NodeIdentity:
-    """Cluster and directory ids, from meta.properties; ``offline_log_dirs`` could not be read, with the reasons."""
+    """Cluster and directory ids from meta.properties. ``offline_log_dirs`` maps unreadable directories to reasons."""
 
     __slots__ = ("cluster_id", "directory_ids", "metadata_directory_id", "offline_log_dirs")
 
@@ -43,7 +43,7 @@ class NodeIdentity:
 
 
 def read_identity(config: NodeConfig) -> NodeIdentity:
-    """Formats empty directories first when ``barnabas.auto.format`` says so. Raises NodeStartError."""
+    """Read the identity; format empty directories first if ``barnabas.auto.format`` is set. Raise NodeStartError."""
     ensemble = MetaPropertiesEnsemble(config.log_dirs, config.metadata_log_dir)
     if not ensemble.log_dirs and not ensemble.error_log_dirs and config.barnabas_auto_format:
         _format(config)
@@ -82,7 +82,7 @@ def read_identity(config: NodeConfig) -> NodeIdentity:
 
 
 def _directory_ids(ensemble: MetaPropertiesEnsemble) -> dict[str, Uuid]:
-    """The id of each readable directory; one that was formatted before there were such ids is given one."""
+    """Return the id of each readable directory. Assign one to a directory that was formatted without an id."""
     ids = {path: found.directory_id for path, found in ensemble.log_dirs.items() if found.directory_id is not None}
     for path, found in ensemble.log_dirs.items():
         while path not in ids:
@@ -102,7 +102,7 @@ def _format(config: NodeConfig) -> None:
     from barnabas.server.storage_tool.formatter import FormatError, format_storage
 
     for directory in dict.fromkeys([*config.log_dirs, config.metadata_log_dir]):
-        # A format that was interrupted leaves no log behind: that begins with the first start after it.
+        # An interrupted format leaves no log: the first start creates the log.
         if glob(f"{escape(directory)}/{METADATA_LOG_DIRECTORY}/*.log"):
             raise NodeStartError(f"{directory} contains the data of a cluster, but its meta.properties is missing")
     cluster_id = str(Uuid(os.urandom(16)))

@@ -1,4 +1,4 @@
-"""Why a node can't start, or can't go on."""
+"""Errors because of which a node can't start or can't continue."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ __all__ = ["LogDirectoriesLost", "NodeStartError"]
 
 
 class NodeStartError(Exception):
-    """The node can't start; the message is for the operator."""
+    """The node can't start. The message is for the operator."""
 
 
 class LogDirectoriesLost(StorageError):
-    """The node can't go on: the disks of all its log directories failed, or one that it can't do without."""
+    """The node can't continue: all its log directories failed, or one that it requires."""

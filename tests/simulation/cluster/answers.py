@@ -1,4 +1,4 @@
-"""Checks of the controller's answers against the committed log: an acknowledged change is there, and only once.
+"""Checks of the controller's answers against the committed log: an acknowledged change exists exactly once.
 
 ``begun`` and ``end`` are the ends of the committed log when the request arrived and when it was answered. The answer
 must have been true at some offset between them.

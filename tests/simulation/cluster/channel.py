@@ -98,7 +98,7 @@ def _answer_api_versions(
     to_source: Callable[[Callable[[], None]], None],
     failed: Callable[[], None],
 ) -> None:
-    """Answer with the supported versions. This request goes to the node's dispatcher, not to its replica."""
+    """Answer with the supported versions. The node's dispatcher, not its replica, receives this request."""
     network, key, version = source.world.network, ApiKey.API_VERSIONS, 4
     process = _controller_door(target)
     if process is None:

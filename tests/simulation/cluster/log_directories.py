@@ -95,7 +95,7 @@ def directories_core(node: SimulatedNode) -> NodeCore:
         ),
         clock=node.clock,
         metadata=node.cache,
-        give_up=node.gives_up,
+        give_up=node.stop_on_fault,
     )
     return cast("NodeCore", core)
 

@@ -673,7 +673,7 @@ class SimulatedNode:
         with self.errors.watched():
             self.world.checks.records.committed(self, log, before)
 
-    def gives_up(self, fault: BaseException) -> None:
+    def stop_on_fault(self, fault: BaseException) -> None:
         """Stop the process of a broker that cannot continue."""
         self._failed(fault)
 

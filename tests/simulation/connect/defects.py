@@ -76,15 +76,13 @@ DEFECTS: dict[str, Defect] = {
     "task configs that could not be published are forgotten": lambda: _patched(
         TaskReconfiguration, {"_reconfigure": _publish_once}
     ),
-    "what has failed is not started again": lambda: _patched(
-        AutomaticRestarts, {"failed": lambda self, unit, retriable: ""}
-    ),
-    "a key that is there is not adopted": lambda: _patched(KeyRotation, {"adopt": lambda self, key, now_ms: None}),
+    "failed units are not restarted": lambda: _patched(AutomaticRestarts, {"failed": lambda self, unit, retriable: ""}),
+    "an existing key is not adopted": lambda: _patched(KeyRotation, {"adopt": lambda self, key, now_ms: None}),
     "a key is used before it was read back": lambda: _patched(KeyRotation, {"poll": _eager_key}),
     "a restarted connector keeps its old settings": lambda: _patched(
         AssignedWork, {"restart": lambda self, units: None}
     ),
-    "nobody removes the statuses of connectors that are gone": lambda: _patched(
+    "no worker removes the statuses of deleted connectors": lambda: _patched(
         Statuses, {"_remove_unconfigured": lambda self: None}
     ),
     "held tasks are never let go again": lambda: _patched(AssignedWork, {"assign": _assign_and_hold}),

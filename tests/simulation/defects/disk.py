@@ -88,7 +88,7 @@ def _() -> None:
             before = subscription.next_offset
             original(self, subscription)
             if self._recent and before < self._recent[0].base_offset:
-                list(self._handed_on(subscription.listener, list(self._recent)))
+                list(self._delivery_steps(subscription.listener, list(self._recent)))
 
         return deliver
 

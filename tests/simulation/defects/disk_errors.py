@@ -58,7 +58,7 @@ def _() -> None:
 
 
 @defect(
-    "damaged-leader-goes-on",
+    "damaged-leader-continues",
     "a leader with a damaged log continues to lead although other replicas are in sync",
     needs="rots_data",
 )
@@ -76,7 +76,7 @@ def _() -> None:
         def handle(self: Any, topic_partition: Any) -> None:
             partition = self._replicas.partitions.get(topic_partition)
             if partition is not None and partition.leader_id not in (-1, self._replicas.broker_id):
-                self._begin_anew(partition)
+                self._repair(partition)
 
         return handle
 

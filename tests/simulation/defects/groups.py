@@ -49,7 +49,9 @@ def _() -> None:
 
 
 @defect(
-    "old-coordinator-goes-on", "a broker answers for groups after another broker leads their partition", needs="groups"
+    "old-coordinator-continues",
+    "a broker answers for groups after another broker leads their partition",
+    needs="groups",
 )
 def _() -> None:
     replace_in(

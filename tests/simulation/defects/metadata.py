@@ -76,7 +76,7 @@ def _() -> None:
     replace_in("metadata.image.acls", "AclsDelta.replay_remove", make)
 
 
-@defect("leader-epoch-stands-still", "a change of leader does not increase the leader epoch")
+@defect("leader-epoch-does-not-increase", "a change of leader does not increase the leader epoch")
 def _() -> None:
     def make(original: Any) -> Any:
         def merge(self: Any, record: Any) -> Any:

@@ -137,7 +137,7 @@ def _() -> None:
 
 
 @defect(
-    "upgrade-asks-nobody",
+    "upgrade-checks-no-broker",
     "metadata.version is raised above the level that some brokers support",
     needs="changes_software",
 )

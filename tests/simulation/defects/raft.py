@@ -113,7 +113,7 @@ def _() -> None:
     )
 
 
-@defect("restarted-leader-goes-on", "a leader that was restarted may be elected in its old epoch again")
+@defect("restarted-leader-continues", "a leader that was restarted may be elected in its old epoch again")
 def _() -> None:
     def make(original: Any) -> Any:
         def candidate(self: Any, now_ms: int) -> None:

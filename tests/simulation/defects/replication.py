@@ -149,9 +149,9 @@ def _() -> None:
     replace_in("broker.replication.replica_fetcher", "topics_to_fetch", make)
 
 
-@defect("divergence-is-not-told", "a leader serves records to a follower whose log diverges", REPLICATES)
+@defect("divergence-is-not-reported", "a leader serves records to a follower whose log diverges", REPLICATES)
 def _() -> None:
-    replace_in("broker.follower_fetch", "_tell_divergence", lambda original: lambda log, wanted, answer: False)
+    replace_in("broker.follower_fetch", "_fill_divergence", lambda original: lambda log, wanted, answer: False)
 
 
 @defect("batches-without-their-epoch", "a leader writes its batches with leader epoch 0", REPLICATES)

@@ -26,7 +26,9 @@ def _() -> None:
     replace_in("raft.vote_protocol", "_decide", make)
 
 
-@defect("damaged-voter-stands", "a voter becomes a candidate with the remainder of a damaged log", needs="rots")
+@defect(
+    "damaged-voter-becomes-a-candidate", "a voter becomes a candidate with the remainder of a damaged log", needs="rots"
+)
 def _() -> None:
     replace_in("raft.quorum_state", "QuorumState.may_vote", lambda original: property(lambda self: self.is_voter))
 
@@ -75,7 +77,7 @@ def _() -> None:
     replace_in("storage.snapshot_file", "SnapshotReader.verify", lambda original: lambda self: None)
 
 
-@defect("forgotten-epochs-are-not-asked-for", "a voter that lost its quorum-state counts in any epoch", needs="rots")
+@defect("forgotten-epochs-are-not-requested", "a voter that lost its quorum-state counts in any epoch", needs="rots")
 def _() -> None:
     replace_in(
         "server.quorum.raft_recovery", "_stored_election", lambda original: lambda file, last: (None, None, False)

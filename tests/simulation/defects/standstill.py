@@ -44,7 +44,7 @@ def _() -> None:
 
 
 @defect(
-    "only-the-leader-is-asked-for-its-successor",
+    "only-the-leader-is-contacted-for-its-successor",
     "a broker waits for the suspended leader of the metadata log, and contacts only it to find its successor",
     needs="standstill",
 )

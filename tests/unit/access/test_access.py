@@ -62,7 +62,7 @@ def test_a_deny_rule_overrides_allow_rules_and_both_are_shown() -> None:
     found = explain(Policy([by_name, by_prefix, no]), BOB, "10.0.0.1", WRITE, ORDERS)
     assert (found.allowed, found.reason, found.rule) == (False, Reason.DENY_RULE, no)
     assert set(found.overridden) == {by_name, by_prefix}
-    assert found.text == "DENY User:bob Write on Topic:* (all) from any host; a DENY beats every ALLOW"
+    assert found.text == "DENY User:bob Write on Topic:* (all) from any host; a DENY overrides every ALLOW"
 
 
 def test_a_deny_of_read_does_not_deny_describe() -> None:

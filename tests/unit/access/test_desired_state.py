@@ -183,7 +183,7 @@ def test_a_probably_unintended_value_is_a_warning() -> None:
     )
     text = "\n".join(map(str, desired.warnings))
     assert "did you mean retention.ms?" in text
-    assert "'::1' matches no client: nodes compare with the form 0:0:0:0:0:0:0:1" in text
+    assert "'::1' matches no client: nodes compare addresses in the form 0:0:0:0:0:0:0:1" in text
     assert "'example' matches no client" in text
     assert "IdempotentWrite does not apply to Topic; valid are All, Read" in text
 
@@ -194,7 +194,7 @@ def test_a_probably_unintended_value_is_a_warning() -> None:
         ("", "is empty"),
         ("a: [", "line [12]: invalid YAML"),
         ("{a: b}: c", "a key must be a plain string"),
-        ("&a [*a]", "nested too deep"),
+        ("&a [*a]", "nested too deeply"),
         ("[" * 5000, "YAML"),
     ],
 )

@@ -204,8 +204,8 @@ def test_removing_a_deny_rule_opens_the_access_that_it_denied() -> None:
 
 
 def test_a_change_without_effect_has_an_empty_proof() -> None:
-    every, one = rule("*", ALL, "*"), rule("alice", READ)
-    proof = states([every], [every, one])
+    wide, narrow = rule("*", ALL, "*"), rule("alice", READ)
+    proof = states([wide], [wide, narrow])
     assert not proof.changes
     assert not proof.any_resource
 

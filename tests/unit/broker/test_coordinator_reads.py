@@ -153,7 +153,7 @@ def test_a_read_ends_when_the_lease_holds_again_or_leadership_ends(tmp_path: Pat
         second = world.read()
         await settle()
         world.follow(registration(leader=2, leader_epoch=6, partition_epoch=11))
-        world.reads.look_again()
+        world.reads.recheck()
         assert await second == {7}
 
     run_scenario(tmp_path, scenario)

@@ -285,10 +285,10 @@ def test_heartbeats_always_name_failed_directories_and_cordoned_ones_after_catch
         lifecycle.directory_reports.failed(lost)
         lifecycle.report_now()
         await until(lambda: len(controller.heartbeats) > 1)
-        assert not lifecycle.directory_reports.is_told(lost)
+        assert not lifecycle.directory_reports.is_reported(lost)
         controller.fails = False
         lifecycle.report_now()
-        await until(lambda: lifecycle.directory_reports.is_told(lost))
+        await until(lambda: lifecycle.directory_reports.is_reported(lost))
         directories = [
             (heartbeat.offline_log_dirs, heartbeat.cordoned_log_dirs) for heartbeat in controller.heartbeats[1:]
         ]

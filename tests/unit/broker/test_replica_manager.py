@@ -113,7 +113,7 @@ def test_a_large_batch_is_appended_later_and_its_partition_waits_while_others_do
 
 
 def test_first_records_of_many_partitions_let_others_have_turns(tmp_path: Path) -> None:
-    """Each creates a directory and files: a broker that created thousands at once would miss its heartbeats."""
+    """Each log needs a directory and files: a broker that created thousands in one turn would miss its heartbeats."""
 
     async def scenario() -> None:
         made = ReplicaManager(broker_id=1, logs=LogManager([str(tmp_path)]), clock=Clock(), defaults=TopicConfig({}))

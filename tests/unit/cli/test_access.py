@@ -74,7 +74,7 @@ def test_server_properties_alone_locates_the_metadata_of_its_node(
     assert f"{tmp_path}/data: no such file or directory" in capsys.readouterr().err
     config.write_text("node.id=1\n")
     assert main([*EXPLAIN, "--config", str(config)]) == 1
-    assert "names no log directory" in capsys.readouterr().err
+    assert "does not set a log directory" in capsys.readouterr().err
 
 
 def test_markup_and_control_characters_in_names_are_printed_as_text(
@@ -90,7 +90,7 @@ def test_markup_and_control_characters_in_names_are_printed_as_text(
     ("arguments", "status", "message"),
     [
         ([*EXPLAIN], 2, "no source of ACLs"),
-        ([*EXPLAIN, "--snapshot", "a", "--directory", "b"], 2, "only one source"),
+        ([*EXPLAIN, "--snapshot", "a", "--directory", "b"], 2, "choose one source"),
         ([*EXPLAIN, "--snapshot", "a", "--super-users", "alice"], 2, "--super-users: 'alice' is not a principal"),
         ([*EXPLAIN, "--snapshot", "no-such-file"], 1, "no such file or directory"),
         ([*EXPLAIN, "--config", "no-such-file"], 1, "can't read no-such-file"),
@@ -101,7 +101,7 @@ def test_markup_and_control_characters_in_names_are_printed_as_text(
         (["who", "Topic:x", "--output", "xml"], 2, "xml"),
         (["who", "Toopic:x"], 2, "did you mean Topic?"),
         (["who", "Topic"], 2, "has no resource name"),
-        (["who", "Topic:x", "--operation", "all"], 2, "access who shows all"),
+        (["who", "Topic:x", "--operation", "all"], 2, "'access who' shows all"),
         (["of", "alice"], 2, "write Type:name"),
     ],
 )

@@ -69,7 +69,7 @@ def test_the_quorum_is_described(admin: FakeAdmin, capsys: pytest.CaptureFixture
     nodes = (QuorumNode(1, (RaftVoterEndpoint("CONTROLLER", "a", 9093),)),)
     admin.describe_quorum.return_value = QuorumInfo(1, 3, 99, voters, (), nodes)
     assert quorum(["describe", "--status"]) == 0
-    assert "most a voter lags  10" in capsys.readouterr().out
+    assert "maximum voter lag  10" in capsys.readouterr().out
     assert quorum(["describe", "--replication", "--human-readable"]) == 0
     first, second = capsys.readouterr().out.splitlines()[1:]
     assert first.split()[:2] == ["1", "leader"]
@@ -79,8 +79,10 @@ def test_the_quorum_is_described(admin: FakeAdmin, capsys: pytest.CaptureFixture
 
 
 def test_features_are_described(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
-    one = VersionRange(1, 1)
-    admin.describe_features.return_value = FeatureMetadata({"a": one}, 5, {"a": VersionRange(0, 2), "b": one})
+    version_1 = VersionRange(1, 1)
+    admin.describe_features.return_value = FeatureMetadata(
+        {"a": version_1}, 5, {"a": VersionRange(0, 2), "b": version_1}
+    )
     assert features(["describe"]) == 0
     assert [line.split() for line in capsys.readouterr().out.splitlines()[1:]] == [
         ["a", "0", "2", "1"],
@@ -215,9 +217,8 @@ def test_log_directories_are_shown(admin: FakeAdmin, capsys: pytest.CaptureFixtu
         "1",
         "100",
         "7",
-        "on",
-        "its",
-        "way",
+        "moving",
+        "here",
     ]
     assert admin.describe_log_dirs.call_args.args == ([1],)
     assert log_dirs(["describe", "--broker-list", "x"]) == 2

@@ -202,9 +202,9 @@ def test_a_file_may_contain_a_request_settings_or_properties(
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["create", "orders"], "no settings given: give --file, or --config"),
+        (["create", "orders"], "no settings given: use --file, or --config"),
         (["create", *FILES], "no connector given"),
-        (["create", "a", "--file", "FILE"], "a and orders: the connector has only one name"),
+        (["create", "a", "--file", "FILE"], "a and orders: a connector has only one name"),
         (["create", "orders", "--config", "topics=a"], "connector.class is missing: 'barnabas connect plugins'"),
         (["create", "orders", "--file", "/no/such"], "can't read /no/such"),
         (["pause"], "no connector given"),
@@ -214,7 +214,7 @@ def test_a_file_may_contain_a_request_settings_or_properties(
         (["patch", "a"], "nothing to change"),
         (["list", "--worker", "localhost:8083"], "is not the address of a worker"),
         (["list", "--worker", "http://me:secret@host:8083"], "must not contain a password"),
-        (["list", "--timeout", "0"], "the timeout must be longer"),
+        (["list", "--timeout", "0"], "the timeout is too short"),
         (["list", "--key-file", "k"], "--key-file needs --cert-file"),
         (["list", "--ca-file", "/no/such"], "/no/such: No such file"),
     ],
@@ -413,7 +413,7 @@ def test_credentials_are_sent_with_the_request(
     ("reply", "expected"),
     [
         ((401, {"error_code": 401, "message": "Unauthorized"}), "authenticate with"),
-        ((403, {"error_code": 403, "message": "no"}), "a higher role"),
+        ((403, {"error_code": 403, "message": "no"}), "another role"),
         ((502, b"<html>"), "Bad Gateway"),
         ((200, b"<html>"), "is not a Connect worker"),
     ],
@@ -443,8 +443,8 @@ def test_an_unknown_setting_is_reported_and_accepted(worker: FakeWorker, run: Ru
     odd = ["--config", "topcs=x", "--config", "zzz=1", "--config", "consumer.override.fetch.min.bytes=1"]
     status, _, err = run("create", "orders", *FILES, *odd)
     assert (status, worker.changes) == (0, ["POST /connectors"])
-    assert "topcs: the connector has no such setting; did you mean topics?" in err
-    assert "zzz: the connector has no such setting\n" in err
+    assert "topcs is not a setting of the connector; did you mean topics?" in err
+    assert "zzz is not a setting of the connector\n" in err
     assert "fetch.min.bytes" not in err
 
 
@@ -477,11 +477,11 @@ def test_the_log_of_a_worker_is_shown_with_stack_traces(worker: FakeWorker, run:
     assert first.split() == ["2026-11-22", "22:20:00.123Z", "ERROR", "it", "failed", "(a.b)"]
     assert (trace.strip(), place.strip()) == ("Traceback", "here")
     worker.replies_to("GET /admin/logs?lines=100", (200, []))
-    assert "has no such lines" in run("logs")[2]
+    assert "contains no matching lines" in run("logs")[2]
     worker.replies_to("GET /admin/logs?lines=100", (404, {"error_code": 404, "message": "HTTP 404 Not Found"}))
     status, _, err = run("logs")
     assert status == 1
-    assert "Kafka's workers serve no log" in err
+    assert "Kafka's workers don't serve their log" in err
 
 
 def test_a_file_name_given_as_a_connector_name_is_reported(run: Run) -> None:

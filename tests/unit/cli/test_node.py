@@ -40,9 +40,9 @@ def test_the_arguments_are_those_of_kafka(arguments: list[str], expected: tuple[
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        (["--override"], "--override needs key=value"),
+        (["--override"], "--override needs a key=value argument"),
         (["--overide", "a=b"], "--overide is not an option"),
-        (["a", "b"], "b: give only one file"),
+        (["a", "b"], "b: only one file is allowed"),
     ],
 )
 def test_a_wrong_argument_is_named(

@@ -77,7 +77,7 @@ def test_new_access_can_be_refused_by_an_option(
     tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert planned(tmp_path, snapshot, MORE, "--forbid-new-access") == 3
-    assert "access opens, which --forbid-new-access forbids" in capsys.readouterr().err
+    assert "--forbid-new-access forbids access that the change opens" in capsys.readouterr().err
     assert planned(tmp_path, snapshot, LESS, "--forbid-new-access", "--allow-delete") == 0
     assert planned(tmp_path, snapshot, SAME, "--forbid-new-access") == 0
     file = written(tmp_path, MORE)
@@ -152,8 +152,8 @@ def test_an_export_can_be_the_input_of_a_plan(
         ("apply", SAME, ["--super-users", "alice"], 2, "'alice' is not a principal"),
         ("plan", SAME, ["--config", "no-such-file"], 2, "can't read no-such-file"),
         ("plan", SAME, ["--snapshot", "no-such-file"], 1, "no such file"),
-        ("plan", SAME, ["--snapshot", "a", "--directory", "b"], 2, "only one of them"),
-        ("plan", SAME, ["--snapshot", "a", "--bootstrap-server", "b:1"], 2, "only one of them"),
+        ("plan", SAME, ["--snapshot", "a", "--directory", "b"], 2, "can't be used together"),
+        ("plan", SAME, ["--snapshot", "a", "--bootstrap-server", "b:1"], 2, "can't be used together"),
         ("apply", SAME, ["--bootstrap-server", "127.0.0.1:1", "--timeout", "1"], 1, "next:"),
     ],
 )

@@ -252,8 +252,8 @@ def test_racks_are_required_of_all_brokers_or_of_none(orders: FakeAdmin, capsys:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (["execute"], "give either a file or --topic"),
-        (["execute", "--topic", "a", "--reassignment-json-file", "b"], "give either a file or --topic"),
+        (["execute"], "use either a file or --topic"),
+        (["execute", "--topic", "a", "--reassignment-json-file", "b"], "use either a file or --topic"),
         (["execute", "--reassignment-json-file", "/none"], "can't read /none"),
         (["execute", "--topic", "a", "--replicas", "1", "--broker-list", "1"], "--replicas lists the exact replicas"),
         (["execute", "--topic", "a", "--replicas", "1,1"], "a broker is listed twice"),
@@ -294,7 +294,7 @@ def test_invalid_arguments_are_refused(
             '{"partitions": [{"topic": "a", "partition": 0, "replicas": [1], "log_dirs": ["data"]}]}',
             "a path must be absolute",
         ),
-        ("[" * 100_000, "nested too deep"),
+        ("[" * 100_000, "nested too deeply"),
     ],
 )
 def test_an_invalid_file_is_reported_with_the_position(

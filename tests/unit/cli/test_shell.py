@@ -96,7 +96,7 @@ def test_history_lists_earlier_commands(shell: Shell, capsys: pytest.CaptureFixt
     assert printed(shell, "history 100")[1].count("\n") == 5
     assert printed(shell, "history 0") == (True, "")
     assert printed(shell, "history -1") == (False, "")
-    assert capsys.readouterr().err == "history: -1: not a number of commands\n"
+    assert capsys.readouterr().err == "history: -1 is not a number of commands\n"
 
 
 def test_paths_are_completed(shell: Shell) -> None:
@@ -192,13 +192,13 @@ def test_a_default_quota_is_named_default() -> None:
     [
         ([], "no metadata given"),
         (["--directory", "a", "--snapshot", "b"], "not allowed with"),
-        (["a", "--directory", "b"], "a and --directory or --snapshot: give only one of them"),
+        (["a", "--directory", "b"], "a and --directory or --snapshot can't be used together"),
         (["--at-offset", "1", "--at-time", "2", "a"], "not allowed with"),
         (["a", "--at-offset", "-1"], "--at-offset"),
         (["--at-offset", "x", "a"], "argument --at-offset: x is not an offset: offsets are 0, 1, 2, ..."),
         (["--at-time", "noon", "a"], "argument --at-time: noon: write a time as 2026-01-31T12:30:00.000, with +01:00"),
-        (["--bootstrap-server", "h:1", "ls"], "--bootstrap-server: brokers don't serve the metadata log; give contro"),
-        (["--bootstrap-controller", "h:1", "--directory", "a"], "give only one of them"),
+        (["--bootstrap-server", "h:1", "ls"], "--bootstrap-server: brokers don't serve the metadata log; use "),
+        (["--bootstrap-controller", "h:1", "--directory", "a"], "can't be used together"),
         (["--bootstrap-controller", "h:1", "--at-offset", "1"], "controllers return only the latest state"),
         (["--command-config", "a", "data"], "needs --bootstrap-controller"),
     ],

@@ -104,7 +104,7 @@ def test_offsets_of_all_partitions_are_shown(orders: FakeAdmin, capsys: pytest.C
         (["elect-leaders", "a", "b", "--partition", "1"], "--partition needs a single topic"),
         (["elect-leaders", "a", "--election-type", "best"], "preferred"),
         (["elect-leaders", "a b"], "contains one or more characters"),
-        (["offsets", "--time", "soon"], "give latest, earliest, max-timestamp"),
+        (["offsets", "--time", "soon"], "use latest, earliest, max-timestamp"),
         (["offsets", "--time", "2026-13-01"], "--time 2026-13-01: write it as in"),
         (["offsets", "--time", "-7"], "milliseconds since 1970"),
         (["offsets", "--partitions", "x"], "for example 0,2"),

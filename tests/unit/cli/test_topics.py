@@ -200,11 +200,11 @@ def test_topics_are_deleted_unless_it_is_a_dry_run(admin: FakeAdmin, capsys: pyt
         (["--list"], "'barnabas topics list ...'"),
         (["--create", "--topic", "a"], "'barnabas topics create ...'"),
         (["--bootstrap-server", "a:1"], "the verb is missing"),
-        (["describe", "--unavailable-partitions", "--topics-with-overrides"], "give only one of them"),
+        (["describe", "--unavailable-partitions", "--topics-with-overrides"], "can't be used together"),
         (["list", "("], "regular expression"),
         (["list", "--bootstrap-server", "nowhere"], "is not host:port"),
-        (["list", "--bootstrap-server", "a:1", "--bootstrap-controller", "b:1"], "only one of them"),
-        (["list", "--timeout", "0"], "the timeout must be longer"),
+        (["list", "--bootstrap-server", "a:1", "--bootstrap-controller", "b:1"], "can't be used together"),
+        (["list", "--timeout", "0"], "the timeout is too short"),
         (["list", "--command-config", "/none"], "can't read /none"),
     ],
 )
@@ -221,7 +221,7 @@ def test_a_request_to_the_wrong_kind_of_node_names_the_right_option(
     for text, server, expected in (
         ("a:1 is a controller, not a broker", "server", "as --bootstrap-controller, or that of a broker"),
         ("a:1 is a broker", "controller", "as --bootstrap-server, or that of a controller"),
-        ("the node at a:1 does not offer CreateTopics", "controller", "give a broker with --bootstrap-server"),
+        ("the node at a:1 does not offer CreateTopics", "controller", "use --bootstrap-server with a broker"),
         ("the node at a:1 does not offer CreateTopics", "server", "this cluster does not support the request"),
     ):
         admin.create_topics.side_effect = UnsupportedVersion(text)

@@ -68,7 +68,7 @@ def test_a_transaction_that_no_coordinator_will_end_is_hanging(
     assert [(transaction["producer_id"], transaction["start_offset"]) for transaction in hanging] == [(2, 20), (3, 30)]
     assert orders.list_transactions.call_args.kwargs == {"producer_ids": [1, 2, 3]}
     assert main(["find-hanging", "--broker-id", "7"]) == 0
-    assert capsys.readouterr().err == "note: no hanging transactions in 0 partitions\n"
+    assert capsys.readouterr().err == "note: found no hanging transactions in 0 partitions\n"
 
 
 def test_no_transaction_is_hanging_while_a_coordinator_does_not_answer(

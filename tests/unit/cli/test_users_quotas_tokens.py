@@ -99,7 +99,7 @@ def test_quotas_are_altered(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]
         (["alter", "--user", "a", "--config", "producer_byte_rte=1"], "did you mean producer_byte_rate"),
         (["alter", "--user", "a", "--config", "producer_byte_rate=x"], "a quota must be a number"),
         (["alter", "--user", "a", "--ip", "10.0.0.1", "--config", "request_percentage=1"], "an IP address"),
-        (["alter", "--user", "a", "--user-defaults", "--config", "request_percentage=1"], "only one"),
+        (["alter", "--user", "a", "--user-defaults", "--config", "request_percentage=1"], "can't be used together"),
         (["list", "--user", ""], "--user-defaults"),
     ],
 )

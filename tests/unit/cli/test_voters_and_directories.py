@@ -119,7 +119,7 @@ def test_settings_that_do_not_describe_a_controller_are_refused(
             ["add-controller", "--controller-id", "2", "--endpoint", "C://a:99999"],
             "for example CONTROLLER://host-4:9093",
         ),
-        (["add-controller", "--controller-id", "2", "--controller-config", "x"], "only one of them"),
+        (["add-controller", "--controller-id", "2", "--controller-config", "x"], "can't be used together"),
         (["add-controller", "--controller-config", "/none"], "can't read /none"),
         (["remove-controller"], "--controller-id"),
         (["remove-controller", "1", "-d", "x"], "--controller-directory-id x"),
@@ -155,14 +155,15 @@ def test_an_unknown_directory_is_answered_with_the_existing_ones(
     directories: FakeAdmin, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert log_dirs(["move", "orders:0", "--to", "/c"]) == 1
-    assert "broker 1: the broker has no directory /c (LOG_DIR_NOT_FOUND)\n  next: its directories are /a, /b" in (
-        capsys.readouterr().err
+    assert (
+        "broker 1: the broker does not have a directory /c (LOG_DIR_NOT_FOUND)\n  next: its directories are /a, /b"
+        in (capsys.readouterr().err)
     )
     assert log_dirs(["move", "orders:0", "--to", "/b", "--broker-id", "1", "--broker-id", "2"]) == 1
-    assert "broker 2: the broker has no directory /b" in capsys.readouterr().err
+    assert "broker 2: the broker does not have a directory /b" in capsys.readouterr().err
     for topic, expected in (
         ("ordres", "did you mean orders?"),
-        ("payments", "no replica"),
+        ("payments", "have a replica"),
         ("orders:7", "orders-7: the selected brokers"),
     ):
         assert log_dirs(["move", topic, "--to", "/b"]) == 1

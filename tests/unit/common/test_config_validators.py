@@ -42,7 +42,7 @@ def test_an_expression_names_a_validator_that_prints_as_in_kafkas_reference(expr
     assert str(validator_of(expression)) == text
 
 
-def test_without_an_expression_there_is_no_validator() -> None:
+def test_an_empty_expression_has_no_validator() -> None:
     assert validator_of("") is None
 
 

@@ -40,7 +40,7 @@ filters = st.builds(
     st.dictionaries(ids, bindings, max_size=200),
     st.dictionaries(ids, bindings, max_size=20),
     st.frozensets(ids, max_size=20),
-    st.lists(st.one_of(filters, bindings.map(lambda each: AclBindingFilter(*each))), max_size=4),
+    st.lists(st.one_of(filters, bindings.map(lambda binding: AclBindingFilter(*binding))), max_size=4),
 )
 def test_a_search_finds_the_acls_of_the_current_image(
     before: dict[Uuid, AclBinding],

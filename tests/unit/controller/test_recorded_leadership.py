@@ -15,7 +15,7 @@ from barnabas.metadata.bootstrap import bootstrap_records
 from barnabas.metadata.metadata_version import MetadataVersion
 from barnabas.protocol.api_keys import ApiKey
 from tests.peers.leadership_scribe import LeadershipScribe, Versioned
-from tests.peers.leadership_story import LeadershipStory, Pause, Told
+from tests.peers.leadership_story import LeadershipStory, Pause, StepResult
 from tests.unit.controller.controller_harness import CLUSTER_ID, ControllerHarness
 
 RECORDED = Path(__file__).parents[2] / "vectors" / "controller"
@@ -86,7 +86,7 @@ def steps_of(recording: Recording) -> Iterator[dict[str, Any]]:
         records = harness.taken()
         yield scribe.entry(step.name, answer, version, records)
         try:
-            step = following.send(Told(answer, [record for record, _ in records]))
+            step = following.send(StepResult(answer, [record for record, _ in records]))
         except StopIteration:
             assert harness.faults == []
             return

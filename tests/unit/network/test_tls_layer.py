@@ -303,7 +303,7 @@ async def test_a_handshake_has_a_deadline() -> None:
     assert world.transport.is_closed
 
 
-async def test_after_the_handshake_there_is_no_deadline() -> None:
+async def test_no_deadline_applies_after_the_handshake() -> None:
     world = World(server_settings())
     world.shake_hands()
     assert world.layer._deadline is None

@@ -137,10 +137,10 @@ def clusters(draw: st.DrawFn, *, has_racks: bool | None = None) -> ReplicaAssign
     racked = draw(st.booleans()) if has_racks is None else has_racks
     racks = {broker: draw(st.sampled_from("xyz")) if racked else None for broker in sorted(brokers)}
     replicas: Replicas = {}
-    one = st.lists(st.sampled_from(sorted(brokers)), min_size=1, max_size=3, unique=True).map(tuple)
+    assignment = st.lists(st.sampled_from(sorted(brokers)), min_size=1, max_size=3, unique=True).map(tuple)
     for name in ("a", "b"):
         factor = draw(st.integers(1, 3))
-        replicas |= topic(name, *draw(st.lists(one, max_size=10)))
+        replicas |= topic(name, *draw(st.lists(assignment, max_size=10)))
         replicas |= {
             tp: tuple(dict.fromkeys((*assigned, *sorted(brokers))))[:factor]
             for tp, assigned in replicas.items()

@@ -37,7 +37,7 @@ def elected() -> RaftNode:
     return node
 
 
-def asked_to_vote(node: RaftNode, epoch: int) -> Ready:
+def request_vote(node: RaftNode, epoch: int) -> Ready:
     partition = vote.VoteRequestPartitionData(
         replica_epoch=epoch,
         replica_id=3,
@@ -59,7 +59,7 @@ def fetches(ready: Ready) -> list[int]:
 def test_a_former_leader_looks_for_the_next_one_only_after_its_log_is_flushed() -> None:
     """The bootstrap server that it contacts may be that leader, and count the Fetch."""
     node = elected()
-    ready = asked_to_vote(node, 2)
+    ready = request_vote(node, 2)
     assert node.state_name == "Unattached"
     assert fetches(ready) == []
     assert fetches(node.log_flushed(node.log_end_offset, 3)) == [node.log_end_offset]

@@ -17,7 +17,7 @@ from barnabas.raft.ready import OutboundRequest, Ready
 from tests.unit.raft.single_voter import CONFIG, dynamic_quorum, only_voter
 
 LEADER = 3
-STARTED_MS, HEARD_MS, LOST_MS = 0, 10, 20
+STARTED_MS, RECEIVED_MS, LOST_MS = 0, 10, 20
 
 
 def follower() -> tuple[RaftNode, OutboundRequest]:
@@ -35,7 +35,7 @@ def received_from_leader() -> tuple[RaftNode, OutboundRequest]:
     node, request = follower()
     partition = PartitionData(high_watermark=-1, current_leader=LeaderIdAndEpoch(leader_id=LEADER, leader_epoch=1))
     body = FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
-    return node, fetch_of(node.receive(RaftResponse(request.correlation_id, LEADER, body), HEARD_MS))
+    return node, fetch_of(node.receive(RaftResponse(request.correlation_id, LEADER, body), RECEIVED_MS))
 
 
 def lose(node: RaftNode, request: OutboundRequest, *, is_refused: bool) -> Ready:
@@ -57,8 +57,8 @@ def test_the_first_voter_stands_after_one_turn_when_the_leaders_port_is_closed()
 def test_a_broken_connection_alone_causes_no_election() -> None:
     node, request = received_from_leader()
     lose(node, request, is_refused=False)
-    assert not asks_for_votes(node.tick(HEARD_MS + CONFIG.fetch_timeout_ms - 1))
-    assert asks_for_votes(node.tick(HEARD_MS + CONFIG.fetch_timeout_ms))
+    assert not asks_for_votes(node.tick(RECEIVED_MS + CONFIG.fetch_timeout_ms - 1))
+    assert asks_for_votes(node.tick(RECEIVED_MS + CONFIG.fetch_timeout_ms))
 
 
 def test_a_leader_that_never_answered_has_its_full_time() -> None:

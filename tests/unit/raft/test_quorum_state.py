@@ -28,7 +28,7 @@ ENDPOINTS = voter(2).listeners
 
 
 class Quorum:
-    """A quorum state, with the elections that it asked to persist."""
+    """A quorum state, with the elections that it requested to persist."""
 
     def __init__(self, *voters: int, control_records: ControlRecordStateMachine | None = None) -> None:
         self.persisted: list[ElectionState] = []

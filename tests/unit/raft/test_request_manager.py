@@ -27,7 +27,7 @@ def next_server(requests: RequestManager, now_ms: int) -> Endpoint:
     return found[1]
 
 
-def test_a_silent_leader_is_not_asked_for_its_successor() -> None:
+def test_the_request_for_the_successor_of_a_silent_leader_avoids_that_leader() -> None:
     requests = manager()
     assert next_server(requests, 0) == HUNG
     requests.sent(LEADER_ID, 1, 0, HUNG)
@@ -35,7 +35,7 @@ def test_a_silent_leader_is_not_asked_for_its_successor() -> None:
     assert next_server(requests, TIMEOUT_MS) == SERVERS[1]
 
 
-def test_a_silent_leader_is_asked_again_later_because_it_may_still_lead() -> None:
+def test_a_silent_leader_is_contacted_again_later_because_it_may_still_lead() -> None:
     requests = manager()
     requests.sent(LEADER_ID, 1, 0, HUNG)
     requests.failed(LEADER_ID, 1, 500, is_lost=True)
@@ -52,7 +52,7 @@ def test_a_response_ends_the_silence() -> None:
     assert next_server(requests, 530) == HUNG
 
 
-def test_if_all_are_silent_any_of_them_is_asked() -> None:
+def test_if_all_servers_are_silent_any_of_them_is_contacted() -> None:
     requests = manager()
     for number, server in enumerate(SERVERS):
         requests.sent(number, number, 0, server)

@@ -220,7 +220,7 @@ def test_a_voter_that_forgot_its_vote_and_knows_no_other_does_not_count() -> Non
     assert not recovery.knows_epochs([])
 
 
-def test_a_voter_without_pre_votes_is_asked_in_a_past_epoch() -> None:
+def test_a_voter_without_pre_votes_receives_a_vote_request_of_a_past_epoch() -> None:
     node, ready = damaged(FORGOT, None)
     node.receive(RequestFailed(questions(ready)[OTHER].correlation_id, OTHER, is_unsupported_version=True), 1)
     ready = node.tick(1 + CONFIG.retry_backoff_ms)
@@ -236,11 +236,11 @@ def test_a_voter_without_pre_votes_reports_the_first_epoch_once_its_leader_is_kn
     """Its vote in that epoch cannot matter any longer: a leader was elected. Before, the vote could elect another."""
     log = LogState(end_offset=HELD, epochs=LeaderEpochs([(1, 0)]))
     node = only_voter(log, dynamic_quorum(1, LEADER, OTHER), CONFIG)
-    asked = questions(node.start(None, 0, FORGOT))
-    node.receive(RequestFailed(asked[OTHER].correlation_id, OTHER, is_unsupported_version=True), 1)
+    sent = questions(node.start(None, 0, FORGOT))
+    node.receive(RequestFailed(sent[OTHER].correlation_id, OTHER, is_unsupported_version=True), 1)
     ready = node.tick(1 + CONFIG.retry_backoff_ms)
     assert OTHER not in {request.destination_id for request in ready.requests}
-    ready = node.receive(epoch_answer(asked[LEADER], 1, LEADER), 50)
+    ready = node.receive(epoch_answer(sent[LEADER], 1, LEADER), 50)
     node.receive(fetched(fetch_of(ready), b"", HELD, 1), 60)
     ready = node.tick(60 + CONFIG.request_timeout_ms)
     past = next(request for request in ready.requests if request.destination_id == OTHER)

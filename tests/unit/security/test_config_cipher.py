@@ -40,8 +40,8 @@ def test_an_encrypted_value_is_decrypted(value: str) -> None:
 
 
 def test_equal_values_have_different_ciphertexts() -> None:
-    one = cipher()
-    assert one.encrypt(BROKER, NAME, "hush") != one.encrypt(BROKER, NAME, "hush")
+    sealer = cipher()
+    assert sealer.encrypt(BROKER, NAME, "hush") != sealer.encrypt(BROKER, NAME, "hush")
 
 
 @pytest.mark.parametrize(

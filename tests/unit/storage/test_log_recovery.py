@@ -42,7 +42,7 @@ def index_contents(log: PartitionLog) -> list[tuple[bytes, bytes]]:
     return [(bytes(segment.offset_index.entries), bytes(segment.time_index.entries)) for segment in log.segments]
 
 
-def test_after_a_kill_every_appended_record_is_there(tmp_path: Path) -> None:
+def test_every_appended_record_survives_a_kill(tmp_path: Path) -> None:
     log = filled(tmp_path / "log")
     recovered, truncation = reload(killed(log, tmp_path / "copy"), SMALL)
     assert truncation is None

@@ -1,4 +1,4 @@
-"""The APIs that a broker answers, one module each; this table is what ApiVersions advertises.
+"""The APIs that a broker answers, one module each. ApiVersions advertises this table.
 
 Ranges are Kafka 4.3.1's. Unfinished APIs are neither in the table nor served.
 """
@@ -62,10 +62,10 @@ _SERVED = (
 )
 
 REFUSED_BY_BROKER = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})
-"""Advertised, and answered with UNSUPPORTED_VERSION: only that answer makes every client stop at once."""
+"""Advertised, but answered with UNSUPPORTED_VERSION: only after that error does every client stop immediately."""
 
 SERVED_BY_BROKER: dict[ApiKey, tuple[int, int]] = {
     key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in (*_SERVED, *sorted(REFUSED_BY_BROKER))
 }
-# Old librdkafka looks for version 0; versions below 3 are advertised and not served.
+# Old librdkafka looks for version 0. Versions below 3 are advertised but not served.
 SERVED_BY_BROKER[ApiKey.PRODUCE] = (0, API_TABLE[ApiKey.PRODUCE].highest)

@@ -1,7 +1,7 @@
 """AlterReplicaLogDirs: moves replicas of this broker to other log directories of the same broker (KIP-113).
 
-NONE says that the move has begun; DescribeLogDirs reports its progress. A replica that this broker does not have is
-created in that directory when it arrives, and the answer is REPLICA_NOT_AVAILABLE.
+NONE means that the move has begun; DescribeLogDirs reports its progress. If this broker does not have the replica, the
+answer is REPLICA_NOT_AVAILABLE, and the replica will be created in that directory once it is assigned to this broker.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def handle_alter_replica_log_dirs(
 ) -> AlterReplicaLogDirsResponse:
     if not access.allows_on_cluster(AclOperation.ALTER):
         raise access.denied(AclOperation.ALTER, ResourceType.CLUSTER)
-    # A replica that is named twice goes to the last of its directories.
+    # A replica that is named twice moves to the last of its directories.
     wanted = {topic_partition: path for path, topic_partition in _moves(request)}
     return _response(
         {(topic_partition, _move(broker, topic_partition, path)) for topic_partition, path in wanted.items()}

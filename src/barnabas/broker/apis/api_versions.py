@@ -34,15 +34,15 @@ _NEEDED_APIS = {
     SHARE_VERSION: ApiKey.SHARE_GROUP_HEARTBEAT,
     STREAMS_VERSION: ApiKey.STREAMS_GROUP_HEARTBEAT,
 }
-"""Return the features whose APIs this broker serves: a client that finds a feature uses its API.
+"""An API of each feature. A feature is offered only if this broker serves the API: clients use it if they find it.
 
-The metadata log has the level of every feature: a directory can move to and from Kafka, whose format finalizes it.
+The metadata log has the levels of all features, because a directory can move to and from Kafka, which finalizes them.
 """
 
 
 @handles(ApiKey.API_VERSIONS)
 def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Access) -> ApiVersionsResponse:
-    """Requires no authorization: a client sends this request before it has a principal."""
+    """Answer without authorization: a client sends this request before it has a principal."""
     version = access.context.api_version
     if not is_client_software(request.client_software_name, request.client_software_version, api_version=version):
         return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -53,7 +53,7 @@ def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Acc
             for key, (low, high) in sorted(common_versions(broker.served, broker.controller.versions()).items())
         ],
         supported_features=[
-            # Versions below 4 cannot say that a feature may be absent (minimum 0): such features are left out.
+            # Versions below 4 cannot express that a feature may be absent (minimum 0): such features are omitted.
             SupportedFeatureKey(name=name, min_version=low, max_version=high)
             for name, (low, high) in sorted(broker.supported_features.items())
             if (low > 0 or version >= 4) and is_offered(broker, name)
@@ -68,6 +68,6 @@ def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Acc
 
 
 def is_offered(broker: Broker, feature: str) -> bool:
-    """Whether the broker serves the APIs that clients of the feature use."""
+    """Return whether the broker serves the APIs that clients of the feature use."""
     needed = _NEEDED_APIS.get(feature)
     return needed is None or (needed in broker.served and needed not in REFUSED_BY_BROKER)

@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat (KIP-848): refused until groups of this protocol exist, as by a Kafka with group.version=0.
+"""ConsumerGroupHeartbeat (KIP-848): refused until groups of this protocol exist, as by Kafka with group.version=0.
 
-It is advertised, as it is by such a Kafka: a librdkafka that does not find the API waits without an error, and
-one that receives UNSUPPORTED_VERSION fails at once.
+The API is advertised, as such a Kafka does. If librdkafka does not find the API, it waits without an error; if it
+receives UNSUPPORTED_VERSION, it fails immediately.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ADVICE = "set group.protocol=classic in the consumer"
 def handle_consumer_group_heartbeat(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, access: Access
 ) -> ConsumerGroupHeartbeatResponse:
-    """Requires no authorization, as in Kafka: the answer says nothing about the group."""
+    """Refuse the request. As in Kafka, no authorization is required: the answer does not depend on the group."""
     broker.missing_features.requested("a group of the consumer protocol", _ADVICE, access.context)
     raise ApiException(
         ErrorCode.UNSUPPORTED_VERSION, f"This broker has no groups of the consumer protocol (KIP-848): {_ADVICE}."

@@ -26,7 +26,7 @@ _USER = "User"
 
 
 def _error_response(request: CreateDelegationTokenRequest, error: ApiException) -> CreateDelegationTokenResponse:
-    """The answer when the controller is unreachable or the request failed: it names no principal."""
+    """Return the answer for an unreachable controller or a failed request. It does not name a principal."""
     return CreateDelegationTokenResponse(
         error_code=int(error.code), issue_timestamp_ms=NO_TIME, expiry_timestamp_ms=NO_TIME, max_timestamp_ms=NO_TIME
     )

@@ -1,4 +1,4 @@
-"""DeleteGroups: remove groups without members, and all of their offsets."""
+"""DeleteGroups: removes groups without members, and all of their offsets."""
 
 from __future__ import annotations
 

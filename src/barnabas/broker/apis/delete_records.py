@@ -1,6 +1,6 @@
-"""DeleteRecords: move a partition's log start offset forward; -1 means the high watermark.
+"""DeleteRecords: moves a partition's log start offset forward; -1 means the high watermark.
 
-The answer waits until the log of every replica that is alive starts there, up to the request's time-out.
+The answer waits until the log of every live replica starts there, up to the request's time-out.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ async def _wait_for_replicas(
 
 
 def _delete(broker: Broker, topic_partition: TopicPartition, offset: int) -> tuple[Partition, int]:
-    """Return the partition and the lowest log start offset it shall have from now on."""
+    """Return the partition and its new lowest log start offset."""
     if topic_partition.topic in INTERNAL_TOPICS:
         raise ApiException(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"Cannot delete records of internal topic {topic_partition.topic}"

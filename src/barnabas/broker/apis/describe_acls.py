@@ -1,5 +1,4 @@
-"""DescribeAcls: DESCRIBE on the cluster. Answered from this broker's own authorizer: the answer shows the ACLs that
-this broker decides by."""
+"""DescribeAcls: returns the ACLs by which this broker's own authorizer decides. Requires DESCRIBE on the cluster."""
 
 from __future__ import annotations
 

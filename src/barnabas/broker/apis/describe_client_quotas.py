@@ -32,7 +32,7 @@ _EXACT, _DEFAULT, _ANY = range(3)
 _ENTITY_TYPES = ("user", "client-id", "ip")
 
 _Wanted = dict[str, tuple[str | None, ...]]
-"""Return the wanted name by entity type (None stands for the default), or nothing if any name matches."""
+"""The wanted name by entity type (None stands for the default); empty if any name matches."""
 
 
 def _error_response(request: DescribeClientQuotasRequest, error: ApiException) -> DescribeClientQuotasResponse:

@@ -1,8 +1,7 @@
-"""DescribeConfigs: the settings of resources with the levels that they come from (KIP-133, KIP-226).
+"""DescribeConfigs: the settings of resources with their sources (KIP-133, KIP-226).
 
-With ``barnabas.describe.configs.of.others`` a broker requests from another broker what only that broker knows: its
-settings and its log levels. The caller needs the permission on this broker, and this broker needs it on the
-other.
+With ``barnabas.describe.configs.of.others`` a broker requests from another broker the settings and log levels that only
+that broker knows. The caller needs the permission on this broker, and this broker needs it on the other.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """DescribeDelegationToken: tokens with their HMACs, from the image.
 
-A principal sees the tokens that it owns, requested or may renew. It also sees a token if it has DESCRIBE on the
-token,
+A principal sees the tokens that it owns, requested or may renew. It also sees a token if it has DESCRIBE on the token,
 or DESCRIBE_TOKENS on the token's owner. All other tokens are omitted. Null owners select every token, an empty list
 none.
 """

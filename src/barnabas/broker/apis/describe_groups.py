@@ -1,6 +1,7 @@
 """DescribeGroups: state, protocol, members and assignments of classic groups.
 
-A group that does not exist is reported in state Dead; version 6 reports an error. Version 3 adds the caller's rights.
+A group that does not exist is reported in state Dead; version 6 reports an error. Version 3 adds the caller's
+operations.
 """
 
 from __future__ import annotations

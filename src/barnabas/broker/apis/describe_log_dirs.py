@@ -1,7 +1,6 @@
-"""DescribeLogDirs: the log directories of this broker with the size of each replica, also of replicas being moved
-there.
+"""DescribeLogDirs: this broker's log directories and the sizes of their replicas, also of those being moved there.
 
-An offline directory has an error and nothing else.
+An offline directory has only an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """DescribeTopicPartitions: partitions of topics by name, in pages that a cursor continues.
 
-The answer has the caller's operations for every topic, requested or not. As in Metadata, entries of whole topics are
-encoded once and joined; the operations follow them.
+The answer always has the caller's operations for every topic. As in Metadata, entries of whole topics are encoded once
+and joined; the operations follow them.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ class _JoinedResponse:
 
 
 class _Page:
-    """Take as many partitions as the answer may have. Every entry is encoded up to the operations."""
+    """Collects as many partitions as the answer may have. Every entry is encoded up to the operations."""
 
     def __init__(self, metadata: MetadataCache, listener_name: str, left: int) -> None:
         self.names: list[str] = []

@@ -1,6 +1,6 @@
-"""DescribeUserScramCredentials: which users have which mechanisms, with how many iterations; never a salt or a key.
+"""DescribeUserScramCredentials: the mechanisms and iterations of users, but never a salt or a key.
 
-No users, or an empty list, means all.
+A null or empty list of users means all users.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Fetch: read batches from partitions that this broker leads, and wait for data if requested. Followers are served by
+"""Fetch: reads batches from partitions that this broker leads, and waits for data if requested. Followers are served by
 ``broker.follower_fetch``.
 
-Rules: the first non-empty partition may exceed both size limits by its first batch; the others fill what is left
-of ``max_bytes`` in the session's order. An answer waits for ``min_bytes`` up to ``max_wait_ms`` unless a partition
-has an error. Committed readers see data below the last stable offset, with the aborted transactions named.
+The first batch of the first non-empty partition may exceed both size limits. The other partitions fill the rest of
+``max_bytes`` in the session's order. An answer waits for ``min_bytes`` up to ``max_wait_ms`` unless a partition has an
+error. Committed readers receive data below the last stable offset, and the list of aborted transactions.
 
 Consumers may read from followers (KIP-392), up to the high watermark that the follower knows. The leader redirects a
 consumer to a follower if a selector chooses one; such an answer has no records.
@@ -47,10 +47,10 @@ __all__ = ["handle_fetch"]
 _READ_COMMITTED = 1
 _ANY_REPLICA_SINCE = 11
 _AT_ONCE = 500
-"""The number of partitions that are read before other work gets a turn."""
+"""The number of partitions that are read before other work runs."""
 _STEP = 100
 _USELESS_MAX = 100
-"""A consumer that names more unreadable partitions than this receives no session: it would only use memory."""
+"""A consumer that names more unreadable partitions than this does not receive a session: it would waste memory."""
 
 
 @handles(
@@ -86,7 +86,7 @@ def handle_fetch(broker: Broker, request: FetchRequest, access: Access) -> Fetch
 
 
 class _Others:
-    """Let other work of the event loop run: between two steps it gets twice the time that the step took."""
+    """Lets other work of the event loop run between two steps, for twice the time that the step took."""
 
     __slots__ = ("_step_began",)
 
@@ -112,7 +112,7 @@ async def _fetch_many(broker: Broker, request: FetchRequest, access: Access) -> 
         await others.are_served()
     if context.error_code is not ErrorCode.NONE:
         return FetchResponse(error_code=context.error_code)
-    request.topics = []  # The context has all of it, and this list takes some megabytes.
+    request.topics = []  # The context has all partitions, and this list takes some megabytes.
     try:
         return await _read_in_turns(broker, request, context, access)
     except asyncio.CancelledError:
@@ -122,10 +122,10 @@ async def _fetch_many(broker: Broker, request: FetchRequest, access: Access) -> 
 
 
 async def _read_in_turns(broker: Broker, request: FetchRequest, context: FetchContext, access: Access) -> FetchResponse:
-    """Serve other requests after every few hundred partitions.
+    """Read the partitions, and serve other requests after every few hundred of them.
 
-    Data appended to a partition that was already read counts towards ``min_bytes``. In a session an append may count
-    and also be read; the answer then comes early, with less than ``min_bytes``.
+    Data appended to a partition that was already read counts towards ``min_bytes``. In a session an append may be both
+    counted and read; the answer is then sent early, with less than ``min_bytes``.
     """
     reading, appended, others = Reading(), AppendedBytes(), _Others()
     may_wait = request.max_wait_ms > 0
@@ -186,7 +186,7 @@ def _count(broker: Broker, context: FetchContext, reading: Reading) -> None:
 def _read_all(
     broker: Broker, request: FetchRequest, context: FetchContext, access: Access, *, is_second_look: bool = False
 ) -> Reading:
-    """Read the available data. A second read authorizes again, and is still the same request in the audit log."""
+    """Read the available data. A second read authorizes again, but is not another request in the audit log."""
     reading = Reading()
     for _ in _reading_steps(broker, request, context, access, reading, is_second_look=is_second_look):
         pass
@@ -243,7 +243,7 @@ def _reading_steps(
             if selector is not None and leader is not None:
                 answer.preferred_read_replica = selector.select(leader, wanted.fetch_offset, rack_id, listener_name)
             if answer.preferred_read_replica != -1:
-                _tell_offsets(partition, answer)
+                _fill_offsets(partition, answer)
                 reading.has_error = True
             elif _read(partition, wanted, answer, left, committed_only, first=reading.bytes_read == 0):
                 reading.note_exhausted(wanted)
@@ -267,10 +267,10 @@ def _reading_steps(
 
 
 def _error_for_client(broker: Broker, name: TopicPartition, wanted: WantedPartition, code: ErrorCode) -> ErrorCode:
-    """Replace OFFSET_OUT_OF_RANGE by NOT_LEADER_OR_FOLLOWER where another broker may have the offset.
+    """Replace OFFSET_OUT_OF_RANGE by NOT_LEADER_OR_FOLLOWER if another broker may have the offset.
 
-    A client resets its position at OFFSET_OUT_OF_RANGE. Only a leader whose session lease holds can rule out an offset
-    beyond its log end: a follower may lag, and a leader that was cut off may have been replaced.
+    A client resets its position at OFFSET_OUT_OF_RANGE. Only a leader whose session lease holds knows that no offset
+    beyond its log end exists: a follower may lag, and an isolated leader may have been replaced.
     """
     if code is not ErrorCode.OFFSET_OUT_OF_RANGE:
         return code
@@ -291,9 +291,9 @@ def _read(
     *,
     first: bool,
 ) -> bool:
-    """Fill the answer; True when no data is available until something changes."""
+    """Fill the answer. Return True if no data is available until the partition changes."""
     log = partition.log
-    _tell_offsets(partition, answer)
+    _fill_offsets(partition, answer)
     answer.aborted_transactions = [] if committed_only else None
     if wanted.last_fetched_epoch >= 0:
         epoch, end_offset = log.end_offset_for_epoch(wanted.last_fetched_epoch)
@@ -324,7 +324,7 @@ def _read(
     return False
 
 
-def _tell_offsets(partition: Partition, answer: PartitionData) -> None:
+def _fill_offsets(partition: Partition, answer: PartitionData) -> None:
     log = partition.log
     answer.log_start_offset = log.log_start_offset
     answer.last_stable_offset = log.last_stable_offset

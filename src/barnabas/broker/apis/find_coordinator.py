@@ -1,7 +1,7 @@
-"""FindCoordinator: which broker coordinates a group. Version 4 takes several keys.
+"""FindCoordinator: returns the broker that coordinates a group. Version 4 takes several keys.
 
-The answer is the leader of the group's partition of ``__consumer_offsets``, which is created on the first
-request. Keys of transactions and share groups are refused, so that clients do not wait for these missing features.
+That broker is the leader of the group's partition of ``__consumer_offsets``. The first request creates this topic. Keys
+of transactions and share groups are refused, so that clients do not wait for these missing features.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _key_error(broker: Broker, key_type: int, key: str, access: Access) -> ApiEx
         broker.missing_features.requested("transactions", _WITHOUT_TRANSACTIONS, access.context)
         is_old = access.context.api_version < _BATCH_SINCE
         return ApiException(
-            # The code must end the client's search. librdkafka (versions below 4) retries on every other code.
+            # The client must stop searching at this code. librdkafka (versions below 4) retries on every other code.
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if is_old else ErrorCode.UNSUPPORTED_VERSION,
             f"This broker does not support transactions: {_WITHOUT_TRANSACTIONS}.",
         )

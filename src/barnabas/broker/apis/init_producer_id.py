@@ -1,4 +1,4 @@
-"""InitProducerId: an id for an idempotent producer. A transactional id is refused until transactions exist."""
+"""InitProducerId: returns an id for an idempotent producer. Transactional ids are refused until transactions exist."""
 
 from __future__ import annotations
 

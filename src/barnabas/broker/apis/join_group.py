@@ -1,6 +1,6 @@
-"""JoinGroup: join a classic group, or its next generation. Answered when the rebalance completes.
+"""JoinGroup: joins a classic group or its next generation. The answer is sent when the rebalance completes.
 
-Version 1 adds the rebalance timeout, 4 requires new members to rejoin with the id they receive, 5 adds static
+Version 1 adds the rebalance timeout. From 4 on, new members must rejoin with the id that they receive. 5 adds static
 members, 7 the protocol type and a nullable protocol name in the answer, 8 the reason, 9 skipping the assignment.
 """
 
@@ -31,8 +31,7 @@ def handle_join_group(
     version = access.context.api_version
 
     def shape(response: JoinGroupResponse) -> JoinGroupResponse:
-        """Return the protocol name: a missing one is empty before version 7 and null from then on, also with an
-        error."""
+        """Set a missing protocol name, also with an error: it is empty before version 7 and null from then on."""
         if not response.protocol_name:
             response.protocol_name = "" if version < _NULLABLE_PROTOCOL_NAME_SINCE else None
         return response

@@ -1,6 +1,6 @@
-"""LeaveGroup: members leave, by member id or, for static ones, by instance id alone.
+"""LeaveGroup: removes members from a group, by member id or, for static members, by instance id alone.
 
-Up to version 2 a request is about one member; from 3 on it is a batch with an outcome for each. Version 5 adds reasons.
+Up to version 2 a request names one member. From 3 on it is a batch with a result for each. Version 5 adds reasons.
 """
 
 from __future__ import annotations

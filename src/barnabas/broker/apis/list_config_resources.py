@@ -1,7 +1,8 @@
 """ListConfigResources: the resources whose configs can be described (KIP-714, KIP-1142).
 
-These are groups and client-metrics subscriptions with configs of their own, all topics, and all registered brokers,
-fenced ones too, once for their settings and once for their loggers. Version 0 lists client-metrics subscriptions only.
+The list contains all topics, and the groups and client-metrics subscriptions with configs of their own. Each registered
+broker, fenced or not, appears twice: for its settings and for its loggers. Version 0 lists only client-metrics
+subscriptions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """ListGroups: the groups that this broker coordinates; version 4 filters by state, version 5 by type.
 
-Describe on the cluster shows all groups; otherwise the caller sees the groups that it may describe.
+A caller with DESCRIBE on the cluster sees all groups. Other callers see the groups that they may describe.
 """
 
 from __future__ import annotations

@@ -4,9 +4,9 @@ Special timestamps: -1 latest (committed readers: the last stable offset), -2 ea
 -4 earliest local (v8), -5 latest tiered (v9), -6 earliest that is pending upload (v11). Without tiered storage
 everything is local.
 
-While a leader's high watermark is below the start of its leader epoch, it does not know how far its predecessor had
-committed. Until then it returns no latest offset, so that a client never sees one that is lower than before. Other
-replicas see up to the log's end.
+While a leader's high watermark is below the start of its leader epoch, the leader does not know which records its
+predecessor had committed. During that time it does not return a latest offset, so that a client never receives a lower
+one than before. Other replicas may query offsets up to the log's end.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _find(
 
 
 def _check_is_known(timestamp: int, is_found: bool, version: int) -> None:
-    """Return an offset that is certainly committed while the leader catches up; refuse one that is uncertain."""
+    """While the leader catches up, raise an error unless the offset is certainly committed."""
     if timestamp == LATEST_TIMESTAMP or (not is_found and (timestamp >= 0 or timestamp == MAX_TIMESTAMP)):
         has_code = version >= _OFFSET_NOT_AVAILABLE_SINCE
         raise ApiException(ErrorCode.OFFSET_NOT_AVAILABLE if has_code else ErrorCode.LEADER_NOT_AVAILABLE)

@@ -1,7 +1,7 @@
 """Metadata: brokers, topics, partitions; creates missing topics if the client and the settings allow it.
 
-Topics that the caller may not describe look like missing ones when named, and are left out of "all topics".
-The answer is joined from encoded pieces: see ``broker.encoded_topic_metadata``.
+A topic that the caller may not describe looks like a missing one if the request names it, and is omitted from "all
+topics". The answer is joined from encoded pieces: see ``broker.encoded_topic_metadata``.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class _JoinedResponse:
 
 
 def _error_response(request: MetadataRequest, error: ApiException) -> MetadataResponse:
-    """An answer without brokers, on which clients retry."""
+    """Return an answer without brokers, after which clients retry."""
     return MetadataResponse(
         error_code=error.code,
         topics=[
@@ -137,7 +137,7 @@ def handle_metadata(
 
 
 def _is_long(topics: TopicsImage) -> bool:
-    """Whether the request has more partitions than one step takes, without counting all of them."""
+    """Return whether the request has more partitions than one step takes, without counting all of them."""
     counts = accumulate(len(topic.partitions) for topic in topics.by_id.values())
     return any(count > PARTITIONS_A_STEP for count in counts)
 
@@ -191,7 +191,7 @@ class _Listing(_InSteps):
         self._access.listed(ResourceType.TOPIC, AclOperation.DESCRIBE, self._answer.count)
 
     def _runs(self, names: Sequence[str]) -> Iterator[tuple[int, int]]:
-        """Return where the topic names of each step begin and end, so that each step has about as many partitions."""
+        """Yield the range of topic names of each step, so that all steps have about as many partitions."""
         topics = self._metadata.image.topics.by_name
         start = partitions = 0
         for end, name in enumerate(names, start=1):
@@ -204,7 +204,7 @@ class _Listing(_InSteps):
 
 
 class _Entries:
-    """Return the encoded entries of those topics that the caller may describe."""
+    """Encodes the entries of topics that the caller may describe."""
 
     def __init__(self, metadata: MetadataCache, request: MetadataRequest, access: Access) -> None:
         self._metadata = metadata
@@ -214,8 +214,10 @@ class _Entries:
         self._no_operations = topic_tail(NO_OPERATIONS, version)
 
     def of(self, names: Sequence[str]) -> Generator[None, None, tuple[bytes, int]]:
-        """Return the joined entries and their number. The parts equal for all callers are kept until a topic
-        changes."""
+        """Return the joined entries and their number.
+
+        Parts that are equal for all callers are cached until a topic changes.
+        """
         allowed = self._access.allowed_in_order(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
         if not allowed:
             return b"", 0

@@ -1,7 +1,7 @@
-"""OffsetCommit: store the offsets that a group has consumed. Versions 2 to 10; from 10 on topics are named by id.
+"""OffsetCommit: stores the offsets that a group has consumed. Versions 2 to 10; from 10 on topics are named by id.
 
-Versions 2 to 4 may carry a retention time of their own. A committed offset keeps the id of its topic, whether the
-request named the topic by name or by id.
+Versions 2 to 4 may have a retention time. A committed offset keeps the id of its topic, whether the request named the
+topic by name or by id.
 """
 
 from __future__ import annotations
@@ -72,8 +72,7 @@ def handle_offset_commit(
 def _existing(
     broker: Broker, topic: OffsetCommitRequestTopic, access: Access, by_id: bool
 ) -> tuple[list[OffsetCommitRequestPartition], ErrorCode]:
-    """Split into the partitions that exist and may be read, and errors for the others; fills in the topic's name and
-    id."""
+    """Return the partitions that exist and may be read, and errors for the others. Fill in the topic's name and id."""
     if by_id:
         image = broker.metadata.topic_by_id(topic.topic_id)
         if image is None:

@@ -1,4 +1,4 @@
-"""OffsetDelete: delete committed offsets of topics that the group does not subscribe to."""
+"""OffsetDelete: deletes committed offsets of topics that the group does not subscribe to."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _existing(
 def _merge(
     response: OffsetDeleteResponse, refused: dict[str, list[OffsetDeleteResponsePartition]]
 ) -> OffsetDeleteResponse:
-    """Add refused partitions to those of their topic, unless the whole request failed."""
+    """Add refused partitions to the entries of their topics, unless the whole request failed."""
     if response.error_code:
         return response
     topics = {topic.name: topic for topic in response.topics}

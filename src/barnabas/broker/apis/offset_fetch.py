@@ -1,10 +1,10 @@
 """OffsetFetch: the committed offsets of groups. Versions 1 to 10; from 8 on several groups, from 10 on topics by id.
 
-A null list of topics (version 2 and later) requests all committed offsets of the group. Version 7 may require an
-error, rather than an older offset, where an open transaction could still change it.
+A null list of topics (version 2 and later) requests all committed offsets of the group. In version 7 a client may
+require an error, rather than an older offset, if an open transaction could still change the offset.
 
-A coordinator that may have been replaced checks that before it answers, and returns NOT_COORDINATOR if it cannot
-confirm.
+A coordinator that may have been replaced verifies its role before it answers, and returns NOT_COORDINATOR if it cannot
+confirm the role.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _INVALID_OFFSET = -1
 
 
 def _error_response(request: OffsetFetchRequest, error: ApiException) -> OffsetFetchResponse:
-    """Fills the fields of every version: each version encodes its own."""
+    """Return the error in the fields of every version; each version encodes its own."""
     return OffsetFetchResponse(
         error_code=error.code,
         topics=[

@@ -1,8 +1,8 @@
-"""OffsetForLeaderEpoch: where a leader epoch ends in this leader's log, so that a reader can find where it diverged.
+"""OffsetForLeaderEpoch: returns where a leader epoch ends in this leader's log, so that a reader finds a divergence.
 
-The leader's own epoch ends at its log end, even if it has written nothing in that epoch. Followers of this version
-do not send this request: Fetch reports the divergence (version 12 on, which all brokers of a KRaft cluster speak).
-Consumers send it after each change of the leader (KIP-320).
+The leader's own epoch ends at its log end, even if the leader has not written in that epoch. Followers of this version
+do not send this request: Fetch reports the divergence (from version 12 on, which all brokers of a KRaft cluster
+support). Consumers send it after each change of the leader (KIP-320).
 """
 
 from __future__ import annotations

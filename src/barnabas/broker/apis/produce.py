@@ -1,8 +1,8 @@
-"""Produce: append one batch per partition as its leader. The answer waits for batches that take long to check. With
+"""Produce: appends one batch per partition as its leader. The answer waits for batches that take long to check. With
 acks=all it also waits until every replica in sync has them, up to the request's time-out.
 
-Versions 3 to 13; from 13 on topics are named by id. A request with acks=0 has no response: an error closes the
-connection, which is how such a producer learns of it.
+Versions 3 to 13; from 13 on topics are named by id. A request with acks=0 receives no response. An error closes its
+connection, so that the producer detects the failure.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _has_transactional_records(request: ProduceRequest) -> bool:
 
 
 def _refuse_transaction(transactional_id: str | None, access: Access) -> NoReturn:
-    """Check the request as a whole. An id with records outside a transaction requires no permission."""
+    """Refuse the transaction with the right error. An id with records outside a transaction requires no permission."""
     if transactional_id is None:
         raise ApiException(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactional records need a transactional id."
@@ -238,7 +238,10 @@ class _Producing:
 
 
 def _topic_error(access: Access, name: str | None, references: int, topic_id: Uuid | None) -> ApiException | None:
-    """Name a topic as the request did: by id, since a caller that may not write to it may not learn its name."""
+    """Return the topic's error, which names the topic as the request did.
+
+    A caller that may not write to a topic must not learn its name from its id.
+    """
     if name is None:
         return ApiException(ErrorCode.UNKNOWN_TOPIC_ID)
     if not access.allows(ResourceType.TOPIC, AclOperation.WRITE, name, references=references):
@@ -250,7 +253,7 @@ def _topic_error(access: Access, name: str | None, references: int, topic_id: Uu
 
 
 def _checked(records: bytes | memoryview | None, version: int) -> bytes | memoryview:
-    """Return the records, if a request of this version may carry them."""
+    """Return the records. Raise ApiException if a request of this version may not contain them."""
     if records is None or len(records) < _HEADER_SIZE:
         raise ApiException(
             ErrorCode.INVALID_RECORD, f"Produce requests with version {version} must have exactly one record batch"

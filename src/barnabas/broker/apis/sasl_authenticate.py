@@ -1,4 +1,4 @@
-"""SaslAuthenticate on a connection that needs no authentication, or is authenticated already.
+"""SaslAuthenticate on a connection that does not need authentication or is authenticated already.
 
 The exchange itself takes place before requests are dispatched (``network.authentication``).
 """

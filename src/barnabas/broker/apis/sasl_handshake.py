@@ -1,4 +1,4 @@
-"""SaslHandshake on a connection that needs none, or is authenticated already.
+"""SaslHandshake on a connection that does not need authentication or is authenticated already.
 
 The handshake itself is part of the authentication, before requests are dispatched (``network.authentication``).
 """

@@ -1,6 +1,6 @@
-"""SyncGroup: the leader sends the assignments of a generation, every member receives its own.
+"""SyncGroup: the group leader sends the assignments of a generation, and every member receives its own.
 
-Version 3 adds static members; from version 5 on the member names the protocol that it expects of the generation.
+Version 3 adds static members. From version 5 on a member names the protocol that it expects in the generation.
 """
 
 from __future__ import annotations

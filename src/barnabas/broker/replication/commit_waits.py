@@ -1,4 +1,4 @@
-"""Waits until the high watermark of a partition, or the log start of all its replicas, has passed an offset."""
+"""Waits for an offset: until a partition's high watermark, or the log start of all its replicas, has passed it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class CommitWait:
 
 
 def settled(on_done: Callable[[ErrorCode], None], error: ErrorCode) -> CommitWait:
-    """The wait of an append that is already decided."""
+    """Return the wait of an append whose outcome is known: call ``on_done`` immediately."""
     wait = CommitWait(on_done)
     wait.done(error)
     return wait

@@ -2,7 +2,7 @@
 
 The controller chooses the directory of a replica on a broker with one directory, and learns it from a broker with
 several. The last assignment of a replica counts: if an older one is in flight, the new one is sent after it. One
-request is in flight at a time; an assignment that fails is retried for as long as the replica is on this broker.
+request is in flight at a time. A failed assignment is retried as long as the replica is on this broker.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from barnabas.common.uuid import Uuid
 __all__ = ["Assignment", "DirectoryAssignments", "ReplicaKey"]
 
 ASSIGNMENTS_MAX = 2250
-"""Replicas of one request, as in Kafka's brokers: their records fit into one batch of the controller."""
+"""The maximum number of replicas in a request, as in Kafka: their records fit into one batch of the controller."""
 
 ReplicaKey = tuple[Uuid, int]
 """Topic id and partition."""
@@ -54,14 +54,14 @@ class DirectoryAssignments:
         self._sent.pop(key, None)
 
     def next_request(self) -> dict[ReplicaKey, Uuid]:
-        """Return the assignments to send; ``handle_answer`` or ``handle_failure`` must follow."""
+        """Return the assignments to send. The caller must then call ``handle_answer`` or ``handle_failure``."""
         self._sent = dict(islice(self._waiting.items(), ASSIGNMENTS_MAX))
         for key in self._sent:
             del self._waiting[key]
         return dict(self._sent)
 
     def handle_answer(self, errors: Mapping[ReplicaKey, ErrorCode]) -> list[Assignment]:
-        """Return the assignments that the controller accepted and that are still wanted; the rest is sent again.
+        """Return the assignments that the controller accepted and that are still current. The others are sent again.
 
         A replica without a result was not accepted.
         """
@@ -74,7 +74,7 @@ class DirectoryAssignments:
         return taken
 
     def handle_failure(self) -> None:
-        """The request failed as a whole, or had no answer."""
+        """Handle a request that failed as a whole or was not answered."""
         for key, directory_id in self._end_request().items():
             self._waiting.setdefault(key, directory_id)
 

@@ -1,10 +1,10 @@
-"""One replica that moves to another log directory of its broker, from the request to its completion.
+"""The move of one replica to another log directory of its broker, from the request to its completion.
 
-COPYING: the future log follows the current one. Once it has caught up it is made durable (FLUSHING), and the target
-directory is reported to the controller (ASSIGNING), which decides after a crash which of the two logs counts. Once the
-controller has accepted it (COMPLETING), the future log replaces the current one as soon as it has all records.
+COPYING: the future log follows the current one. Once it has caught up, it is made durable (FLUSHING). Then the target
+directory is reported to the controller (ASSIGNING), which decides after a crash which of the two logs is valid. Once
+the controller has accepted it (COMPLETING), the future log replaces the current one as soon as it has all records.
 
-    COPYING -> FLUSHING -> ASSIGNING -> COMPLETING -> over
+    COPYING -> FLUSHING -> ASSIGNING -> COMPLETING -> finished
 
 A move may be cancelled in each stage. From ASSIGNING on the controller may have completed it, so the replica's
 directory is reported again.
@@ -46,7 +46,7 @@ class DirectoryMove:
         return self.stage in (MoveStage.ASSIGNING, MoveStage.COMPLETING)
 
     def caught_up(self) -> bool:
-        """The future log has caught up with the current one. Return True if it must be made durable now."""
+        """Note that the future log has caught up with the current one. Return True if it must be made durable now."""
         if self.stage is not MoveStage.COPYING:
             return False
         self.stage = MoveStage.FLUSHING
@@ -57,7 +57,7 @@ class DirectoryMove:
             self.stage = MoveStage.ASSIGNING if is_assignment_needed else MoveStage.COMPLETING
 
     def assigned(self, directory_id: Uuid) -> None:
-        """The controller has assigned the replica to this directory."""
+        """Note that the controller has assigned the replica to this directory."""
         if directory_id == self.target_id and self.stage is not MoveStage.FLUSHING:
-            # Also while copying: a node that was killed continues in an earlier stage.
+            # This may happen even while copying: a node that was killed continues in an earlier stage.
             self.stage = MoveStage.COMPLETING

@@ -1,7 +1,7 @@
-"""The log directories that heartbeats report: those that failed, and those that are cordoned.
+"""The log directories that heartbeats report: failed ones and cordoned ones.
 
-Every heartbeat until the broker stops names a failed directory. Until the controller has received it, this broker
-stays leader of partitions that cannot be used.
+A failed directory is named in every heartbeat until the broker stops. Until the controller has received it, this broker
+remains the leader of partitions that cannot be used.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class DirectoryReports:
         self._offline.setdefault(directory_id, False)
 
     def note_reported(self, offline: Iterable[Uuid]) -> None:
-        """The controller has answered a heartbeat that named these."""
+        """Note that the controller has answered a heartbeat that named these directories."""
         for directory_id in offline:
             self._offline[directory_id] = True
 
-    def is_told(self, directory_id: Uuid) -> bool:
+    def is_reported(self, directory_id: Uuid) -> bool:
         return self._offline.get(directory_id, True)

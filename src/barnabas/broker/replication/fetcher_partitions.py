@@ -1,7 +1,8 @@
 """The partitions of one fetcher: their positions, and the changes that the leader has not received yet.
 
-The fetch session is kept here as the leader keeps it (KIP-227). A request names only partitions that are new, changed
-or removed since the request before, so that a round costs what has changed and not what is followed.
+This module stores the fetch session as the leader does (KIP-227). A request names only partitions that are new, changed
+or removed since the previous request. So the cost of a request depends on the number of changes, not on the number of
+followed partitions.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ class PartitionKey(NamedTuple):
 class PartitionState(Enum):
     FETCHING = auto()
     LOCATING_END = auto()
-    """The leader's log ends before our offset: we request where it ends."""
+    """The leader's log ends before our offset: we request its end offset."""
     LOCATING_START = auto()
-    """The leader's log starts after our offset: we request where it starts."""
+    """The leader's log starts after our offset: we request its start offset."""
     DELAYED = auto()
-    """An error occurred; fetched again at ``due_ms``."""
+    """An error occurred. The partition is fetched again at ``due_ms``."""
 
 
 class FetchedPartition:
@@ -60,7 +61,7 @@ class FetchedPartition:
         self.last_fetched_epoch = replica.latest_epoch
         self.state = PartitionState.FETCHING
         self.lag: int | None = None
-        """The records that the leader had committed beyond ours at its last answer; None before."""
+        """The number of the leader's committed records that we lacked at its last answer; None before."""
         self.due_ms = 0
         self.error_count = 0
         """The number of errors since the last successful answer."""
@@ -71,7 +72,7 @@ class FetchedPartition:
 
 
 class FetcherPartitions:
-    """In the order of a full request: partitions with new data go to the end."""
+    """The partitions in the order of a full request. Partitions with new data move to the end."""
 
     def __init__(self) -> None:
         self._by_name: dict[TopicPartition, FetchedPartition] = {}
@@ -101,19 +102,19 @@ class FetcherPartitions:
         return bool(self._of_state[state])
 
     def add(self, partition: FetchedPartition) -> None:
-        """Add a partition, in place of an earlier entry for it."""
+        """Add a partition, replacing an earlier entry for it."""
         name = partition.replica.topic_partition
         self.remove(name)
         self._by_name[name] = self._by_key[partition.key] = partition
         self._of_state[partition.state][partition.key] = partition
-        self._tell(partition)
+        self._add_change(partition)
 
     def remove(self, topic_partition: TopicPartition) -> FetchedPartition | None:
         partition = self._by_name.pop(topic_partition, None)
         if partition is not None:
             del self._by_key[partition.key]
             del self._of_state[partition.state][partition.key]
-            self._untell(partition)
+            self._add_removal(partition)
         return partition
 
     def move(self, partition: FetchedPartition, state: PartitionState) -> None:
@@ -123,21 +124,21 @@ class FetcherPartitions:
         self._of_state[state][partition.key] = partition
         partition.state = state
         if state is PartitionState.FETCHING:
-            self._tell(partition)
+            self._add_change(partition)
         else:
-            self._untell(partition)
+            self._add_removal(partition)
 
     def changed(self, partition: FetchedPartition) -> None:
-        """Record that the partition is at another offset."""
+        """Note that the offset of the partition has changed."""
         if partition.state is PartitionState.FETCHING:
-            self._tell(partition)
+            self._add_change(partition)
 
     def served(self, partition: FetchedPartition) -> None:
         """Move a partition with new data to the end of the next full request."""
         self._by_key[partition.key] = self._by_key.pop(partition.key)
 
     def take_changes(self, *, is_full: bool) -> tuple[list[FetchedPartition], list[PartitionKey]]:
-        """Return the partitions that the next request names and forgets; afterwards the leader knows all of them."""
+        """Return the partitions that the next request adds and removes. Afterwards the leader knows all of them."""
         if is_full:
             named = [partition for partition in self if partition.state is PartitionState.FETCHING]
             forgotten: list[PartitionKey] = []
@@ -158,12 +159,12 @@ class FetcherPartitions:
         for partition in self:
             partition.is_known = False
 
-    def _tell(self, partition: FetchedPartition) -> None:
+    def _add_change(self, partition: FetchedPartition) -> None:
         # The leader may still have the earlier entry: the request names the partition again, and does not forget it.
         self._forgotten.pop(partition.key, None)
         self._changed[partition.key] = partition
 
-    def _untell(self, partition: FetchedPartition) -> None:
+    def _add_removal(self, partition: FetchedPartition) -> None:
         self._changed.pop(partition.key, None)
         if partition.is_known:
             partition.is_known = False

@@ -1,6 +1,6 @@
 """A partition of this broker as its fetcher sees it: implements ``FollowerReplica`` on the partition's log.
 
-A partition that was never written to has no log; its log is created with the first batch.
+A partition that was never written has no log. Its log is created with the first batch.
 """
 
 from __future__ import annotations

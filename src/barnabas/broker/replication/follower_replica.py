@@ -13,8 +13,10 @@ __all__ = ["FollowerReplica"]
 
 
 class FollowerReplica(Protocol):
-    """A follower's log under one leader and leader epoch. Writes raise ApiException for bad data, OSError or
-    StorageError for a failed disk."""
+    """A follower's log under one leader and leader epoch.
+
+    Writes raise ApiException for invalid data, and OSError or StorageError for a failed disk.
+    """
 
     @property
     def topic_partition(self) -> TopicPartition: ...
@@ -33,7 +35,7 @@ class FollowerReplica(Protocol):
 
     @property
     def latest_epoch(self) -> int:
-        """The leader epoch of the last record; -1 when no epoch is known."""
+        """The leader epoch of the last record; -1 if no epoch is known."""
         ...
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
@@ -41,11 +43,11 @@ class FollowerReplica(Protocol):
         ...
 
     def append(self, records: Buffer, leader_epoch: int) -> int:
-        """Write the whole batches of these bytes, which begin at the log's end; return their size."""
+        """Write the complete batches of these bytes, which begin at the log's end. Return their size."""
         ...
 
     def follow_offsets(self, *, high_watermark: int, log_start_offset: int) -> None:
-        """Apply the leader's offsets, as far as this log reaches; neither decreases. -1: unknown."""
+        """Apply the leader's offsets, up to the end of this log. Neither decreases. -1: unknown."""
         ...
 
     def truncate_to(self, offset: int) -> None: ...

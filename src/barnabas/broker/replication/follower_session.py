@@ -1,8 +1,8 @@
 """A follower's fetch session with a leader (KIP-227): the id and epoch of its next request.
 
 A full request (epoch 0) names every partition and opens a session. The leader assigns an id to it, or none if its cache
-is full: then the next request is full again. Epochs count the requests in the session; every error ends it. A full
-request of epoch -1 requests no session.
+is full: then the next request is full again. Epochs count the requests in the session. Every error ends the session. A
+full request with epoch -1 does not open a session.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FollowerSession:
             self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
 
     def refused(self, error: ErrorCode) -> None:
-        """Handle a top-level error: start a new session, and have the leader close the old one."""
+        """Handle a top-level error: start a new session, and let the leader close the old one."""
         if error is ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self.id = _NO_SESSION
         self.epoch = self._first_epoch

@@ -1,7 +1,7 @@
 """ISR changes proposed to the controller: one request at a time, with all waiting proposals.
 
-A proposal is dropped when its partition no longer waits for it. A proposal that the controller does not answer
-is sent again, and so are all proposals when the request fails as a whole.
+A proposal is dropped if its partition no longer waits for it. A proposal that the controller does not answer is sent
+again. If a request fails as a whole, all its proposals are sent again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["IsrChanges"]
 
 _EPOCHS_SINCE = 3
-_TOLD_AT_ONCE = 5
+_LOGGED_MAX = 5
 
 _Key = tuple["Uuid", int]
 _Item = tuple["LeaderReplica", "IsrProposal"]
@@ -42,11 +42,11 @@ class IsrChanges:
         return len(self._waiting) + len(self._sent)
 
     def submit(self, leader: LeaderReplica, proposal: IsrProposal) -> None:
-        """Add a proposal, in place of an older one of the same partition that was not sent yet."""
+        """Add a proposal, replacing an older one of the same partition that was not sent yet."""
         self._waiting[leader.partition.topic_id, leader.topic_partition.partition] = (leader, proposal)
 
     def next_request(self, broker_id: int, broker_epoch: int, version: int = 3) -> AlterPartitionRequest | None:
-        """Return the proposals to send; None while a request is in flight, or if no proposal waits."""
+        """Return the proposals to send; None if a request is in flight or no proposal waits."""
         if self._sent:
             return None
         self._sent = {key: item for key, item in self._waiting.items() if item[0].is_waiting_for(item[1])}
@@ -56,20 +56,20 @@ class IsrChanges:
         topics: dict[Uuid, AlterPartitionRequestTopicData] = {}
         for (topic_id, index), (_, proposal) in self._sent.items():
             topic = topics.setdefault(topic_id, AlterPartitionRequestTopicData(topic_id=topic_id))
-            topic.partitions.append(_asked(index, proposal, version))
+            topic.partitions.append(_to_request(index, proposal, version))
         return AlterPartitionRequest(broker_id=broker_id, broker_epoch=broker_epoch, topics=list(topics.values()))
 
-    def asked(self) -> str:
-        """Describe the proposals in flight; of thousands only the first few."""
+    def describe_sent(self) -> str:
+        """Describe the first few of the proposals in flight."""
         some = [
             f"{leader.topic_partition} {list(proposal.members)}"
-            for leader, proposal in islice(self._sent.values(), _TOLD_AT_ONCE)
+            for leader, proposal in islice(self._sent.values(), _LOGGED_MAX)
         ]
         more = len(self._sent) - len(some)
         return ", ".join(some) + (f" and {more} more" if more else "")
 
     def answered(self, response: AlterPartitionResponse, now_ms: int) -> ErrorCode:
-        """Deliver the controller's answers. Returns the top-level error, after which all proposals are sent again."""
+        """Deliver the controller's answers. Return the top-level error; if one is set, all proposals are sent again."""
         error = _error_code(response.error_code)
         if error is not ErrorCode.NONE:
             self.failed()
@@ -93,25 +93,25 @@ class IsrChanges:
         return ErrorCode.NONE
 
     def failed(self) -> None:
-        """The request had no answer, or one without the partitions."""
+        """Handle a request without an answer, or with an answer that lacks the partitions."""
         self._waiting = {**self._sent, **self._waiting}
         self._sent = {}
 
 
-def _asked(index: int, proposal: IsrProposal, version: int) -> AlterPartitionRequestPartitionData:
-    asked = AlterPartitionRequestPartitionData(
+def _to_request(index: int, proposal: IsrProposal, version: int) -> AlterPartitionRequestPartitionData:
+    requested = AlterPartitionRequestPartitionData(
         partition_index=index,
         leader_epoch=proposal.leader_epoch,
         leader_recovery_state=proposal.leader_recovery_state,
         partition_epoch=proposal.partition_epoch,
     )
     if version >= _EPOCHS_SINCE:
-        asked.new_isr_with_epochs = [
+        requested.new_isr_with_epochs = [
             BrokerState(broker_id=member, broker_epoch=epoch) for member, epoch in proposal.isr
         ]
     else:
-        asked.new_isr = list(proposal.members)
-    return asked
+        requested.new_isr = list(proposal.members)
+    return requested
 
 
 def _error_code(number: int) -> ErrorCode:

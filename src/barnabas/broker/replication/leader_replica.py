@@ -1,9 +1,8 @@
-"""The leader's replica of a partition that has others: applies appends, followers' fetches and the controller's
-answers.
+"""The leader's replica of a replicated partition: applies appends, followers' fetches and the controller's answers.
 
-It moves the high watermark and runs the waits for it. Proposals of another ISR go to ``submit``, and return through
-``isr_changed`` or ``isr_refused``. One object lives while this broker leads without a break, over several leader
-epochs; ``end`` is its last call.
+It moves the high watermark and runs the waits for it. Proposals of another ISR are passed to ``submit``; their results
+arrive through ``isr_changed`` or ``isr_refused``. One object exists while this broker leads without interruption, over
+several leader epochs. ``end`` is the last call.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class ReplicatedLog(Protocol):
 
 
 class LedPartition(Protocol):
-    """The port to the partition. A partition without a log is empty."""
+    """The port to a partition. A partition without a log is empty."""
 
     topic_partition: TopicPartition
     topic_id: Uuid
@@ -57,13 +56,13 @@ class LedPartition(Protocol):
     def log_or_none(self) -> ReplicatedLog | None: ...
 
     def notify(self, appended_bytes: int) -> None:
-        """Called with the number of bytes committed; 0: the state changed."""
+        """Called with the number of committed bytes. 0: the state changed."""
         ...
 
 
 class FollowerWatcher(Protocol):
     def partition_changed(self, appended_bytes: int | None) -> None:
-        """Called with the number of bytes appended; 0: stop waiting, the leadership ended; None: answer now."""
+        """Called with the number of appended bytes. 0: stop waiting, the leadership ended. None: answer now."""
         ...
 
 
@@ -113,11 +112,11 @@ class LeaderReplica:
         self.is_over = False
         self._ended_by = ErrorCode.NONE
         self.on_high_watermark: Callable[[int], None] | None = None
-        """Return the leadership state, for components with their own state in the partition."""
+        """Called with each new high watermark, for components with their own state in the partition."""
         self._submit = submit
         self._stats = stats
         self._appended: deque[tuple[int, int]] | None = None
-        """Log end and bytes of each uncommitted append."""
+        """The log end and the size in bytes of each uncommitted append."""
         self._waits: CommitWaits | None = None
         self._delete_waits: CommitWaits | None = None
         self._watchers: dict[FollowerWatcher, None] = {}
@@ -147,7 +146,7 @@ class LeaderReplica:
         if leadership.update(registration, log_end_offset=self.log_end_offset, now_ms=now_ms):
             if leadership.leader_epoch != epoch:
                 self._begin_epoch()
-                self._tell_followers(0)
+                self._notify_followers(0)
             self._isr_is_known(now_ms)
         else:
             self.partition.isr_count = len(leadership.isr)
@@ -167,18 +166,18 @@ class LeaderReplica:
             log.assign_epoch_start(self.leadership.leader_epoch)
 
     def process_is_known(self, now_ms: int) -> None:
-        """Called when the metadata has this process's registration: the leadership is its own."""
+        """Called when the metadata has this process's registration: the leadership is that of this process."""
         log = self.partition.log_or_none
         if log is not None:
             self.opened(log)
         self.maybe_advance(now_ms)
 
     def end(self, error: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:
-        """Another broker leads, or the partition was deleted: all waits end."""
+        """End all waits, because another broker leads or the partition was deleted."""
         self.is_over = True
         self._ended_by = error
         self.on_high_watermark = None
-        self._tell_followers(0)
+        self._notify_followers(0)
         self._watchers.clear()
         for waits in (self._waits, self._delete_waits):
             if waits is not None:
@@ -189,7 +188,7 @@ class LeaderReplica:
     def check_is_known(self) -> None:
         """Raise NOT_LEADER_OR_FOLLOWER until the metadata has this process's registration.
 
-        Before, the leadership is that of the earlier process. That process may have lost records in a power failure
+        Until then, the leadership is that of an earlier process. In a power failure that process may have lost records
         that followers have, and another broker may lead.
         """
         if not self.leadership.context.is_known:
@@ -199,17 +198,19 @@ class LeaderReplica:
         self.leadership.leader_appends(leader_end_offset)
 
     def appended(self, size: int, now_ms: int) -> None:
-        """Handle an append: the log has grown by one batch of so many bytes."""
+        """Handle an append: the log has grown by one batch of ``size`` bytes."""
         if self._appended is None:
             self._appended = deque()
         self._appended.append((self.log_end_offset, size))
-        self._tell_followers(size)
+        self._notify_followers(size)
         if len(self.leadership.maximal_isr) == 1:
             self.maybe_advance(now_ms)
 
     def wait_for(self, offset: int, on_done: Callable[[ErrorCode], None]) -> CommitWait:
-        """Call ``on_done`` with NONE or NOT_ENOUGH_REPLICAS_AFTER_APPEND once the high watermark has passed the offset,
-        or with the error. The call may happen before this method returns.
+        """Call ``on_done`` once the high watermark has passed the offset, or with an error.
+
+        The result is NONE or NOT_ENOUGH_REPLICAS_AFTER_APPEND after the high watermark has passed. The call may happen
+        before this method returns.
         """
         if self.is_over:
             return settled(on_done, self._ended_by)
@@ -226,7 +227,7 @@ class LeaderReplica:
         return ErrorCode.NONE
 
     def required_in_sync(self) -> int:
-        """Return ``min.insync.replicas``, at most the number of replicas; a partition without a log needs none."""
+        """Return ``min.insync.replicas``, but at most the number of replicas. It is 0 for a partition without a log."""
         log = self.partition.log_or_none
         return 0 if log is None else self.leadership.required_in_sync(log.config.min_insync_replicas)
 
@@ -255,7 +256,7 @@ class LeaderReplica:
     # Followers
 
     def follower(self, replica_id: int, current_leader_epoch: int) -> ReplicaState:
-        """Raise ApiException if the broker does not have a replica."""
+        """Return the state of a follower. Raise ApiException if the broker does not have a replica."""
         return self.leadership.follower(replica_id, current_leader_epoch)
 
     def follower_fetched(
@@ -268,7 +269,10 @@ class LeaderReplica:
         now_ms: int,
         contact: FollowerContact | None = None,
     ) -> None:
-        """The follower has everything below ``log_end_offset``. Raises ApiException for a process that was replaced."""
+        """Handle a fetch: the follower has all records below ``log_end_offset``.
+
+        Raise ApiException for a broker process that was replaced.
+        """
         moved = self.leadership.fetched(
             replica,
             log_end_offset=log_end_offset,
@@ -279,7 +283,7 @@ class LeaderReplica:
             contact=contact,
         )
         if contact is None:
-            # The partition may have left a session of the follower: its next request speaks for the partition again.
+            # The partition may have left the follower's session: then the follower's next request includes it again.
             for watcher in self._watchers:
                 watcher.partition_changed(None)
         if replica.broker_id not in self.leadership.isr:
@@ -295,7 +299,7 @@ class LeaderReplica:
         return self.leadership.low_watermark(0 if log is None else log.log_start_offset)
 
     def wait_for_low_watermark(self, offset: int, on_done: Callable[[ErrorCode], None]) -> CommitWait:
-        """Wait until every live replica's log starts there."""
+        """Wait until every live replica's log starts at ``offset`` or later."""
         if self.is_over:
             return settled(on_done, self._ended_by)
         if self.low_watermark >= offset:
@@ -312,29 +316,28 @@ class LeaderReplica:
             self._submit(self, proposal)
 
     def check_isr(self, now_ms: int) -> None:
-        """Propose to remove followers that lag too long, and to add those that only wait for the controller."""
+        """Propose to remove followers that lag too long, or to add those that only wait for the controller."""
         proposal = self.leadership.propose_to_shrink(self.log_end_offset, now_ms)
         if proposal is not None:
             self._submit(self, proposal)
             return
         self.retry_expansion()
 
-    def look_again(self, now_ms: int) -> None:
-        """Recompute the high watermark: time has passed or brokers changed, so fewer joining followers may count."""
+    def recheck(self, now_ms: int) -> None:
+        """Recompute the high watermark: after time or changes of brokers, fewer joining followers may count."""
         if self.log_end_offset > self.high_watermark:
             self.maybe_advance(now_ms)
         self.retry_expansion()
 
     def retry_expansion(self) -> None:
-        """Propose a follower that could not join at its last fetch of this partition, and has confirmed its state
-        since.
+        """Propose followers that could not join at their last fetch of this partition, but have confirmed it since.
 
-        A fetch before the last change of the ISR does not count: the controller may know more of the replica.
+        A fetch before the last change of the ISR does not count: the controller may have newer facts about the replica.
         """
         leadership = self.leadership
         if leadership.proposal is None and leadership.is_incomplete:
             for replica in leadership.replicas.values():
-                if replica.broker_id not in leadership.isr and replica.spoke_since(leadership.committed_ms):
+                if replica.broker_id not in leadership.isr and replica.is_confirmed_since(leadership.committed_ms):
                     self.maybe_expand(replica)
 
     def isr_changed(self, proposal: IsrProposal, state: CommittedState, now_ms: int) -> None:
@@ -381,14 +384,14 @@ class LeaderReplica:
             self._listeners.pop(listener, None)
 
     def call_followers(self) -> None:
-        """Answer fetches that wait for data, so that their followers fetch again at once."""
-        self._tell_followers(0)
+        """Answer fetches that wait for data, so that their followers fetch again immediately."""
+        self._notify_followers(0)
 
     def log_start_moved(self) -> None:
         for watcher in self._watchers:
             watcher.partition_changed(None)
 
-    def _tell_followers(self, appended_bytes: int) -> None:
+    def _notify_followers(self, appended_bytes: int) -> None:
         for watcher in tuple(self._watchers):
             watcher.partition_changed(appended_bytes)
         for listener in tuple(self._listeners or ()):

@@ -1,11 +1,11 @@
-"""Decides whether a read of a leader's state may be answered, or another broker may lead instead.
+"""Decides whether a read of a leader's state may be answered, or whether another broker may lead instead.
 
-It may be answered once one of these holds for each partition that is read:
+The read may be answered once one of these holds for each of its partitions:
 
 * the session lease of this broker holds (``session_lease``);
-* every other broker that could have been elected has fetched from here since the read arrived (``read_rounds``). Those
-are the maximal ISR and the eligible leader replicas. At least one of them would know the new leader before that one
-serves; otherwise only an unclean election can lead to another leader.
+* every other broker that could have been elected has fetched from this broker since the read arrived
+  (``read_rounds``). These are the maximal ISR and the eligible leader replicas. At least one of them would know a new
+  leader before that leader serves, unless the leader was elected uncleanly.
 
 The read is refused when the leadership ends, when another leader epoch begins, or after its time limit.
 """
@@ -23,7 +23,7 @@ __all__ = ["LeadershipRead"]
 
 
 class LeadershipRead:
-    """One request, for partitions that this broker leads when it arrives."""
+    """One request for partitions that this broker leads when the request arrives."""
 
     __slots__ = ("_deadline_s", "_doubtful", "_round", "refused")
 
@@ -34,7 +34,7 @@ class LeadershipRead:
         self.refused: set[int] = set()
 
     def is_decided(self, now_s: float, lease_until_s: float) -> bool:
-        """Check the remaining partitions; true when each partition is confirmed or ``refused``."""
+        """Check the remaining partitions. Return True if each partition is confirmed or ``refused``."""
         for partition, (leader, leader_epoch) in tuple(self._doubtful.items()):
             if leader.is_over or leader.leadership.leader_epoch != leader_epoch:
                 self.refused.add(partition)

@@ -19,8 +19,8 @@ __all__ = ["truncation_offset"]
 def truncation_offset(own: EpochLog, epoch: int, end_offset: int) -> int:
     """Return the offset to truncate to, for a leader whose greatest epoch up to our last one is ``epoch``.
 
-    That epoch ends at ``end_offset`` there. If our log has that epoch, both logs agree up to the earlier end. If not,
-    they cannot agree beyond the end of our epoch before it; the request is repeated from there.
+    In the leader's log that epoch ends at ``end_offset``. If our log has that epoch, both logs agree up to the earlier
+    end. If not, they cannot agree beyond the end of our epoch before it, and the request is repeated from there.
     """
     end = own.log_end_offset
     if end_offset < 0:

@@ -1,12 +1,12 @@
 """Decides a partition leader's high watermark and ISR.
 
 The high watermark is the least log end of the maximal ISR: the committed ISR, and replicas proposed to join it. A
-proposal may be committed before the leader learns of it, so a record counts as committed only when every replica that
-could be elected then has it. A caught-up replica that is about to join is waited for too; otherwise it could never join
-while records arrive.
+proposal may be committed before the leader learns of it, so a record counts as committed only if every replica that
+could then be elected has it. The high watermark also waits for a caught-up replica that is about to join. Otherwise the
+replica could never join while records arrive.
 
 One proposal is in flight at a time. It ends with the controller's answer or with a newer state from the metadata log,
-whichever comes first; either counts only if it is not older than the known state.
+whichever is first. Each applies only if it is not older than the known state.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["CommittedState", "IsrProposal", "LeadershipContext", "PartitionLeadership", "ProposalKind"]
 
 _UNDO = frozenset({ErrorCode.OPERATION_NOT_ATTEMPTED, ErrorCode.INELIGIBLE_REPLICA})
-"""The controller refused for good: the committed ISR holds, and another proposal may be made."""
+"""The controller's refusal is final: the committed ISR applies, and another proposal is possible."""
 _WAIT_FOR_THE_LOG = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -44,7 +44,7 @@ _WAIT_FOR_THE_LOG = frozenset(
 
 
 class LeadershipContext:
-    """State shared by all partitions that a broker leads. ``cluster`` and the limit change while it runs."""
+    """State shared by all partitions that a broker leads. ``cluster`` and the time limit change while it runs."""
 
     __slots__ = ("broker_epoch", "broker_id", "cluster", "replica_lag_time_max_ms")
 
@@ -65,13 +65,13 @@ class LeadershipContext:
     def is_known(self) -> bool:
         """Whether the metadata has reached the registration of this process.
 
-        A broker that starts replays its earlier leaderships and their ISRs; others may have led since.
+        A broker that starts replays its earlier leaderships and their ISRs; other brokers may have led since.
         """
         broker = self.cluster.broker(self.broker_id)
         return broker is not None and broker.epoch == self.broker_epoch()
 
     def may_join(self, replica: ReplicaState, registration: PartitionRegistration) -> bool:
-        """Whether the broker and its log directory are active, and the fetching process is the registered one.
+        """Return whether the broker and its log directory are active, and the fetching process is the registered one.
 
         The records that a replica had fetched are lost when its log directory fails.
         """
@@ -84,7 +84,7 @@ class LeadershipContext:
         )
 
     def check_is_current(self, replica_id: int, broker_epoch: int) -> None:
-        """Raise NOT_LEADER_OR_FOLLOWER for a broker process that was replaced by a newer one."""
+        """Raise NOT_LEADER_OR_FOLLOWER for a broker process that a newer one has replaced."""
         broker = self.cluster.broker(replica_id)
         if broker is not None and not broker.fenced and ANY_BROKER_EPOCH != broker_epoch < broker.epoch:
             raise ApiException(
@@ -99,11 +99,11 @@ class ProposalKind(Enum):
 
 
 class IsrProposal(NamedTuple):
-    """A proposal for the controller, with the epochs on which it is based."""
+    """A proposal for the controller, with the epochs that it is based on."""
 
     kind: ProposalKind
     isr: tuple[tuple[int, int], ...]
-    """(broker id, broker epoch) of each member; -1 where the epoch is not known."""
+    """(broker id, broker epoch) of each member; -1 for an unknown epoch."""
     leader_epoch: int
     partition_epoch: int
     leader_recovery_state: int
@@ -125,7 +125,7 @@ class CommittedState(NamedTuple):
 
 @lru_cache(maxsize=4_096)
 def _members(isr: tuple[int, ...]) -> frozenset[int]:
-    """Cached, because thousands of partitions have the same few brokers."""
+    """Return a set of members. It is cached, because thousands of partitions have the same few brokers."""
     return frozenset(isr)
 
 
@@ -157,7 +157,7 @@ class PartitionLeadership:
         self.registration = registration
         self.epoch_start_offset = log_end_offset
         self.committed_ms = now_ms
-        """When the ISR last changed, or last became free to change."""
+        """The time at which the ISR last changed or became free to change."""
         self.isr = _members(())
         self.maximal_isr = self.isr
         self.is_incomplete = False
@@ -169,9 +169,9 @@ class PartitionLeadership:
             replica.last_caught_up_ms = now_ms if broker_id in self.isr else None
 
     def update(self, registration: PartitionRegistration, *, log_end_offset: int, now_ms: int) -> bool:
-        """Apply the metadata log's state; False if it is older than the controller's last answer.
+        """Apply the metadata log's state. Return False if it is older than the controller's last answer.
 
-        A leader marked as recovering needs only the log recovery that ran when its log was opened: it reports the end
+        A leader marked as recovering needs only the log recovery that ran when its log was opened. It reports the end
         of the recovery with the next change of its ISR.
         """
         if registration.partition_epoch < self.partition_epoch:
@@ -215,10 +215,10 @@ class PartitionLeadership:
     # State of the followers
 
     def follower(self, replica_id: int, current_leader_epoch: int) -> ReplicaState:
-        """Raises the error for a broker without a replica; epoch -1 means unknown."""
+        """Return the state of a follower. Raise an error for a broker without a replica. Epoch -1 means unknown."""
         replica = self.replicas.get(replica_id)
         if replica is None:
-            # With the right epoch it may know an assignment that this broker has not received yet: it shall retry.
+            # With a known epoch it may know an assignment that this broker has not received yet: let it retry.
             code = ErrorCode.UNKNOWN_LEADER_EPOCH if current_leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER
             raise ApiException(code, f"Broker {replica_id} is not a replica of this partition.")
         return replica
@@ -234,7 +234,10 @@ class PartitionLeadership:
         now_ms: int,
         contact: FollowerContact | None = None,
     ) -> bool:
-        """Return whether the replica's log end moved. Raises NOT_LEADER_OR_FOLLOWER for a process that was replaced."""
+        """Apply a fetch. Return whether the replica's log end moved.
+
+        Raise NOT_LEADER_OR_FOLLOWER for a broker process that was replaced.
+        """
         self.context.check_is_current(replica.broker_id, broker_epoch)
         before = replica.log_end_offset
         replica.fetched(
@@ -253,10 +256,10 @@ class PartitionLeadership:
             replica.leader_appends(leader_end_offset)
 
     def is_followed_since(self, read_round: int) -> bool:
-        """Whether every other broker that could be elected has fetched from here since that round began.
+        """Return whether every other broker that could be elected has fetched from this broker since that round began.
 
-        A replica that left the ISR may still be eligible: the metadata log says so later, the controller's answer
-        does not.
+        A replica that left the ISR may still be eligible. The controller's answer does not contain that; the metadata
+        log does, later.
         """
         registration = self.registration
         for broker_id in self.maximal_isr.union(registration.isr, registration.elr):
@@ -269,12 +272,11 @@ class PartitionLeadership:
     # Decisions
 
     def required_in_sync(self, min_insync_replicas: int) -> int:
-        """Return the required number of replicas, which is at most the number that exists."""
+        """Return the required number of replicas in sync, at most the number of replicas."""
         return min(min_insync_replicas, len(self.replicas) + 1)
 
     def high_watermark(self, leader_end_offset: int, min_insync_replicas: int, now_ms: int) -> int:
-        """Return the new high watermark, -1 if unknown. The caller ignores one below the current: it never
-        decreases."""
+        """Return the new high watermark; -1 if unknown. The caller ignores a lower one, because it never decreases."""
         if len(self.isr) < self.required_in_sync(min_insync_replicas) or not self.context.is_known:
             return -1
         offset = leader_end_offset
@@ -299,7 +301,7 @@ class PartitionLeadership:
         return min(starts, default=log_start_offset) if not starts else min(*starts, log_start_offset)
 
     def has_caught_up(self, replica: ReplicaState, high_watermark: int) -> bool:
-        """Whether the follower has all committed records, and all records from before this leader epoch."""
+        """Return whether the follower has all committed records, and all records from before this leader epoch."""
         return replica.log_end_offset >= high_watermark and replica.log_end_offset >= self.epoch_start_offset
 
     def propose_to_expand(self, replica: ReplicaState, high_watermark: int) -> IsrProposal | None:
@@ -314,8 +316,11 @@ class PartitionLeadership:
         return self._propose(ProposalKind.EXPAND, self.isr | {replica.broker_id})
 
     def propose_to_shrink(self, leader_end_offset: int, now_ms: int) -> IsrProposal | None:
-        """Return a proposal to remove lagging replicas; None if all in sync have caught up within
-        ``replica.lag.time.max.ms``, or another proposal is in flight."""
+        """Return a proposal to remove lagging replicas.
+
+        Return None if all replicas in sync have caught up within ``replica.lag.time.max.ms``, or if another proposal is
+        in flight.
+        """
         if self.proposal is not None:
             return None
         behind = self.out_of_sync(leader_end_offset, now_ms)
@@ -354,7 +359,7 @@ class PartitionLeadership:
     # Answers of the controller
 
     def accepted(self, proposal: IsrProposal, state: CommittedState, now_ms: int) -> bool:
-        """Apply the controller's answer; False if it is outdated."""
+        """Apply the controller's answer. Return False if it is outdated."""
         if (
             self.proposal is not proposal
             or state.leader_epoch != self.leader_epoch
@@ -366,7 +371,7 @@ class PartitionLeadership:
         return True
 
     def refused(self, proposal: IsrProposal, error: ErrorCode, now_ms: int) -> bool:
-        """Whether to send the same proposal again."""
+        """Handle a refusal. Return whether to send the same proposal again."""
         if self.proposal is not proposal:
             return False
         if error in _UNDO:

@@ -1,11 +1,11 @@
 """Confirms that followers still follow this leader: read index rounds, as in Raft.
 
-A follower's fetch alone proves little. It may have lain in a socket while this process was stopped, and the follower
-may lead by now. But a fetch that continues a session was sent after the answer to the one before. So each question gets
-a number, an answer to a follower stores the newest number, and its next fetch confirms that number: when the follower
-sent it, after the question arrived, it knew no other leader.
+A follower's fetch alone proves little. It may have waited in a socket while this process was stopped, and the follower
+may lead by now. But a fetch that continues a session was sent after the answer to the previous fetch. So each question
+receives a number, and an answer to a follower stores the newest number. The follower's next fetch confirms that number:
+the follower sent it after the question arrived, and knew no other leader then.
 
-Numbers are used instead of times, because two events can fall into the same millisecond.
+Numbers are used instead of times, because two events can occur in the same millisecond.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ class ReadRounds:
         self.newest += 1
         return self.newest
 
-    def wants_to_tell(self, contact: FollowerContact) -> bool:
-        """Whether a follower is to be answered without delay: it then fetches again sooner."""
+    def wants_early_answer(self, contact: FollowerContact) -> bool:
+        """Return whether to answer a follower without delay, so that it fetches again sooner."""
         return self.is_awaited and contact.answered_round < self.newest
 
     def fetched(self) -> None:

@@ -1,17 +1,18 @@
-"""A follower's fetch requests to one leader, and the handling of their answers, for all partitions copied from there.
+"""Builds a follower's fetch requests to one leader and handles their answers, for all partitions copied from it.
 
-The caller sends what ``next_request`` returns, one request at a time, and passes in the answer (``receive``) or
-reports that it was lost (``lost``). Logs are written through ``FollowerReplica``; times are those of a monotonic clock.
+The caller sends the requests of ``next_request`` one at a time. It passes in each answer (``receive``) or reports that
+it was lost (``lost``). Logs are written through ``FollowerReplica``. Times are those of a monotonic clock.
 
-A partition is fetched at its log's end. The request names the epoch of the last record there, and a leader in whose log
-that epoch ends earlier reports it (KIP-595): the log is truncated to where both agree, and fetching continues. A log
-without an epoch is first truncated to its high watermark, the only proof of what is committed. If the leader's log does
-not reach our offset (it was elected uncleanly), or starts behind it, we request where that log ends and starts.
+A partition is fetched at its log's end. The request names the epoch of the last record, and a leader in whose log that
+epoch ends earlier reports this (KIP-595): the follower truncates its log to the point where both agree, and continues
+to fetch. A log without an epoch is first truncated to its high watermark, the only proof of committed records. If the
+leader's log ends before our offset (after an unclean election) or starts after it, we request the end and the start of
+that log.
 
-A partition on the follower's throttle is left out while the quota is exceeded, unless its lag is 0.
+A throttled partition is omitted while the quota is exceeded, unless its lag is 0.
 
-A partition that receives an error is left out for a while. One that is fenced, or whose log cannot be written, is
-dropped until the metadata changes: ``follow`` with another leader epoch.
+A partition that receives an error is omitted for some time. A partition that is fenced, or whose log cannot be written,
+is dropped until the metadata changes: ``follow`` with another leader epoch.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _REPLICA_STATE_SINCE = 15
 _LATEST, _EARLIEST = -1, -2
 _FIRST_BACKOFF_MS = 50
 _HELD_BACK_MS_MAX = 500
-"""A throttled partition is checked again after this time: the throttle may have been removed."""
+"""The interval between checks of a throttled partition: the throttle may have been removed."""
 _METADATA_RACES = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -63,7 +64,7 @@ _METADATA_RACES = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
-"""The leader has not received our offset yet: it will in a moment."""
+"""Errors of a leader that has not received the metadata yet that this broker has: retry soon."""
 
 
 class FetcherConfig(NamedTuple):
@@ -73,7 +74,7 @@ class FetcherConfig(NamedTuple):
     partition_max_bytes: int = 1_048_576
     backoff_ms: int = 1000
     silence: AttemptLimit = AttemptLimit(2500, 30_000)
-    """The time for which a leader may be silent while an answer is due; longer after each loss."""
+    """How long a leader may be silent while an answer is due. The limit grows after each lost request."""
 
 
 class ReplicaFetcher:
@@ -101,12 +102,12 @@ class ReplicaFetcher:
 
     @property
     def connect_limit_ms(self) -> int:
-        """Return the time limit for a connection to the leader, which has little work with one."""
+        """The time limit for opening a connection, which costs the leader little work."""
         return self._config.silence.first_ms
 
     @property
     def silence_limit_ms(self) -> int:
-        """Return how long the leader may be silent before the next request counts as lost.
+        """How long the leader may be silent before the next request counts as lost.
 
         A connection whose packets are lost looks like a leader without data. Waiting for the whole of
         ``replica.socket.timeout.ms`` would delay producers for as long, because this replica may stay in the ISR.
@@ -120,7 +121,7 @@ class ReplicaFetcher:
     # --- partitions
 
     def follow(self, replica: FollowerReplica, leader_epoch: int) -> None:
-        """Copy a partition from this leader; no effect if it is already copied in this epoch."""
+        """Copy a partition from this leader. This has no effect if it is already copied in this epoch."""
         if self.is_following(replica, leader_epoch):
             return
         name = replica.topic_partition
@@ -136,21 +137,21 @@ class ReplicaFetcher:
         self._paused_until_ms = 0
 
     def is_following(self, replica: FollowerReplica, leader_epoch: int) -> bool:
-        """Whether the partition is copied, or was dropped in this epoch."""
+        """Return whether the partition is copied, or was dropped in this epoch."""
         known = self.partitions.get(replica.topic_partition)
         if known is None:
             return self.failed.get(replica.topic_partition) == leader_epoch
         return known.leader_epoch == leader_epoch and known.key.topic_id == replica.topic_id
 
     def stop(self, topic_partition: TopicPartition) -> bool:
-        """Stop copying: its log is not written from now on. Returns whether it was copied."""
+        """Stop copying. From now on the log is not written. Return whether the partition was copied."""
         self.failed.pop(topic_partition, None)
         return self.partitions.remove(topic_partition) is not None
 
     # --- requests
 
     def next_request(self, now_ms: int, *, fetch_version: int) -> Request[Message] | None:
-        """Return the request to send; None before ``wakeup_ms``."""
+        """Return the request to send, or None before ``wakeup_ms``."""
         if now_ms < self._paused_until_ms:
             return None
         for partition in self.partitions.in_state(PartitionState.DELAYED):
@@ -176,7 +177,7 @@ class ReplicaFetcher:
                 self.partitions.move(partition, PartitionState.DELAYED)
 
     def wakeup_ms(self) -> int | None:
-        """Return when a request will be due if nothing changes before; None: never."""
+        """Return the time of the next request if nothing changes before; None: never."""
         if self.is_empty:
             return None
         if any(
@@ -221,7 +222,7 @@ class ReplicaFetcher:
         self._pause(now_ms, self._losses)
 
     def receive(self, request: Message, response: Message, now_ms: int) -> Iterator[int]:
-        """Apply an answer, a partition with each step; each step yields the number of bytes written.
+        """Apply an answer, one partition per step. Each step yields the number of bytes written.
 
         The caller takes all steps before it takes another request.
         """
@@ -246,7 +247,7 @@ class ReplicaFetcher:
                 yield self._take(partition, data, now_ms)
 
     def _refused(self, error: ErrorCode, now_ms: int) -> None:
-        """Handle a top-level error. A session that the leader evicted needs a pause only if it happens again."""
+        """Handle a top-level error. After an evicted session, pause only if it happens again."""
         is_only_forgotten = error in (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
         was_full = self._session.is_full
         self._session.refused(error)
@@ -256,7 +257,7 @@ class ReplicaFetcher:
             self._pause(now_ms, self._losses)
 
     def _take(self, partition: FetchedPartition, data: PartitionData, now_ms: int) -> int:
-        """Apply one partition of the answer; returns the number of bytes written."""
+        """Apply one partition of the answer. Return the number of bytes written."""
         if data.error_code:
             self._refused_partition(partition, _error_code(data.error_code), now_ms)
             return 0
@@ -276,7 +277,7 @@ class ReplicaFetcher:
         return written
 
     def _went_wrong(self, partition: FetchedPartition, error: Exception, now_ms: int) -> None:
-        """Retry after bad data; drop the partition after a disk error."""
+        """Retry after invalid data. Drop the partition after a disk error."""
         if not isinstance(error, ApiException) or error.code is ErrorCode.KAFKA_STORAGE_ERROR:
             self._fail(partition, error)
             return
@@ -342,7 +343,7 @@ class ReplicaFetcher:
                 self._delay(partition, now_ms)
             elif answer.error_code:
                 error = _error_code(answer.error_code)
-                # It cannot be out of range here; other errors are as in a fetch.
+                # OFFSET_OUT_OF_RANGE cannot occur here. Other errors are handled as in a fetch.
                 self._refused_partition(partition, error, now_ms)
             else:
                 self._go_to(partition, answer.offset, now_ms)
@@ -363,7 +364,7 @@ class ReplicaFetcher:
                 )  # fmt: skip
                 replica.truncate_fully_and_start_at(offset)
             else:
-                self._delay(partition, now_ms)  # Our offset is in range now.
+                self._delay(partition, now_ms)  # Our offset is now in range.
                 return
         except (ApiException, OSError, StorageError) as error:
             if self.partitions.get(replica.topic_partition) is partition:

@@ -1,7 +1,7 @@
 """Chooses the replica that a consumer reads from (KIP-392): one in its rack, if the leader is in another rack.
 
-Only followers in sync that have the wanted offset qualify. The one with the most records is chosen. A client without a
-rack, or in a rack without such a follower, stays with the leader.
+Only followers in sync that have the requested offset qualify. The one with the most records is chosen. A client without
+a rack, or in a rack without such a follower, reads from the leader.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _LONG_AGO_MS = -1
 
 
 class RackAwareReplicaSelector:
-    """Implements Kafka's selector of this name."""
+    """Implements Kafka's selector of the same name."""
 
     def __init__(self, metadata: MetadataCache, broker_id: int) -> None:
         self._metadata = metadata
         self._broker_id = broker_id
 
     def select(self, leader: LeaderReplica, fetch_offset: int, rack_id: str, listener_name: str) -> int:
-        """Return the broker to read from; -1 for the leader, which calls this."""
+        """Return the broker to read from; -1 for the leader, which is this broker."""
         brokers = self._metadata.image.cluster.brokers
         if not rack_id or brokers[self._broker_id].rack == rack_id:
             return -1

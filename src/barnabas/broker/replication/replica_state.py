@@ -1,7 +1,7 @@
-"""A leader's state of one follower, from the follower's fetches alone.
+"""A leader's state of one follower, derived only from the follower's fetches.
 
-A follower that fetches from an offset has everything below it. It was caught up at the time of a fetch from the
-leader's log end, or if it now fetches from where the log end was at its previous fetch.
+A follower that fetches from an offset has all records below it. A fetch from the leader's log end shows that it is
+caught up now. A fetch from the log end of its previous fetch shows that it was caught up then.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ __all__ = ["UNKNOWN_OFFSET", "FollowerContact", "ReplicaState"]
 
 UNKNOWN_OFFSET = -1
 ANY_BROKER_EPOCH = -1
-"""The broker epoch in fetches older than version 15: not compared."""
+"""The broker epoch in fetches before version 15. It is not compared."""
 
 
 class FollowerContact:
-    """The time at which the fetch session of a follower was last used.
+    """The time at which a follower's fetch session was last used.
 
-    A request of a session omits partitions without news: until that time the follower is known to have all records.
+    A request in a session omits unchanged partitions: up to that time the follower is known to have their records.
     """
 
     __slots__ = ("answered_round", "confirmed_round", "last_fetch_ms")
@@ -24,12 +24,12 @@ class FollowerContact:
     def __init__(self, now_ms: int) -> None:
         self.last_fetch_ms = now_ms
         self.answered_round = 0
-        """The newest read round (``read_rounds``) when the session was answered last."""
+        """The newest read round (``read_rounds``) at the last answer to the session."""
         self.confirmed_round = 0
         """The read round of the answer that preceded the last request."""
 
     def continues(self, now_ms: int) -> None:
-        """Handle a request that was sent after the last answer."""
+        """Handle a request that the follower sent after the last answer."""
         self.last_fetch_ms = now_ms
         self.confirmed_round = self.answered_round
 
@@ -59,10 +59,10 @@ class ReplicaState:
         self.last_fetch_leader_end_offset = UNKNOWN_OFFSET
         self.contact: FollowerContact | None = None
         self.sent_offset = UNKNOWN_OFFSET
-        """The first offset of the records that it received last."""
+        """The first offset of the records that the follower received last."""
 
     def begin_epoch(self, *, leader_end_offset: int, now_ms: int, is_in_sync: bool) -> None:
-        """Start a new epoch of the same leader: a replica in sync gets the whole time limit to show that it still is.
+        """Start a new epoch of the same leader. A replica in sync has the full time limit to prove that it still is.
 
         Another broker may have led in between, and the follower may have truncated its log: its log end is unknown.
         """
@@ -81,7 +81,7 @@ class ReplicaState:
         now_ms: int,
         contact: FollowerContact | None = None,
     ) -> None:
-        """The follower fetches from ``log_end_offset`` on while the leader's log ends at ``leader_end_offset``."""
+        """Handle a fetch from ``log_end_offset`` on, while the leader's log ends at ``leader_end_offset``."""
         if log_end_offset >= leader_end_offset:
             self._caught_up_at(now_ms)
         elif log_end_offset >= self.last_fetch_leader_end_offset and self.last_fetch_ms is not None:
@@ -94,8 +94,10 @@ class ReplicaState:
         self.contact = contact
 
     def leader_appends(self, leader_end_offset: int) -> None:
-        """The leader's log grows beyond this offset: a follower with all records had them at its last fetch, named
-        or not."""
+        """Handle an append after ``leader_end_offset``.
+
+        A follower with all records had them at the session's last fetch, even if that fetch did not name the partition.
+        """
         if self.contact is not None and self.log_end_offset == leader_end_offset:
             self._caught_up_at(self.contact.last_fetch_ms)
             self.last_fetch_ms = max(self.last_fetch_ms or 0, self.contact.last_fetch_ms)
@@ -105,16 +107,16 @@ class ReplicaState:
             return True
         return self.last_caught_up_ms is not None and now_ms - self.last_caught_up_ms <= lag_time_max_ms
 
-    def spoke_since(self, time_ms: int) -> bool:
-        """Whether its session sent a request after that time, which confirms the records that it had."""
+    def is_confirmed_since(self, time_ms: int) -> bool:
+        """Return whether the follower's session sent a request after that time, which confirms its records."""
         return self.contact is not None and self.contact.last_fetch_ms > time_ms
 
     def has_followed_since(self, read_round: int) -> bool:
-        """Whether it has fetched from this leader, in this leader epoch, since that round began."""
+        """Return whether the follower has fetched from this leader, in this leader epoch, since that round began."""
         return self.contact is not None and self.contact.confirmed_round >= read_round
 
     def lose_contact(self, contact: FollowerContact | None) -> None:
-        """Drop what this session confirmed of the partition."""
+        """Discard the facts that this session has confirmed about the partition."""
         if self.contact is contact:
             self.contact = None
 

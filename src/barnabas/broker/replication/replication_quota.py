@@ -1,10 +1,10 @@
 """Limits how fast throttled replicas are copied (KIP-73): the bytes that this broker sends and receives.
 
-Rates are settings of brokers; the throttled replicas are settings of topics: ``0:101,0:102`` names partitions
-with their brokers, ``*`` is all. Only lagging replicas are held back: a replica in sync stays in sync.
+Rates are settings of brokers. The throttled replicas are settings of topics: ``0:101,0:102`` names partitions with
+their brokers, ``*`` means all. Only lagging replicas are throttled: a replica in sync stays in sync.
 
-The rate is measured since the oldest window: after a rest it is not exceeded for long, and a burst is
-paid for afterwards.
+The rate is measured since the oldest window. After an idle time it can be exceeded only briefly, and a burst is
+compensated afterwards.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class ReplicationQuota:
     def __init__(self, *, window_count: int, window_ms: int) -> None:
         self._rate = SimpleRate(count=window_count, window_ms=window_ms)
         self._topics: dict[str, frozenset[int] | None] = {}
-        """The throttled partitions on this broker; None is all of the topic."""
+        """The throttled partitions on this broker; None means all of the topic."""
         self.limit = _UNLIMITED
         self.throttled_bytes = 0
 
@@ -68,16 +68,17 @@ class ReplicationQuota:
         self._rate.record(size, now_ms)
 
     def wait_ms(self, now_ms: int) -> int:
-        """Return how long lagging replicas must not be copied; 0 while the rate is kept."""
+        """Return how long lagging replicas must not be copied; 0 if the rate is not exceeded."""
         if not self._topics or self.limit == _UNLIMITED:
             return 0
         return self._rate.throttle_ms(max(self.limit, 1), now_ms)
 
 
 class ReplicationQuotas:
-    """A MetadataPublisher that keeps ``leader`` and ``follower`` as the metadata says.
+    """A MetadataPublisher that applies the metadata's settings to ``leader`` and ``follower``.
 
-    ``topic_config`` returns a topic's settings as of this publication."""
+    ``topic_config`` returns a topic's settings as of this publication.
+    """
 
     def __init__(
         self,

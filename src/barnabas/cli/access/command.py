@@ -1,9 +1,9 @@
-"""``barnabas access explain|who|of``: who may do what, decided as a node decides, with the ACL that decides it.
+"""``barnabas access explain|who|of``: explain who may do what. Decisions are those of a node, with the deciding ACL.
 
-``mine`` queries what the caller itself may do.
+``mine`` shows the caller's own rights.
 
-Exit status, for scripts: 0 answered (for ``explain``: allowed), 3 ``explain`` says denied, 1 no answer (cluster
-unreachable, missing rights, missing file), 2 invalid command line.
+Exit status, for scripts: 0 success (for ``explain``: access is allowed), 3 ``explain`` finds access denied, 1 failed
+(unreachable cluster, missing right, missing file), 2 invalid command line.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ T = TypeVar("T")
 @Parameter(name="*")
 @dataclass
 class Options:
-    """Where the ACLs are, which settings decide together with them, and the output format."""
+    """The source of the ACLs, the authorizer settings, and the output format."""
 
     bootstrap_server: str | None = None
     """The address of a broker, host:port. Separate several with commas."""
@@ -57,7 +57,7 @@ class Options:
     snapshot: str | None = None
     """A metadata snapshot (.checkpoint)."""
     config: str | None = None
-    """A node's server.properties, for super.users and the default, and for its log directory without another source."""
+    """A node's server.properties, for super.users, the default, and, without another source, the log directory."""
     super_users: str | None = None
     """Super users, separated by semicolons, as in super.users."""
     allow_everyone: Annotated[bool | None, Parameter(negative="--no-allow-everyone")] = None
@@ -66,7 +66,7 @@ class Options:
     """Output format: a table, or one document for programs."""
 
     def source(self) -> Source:
-        """The source of ACLs. Raises UsageError for several."""
+        """Return the source of ACLs. Raise UsageError for several sources or none."""
         given = [
             option
             for option, value in (
@@ -77,10 +77,10 @@ class Options:
             if value
         ]
         if len(given) > 1:
-            raise UsageError(f"{' and '.join(given)}: give only one source of ACLs")
+            raise UsageError(f"{' and '.join(given)} can't be used together: choose one source of ACLs")
         if not given and self.config is None:
             raise UsageError(
-                "no source of ACLs: give --bootstrap-server host:port for a cluster, --directory or --snapshot for "
+                "no source of ACLs: use --bootstrap-server host:port for a cluster, --directory or --snapshot for "
                 "the files of a node, or --config with its server.properties"
             )
         try:
@@ -98,7 +98,7 @@ class Options:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """See the module for the exit statuses."""
+    """Run the command and return an exit status of the module's documentation."""
     try:
         return _run(arguments)
     except SourceError as error:
@@ -132,15 +132,15 @@ def explain(
     host
         The IP address of the client. Default: an address that no ACL names.
     """
-    asked = (
+    request = (
         _parsed(parse_principal, principal),
         _parsed(parse_host, host),
         _parsed(parse_operation, operation),
         _parsed(parse_resource, resource),
     )
     options = options or Options()
-    loaded = load_policy(options.source(), [AclBindingFilter(asked[3].type, asked[3].name, PatternType.MATCH)])
-    explanation = explain_access(loaded.policy, *asked)
+    loaded = load_policy(options.source(), [AclBindingFilter(request[3].type, request[3].name, PatternType.MATCH)])
+    explanation = explain_access(loaded.policy, *request)
     if options.output != "table":
         _print_document(explanation_json(explanation), loaded, options.output)
     else:
@@ -172,10 +172,10 @@ def who(
         Only principals that may perform this operation.
     """
     wanted = _parsed(parse_resource, resource)
-    asked = None if operation is None else _parsed(parse_operation, operation)
+    wanted_operation = None if operation is None else _parsed(parse_operation, operation)
     options = options or Options()
     loaded = load_policy(options.source(), [AclBindingFilter(wanted.type, wanted.name, PatternType.MATCH)])
-    holders = principals_with_access(loaded.policy, wanted, asked)
+    holders = principals_with_access(loaded.policy, wanted, wanted_operation)
     if options.output != "table":
         _print_document(holders_json(holders), loaded, options.output)
     else:
@@ -203,11 +203,11 @@ def of(
     principal
         The principal, for example User:alice.
     """
-    asked = _parsed(parse_principal, principal)
+    wanted = _parsed(parse_principal, principal)
     options = options or Options()
-    filters = [AclBindingFilter(principal=name) for name in (f"{asked.type}:{asked.name}", WILDCARD_PRINCIPAL)]
+    filters = [AclBindingFilter(principal=name) for name in (f"{wanted.type}:{wanted.name}", WILDCARD_PRINCIPAL)]
     loaded = load_policy(options.source(), filters)
-    holdings = access_of_principal(loaded.policy, asked)
+    holdings = access_of_principal(loaded.policy, wanted)
     if options.output != "table":
         _print_document(holdings_json(holdings), loaded, options.output)
     else:
@@ -227,7 +227,7 @@ def mine(
 ) -> int:
     """Show what you may do yourself. This needs no rights on the cluster, and does not show the ACLs.
 
-    The answer covers the cluster, and the topics and groups that you may describe.
+    The result covers the cluster, and the topics and groups that you may describe.
 
     For example:
 

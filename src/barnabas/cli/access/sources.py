@@ -1,7 +1,7 @@
-"""Read ACLs for ``barnabas access``: from a cluster, by DescribeAcls, or from the files of a KRaft node.
+"""Read ACLs for ``barnabas access`` from a cluster, by DescribeAcls, or from the files of a KRaft node.
 
-A cluster returns its ACLs to principals with DESCRIBE on it, but not always its super users: Kafka hides that setting.
-Notes beside the answer list what is unknown.
+A cluster returns its ACLs to principals with DESCRIBE on it, but not always its super users, because Kafka hides that
+setting. Notes in the result list unknown settings.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _BROKER = 4
 
 
 class SourceError(Exception):
-    """The ACLs can't be read. The message says why and what to do."""
+    """The ACLs can't be read. The message contains the reason and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """The options of the command line; ``None`` in the last two means "not given"."""
+    """Options of the command line. ``None`` in the last two means that the option is missing."""
 
     bootstrap_server: str | None = None
     command_config: str | None = None
@@ -61,7 +61,7 @@ class _Found:
 
 
 def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy:
-    """``filters`` select the ACLs that will be needed. Raises SourceError."""
+    """Read the ACLs that ``filters`` select, and the authorizer settings. Raise SourceError."""
     settings, directory = _node_settings(source.config) if source.config is not None else ({}, None)
     if source.bootstrap_server is not None or source.command_config is not None:
         found = _from_cluster(source, filters)
@@ -69,7 +69,7 @@ def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy
         found = _from_files(source.path or directory or "", filters)
     else:
         raise SourceError(
-            f"{source.config} names no log directory: set metadata.log.dir or log.dirs, or give --directory"
+            f"{source.config} does not set a log directory: set metadata.log.dir or log.dirs, or use --directory"
         )
     allow_everyone = source.allow_everyone
     if allow_everyone is None and _ALLOW_EVERYONE in settings:
@@ -91,14 +91,14 @@ def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy
     if not known:
         notes += (
             "the ACLs don't contain super.users and allow.everyone.if.no.acl.found: "
-            "give --super-users and --allow-everyone, or --config with a node's server.properties",
+            "use --super-users and --allow-everyone, or --config with a node's server.properties",
         )
     policy = Policy(found.rules, super_users=users or frozenset(), allow_everyone=bool(allow_everyone))
     return LoadedPolicy(policy, found.location, known, notes)
 
 
 def _node_settings(path: str) -> tuple[dict[str, str], str | None]:
-    """The settings in a server.properties, and the node's metadata log directory."""
+    """Return the settings in a server.properties, and the node's metadata log directory."""
     from barnabas.common.properties_file import MalformedProperties, read_properties_file
 
     try:
@@ -196,14 +196,14 @@ def _refusal(address: str, code: int, message: str | None) -> str:
     if code == ErrorCode.SECURITY_DISABLED:
         return f"the cluster at {address} has no authorizer: every client may do everything, and no ACLs exist"
     if code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
-        said = f" ({message})" if message and "lacks" in message else ""
-        return f"reading ACLs needs DESCRIBE on Cluster, which the cluster at {address} did not grant{said}"
+        reason = f" ({message})" if message and "lacks" in message else ""
+        return f"reading ACLs needs DESCRIBE on Cluster, which the cluster at {address} did not grant{reason}"
     name = ErrorCode(code).name if code in ErrorCode._value2member_map_ else str(code)
     return f"the cluster at {address} did not return its ACLs: {name}" + (f": {message}" if message else "")
 
 
 async def _authorizer_settings(client: NetworkClient) -> dict[str, str | None] | None:
-    """The authorizer settings of the connected node; None when the node hides them."""
+    """Return the authorizer settings of the connected node, or None if it hides them."""
     from barnabas.clients.errors import ClientError
     from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
     from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -219,11 +219,11 @@ async def _authorizer_settings(client: NetworkClient) -> dict[str, str | None] |
             response = await client.request(DescribeConfigsRequest(resources=[resource]))
             result = response.results[0]
             if result.error_code == ErrorCode.INVALID_REQUEST:
-                continue  # A broker knows its own settings only.
+                continue  # A broker knows only its own settings.
             if result.error_code:
                 return None
             is_hidden = any(config.is_sensitive for config in result.configs)
             return None if is_hidden else {config.name: config.value for config in result.configs}
     except ClientError:
-        pass  # The answer is useful without it.
+        pass  # The result is useful without these settings.
     return None

@@ -19,9 +19,9 @@ _SHOWN_RULES_MAX = 10
 def print_explanation(e: Explanation) -> None:
     sheet = Sheet()
     host = "" if e.host == "*" else f" from {e.host}"
-    asked = f"{operation_name(e.operation)} on {e.resource} for {e.principal}{host}"
+    request = f"{operation_name(e.operation)} on {e.resource} for {e.principal}{host}"
     style = "bold green" if e.allowed else "bold red"
-    sheet.add("ALLOWED" if e.allowed else "DENIED", asked, style=style)
+    sheet.add("ALLOWED" if e.allowed else "DENIED", request, style=style)
     sheet.add("because", e.text)
     if e.rule is not None and e.rule.id is not None:
         sheet.add("rule", str(e.rule.id))
@@ -95,7 +95,7 @@ def _words(codes: Iterable[int]) -> str:
 
 
 def _patterns(rules: Sequence[Rule]) -> str:
-    """ACLs of one resource differ by their pattern; where ids exist, they identify ACLs better."""
+    """Return the ids of ACLs, or without ids their patterns, which differ for the ACLs of one resource."""
     return _ids(rules) or ", ".join(
         dict.fromkeys(pattern_text(r.binding.resource_type, r.binding.name, r.binding.pattern_type) for r in rules)
     )

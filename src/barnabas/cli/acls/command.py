@@ -145,7 +145,7 @@ def add(
     dry_run = options.dry_run
 
     async def work(admin: AdminClient) -> Answer:
-        if dry_run:  # The protocol has no dry run here. An ACL that exists already would change nothing.
+        if dry_run:  # The protocol has no dry run for this. An existing ACL would not change.
             held = set(await _found(admin, [AclBindingFilter(*binding) for binding in wanted]))
             changes = [_change(binding, "added") for binding in wanted if binding not in held]
             notes = [f"ACL {_words(binding)} exists already" for binding in wanted if binding in held]
@@ -231,9 +231,11 @@ def remove(
         wanted = [AclBindingFilter(*rule)._replace(pattern_type=pattern) for rule in rules]
     else:
         if producer or consumer or idempotent or allow_host or deny_host:
-            raise UsageError("no principal given: give --allow-principal or --deny-principal")
+            raise UsageError("no principal given: use --allow-principal or --deny-principal")
         if not named and not principal:
-            raise UsageError("no ACLs selected: give a resource, for example --topic orders, or --principal User:alice")
+            raise UsageError(
+                "no ACLs selected: name a resource, for example --topic orders, or use --principal User:alice"
+            )
         who = [(AclPermissionType.ANY, parsed, None) for parsed in parse_principals(principal)]
         wanted = filters(named, pattern, who, parse_operations(operation, any_allowed=True))
     options = options or ChangeOptions()
@@ -242,7 +244,7 @@ def remove(
     async def work(admin: AdminClient) -> Answer:
         problems = []
         if dry_run:
-            gone = await _found(admin, wanted)
+            removed = await _found(admin, wanted)
         else:
             results = merged(
                 [
@@ -250,12 +252,12 @@ def remove(
                     for part in in_steps(wanted, _RULES_PER_STEP, "removing ACLs")
                 ]
             )
-            gone = list(dict.fromkeys(acl for found in results.values.values() for acl in found))
+            removed = list(dict.fromkeys(acl for found in results.values.values() for acl in found))
             problems = problems_of(results.errors, right="ALTER on Cluster")
         notes = []
-        if not gone and not problems:
-            notes.append("no such ACL exists; 'barnabas acls list' shows the ACLs")
-        return change_answer([_change(acl, "removed") for acl in gone], problems, dry_run=dry_run, notes=notes)
+        if not removed and not problems:
+            notes.append("no such ACL exists; 'barnabas acls list' lists the ACLs")
+        return change_answer([_change(acl, "removed") for acl in removed], problems, dry_run=dry_run, notes=notes)
 
     return options.run(work, right="ALTER on Cluster")
 
@@ -277,7 +279,7 @@ def _who(
 
 
 async def _found(admin: AdminClient, wanted: Sequence[AclBindingFilter]) -> list[AclBinding]:
-    """The ACLs that any filter matches, in a stable order."""
+    """Return the ACLs that match a filter, in a stable order."""
     found: dict[AclBinding, None] = {}
     for acl in wanted:
         found.update([(rule, None) async for rule in admin.describe_acls(acl)])

@@ -1,5 +1,6 @@
-"""Read ACLs and filters from the options of Kafka's tool: resources, principals, hosts, operations, and the shorthands
-for producers and consumers.
+"""Build ACLs and filters from the options of Kafka's tool.
+
+The options are resources, principals, hosts, operations, and the shorthands for producers and consumers.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class AclResources:
 
 
 def parse_operations(texts: Iterable[str] | None, *, any_allowed: bool = False) -> list[AclOperation]:
-    """Parse Kafka's names of operations in any letter case. Raises UsageError."""
+    """Parse Kafka's names of operations in any letter case. Raise UsageError."""
     found: list[AclOperation] = []
     for text in texts or ():
         plain = text.replace("_", "").replace("-", "").casefold()
@@ -92,7 +93,7 @@ def parse_operations(texts: Iterable[str] | None, *, any_allowed: bool = False) 
 
 
 def parse_principals(texts: Iterable[str] | None) -> list[str]:
-    """Parse ``Type:name``; ``User:*`` is all users. Raises UsageError."""
+    """Parse ``Type:name``. ``User:*`` means all users. Raise UsageError."""
     found = []
     for text in texts or ():
         try:
@@ -103,7 +104,7 @@ def parse_principals(texts: Iterable[str] | None) -> list[str]:
 
 
 def parse_hosts(texts: Iterable[str] | None) -> list[str]:
-    """Addresses in the form in which ACLs are compared; no address means any host. Raises UsageError."""
+    """Return addresses in the form that nodes compare; without an address, any host. Raise UsageError."""
     try:
         return [parse_host(text) for text in texts or ("*",)]
     except ValueError as error:
@@ -120,15 +121,15 @@ def bindings(
     consumer: bool = False,
     idempotent: bool = False,
 ) -> list[AclBinding]:
-    """Every combination. ``who`` maps permissions to principals and hosts."""
+    """Return an ACL for every combination. ``who`` lists permissions with their principals and hosts."""
     if pattern not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise UsageError(f"--resource-pattern-type {pattern.name.lower()}: an ACL is literal or prefixed")
     if not any(principals for _, principals, _ in who):
-        raise UsageError("no principal given: give --allow-principal or --deny-principal, for example User:alice")
+        raise UsageError("no principal given: use --allow-principal or --deny-principal, for example User:alice")
     needed = _needed(resources, operations, producer=producer, consumer=consumer, idempotent=idempotent)
     if not needed:
         raise UsageError(
-            "no resource given: give --topic, --group, --cluster, --transactional-id or another resource option"
+            "no resource given: use --topic, --group, --cluster, --transactional-id or another resource option"
         )
     found = [
         AclBinding(kind, name, PatternType.LITERAL if kind == ResourceType.CLUSTER else pattern, principal, host,
@@ -148,7 +149,7 @@ def filters(
     principals: Sequence[tuple[AclPermissionType, str | None, str | None]],
     operations: Sequence[AclOperation],
 ) -> list[AclBindingFilter]:
-    """Filters that find the ACLs; an omitted part matches all."""
+    """Return filters that find the ACLs. An omitted part matches all."""
     everything: Sequence[tuple[ResourceType, str | None]] = resources or [(ResourceType.ANY, None)]
     found = [
         AclBindingFilter(
@@ -189,7 +190,7 @@ def _needed(
     known = ({*_PRODUCER} if producer else set()) | ({*_CONSUMER} if consumer else set())
     strange = sorted(kind.name.lower().replace("_", "-") for kind in kinds - known)
     if strange:
-        raise UsageError(f"--{strange[0]}: the requested producer and consumer ACLs have no such resource; omit it")
+        raise UsageError(f"--{strange[0]}: the producer and consumer ACLs don't apply to this resource; omit it")
     needed: list[tuple[Resource, Sequence[AclOperation]]] = []
     for resource in resources:
         wanted = (

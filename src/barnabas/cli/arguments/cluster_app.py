@@ -21,36 +21,36 @@ _EPILOGUE = (
 
 
 def cluster_app(name: str, text: str) -> App:
-    """``text`` is the help text of the whole command."""
+    """Return the app of a command. ``text`` is its help text."""
     return App(
         name=f"barnabas {name}",
         help=f"{text}\n\n{_EPILOGUE}",
         version_flags=(),
         help_format="markdown",
-        # Without --no-dry-run and --empty-topic: Kafka's tools have neither, and they clutter the help.
+        # Omit --no-dry-run and --empty-topic: Kafka's tools don't have them, and they clutter the help.
         default_parameter=Parameter(negative=()),
     )
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         return f"{error.argument.name} is missing, or has no value"
     return " ".join(str(error).split()) if isinstance(error, CycloptsError) else printable(str(error))
 
 
 def _no_verb(app: App, first: str) -> str:
-    """The error for a command line that begins with an option, as Kafka's tools accept."""
+    """Return the error for a command line that begins with an option, as in Kafka's tools."""
     if not first.startswith("-") or first in app or app.default_command is not None:
         return ""
     word = first.lstrip("-").partition("=")[0]
     if word in app:
-        return f"{first}: the verb comes first and without dashes: '{app.name[0]} {word} ...'"
+        return f"{first}: the verb must be first, without dashes: '{app.name[0]} {word} ...'"
     verbs = ", ".join(name for name in app if not name.startswith("-"))
-    return f"{first}: the verb is missing: put one of {verbs} before the options"
+    return f"{first}: the verb is missing: write one of {verbs} before the options"
 
 
 def main_of(app: App) -> Callable[[Sequence[str]], int]:
-    """The ``main`` of a command's module; see ``barnabas.cli.output.exit_status``."""
+    """Return the ``main`` of a command's module. ``barnabas.cli.output.exit_status`` documents the exit statuses."""
 
     def main(arguments: Sequence[str]) -> int:
         name = app.name[0]
@@ -69,7 +69,7 @@ def main_of(app: App) -> Callable[[Sequence[str]], int]:
         except SystemExit as stop:
             return int(stop.code or 0)
         except (CycloptsError, UsageError) as error:
-            sys.stderr.write(f"{running_command.get()}: {_said(error)}\n")
+            sys.stderr.write(f"{running_command.get()}: {_error_text(error)}\n")
             if isinstance(error, CycloptsError):
                 sys.stderr.write(f"  next: '{running_command.get()} --help' lists verbs and options\n")
             return USAGE_ERROR

@@ -1,4 +1,4 @@
-"""Options of every command that contacts a cluster, and how such a command runs.
+"""Options of all commands that contact a cluster, and the function that runs such a command.
 
 A command is a coroutine function that takes the admin client and returns an ``Answer``. ``ClusterOptions.run`` opens
 the client, runs the coroutine, prints the answer, and turns errors into messages and an exit status.
@@ -37,7 +37,7 @@ __all__ = [
 ]
 
 running_command: ContextVar[str] = ContextVar("running_command", default="barnabas")
-"""The command's name in messages: ``barnabas topics create``."""
+"""The name of the command in messages: ``barnabas topics create``."""
 
 Flag = Annotated[bool, Parameter(show_default=False)]
 Count = Annotated[int, Parameter(validator=Number(gte=1, lte=2**31 - 1))]
@@ -49,7 +49,7 @@ _ANSWER = Group("Cluster and answer", sort_key=90)
 @Parameter(name="*", group=Group("Answer", sort_key=90))
 @dataclass(kw_only=True)
 class AnswerOptions:
-    """The output format, for commands that contact no cluster."""
+    """The output format, for commands that don't contact a cluster."""
 
     output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table"
     """Output format: a table, or one document for programs."""
@@ -61,7 +61,7 @@ class AnswerOptions:
 @Parameter(name="*", group=_ANSWER)
 @dataclass(kw_only=True)
 class ClusterOptions:
-    """Which cluster to contact, and the output format."""
+    """The cluster to contact, and the output format."""
 
     bootstrap_server: str | None = None
     """The address of a broker, host:port; separate several with commas. Default: localhost:9092."""
@@ -75,13 +75,13 @@ class ClusterOptions:
     """Output format: a table, or one document for programs."""
 
     def run(self, work: Callable[[AdminClient], Awaitable[Answer]], *, right: str = "") -> int:
-        """Run and return the exit status. ``right`` is the right that the command needs, "DESCRIBE on Cluster"."""
+        """Run ``work`` and return the exit status. ``right`` is the required right, as in "DESCRIBE on Cluster"."""
         from barnabas.clients.admin.errors import AdminError
         from barnabas.clients.errors import ClientError, UnsupportedVersion
 
         config = self._config()
 
-        async def asked() -> Answer:
+        async def run_with_client() -> Answer:
             try:
                 async with await open_admin(config) as admin:
                     return await work(admin)
@@ -91,7 +91,7 @@ class ClusterOptions:
                     problem = replace(problem, advice=_where_to_ask(str(error), config))
                 return Answer({}, problems=[problem])
 
-        answer = asyncio.run(asked())
+        answer = asyncio.run(run_with_client())
         answer.notes = [*config.warnings, *answer.notes]
         return answer.give(running_command.get(), self.output)
 
@@ -100,9 +100,9 @@ class ClusterOptions:
         from barnabas.clients.errors import InvalidClientConfig
 
         if self.bootstrap_server and self.bootstrap_controller:
-            raise UsageError("--bootstrap-server and --bootstrap-controller: give only one of them")
+            raise UsageError("--bootstrap-server and --bootstrap-controller can't be used together")
         if self.timeout is not None and self.timeout <= 0:
-            raise UsageError(f"--timeout {self.timeout:g}: the timeout must be longer")
+            raise UsageError(f"--timeout {self.timeout:g}: the timeout is too short")
         properties, warnings = self._properties()
         if self.bootstrap_controller:
             properties.pop("bootstrap.servers", None)
@@ -141,26 +141,26 @@ class ChangeOptions(ClusterOptions):
     """The same options, for commands that change something."""
 
     dry_run: Flag = False
-    """Check and show what would be done, without changing anything."""
+    """Check and show the changes without making them."""
 
 
 def _where_to_ask(text: str, config: ClientConfig) -> str:
-    """Advice for a request that reached the wrong kind of node: brokers and controllers have different options."""
+    """Return advice for a request to the wrong kind of node: brokers and controllers have different options."""
     if "is a controller" in text:
-        return "give its address as --bootstrap-controller, or that of a broker as --bootstrap-server"
+        return "pass its address as --bootstrap-controller, or that of a broker as --bootstrap-server"
     if "is a broker" in text:
-        return "give its address as --bootstrap-server, or that of a controller as --bootstrap-controller"
+        return "pass its address as --bootstrap-server, or that of a controller as --bootstrap-controller"
     if config.asks_controllers and "does not offer" in text:
-        return "controllers serve fewer requests than brokers: give a broker with --bootstrap-server"
+        return "controllers serve fewer requests than brokers: use --bootstrap-server with a broker"
     if "RaftVoter" in text:
-        return "this broker does not forward the request: give a controller with --bootstrap-controller"
+        return "this broker does not forward the request: use --bootstrap-controller with a controller"
     return "this cluster does not support the request; nothing was changed"
 
 
 async def open_admin(config: ClientConfig) -> AdminClient:
-    """Return a connected client. On a terminal, fail soon when no node answers; otherwise wait for the whole timeout.
+    """Return a connected client. If no node responds, fail soon on a terminal; elsewhere, wait for the whole timeout.
 
-    Raises ClientError.
+    Raise ClientError.
     """
     from barnabas.clients.admin.client import AdminClient
     from barnabas.clients.admin.errors import OperationTimedOut

@@ -1,4 +1,4 @@
-"""Names of known settings, to suggest the nearest for a misspelled one."""
+"""List the names of known settings, to suggest the nearest name for a misspelled one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUOTAS = ("producer_byte_rate", "consumer_byte_rate", "request_percentage", "co
 
 
 def setting_names(kind: str) -> list[str]:
-    """Names of settings of topics, brokers, groups and client-metrics subscriptions; empty for other resources."""
+    """Return names of settings of topics, brokers, groups or client-metrics subscriptions; else an empty list."""
     match kind:
         case "topic":
             return list(TOPIC_CONFIG_DEF)
@@ -30,7 +30,7 @@ def setting_names(kind: str) -> list[str]:
 
 
 def unknown_setting_advice(kind: str, given: Iterable[str]) -> str:
-    """Advice for refused settings: the nearest known name of each unknown one."""
+    """Return advice for refused settings: the nearest known name of each unknown setting."""
     known = setting_names(kind)
     meant = {name: nearest(name, known) for name in given if known and name not in known}
     near = [f"{name}: did you mean {names}?" for name, names in meant.items() if names]

@@ -10,9 +10,9 @@ __all__ = ["parse_delete_config", "parse_settings", "read_settings_file", "split
 
 
 def parse_settings(config: Iterable[str] | None, add_config: Iterable[str] | None = ()) -> dict[str, str]:
-    """An item of ``config`` is one setting, with a value that may contain commas; one of ``add_config`` is a list.
+    """Parse settings. An item of ``config`` is one setting, whose value may contain commas; of ``add_config``, a list.
 
-    Raises UsageError.
+    Raise UsageError.
     """
     pairs = [("--config", text) for text in config or ()]
     pairs += [("--add-config", part) for text in add_config or () for part in split_list(text)]
@@ -21,7 +21,7 @@ def parse_settings(config: Iterable[str] | None, add_config: Iterable[str] | Non
         name, equals, value = pair.partition("=")
         name = name.strip()
         if not equals or not name:
-            hint = "; put a list into brackets: cleanup.policy=[compact,delete]" if option == "--add-config" else ""
+            hint = "; write a list in brackets: cleanup.policy=[compact,delete]" if option == "--add-config" else ""
             raise UsageError(f"{option} {pair}: write a setting as key=value{hint}")
         if name in found:
             raise UsageError(f"{option} {pair}: {name} is given twice")
@@ -33,12 +33,12 @@ def parse_settings(config: Iterable[str] | None, add_config: Iterable[str] | Non
 
 
 def parse_delete_config(texts: Iterable[str] | None) -> list[str]:
-    """Names, separated by commas or given one by one."""
+    """Parse names: each text contains one or several, separated by commas."""
     return [name for text in texts or () for name in map(str.strip, text.split(",")) if name]
 
 
 def read_settings_file(path: str) -> dict[str, str]:
-    """The settings of a properties file. Raises UsageError."""
+    """Read the settings of a properties file. Raise UsageError."""
     from barnabas.common.properties_file import MalformedProperties, read_properties_file
 
     try:

@@ -28,7 +28,7 @@ _NOUNS = {2: "topic", 4: "broker", 8: "broker-logger", 16: "client-metrics", 32:
 @Parameter(name="*", group=Group("Whose settings", sort_key=50))
 @dataclass(kw_only=True)
 class Entities:
-    """Options that select resources. Each may be repeated."""
+    """Options that select resources."""
 
     topic: list[str] | None = None
     """A topic. May be repeated."""
@@ -50,7 +50,7 @@ class Entities:
     """With --entity-type brokers: the cluster-wide default of all brokers."""
 
     def named(self) -> list[tuple[int, str]]:
-        """Types and names from the command line; "" is the default of all brokers. Raises UsageError."""
+        """Return types and names from the command line; "" is the default of all brokers. Raise UsageError."""
         found = [
             (ENTITY_TYPES[kind], name)
             for kind, names in (
@@ -79,16 +79,16 @@ class Entities:
             other = "'barnabas users' for passwords and " if self.entity_type == "users" else ""
             raise UsageError(f"--entity-type {self.entity_type}: use {other}'barnabas quotas' for quotas")
         if self.entity_default and self.entity_type != "brokers":
-            raise UsageError(f"--entity-default: {self.entity_type} have no common default; only brokers do")
+            raise UsageError(f"--entity-default: only brokers have a common default, not {self.entity_type}")
         names = [*(self.entity_name or ()), *([""] if self.entity_default else [])]
         return [(ENTITY_TYPES[self.entity_type], name) for name in names]
 
     def one_type(self) -> int | None:
-        """The type of which all resources are selected, because no name is given."""
+        """Return the type whose resources are all selected, because no name is given."""
         return None if self.entity_type is None else ENTITY_TYPES.get(self.entity_type)
 
     async def resources(self, admin: AdminClient) -> list[ConfigResource]:
-        """The named resources; without a name, all of the type. Raises UsageError when neither is given."""
+        """Return the named resources; without a name, all of the type. Raise UsageError without a name and type."""
         from barnabas.clients.admin import ConfigResource, ConfigResourceType
 
         named = [ConfigResource(ConfigResourceType(kind), name) for kind, name in self.named()]
@@ -106,7 +106,7 @@ class Entities:
         return await admin.list_config_resources([ConfigResourceType(kind)])
 
 
-WHOSE = "no resource given: give --topic, --broker, --broker-defaults, --broker-logger, --group or --client-metrics"
+WHOSE = "no resource given: use --topic, --broker, --broker-defaults, --broker-logger, --group or --client-metrics"
 
 
 def noun(resource: ConfigResource) -> str:
@@ -120,7 +120,7 @@ async def resource_problems(
     *,
     advice: Mapping[ErrorCode, str] | Callable[[ConfigResource], Mapping[ErrorCode, str]] | None = None,
 ) -> list[Problem]:
-    """Problems for refused resources, with the missing right or the nearest topic name."""
+    """Return problems for refused resources, with the missing right or the nearest topic name."""
     is_unknown = any(error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION for error in errors.values())
     topics = [topic.name async for topic in admin.list_topics(include_internal=True)] if is_unknown else []
     problems = []
@@ -134,6 +134,6 @@ async def resource_problems(
 
 
 def right_to(operation: str, resource: ConfigResource) -> str:
-    """The right that Kafka requires, as in ALTER_CONFIGS on Topic:orders."""
+    """Return the right that Kafka requires, as in ALTER_CONFIGS on Topic:orders."""
     what = {2: f"Topic:{resource.name}", 32: f"Group:{resource.name}"}.get(int(resource.type), "Cluster")
     return f"{operation} on {what}"

@@ -1,7 +1,7 @@
-"""Read the JSON files of Kafka's tools that list partitions: to move, to delete records from, to elect leaders of.
+"""Read the JSON files of Kafka's tools that list partitions for moves, deletion of records and leader elections.
 
-``-`` is the standard input. An invalid file raises UsageError with the file and the entry, before the cluster is
-contacted. Unknown keys are ignored, as Kafka's tools do: our plans have more keys.
+``-`` is the standard input. The functions raise UsageError for an invalid file, with the file and the entry, before the
+command contacts the cluster. They ignore unknown keys, as Kafka's tools do, because our plans have more keys.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class RequestedReplicas:
     log_dirs: tuple[str, ...] = ()
 
     def directories(self) -> Iterator[tuple[int, str]]:
-        """The brokers for which a directory is given."""
+        """Yield the brokers with a given directory, and the directories."""
         return ((broker, path) for broker, path in zip(self.replicas, self.log_dirs, strict=False) if path != ANY)
 
 
@@ -56,7 +56,7 @@ def read_text(path: str, option: str) -> str:
 
 
 def read_moves(path: str, option: str) -> dict[TopicPartition, RequestedReplicas]:
-    """``{"version": 1, "partitions": [{"topic": .., "partition": .., "replicas": [..], "log_dirs": [..]}]}``."""
+    """Read ``{"version": 1, "partitions": [{"topic": .., "partition": .., "replicas": [..], "log_dirs": [..]}]}``."""
     found: dict[TopicPartition, RequestedReplicas] = {}
     for where, partition, entry in _partitions(path, option):
         if partition in found:
@@ -73,7 +73,7 @@ def read_moves(path: str, option: str) -> dict[TopicPartition, RequestedReplicas
 
 
 def read_topics(path: str, option: str) -> list[str]:
-    """``{"version": 1, "topics": [{"topic": ..}]}``."""
+    """Read ``{"version": 1, "topics": [{"topic": ..}]}``."""
     topics: dict[str, None] = {}
     for where, entry in _entries(path, option, "topics", '{"topic": "orders"}'):
         name = _topic(entry, where)
@@ -84,7 +84,7 @@ def read_topics(path: str, option: str) -> list[str]:
 
 
 def read_offsets(path: str, option: str) -> dict[TopicPartition, int]:
-    """``{"version": 1, "partitions": [{"topic": .., "partition": .., "offset": ..}]}``."""
+    """Read ``{"version": 1, "partitions": [{"topic": .., "partition": .., "offset": ..}]}``."""
     found: dict[TopicPartition, int] = {}
     for where, partition, entry in _partitions(path, option):
         if partition in found:
@@ -99,7 +99,7 @@ def read_offsets(path: str, option: str) -> dict[TopicPartition, int]:
 
 
 def read_partitions(path: str, option: str) -> list[TopicPartition]:
-    """``{"partitions": [{"topic": .., "partition": ..}]}``."""
+    """Read ``{"partitions": [{"topic": .., "partition": ..}]}``."""
     found: dict[TopicPartition, None] = {}
     for where, partition, _ in _partitions(path, option):
         if partition in found:
@@ -109,7 +109,7 @@ def read_partitions(path: str, option: str) -> list[TopicPartition]:
 
 
 def moves_document(replicas: dict[TopicPartition, tuple[int, ...]]) -> dict[str, object]:
-    """The document that ``read_moves`` and Kafka's tool read."""
+    """Return a document that ``read_moves`` and Kafka's tool can read."""
     return {
         "version": 1,
         "partitions": [
@@ -133,7 +133,7 @@ def _partitions(path: str, option: str) -> Iterator[tuple[str, TopicPartition, d
 
 
 def _entries(path: str, option: str, key: str, example: str) -> Iterator[tuple[str, dict[str, object]]]:
-    """The entries, with their positions for messages."""
+    """Yield the entries, with their positions for messages."""
     root = _document(path, option)
     if not isinstance(root, dict) or not isinstance(root.get(key), list):
         raise UsageError(f'{option}: {path}: the file must have the form {{"version": 1, "{key}": [{example}]}}')
@@ -156,8 +156,8 @@ def _document(path: str, option: str) -> object:
     except json.JSONDecodeError as error:
         raise UsageError(f"{option}: {path}, line {error.lineno}: invalid JSON: {error.msg}") from error
     except RecursionError as error:
-        raise UsageError(f"{option}: {path}: the JSON is nested too deep") from error
-    except ValueError as error:  # A number of thousands of digits.
+        raise UsageError(f"{option}: {path}: the JSON is nested too deeply") from error
+    except ValueError as error:  # A number with thousands of digits.
         raise UsageError(f"{option}: {path}: {error}") from error
 
 

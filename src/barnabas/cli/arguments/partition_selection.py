@@ -1,4 +1,4 @@
-"""Partitions and brokers as a command line names them: ``orders``, ``orders:0,2``, and ``1,2`` for brokers."""
+"""Parse partitions and brokers on a command line: ``orders``, ``orders:0,2``, and ``1,2`` for brokers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 __all__ = ["Topics", "broker_ids", "is_meant", "meant_partitions", "parse_topics"]
 
 Topics = list[tuple[str, list[int] | None]]
-"""Names of topics, each with partitions, or None for all of them."""
+"""Names of topics, each with its partitions, or None for all partitions."""
 
 
 def parse_topics(texts: Iterable[str] | None) -> Topics:
-    """Parse ``orders`` or ``orders:0,2``. Raises UsageError."""
+    """Parse ``orders`` or ``orders:0,2``. Raise UsageError."""
     found: Topics = []
     for text in texts or ():
         name, colon, partitions = text.partition(":")
@@ -39,7 +39,7 @@ def is_meant(partition: TopicPartition, topics: Topics) -> bool:
 async def meant_partitions(
     admin: AdminClient, topics: Topics, committed: Iterable[TopicPartition], *, all_topics: bool
 ) -> list[TopicPartition]:
-    """The named partitions; with ``all_topics``, those with committed offsets. Raises UnknownName."""
+    """Return the named partitions; with ``all_topics``, those with committed offsets. Raise UnknownName."""
     if all_topics:
         return sorted(committed)
     whole = [name for name, partitions in topics if partitions is None]

@@ -1,6 +1,6 @@
-"""The arguments of a command that runs: Kafka's ``server.properties --override key=value``.
+"""Parse the arguments of a node or a worker: Kafka's ``server.properties --override key=value``.
 
-A node loads this on its way to "ready", so they are read by hand: see ``barnabas.cli.main``.
+A starting node loads this module, so it must load fast and parses by hand: see ``barnabas.cli.main``.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ __all__ = ["UsageError", "parse_arguments"]
 
 
 class UsageError(Exception):
-    """An argument is invalid. The message says what is valid."""
+    """An argument is invalid. The message contains the valid form."""
 
 
 def parse_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The file, if any, and the overrides in order. Raises UsageError."""
+    """Return the file, if any, and the overrides in order. Raise UsageError."""
     path: str | None = None
     overrides: list[str] = []
     rest = iter(arguments)
@@ -24,13 +24,13 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str | None, list[str]]:
             try:
                 overrides.append(next(rest))
             except StopIteration:
-                raise UsageError("--override needs key=value after it") from None
+                raise UsageError("--override needs a key=value argument") from None
         elif argument.startswith("--override="):
             overrides.append(argument.removeprefix("--override="))
         elif argument.startswith("-"):
             raise UsageError(f"{argument} is not an option: the options are --override key=value and --help")
         elif path is not None:
-            raise UsageError(f"{argument}: give only one file; {path} is already given")
+            raise UsageError(f"{argument}: only one file is allowed, and {path} is already given")
         else:
             path = argument
     return path, overrides

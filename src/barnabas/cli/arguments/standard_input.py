@@ -1,4 +1,4 @@
-"""``-`` means the standard input wherever a command accepts a file."""
+"""Read files of a command line. ``-`` means the standard input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ STANDARD_INPUT = "/dev/stdin"
 
 
 def read_file(path: str) -> str:
-    """Read a file, or the standard input. Raises OSError, UnicodeDecodeError."""
+    """Read a file, or the standard input. Raise OSError or UnicodeDecodeError."""
     if path in ("-", STANDARD_INPUT):
         return sys.stdin.read()
     with open(path, encoding="utf-8") as file:

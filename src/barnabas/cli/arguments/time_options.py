@@ -1,4 +1,4 @@
-"""Points in time and durations as options have them, in the forms of Kafka's tools."""
+"""Parse points in time and durations of options, in the formats of Kafka's tools."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DURATION = re.compile(
 
 
 def parse_datetime(text: str, option: str = "--to-datetime") -> int:
-    """Milliseconds since 1970. A time without a zone is UTC, as in Kafka's tool. Raises UsageError."""
+    """Return milliseconds since 1970. A time without a zone is UTC, as in Kafka's tool. Raise UsageError."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
@@ -24,7 +24,7 @@ def parse_datetime(text: str, option: str = "--to-datetime") -> int:
 
 
 def parse_duration(text: str) -> timedelta:
-    """Raises UsageError."""
+    """Parse a duration. Raise UsageError."""
     match = _DURATION.fullmatch(text)
     parts = {unit: float(value) for unit, value in match.groupdict().items() if value} if match else {}
     if not parts:

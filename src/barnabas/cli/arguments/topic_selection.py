@@ -33,9 +33,9 @@ _UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 
 def require_topics(topics: Sequence[str] | None) -> list[str]:
-    """Require at least one valid topic name, without duplicates. Raises UsageError."""
+    """Return the topic names without duplicates. Raise UsageError without a name, or for an invalid name."""
     if not topics:
-        raise UsageError("no topic given: give its name, as an argument or with --topic")
+        raise UsageError("no topic given: name it as an argument or with --topic")
     for name in topics:
         problem = topic_name_problem(name)
         if problem is not None:
@@ -44,7 +44,7 @@ def require_topics(topics: Sequence[str] | None) -> list[str]:
 
 
 def parse_assignment(text: str) -> list[list[int]]:
-    """Parse ``1:2,2:3``, the brokers of each partition. Raises UsageError."""
+    """Parse ``1:2,2:3``, the brokers of each partition. Raise UsageError."""
     try:
         return [[int(broker) for broker in partition.split(":")] for partition in text.split(",")]
     except ValueError:
@@ -54,7 +54,7 @@ def parse_assignment(text: str) -> list[list[int]]:
 
 
 def parse_partitions(text: str) -> list[int]:
-    """Parse ``0,2,5``. Raises UsageError."""
+    """Parse ``0,2,5``. Raise UsageError."""
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
@@ -68,9 +68,9 @@ async def topic_names(admin: AdminClient) -> list[str]:
 async def select_topics(
     admin: AdminClient, wanted: Sequence[str] | None, *, include_internal: bool = True
 ) -> list[TopicListing]:
-    """The named topics, or those that match; without names, all.
+    """Return the topics with these names or matching these expressions; without names, all topics.
 
-    Raises UsageError for an invalid expression, UnknownName for a name that does not exist.
+    Raise UsageError for an invalid expression, UnknownName for a missing topic.
     """
     known = [topic async for topic in admin.list_topics(include_internal=True)]
     if not wanted:
@@ -91,7 +91,7 @@ async def select_topics(
 async def topic_problems(
     admin: AdminClient, errors: Mapping[Any, AdminError], right: str, *, if_exists: bool = False
 ) -> tuple[list[Problem], list[str]]:
-    """Problems, with the nearest name for unknown topics; and notes about skipped topics."""
+    """Return problems, with the nearest names for unknown topics, and notes about skipped topics."""
     missing = [item for item, error in errors.items() if error.code in _UNKNOWN]
     if if_exists:
         left = {item: error for item, error in errors.items() if item not in missing}
@@ -116,5 +116,5 @@ def _matching(text: str, known: Sequence[TopicListing]) -> list[TopicListing]:
     try:
         pattern = re.compile(text.replace(",", "|"))
     except re.error as error:
-        raise UsageError(f"{text}: neither a topic name nor a valid regular expression: {error}") from error
+        raise UsageError(f"{text} is neither a topic name nor a valid regular expression: {error}") from error
     return [topic for topic in known if pattern.fullmatch(topic.name)]

@@ -1,8 +1,8 @@
-"""``barnabas bench admin``: the requests of admin tools, many at once. The run removes everything it creates.
+"""``barnabas bench admin``: send many requests of admin tools concurrently. The run removes everything it creates.
 
-Every name begins with the prefix and the run's id, and topics and ACLs are removed one by one by name: the run never
-touches a topic or ACL of others. The cleanup is measured too. It also runs after Ctrl-C and after an error; when it is
-interrupted, the command lists what is left.
+Every name begins with the prefix and the run's id, and topics and ACLs are removed individually by name. So the run
+never changes other topics or ACLs. The cleanup is measured too. It also runs after Ctrl-C and after an error. If the
+cleanup is interrupted, the command lists the remaining topics and ACLs.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OPERATIONS = {
     "create-acls": "ALTER on Cluster",
     "describe-acls": "DESCRIBE on Cluster",
 }
-"""The operations in the order in which they run, and the right that each needs."""
+"""The operations, in order of execution, and the right that each needs."""
 
 _CLEANUP = {"delete-acls": "ALTER on Cluster", "delete-topics": "DELETE on Topic:{prefix}"}
 _NEEDS_TOPICS = frozenset({"describe-topics", "describe-configs", "alter-configs"})
@@ -65,7 +65,7 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class AdminLoad:
-    """``requests`` of each operation, with ``items`` topics or ACLs in each."""
+    """The load: ``requests`` for each operation, each with ``items`` topics or ACLs."""
 
     operations: Sequence[str]
     requests: int
@@ -103,7 +103,7 @@ class AdminLoad:
 
 @dataclass(slots=True)
 class CreatedResources:
-    """Topics and ACLs that may exist because of this run: requested, and not refused."""
+    """Topics and ACLs that may exist because of this run: requested, but not refused."""
 
     topics: dict[str, None] = field(default_factory=dict)
     rules: dict[AclBinding, None] = field(default_factory=dict)
@@ -114,7 +114,7 @@ def admin_dry_run(load: AdminLoad) -> Answer:
     for name in load.operations:
         sheet.add(name, f"{load.requests:,}", f"{load.items:,}")
     notes = [
-        f"by {load.clients} clients at once",
+        f"by {load.clients} concurrent clients",
         f"{load.makes_topics:,} topics {load.scope}-* would be created and deleted again",
     ]
     if load.makes_rules:
@@ -130,7 +130,7 @@ def admin_dry_run(load: AdminLoad) -> Answer:
 
 
 async def measure_admin(config: ClientConfig, load: AdminLoad, stop: asyncio.Event) -> Answer:
-    """Raises ClientError when no node answers."""
+    """Run the measurement and the cleanup. Raise ClientError if no node responds."""
     throttle, made = ThrottleStatistics(), CreatedResources()
     async with AsyncExitStack() as stack:
         admins = []
@@ -169,7 +169,7 @@ async def _measure_all(
 
 
 def _request(name: str, load: AdminLoad, made: CreatedResources) -> Callable[[AdminClient, int], Awaitable[int]]:
-    """A function that sends the request with a number, and returns how many items it had."""
+    """Return a function that sends the request with a number and returns its number of items."""
 
     def some_topics(index: int) -> list[str]:
         known = list(made.topics)
@@ -214,12 +214,12 @@ async def _create(load: AdminLoad, admin: AdminClient, made: CreatedResources, n
 
 
 async def _set_up(load: AdminLoad, admin: AdminClient, made: CreatedResources) -> None:
-    """Create topics for operations that need some, when creating them is not measured."""
+    """Create topics for operations that need them, if their creation is not measured."""
     await _create(load, admin, made, [load.topic(index) for index in range(load.makes_topics)])
 
 
 async def _until_shown(admin: AdminClient, names: list[str]) -> None:
-    """Wait until the broker has the new topics, which takes a moment longer than on the controller."""
+    """Wait until the broker has the new topics, which it receives a moment after the controller."""
     loop = asyncio.get_running_loop()
     end = loop.time() + _VISIBLE_WITHIN_S
     while names and loop.time() < end:
@@ -229,7 +229,7 @@ async def _until_shown(admin: AdminClient, names: list[str]) -> None:
 
 
 def _all_of(results: Results[Any, Any]) -> int:
-    """Return the number of results. Raises the first error."""
+    """Return the number of results. Raise the first error."""
     for error in results.errors.values():
         raise error
     return len(results.values)
@@ -241,7 +241,7 @@ def _all_of(results: Results[Any, Any]) -> int:
 async def _clean_up(
     load: AdminLoad, admins: Sequence[AdminClient], made: CreatedResources, figures: list[RequestLatencies]
 ) -> list[Problem]:
-    """Remove what was created, and report what could not be removed, also after an interrupt."""
+    """Remove the created topics and ACLs, and report those that could not be removed, even after an interrupt."""
     never = asyncio.Event()
     rules, topics = list(made.rules), list(made.topics)
 
@@ -264,10 +264,10 @@ async def _clean_up(
         return _all_of(results)
 
     try:
-        for what, items, ask in (("delete-acls", rules, delete_acls), ("delete-topics", topics, delete_topics)):
+        for what, items, send in (("delete-acls", rules, delete_acls), ("delete-topics", topics, delete_topics)):
             if items:
                 count = -(-len(items) // load.items)
-                figures.append(await measure_requests(what, count, admins, ask, never))
+                figures.append(await measure_requests(what, count, admins, send, never))
         if topics:
             await _until_gone(load, admins[0], made)
     except asyncio.CancelledError:
@@ -278,8 +278,9 @@ async def _clean_up(
 
 
 async def _until_gone(load: AdminLoad, admin: AdminClient, made: CreatedResources) -> None:
-    """Delete remaining topics: only this run uses these names, so a listed topic is not deleted everywhere yet, or was
-    created late.
+    """Delete remaining topics.
+
+    Only this run uses these names, so a listed topic is not deleted on all nodes yet, or was created late.
     """
     loop = asyncio.get_running_loop()
     end = loop.time() + _GONE_WITHIN_S
@@ -292,7 +293,7 @@ async def _until_gone(load: AdminLoad, admin: AdminClient, made: CreatedResource
             await asyncio.sleep(_LOOK_EVERY_S)
             await admin.delete_topics(shown)
     except (AdminError, ClientError):
-        return  # The caller knows already which topics could not be deleted.
+        return  # The caller already knows which topics could not be deleted.
 
 
 def _left_behind(load: AdminLoad, made: CreatedResources) -> list[Problem]:
@@ -315,7 +316,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _is_without_authorizer(figures: RequestLatencies) -> bool:
-    """A cluster without an authorizer has no ACLs; everything else can be measured there."""
+    """Return whether the cluster has no authorizer, and so no ACLs. Other operations can still be measured."""
     failure = figures.failure
     return (
         figures.what in _NEEDS_RULES

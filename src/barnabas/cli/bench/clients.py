@@ -1,4 +1,4 @@
-"""Requests of several concurrent clients, each with its own connections and one request at a time."""
+"""Send requests with several concurrent clients, each with its own connections and one request at a time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GRACE_S = 10.0
 
 @dataclass(slots=True)
 class RequestLatencies:
-    """Results of one kind of request. ``failure`` ended the run."""
+    """Results of one kind of request. ``failure`` is the error that ended the run."""
 
     what: str
     requests: int = 0
@@ -50,11 +50,12 @@ class RequestLatencies:
 
 
 async def measure_requests(
-    what: str, count: int, clients: Sequence[T], ask: Callable[[T, int], Awaitable[int]], stop: asyncio.Event
+    what: str, count: int, clients: Sequence[T], send: Callable[[T, int], Awaitable[int]], stop: asyncio.Event
 ) -> RequestLatencies:
-    """``ask`` sends the request with a number (from 0) and returns how many items it had. The first error ends the run.
+    """Measure requests. ``send`` sends the request with a number (from 0) and returns its number of items.
 
-    After a stop each client still waits for its response: a request in flight could take effect after everything else.
+    The first error ends the run. After a stop, each client still waits for its response, because a request in flight
+    could take effect later than all other requests.
     """
     loop = asyncio.get_running_loop()
     figures = RequestLatencies(what)
@@ -66,7 +67,7 @@ async def measure_requests(
                 return
             began_at = loop.time()
             try:
-                items = await ask(client, number)
+                items = await send(client, number)
             except Exception as error:
                 figures.failure = figures.failure or error
                 return
@@ -82,7 +83,7 @@ async def measure_requests(
 
 
 class WatchedConnection:
-    """A connection that obeys the throttle times of a node, and reports them (KIP-219)."""
+    """A connection that obeys and reports the throttle times of a node (KIP-219)."""
 
     def __init__(self, connection: NodeConnection, throttle: ThrottleStatistics) -> None:
         self.connection = connection

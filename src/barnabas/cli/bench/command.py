@@ -48,9 +48,9 @@ def produce(
 ) -> int:
     """Write records to a topic, and measure throughput and the latency of acknowledgements.
 
-    Works like kafka-producer-perf-test. Latency counts from the time at which a record is due, so a stall of the
-    cluster shows in all records of that time. Without --throughput, a record is due when the producer's buffer
-    (buffer.memory) accepts it.
+    The command works like kafka-producer-perf-test. Latency counts from the time at which a record is due, so a stall
+    of the cluster increases the latency of all records of that time. Without --throughput, a record is due when the
+    producer's buffer (buffer.memory) accepts it.
 
     For example:
 
@@ -70,11 +70,11 @@ def produce(
     throughput
         Records per second; -1 for as fast as the cluster accepts them.
     payload_file
-        A file of values. Each record has one of them, chosen at random.
+        A file of values. Each record has a randomly chosen value of the file.
     payload_delimiter
         The separator between the values of the file.
     warmup_records
-        Number of records that are written before the measurement begins, and not counted.
+        Number of records that are written before the measurement begins. They are not counted.
     acks
         Which replicas must acknowledge a record: all in sync, the leader (1), none (0).
     batch_size
@@ -84,7 +84,7 @@ def produce(
     compression_type
         Compression of batches.
     dry_run
-        Check that the topic can be written to and show what would be done, without writing.
+        Check that the topic can be written to, and show the load without writing.
     """
     options, new_topic = options or RecordOptions(), new_topic or NewTopicOptions()
     check_topic(topic)
@@ -93,7 +93,7 @@ def produce(
     at_least(0, warmup_records=warmup_records, record_size=record_size or 0)
     check_throughput(throughput, "as fast as the cluster accepts them")
     if payload_file is not None and record_size is not None:
-        raise UsageError("--payload-file and --record-size: the file determines the record size; give only one of them")
+        raise UsageError("--payload-file and --record-size can't be used together: the file determines the record size")
     from barnabas.cli.bench.payloads import RandomPayloads, read_payloads
     from barnabas.clients.errors import InvalidClientConfig
     from barnabas.clients.producer.config import PRODUCER_PROPERTIES, producer_config
@@ -147,8 +147,8 @@ def consume(
 ) -> int:
     """Read records of all partitions of a topic, from the beginning, and measure throughput.
 
-    Works like kafka-consumer-perf-test, but without a group: it commits no offsets and leaves no group behind. MB count
-    keys and values; latencies are those of fetch requests that returned records.
+    The command works like kafka-consumer-perf-test, but without a group: it does not commit offsets or create a group.
+    MB include keys and values. Latencies are those of fetch requests that returned records.
 
     For example:
 
@@ -162,7 +162,7 @@ def consume(
     topic
         The topic to read.
     num_records
-        Number of records; the response with the last one is counted in full. Default: all existing records.
+        Number of records. All records of the last response are counted. Default: all existing records.
     from_latest
         Only records written from now on.
     fetch_size
@@ -172,13 +172,13 @@ def consume(
     fetch_max_wait_ms
         How long a broker waits for records (fetch.max.wait.ms).
     timeout_ms
-        Longest wait for the next record. Then the run ends, with exit status 1 if records are missing.
+        Longest wait for the next record. After it the run ends, with exit status 1 if records are missing.
     """
     options = options or RecordOptions()
     check_topic(topic)
     at_least(1, num_records=1 if num_records is None else num_records, timeout_ms=timeout_ms)
     if from_latest and num_records is None:
-        raise UsageError("--from-latest needs --num-records: new records have no last one")
+        raise UsageError("--from-latest needs --num-records: producers may write new records forever")
     from barnabas.clients.consumer.config import CONSUMER_PROPERTIES, consumer_config
     from barnabas.clients.errors import InvalidClientConfig
 
@@ -239,11 +239,11 @@ def end_to_end(
     acks
         Which replicas must acknowledge a record: all in sync, the leader (1), none (0).
     warmup_records
-        Number of records that are sent before the measurement begins, and not counted.
+        Number of records that are sent before the measurement begins. They are not counted.
     timeout_ms
-        Longest wait for a record. Then the run ends, with exit status 1.
+        Longest wait for a record. After it the run ends, with exit status 1.
     dry_run
-        Check that the topic exists and show what would be done, without writing.
+        Check that the topic exists, and show the load without writing.
     """
     options, new_topic = options or RecordOptions(), new_topic or NewTopicOptions()
     check_topic(topic)
@@ -300,10 +300,10 @@ def admin(
     dry_run: Flag = False,
     options: BenchOptions | None = None,
 ) -> int:
-    """Send requests of admin tools, many at once, and measure the latency of each.
+    """Send many requests of admin tools concurrently, and measure the latency of each.
 
-    The run creates topics and ACLs whose names begin with the prefix and an id of the run. At the end, also after
-    Ctrl-C, it removes exactly these, and measures that too. On a cluster without an authorizer it skips ACLs.
+    The run creates topics and ACLs whose names begin with the prefix and an id of the run. At the end, even after
+    Ctrl-C, it removes exactly these, and measures the removal too. On a cluster without an authorizer it skips ACLs.
 
     For example:
 
@@ -331,7 +331,7 @@ def admin(
     yes
         Confirm the changes. Without --yes or --dry-run the command refuses to run.
     dry_run
-        Show what would be created and removed, without changing anything.
+        Show the topics and ACLs that would be created and removed, without changing anything.
     """
     options = options or BenchOptions()
     at_least(1, num_requests=num_requests, clients=clients, items_per_request=items_per_request, partitions=partitions)
@@ -339,7 +339,7 @@ def admin(
     check_topic(f"{prefix}-00000000-0", option="--prefix", given=prefix)
     if not yes and not dry_run:
         raise UsageError(
-            "this creates topics and ACLs and removes them again: give --yes to run it, or --dry-run to see which"
+            "this creates topics and ACLs and removes them again: use --yes to run it, or --dry-run to list them"
         )
 
     async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
@@ -373,9 +373,9 @@ def connections(*, num_connections: int = 1000, clients: int = 4, options: Bench
     Parameters
     ----------
     num_connections
-        Number of connections in all.
+        Total number of connections.
     clients
-        Number of connections that are opened at once.
+        Number of connections that are opened concurrently.
     """
     at_least(1, num_connections=num_connections, clients=clients)
 
@@ -391,7 +391,7 @@ def connections(*, num_connections: int = 1000, clients: int = 4, options: Bench
 def api_versions(*, num_requests: int = 10_000, connections: int = 4, options: BenchOptions | None = None) -> int:
     """Measure round trips of ApiVersions, which costs a broker almost no work.
 
-    The result is the cost of the network, of TLS, and of a request's path through the broker.
+    The result shows the cost of the network, of TLS, and of a request's path through the broker.
 
     For example:
 
@@ -401,7 +401,7 @@ def api_versions(*, num_requests: int = 10_000, connections: int = 4, options: B
     Parameters
     ----------
     num_requests
-        Number of requests in all.
+        Total number of requests.
     connections
         Number of connections, each with one request at a time.
     """

@@ -1,4 +1,4 @@
-"""``barnabas bench connections`` and ``barnabas bench api-versions``: the cost of a connection and of a round trip."""
+"""``barnabas bench connections`` and ``bench api-versions``: measure the cost of a connection and of a round trip."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["measure_api_versions", "measure_connections"]
 
 
 async def measure_connections(config: ClientConfig, count: int, at_once: int, stop: asyncio.Event) -> Answer:
-    """Open and close a connection: TCP, TLS if configured, ApiVersions, and authentication if configured."""
+    """Open and close connections: TCP, TLS if configured, ApiVersions, and authentication if configured."""
 
     async def open_one(network: NetworkClient, index: int) -> int:
         connection = await network.connect()
@@ -37,10 +37,10 @@ async def measure_connections(config: ClientConfig, count: int, at_once: int, st
 
 
 async def measure_api_versions(config: ClientConfig, count: int, connections: int, stop: asyncio.Event) -> Answer:
-    """Raises ClientError when no node answers."""
+    """Measure round trips of ApiVersions. Raise ClientError if no node responds."""
     request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
 
-    async def ask(connection: NodeConnection, index: int) -> int:
+    async def send(connection: NodeConnection, index: int) -> int:
         await connection.request(request)
         return 1
 
@@ -50,7 +50,7 @@ async def measure_api_versions(config: ClientConfig, count: int, connections: in
             network = NetworkClient(config)
             stack.push_async_callback(network.close)
             opened.append(await network.connect())
-        figures = await measure_requests("api-versions", count, opened, ask, stop)
+        figures = await measure_requests("api-versions", count, opened, send, stop)
     return _answer(figures, "requests", {"connections": connections})
 
 

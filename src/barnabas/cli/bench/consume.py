@@ -42,7 +42,7 @@ _LOOK_EVERY_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ConsumeLoad:
-    """``count`` None means all records that exist at the start. ``patience_s`` is the longest wait for a record."""
+    """The load. ``count`` None means all records that exist at the start. ``patience_s`` limits the wait for one."""
 
     topic: str
     count: int | None
@@ -80,7 +80,7 @@ class ConsumeResult:
 async def listed_offsets(
     config: ClientConfig, metadata: TopicMetadata, spec: OffsetSpec, *, read_committed: bool = False
 ) -> dict[int, int]:
-    """The offset of each partition. Raises AdminError for the first partition without one, ClientError."""
+    """Return the offset of each partition. Raise AdminError for the first partition without one, or ClientError."""
     isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
     async with AdminClient(config=config) as admin:
         wanted = {TopicPartition(metadata.name, partition): spec for partition in metadata.partitions}
@@ -93,7 +93,7 @@ async def listed_offsets(
 async def measure_consume(
     config: ClientConfig, settings: ConsumerConfig, load: ConsumeLoad, stop: asyncio.Event
 ) -> Answer:
-    """Raises AdminError or ClientError when it can't start."""
+    """Run the measurement. Raise AdminError or ClientError if it can't start."""
     loop = asyncio.get_running_loop()
     async with NetworkClient(config) as network:
         source = TopicMetadataSource(network, load.topic)
@@ -118,7 +118,7 @@ async def measure_consume(
 
 
 async def _until_enough(fetcher: Fetcher, received: ConsumeResult, patience_s: float) -> None:
-    """Ends when enough records or all records are read, on an error, or when no record arrives in time."""
+    """Wait until enough or all records are read, an error occurs, or no record arrives in time."""
     loop = asyncio.get_running_loop()
     while not (received.enough.is_set() or fetcher.finished.is_set()):
         if loop.time() - (received.last_at or received.began_at) > patience_s:
@@ -157,7 +157,7 @@ def _answer(load: ConsumeLoad, received: ConsumeResult, fetcher: Fetcher, *, has
         wanted = "all" if load.count is None else f"{load.count:,}"
         problems.append(
             Problem(
-                f"received {received.records:,} of {wanted} records, then none for {load.patience_s:g} s",
+                f"received {received.records:,} of {wanted} records, and then no record for {load.patience_s:g} s",
                 load.topic,
                 advice="omit --num-records to read only existing records; a larger --timeout-ms waits longer",
             )

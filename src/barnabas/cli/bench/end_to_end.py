@@ -1,8 +1,8 @@
-"""``barnabas bench end-to-end``: how long a record takes from producer to consumer.
+"""``barnabas bench end-to-end``: measure the latency of records from producer to consumer.
 
-Producer and consumer have separate connections: a broker answers the requests of a connection in order, so a waiting
-fetch would delay the record that it waits for. A record carries the mark of the run and a number, so that other clients
-may use the topic at the same time.
+Producer and consumer have separate connections. A broker answers the requests of a connection in order, so a waiting
+fetch request would delay the record that it waits for. Each record contains an id of the run and a number, so that
+other clients may use the topic at the same time.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _NAP_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class EndToEndLoad:
-    """Without a ``rate``, each record is sent after the previous one has arrived."""
+    """The load. Without a ``rate``, each record is sent after the previous one has arrived."""
 
     topic: str
     count: int
@@ -61,7 +61,7 @@ class EndToEndLoad:
 
 @dataclass(slots=True)
 class EndToEndLatencies:
-    """Records in flight, and latencies of the others. The first ``warmup`` records are not counted."""
+    """Records in flight, and latencies of arrived records. The first ``warmup`` records are not counted."""
 
     mark: bytes
     warmup: int
@@ -107,7 +107,7 @@ class EndToEndLatencies:
 async def measure_end_to_end(
     config: ClientConfig, produced: ProducerConfig, consumed: ConsumerConfig, load: EndToEndLoad, stop: asyncio.Event
 ) -> Answer:
-    """Raises AdminError or ClientError when it can't start."""
+    """Run the measurement. Raise AdminError or ClientError if it can't start."""
     trips = EndToEndLatencies(os.urandom(8), load.warmup)
     async with (
         NetworkClient(config) as reading,
@@ -129,7 +129,7 @@ async def measure_end_to_end(
 
 
 async def _trips(producer: TopicProducer, fetcher: Fetcher, trips: EndToEndLatencies, load: EndToEndLoad) -> None:
-    """Send, and wait until all records have arrived, an error, or no record arrives in time."""
+    """Send records, and wait until all have arrived, an error occurs, or no record arrives in time."""
     loop = asyncio.get_running_loop()
     pacer = Pacer(load.rate, loop.time())
     total = load.count + load.warmup
@@ -187,7 +187,7 @@ def _answer(
     if trips.sent_at and not has_stopped and not problems:
         problems.append(
             Problem(
-                f"{len(trips.sent_at):,} records did not arrive, and no other record for {load.patience_s:g} s",
+                f"{len(trips.sent_at):,} records did not arrive; no record arrived for {load.patience_s:g} s",
                 load.topic,
                 advice="a larger --timeout-ms waits longer",
             )

@@ -1,4 +1,4 @@
-"""Results in words and numbers, with the same names for every verb of ``barnabas bench``.
+"""Format results, with the same names for every verb of ``barnabas bench``.
 
 MB are 1024 * 1024 bytes, as in Kafka's own tools. Durations in a document are milliseconds.
 """
@@ -37,7 +37,7 @@ def latency_document(latencies: LatencyHistogram) -> dict[str, float]:
 
 
 def latency_cells(latencies: LatencyHistogram) -> list[str]:
-    """Latencies in the order of ``LATENCY_COLUMNS``."""
+    """Format latencies in the order of ``LATENCY_COLUMNS``."""
     return [f"{value:.2f}" if value < 10 else f"{value:.1f}" for value in latency_document(latencies).values()]
 
 
@@ -46,7 +46,7 @@ def megabytes(count: float) -> float:
 
 
 def rate(count: float, elapsed_s: float) -> float:
-    """Rate per second; 0 for a duration of 0."""
+    """Return the rate per second, or 0 for a duration of 0."""
     return count / elapsed_s if elapsed_s > 0 else 0.0
 
 
@@ -62,7 +62,7 @@ def one_row(columns: tuple[str, ...], cells: list[str]) -> Sheet:
 
 
 def volume(records: int, size: int, elapsed_s: float) -> dict[str, object]:
-    """Number of records and bytes, and rates."""
+    """Return the number of records and bytes, and their rates."""
     return {
         "records": records,
         "bytes": size,
@@ -88,6 +88,6 @@ def throttle_notes(statistics: ThrottleStatistics) -> list[str]:
     if not statistics.throttled_responses:
         return []
     return [
-        f"throttled by a quota: {statistics.throttled_responses} responses, {statistics.throttle_s:.1f} s in all, at "
-        f"most {statistics.throttle_max_s:.1f} s; 'barnabas quotas list' shows the quotas"
+        f"throttled by a quota: {statistics.throttled_responses} responses, {statistics.throttle_s:.1f} s in total, at "
+        f"most {statistics.throttle_max_s:.1f} s; 'barnabas quotas list' lists the quotas"
     ]

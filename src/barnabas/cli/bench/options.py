@@ -1,7 +1,7 @@
-"""Shared by the verbs of ``barnabas bench``: Kafka's client properties, and stopping a measurement.
+"""Options of the verbs of ``barnabas bench``: Kafka's client properties, and the end of a measurement.
 
-The first Ctrl-C (or SIGTERM) ends a measurement in order: the command prints the results so far, removes what it
-created, and exits with status 130. A second one ends it at once.
+The first Ctrl-C (or SIGTERM) ends a measurement in order: the command prints the results so far, removes the topics and
+ACLs that it created, and exits with status 130. The second one ends it immediately.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal  # noqa: F401 (of inherited annotations, which are read here)
+from typing import TYPE_CHECKING, Annotated, Any, Literal  # noqa: F401 (inherited annotations are evaluated here)
 
 from cyclopts import Parameter
 
@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["BenchOptions", "Measurement", "RecordOptions", "put", "stop_at_signals", "until_stopped", "usage_error"]
 
 Measurement = Callable[["ClientConfig", asyncio.Event], Awaitable[Answer]]
-"""Called with the settings and the event that Ctrl-C sets."""
+"""A measurement receives the settings and the event that Ctrl-C sets."""
 
 
 @dataclass(kw_only=True)
 class BenchOptions(ClusterOptions):
-    """Which cluster to contact, and the output format."""
+    """The cluster to contact, and the output format."""
 
     timeout: float | None = None
     """Timeout of each metadata and admin request, in seconds. The measurement as a whole has no limit."""
 
     def measure(self, work: Measurement, *, right: str = "", advice: Mapping[ErrorCode, str] = ADVICE) -> int:
-        """Run and return the exit status. ``right`` is the right that the verb needs, "WRITE on Topic:{item}"."""
+        """Run ``work`` and return the exit status. ``right`` is the required right, as in "WRITE on Topic:{item}"."""
         from barnabas.clients.admin.errors import AdminError
         from barnabas.clients.errors import ClientError
 
@@ -71,32 +71,32 @@ class RecordOptions(BenchOptions):
     """The same options, for verbs that write and read records."""
 
     bootstrap_controller: Annotated[str | None, Parameter(show=False)] = None
-    """Refused: controllers serve no records."""
+    """Refused, because controllers don't serve records."""
     command_property: Annotated[
         list[str] | None,
         Parameter(name=["--command-property", "--producer-props", "--consumer-props"], consume_multiple=True),
     ] = None
-    """Kafka client properties as key=value. They override the file. May be repeated."""
+    """A Kafka client property as key=value, which overrides the file. May be repeated."""
 
     def properties(self, own: Mapping[str, str | None], known: Collection[str]) -> dict[str, str]:
-        """Kafka's properties of the file, overridden by those of the command line. ``own`` are those with options.
+        """Return the properties of the file, overridden by the command line. ``own`` are properties with options.
 
-        Raises UsageError for a name that is not ``known`` to the verb or to Kafka's clients.
+        Raise UsageError for a name that is not ``known`` to the verb or to Kafka's clients.
         """
         given = self._given()
         for name, value in own.items():
             if value is not None and given.setdefault(name, value) != value:
                 raise UsageError(
-                    f"--command-property {name}={given[name]}: an option sets it to {value}; give only one of them"
+                    f"--command-property {name}={given[name]}: another option sets it to {value}; omit one of the two"
                 )
         _check_names(given, known)
         if self.bootstrap_controller:
-            raise UsageError("--bootstrap-controller: controllers serve no records; give --bootstrap-server")
+            raise UsageError("--bootstrap-controller: controllers don't serve records; use --bootstrap-server")
         return self._properties()[0] | given
 
     @property
     def source(self) -> str:
-        """Where an invalid property comes from."""
+        """The source of the properties, for error messages."""
         return self.command_config or "the command line"
 
     def _properties(self) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -104,7 +104,7 @@ class RecordOptions(BenchOptions):
         return properties | self._given(), warnings
 
     def _given(self) -> dict[str, str]:
-        """Raises UsageError."""
+        """Parse the properties of the command line. Raise UsageError."""
         found: dict[str, str] = {}
         for pair in self.command_property or ():
             name, equals, value = pair.partition("=")
@@ -122,13 +122,13 @@ def _check_names(given: Mapping[str, str], known: Collection[str]) -> None:
     for name in given:
         if name not in known and not is_client_property(name):
             near = nearest(name, known)
-            hint = f"did you mean {near}?" if near else "Kafka's clients have no such property"
+            hint = f"did you mean {near}?" if near else "Kafka's clients don't have this property"
             raise UsageError(f"--command-property {name}: {hint}")
 
 
 @contextmanager
 def stop_at_signals() -> Iterator[asyncio.Event]:
-    """An event that the first signal sets. Further signals have their usual effect."""
+    """Yield an event that the first signal sets. Further signals have their usual effect."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     signals = (signal.SIGINT, signal.SIGTERM)
@@ -136,7 +136,7 @@ def stop_at_signals() -> Iterator[asyncio.Event]:
     def stopped() -> None:
         stop.set()
         if sys.stderr.isatty():
-            sys.stderr.write("\nstopping; press Ctrl-C again to end at once\n")
+            sys.stderr.write("\nstopping; press Ctrl-C again to end immediately\n")
         for number in signals:
             loop.remove_signal_handler(number)
 
@@ -144,7 +144,7 @@ def stop_at_signals() -> Iterator[asyncio.Event]:
         for number in signals:
             loop.add_signal_handler(number, stopped)
     except (NotImplementedError, RuntimeError, ValueError):
-        pass  # Not the main thread, or Windows: Ctrl-C ends it at once.
+        pass  # Not the main thread, or Windows: Ctrl-C ends the command immediately.
     try:
         yield stop
     finally:
@@ -154,7 +154,7 @@ def stop_at_signals() -> Iterator[asyncio.Event]:
 
 
 async def until_stopped(work: Awaitable[object], stop: asyncio.Event, *, grace_s: float = 0) -> bool:
-    """Return True when the work ended. After a stop it may take ``grace_s`` more, then it is cancelled: False."""
+    """Return True when the work ends. After a stop, wait for ``grace_s``, then cancel the work and return False."""
     task = asyncio.ensure_future(work)
     waiting = asyncio.ensure_future(stop.wait())
     try:
@@ -172,10 +172,10 @@ async def until_stopped(work: Awaitable[object], stop: asyncio.Event, *, grace_s
 
 
 def usage_error(error: InvalidClientConfig) -> UsageError:
-    """All errors, in one line."""
+    """Return an error with all problems in one line."""
     return UsageError("; ".join(error.problems))
 
 
 def put(value: object) -> str | None:
-    """An option as the text of a property; None when it is not given."""
+    """Return an option as the text of a property, or None if the option is missing."""
     return None if value is None else str(value)

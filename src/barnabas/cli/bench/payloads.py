@@ -1,4 +1,4 @@
-"""Values of the records of a load."""
+"""Generate the values of the records of a load."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Payloads(Protocol):
         ...
 
     def take(self, count: int) -> Sequence[bytes]:
-        """The next values: at least one, at most ``count``, all of one size."""
+        """Return the next values: at least one and at most ``count``, all of the same size."""
         ...
 
 
@@ -51,7 +51,7 @@ class RandomPayloads:
 
 
 class FilePayloads:
-    """Values of a file, in random order."""
+    """Randomly chosen values of a file."""
 
     def __init__(self, values: Sequence[bytes], seed: int = 0) -> None:
         self._values = values
@@ -73,7 +73,7 @@ class FilePayloads:
 
 
 def read_payloads(path: str, delimiter: str) -> FilePayloads:
-    """``delimiter`` may contain the escapes \\n and \\t. Raises UsageError."""
+    """Read the values of a file. ``delimiter`` may contain the escapes \\n and \\t. Raise UsageError."""
     try:
         with open(path, "rb") as file:
             data = file.read()

@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 __all__ = ["ProduceLoad", "ProduceResult", "make_records", "measure_produce", "produce_dry_run"]
 
 _TURN_BYTES = 64 * 1024
-"""After this much the event loop runs other tasks, which send the records."""
+"""After this number of bytes the event loop runs other tasks, which send the records."""
 _NAP_S = 0.1
 _GRACE_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProduceLoad:
-    """``rate`` is records per second, None for as fast as the cluster accepts them."""
+    """The load. ``rate`` is in records per second; None means as fast as the cluster accepts records."""
 
     topic: str
     count: int
@@ -55,7 +55,7 @@ class ProduceLoad:
 
 @dataclass(slots=True)
 class ProduceResult:
-    """Acknowledged records. Those of the warm-up are dropped when it ends."""
+    """Acknowledged records. Records of the warm-up are dropped when it ends."""
 
     began_at: float
     warmup: int = 0
@@ -81,7 +81,7 @@ class ProduceResult:
 
 
 async def make_records(producer: TopicProducer, load: ProduceLoad) -> None:
-    """Give the producer the records when they are due. Ends when it has all, or on an error."""
+    """Pass records to the producer when they are due. Return when it has all records, or after an error."""
     loop = asyncio.get_running_loop()
     pacer = Pacer(load.rate, loop.time())
     made = 0
@@ -110,7 +110,7 @@ async def make_records(producer: TopicProducer, load: ProduceLoad) -> None:
 async def measure_produce(
     config: ClientConfig, settings: ProducerConfig, load: ProduceLoad, stop: asyncio.Event
 ) -> Answer:
-    """Raises AdminError or ClientError when it can't start."""
+    """Run the measurement. Raise AdminError or ClientError if it can't start."""
     loop = asyncio.get_running_loop()
     delivered = ProduceResult(loop.time(), load.warmup)
     async with (
@@ -121,8 +121,8 @@ async def measure_produce(
 
         def look() -> Progress:
             retried = producer.statistics.retried
-            said = f"retries: {', '.join(retried)}" if retried else ""
-            return Progress(delivered.records, delivered.size, said)
+            note = f"retries: {', '.join(retried)}" if retried else ""
+            return Progress(delivered.records, delivered.size, note)
 
         async with live(f"produce to {load.topic}", load.count, look):
             await until_stopped(make_records(producer, load), stop)
@@ -133,7 +133,7 @@ async def measure_produce(
 
 
 async def produce_dry_run(config: ClientConfig, topic: str, count: int, what: str, *, is_new: bool) -> Answer:
-    """Make the checks with which a run begins, except for a topic that would be created."""
+    """Check what a run checks at its beginning, except for a topic that would be created."""
     text = f"{count:,} records would be written to {topic}, {what}"
     if not is_new:
         async with NetworkClient(config) as network:
@@ -164,9 +164,9 @@ def _answer(load: ProduceLoad, settings: ProducerConfig, delivered: ProduceResul
         reasons = ", ".join(f"{name} ({count})" for name, count in statistics.retried.items())
         notes.append(f"{statistics.retries} batches were sent again: {reasons}")
     if settings.idempotence is None and not producer.is_idempotent:
-        notes.append("the cluster has no idempotent producers: an error can duplicate records")
+        notes.append("the cluster does not support idempotent producers: an error can duplicate records")
     if producer.waiting:
-        notes.append(f"{producer.waiting:,} records were created and not acknowledged")
+        notes.append(f"{producer.waiting:,} records were created but not acknowledged")
     problems = []
     if producer.failure is not None:
         problems.append(problem_of(producer.failure, right=f"WRITE on Topic:{load.topic}", advice=ADVICE))

@@ -1,4 +1,4 @@
-"""A progress line on the terminal during a measurement: position and current rate. Without a terminal, nothing."""
+"""Show the progress and the current rate of a measurement on a terminal. Without a terminal, show nothing."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ _WINDOW = 8
 
 
 class Progress(NamedTuple):
-    """``total`` is None when unknown. ``said`` returns further text to show."""
+    """The progress of a measurement. ``note`` is further text to show."""
 
     done: int
     size: int = 0
-    said: str = ""
+    note: str = ""
 
 
 @asynccontextmanager
 async def live(
     what: str, total: int | None, look: Callable[[], Progress], unit: str = "records"
 ) -> AsyncIterator[None]:
-    """The bar appears on a terminal only, and disappears at the end."""
+    """Show a bar, only on a terminal. It disappears at the end."""
     if not sys.stderr.isatty():
         yield
         return
@@ -60,12 +60,12 @@ async def live(
 
 
 def described(seen: list[tuple[float, Progress]], unit: str) -> str:
-    """The rates between the first and the last sample."""
+    """Format the rates between the first and the last sample."""
     (began_at, first), (now, last) = seen[0], seen[-1]
     elapsed = max(now - began_at, 1e-9)
     parts = [f"{number((last.done - first.done) / elapsed)} {unit}/s"]
     if last.size:
         parts.append(f"{number(megabytes(last.size - first.size) / elapsed)} MB/s")
-    if last.said:
-        parts.append(last.said)
+    if last.note:
+        parts.append(last.note)
     return ", ".join(parts)

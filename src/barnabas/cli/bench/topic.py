@@ -1,4 +1,4 @@
-"""The topic of a load, created on request."""
+"""Create the topic of a load on request."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["NewTopicOptions", "check_topic"]
 @Parameter(name="*", group=Group("Topic creation", sort_key=60))
 @dataclass(kw_only=True)
 class NewTopicOptions:
-    """Options of the new topic. No topic is created without --create-topic."""
+    """Options of the new topic. The run creates it only with --create-topic."""
 
     create_topic: Flag = False
     """Create the topic if it does not exist. It stays after the run."""
@@ -33,18 +33,18 @@ class NewTopicOptions:
     """A setting of the new topic as key=value. May be repeated."""
 
     def check(self) -> None:
-        """Raises UsageError."""
+        """Raise UsageError for invalid options."""
         for option, value in (("--partitions", self.partitions), ("--replication-factor", self.replication_factor)):
             if value is not None and value < 1:
                 raise UsageError(f"{option} {value}: it must be at least 1")
             if value is not None and not self.create_topic:
-                raise UsageError(f"{option} applies to a new topic: give --create-topic too")
+                raise UsageError(f"{option} applies to a new topic: use --create-topic too")
         if self.topic_config and not self.create_topic:
-            raise UsageError("--topic-config applies to a new topic: give --create-topic too")
+            raise UsageError("--topic-config applies to a new topic: use --create-topic too")
         parse_settings(self.topic_config)
 
     async def made(self, config: ClientConfig, topic: str, *, dry_run: bool = False) -> list[str]:
-        """Create the topic if requested, and return notes about it. Raises AdminError, ClientError."""
+        """Create the topic if requested, and return notes about it. Raise AdminError or ClientError."""
         if not self.create_topic:
             return []
         from barnabas.clients.admin import NewTopic
@@ -57,12 +57,12 @@ class NewTopicOptions:
         if error is None:
             return [f"topic {topic} {'would be' if dry_run else 'was'} created"]
         if error.code == ErrorCode.TOPIC_ALREADY_EXISTS:
-            return [f"topic {topic} exists already and is used as it is"]
+            return [f"topic {topic} exists already; its partitions and settings are unchanged"]
         raise error
 
 
 def check_topic(topic: str, *, option: str = "--topic", given: str | None = None) -> None:
-    """Raises UsageError for an invalid topic name. ``given`` is the option's value, if it differs from ``topic``."""
+    """Raise UsageError for an invalid topic name. ``given`` is the option's value, if it differs from ``topic``."""
     problem = topic_name_problem(topic)
     if problem is not None:
         raise UsageError(f"{option} {topic if given is None else given}: {problem}")

@@ -46,9 +46,9 @@ def describe(
     Parameters
     ----------
     include_fenced_brokers
-        Also brokers that are registered but not alive. Needs Kafka 4.0 or later.
+        Also show brokers that are registered but not alive. Needs Kafka 4.0 or later.
     authorized_operations
-        Also what you may do on the cluster.
+        Also show the operations that you may perform on the cluster.
     """
 
     async def work(admin: AdminClient) -> Answer:
@@ -85,7 +85,7 @@ def cluster_id(*, options: ClusterOptions | None = None) -> int:
 
 @app.command
 def unregister(broker_id: NodeId, *, options: ChangeOptions | None = None) -> int:
-    """Unregister a broker that will not come back. A live broker would register itself again.
+    """Unregister a broker that has permanently stopped. A live broker would register itself again.
 
     For example:
 

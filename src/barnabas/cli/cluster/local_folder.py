@@ -1,7 +1,7 @@
-"""The folder of a cluster for development: its description, a folder for each node, and the lock of the running ``up``.
+"""The folder of a development cluster: its description, a folder for each node, and the lock of the running ``up``.
 
-``cluster.json`` is written first, and again when all nodes are formatted, so that an interrupted start can be
-continued. A node's ``server.properties`` is written once: manual changes to it stay.
+``cluster.json`` is written first, and again when all nodes are formatted, so that the next start can continue an
+interrupted one. A node's ``server.properties`` is written only once, so manual changes to it are kept.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ PROPERTIES = "server.properties"
 
 
 class FolderProblem(Exception):
-    """The folder can't be used. The message says why and what to do."""
+    """The folder can't be used. The message contains the reason and what to do."""
 
 
 def read_cluster(folder: Path) -> LocalCluster | None:
-    """Read the cluster of the folder; None for a new folder. Raises FolderProblem."""
+    """Return the cluster of the folder, or None for a new folder. Raise FolderProblem."""
     path = folder / _CLUSTER_FILE
     try:
         return LocalCluster.from_document(json.loads(path.read_text()))
@@ -50,7 +50,7 @@ def read_cluster(folder: Path) -> LocalCluster | None:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Create and lock the folder, so that a second ``up`` can't use it. Raises FolderProblem, OSError."""
+    """Create and lock the folder, so that a second ``up`` can't use it. Raise FolderProblem or OSError."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder / _LOCK_FILE).open("a") as file:
         try:
@@ -63,7 +63,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def format_nodes(folder: Path, cluster: LocalCluster) -> LocalCluster:
-    """Write the settings and format each node, unless done already. Raises FormatError, InvalidSettings, OSError."""
+    """Write the settings and format each node, unless done already. Raise FormatError, InvalidSettings or OSError."""
     if cluster.is_formatted:
         return cluster
     _write(folder, cluster)
@@ -78,7 +78,7 @@ def format_nodes(folder: Path, cluster: LocalCluster) -> LocalCluster:
 
 
 def client_file(folder: Path, user: str) -> Path:
-    """The file of client properties for the user."""
+    """Return the path of the user's file of client properties."""
     return folder / f"{user}.properties"
 
 
@@ -87,7 +87,7 @@ def taken_ports(cluster: LocalCluster) -> list[LocalNode]:
 
 
 def is_free(port: int) -> bool:
-    """Whether a node could listen on the port: remains of closed connections do not prevent it."""
+    """Return whether a node could listen on the port. Remains of closed connections do not prevent it."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,7 +1,7 @@
-"""A cluster for development on one machine, as values: its nodes, their ports, their settings.
+"""The layout of a development cluster on one machine: its nodes, their ports and their settings.
 
-Controllers have the ids 1, 2, ..., brokers 101, 102, ...; each is a process with its own folder. Ports never change
-after the cluster is created, because the voters in the metadata log contain them.
+Controllers have the ids 1, 2, ..., and brokers 101, 102, .... Each node is a process with its own folder. Ports never
+change after the cluster is created, because the metadata log contains the ports of the voters.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ __all__ = [
 
 HOST = "127.0.0.1"
 NODES_MAX = 9
-"""Most nodes of each role: a development machine needs no more, and each takes 50 MiB."""
+"""The maximum number of nodes of each role. A development machine needs no more, and each node takes 50 MiB."""
 FIRST_PORT = 9092
 FIRST_BROKER_ID = 101
 _FIRST_OUTGOING_PORT = 32_768
-"""Linux gives higher ports to outgoing connections, so a client could take the port of a restarting node."""
+"""Linux assigns ports from here on to outgoing connections, so a client could take the port of a restarting node."""
 _BETWEEN_CLUSTERS = 100
 PORT_MAX = 65_535
 
@@ -43,10 +43,10 @@ _INTERNAL_REPLICATION_FACTORS = (
 _INTERNAL_MIN_ISRS = ("transaction.state.log.min.isr", "share.coordinator.state.topic.min.isr")
 
 NODE_USER = "node"
-"""The user that nodes authenticate as to each other."""
+"""The user as which nodes authenticate to each other."""
 SUPER_USER = "admin"
 PLAIN_USER = "alice"
-"""A user without rights, to try ACLs with."""
+"""A user without rights, to test ACLs."""
 USERS = (NODE_USER, SUPER_USER, PLAIN_USER)
 _SASL = "SASL_PLAINTEXT"
 _PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -56,7 +56,7 @@ Role = Literal["controller", "broker"]
 
 
 class NoFreePorts(ValueError):
-    """The nodes can't have their ports. The message says which are in use."""
+    """Ports of the nodes can't be used. The message lists the ports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class LocalNode:
     node_id: int
     port: int
     directory_id: str = ""
-    """The directory id of a voter, with which all controllers are formatted. A broker generates its own."""
+    """The directory id of a voter. All controllers are formatted with it. A broker generates its own."""
 
     @property
     def name(self) -> str:
@@ -83,7 +83,7 @@ class LocalCluster:
     nodes: tuple[LocalNode, ...]
     """Nodes in the order in which they start: controllers first."""
     is_formatted: bool = False
-    """From then on an empty folder means a lost disk. A voter must not be formatted again as if it had never voted."""
+    """If True, an empty folder means a lost disk, and a voter must not be formatted again as if it had never voted."""
     passwords: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Passwords by user; empty in a cluster without an authorizer, which accepts every client."""
 
@@ -92,7 +92,7 @@ class LocalCluster:
         return bool(self.passwords)
 
     def client_properties(self, user: str) -> dict[str, str]:
-        """The Kafka client properties to authenticate as one of the users."""
+        """Return the Kafka client properties to authenticate as one of the users."""
         login = f'username="{user}" password="{self.passwords[user]}"'
         return {
             "security.protocol": _SASL,
@@ -116,11 +116,11 @@ class LocalCluster:
         return ",".join(f"{node.node_id}@{node.address}:{node.directory_id}" for node in self.of("controller"))
 
     def stages_of_stop(self) -> list[tuple[LocalNode, ...]]:
-        """Nodes that may stop together, in order: brokers need a running controller to shut down cleanly."""
+        """Return groups of nodes to stop, in order: brokers need a running controller to shut down cleanly."""
         return [self.of("broker"), self.of("controller")]
 
     def settings(self, node: LocalNode) -> dict[str, str]:
-        """The node's server.properties; ``log.dirs`` is inside the node's folder, in which it is started."""
+        """Return the node's server.properties. ``log.dirs`` is relative to the node's folder, where the node starts."""
         listener = "CONTROLLER" if node.role == "controller" else "CLIENTS" if self.has_acls else "PLAINTEXT"
         settings = {
             "process.roles": node.role,
@@ -139,7 +139,10 @@ class LocalCluster:
         return settings | self._login_settings(node.role)
 
     def _login_settings(self, role: Role) -> dict[str, str]:
-        """Both kinds of nodes know all users: brokers authenticate to controllers, and an admin may contact either."""
+        """Return the login settings, with all users for brokers and controllers.
+
+        Brokers authenticate to controllers, and an admin client may contact either.
+        """
         if not self.has_acls:
             return {}
         users = "".join(f' user_{name}="{password}"' for name, password in self.passwords.items())
@@ -165,7 +168,7 @@ class LocalCluster:
         return settings
 
     def document(self) -> dict[str, Any]:
-        """The document in the folder, which ``from_document`` reads."""
+        """Return the content of ``cluster.json``, which ``from_document`` reads."""
         nodes = [
             {"role": node.role, "id": node.node_id, "port": node.port, "directory_id": node.directory_id}
             for node in self.nodes
@@ -175,7 +178,7 @@ class LocalCluster:
 
     @classmethod
     def from_document(cls, document: Any) -> LocalCluster:
-        """Raises ValueError, TypeError or KeyError for an invalid document."""
+        """Create a cluster from a document. Raise ValueError, TypeError or KeyError for an invalid one."""
         if document["version"] != 1:
             raise ValueError(f"version {document['version']} is not 1")
         nodes = tuple(
@@ -193,7 +196,7 @@ def new_cluster(
     new_uuid: Callable[[], Uuid],
     new_password: Callable[[], str] | None = None,
 ) -> LocalCluster:
-    """``ports`` lists those of brokers, then those of controllers. ``new_password`` is for clusters with ACLs."""
+    """Create a new cluster. ``ports`` lists ports of brokers, then of controllers. ``new_password`` is for ACLs."""
     nodes = [
         LocalNode("controller", 1 + index, ports[brokers + index], str(new_uuid())) for index in range(controllers)
     ]
@@ -203,15 +206,15 @@ def new_cluster(
 
 
 def choose_ports(count: int, base: int | None, is_free: Callable[[int], bool]) -> list[int]:
-    """Consecutive ports from ``base`` on; without it, the first free range, 9092 if possible.
+    """Return consecutive ports from ``base`` on; without it, the first free range, from 9092 on if possible.
 
-    Raises NoFreePorts.
+    Raise NoFreePorts.
     """
     if base is None:
         for first in range(FIRST_PORT, _FIRST_OUTGOING_PORT - count, _BETWEEN_CLUSTERS):
             if all(map(is_free, _neighbours(first, count))):
                 return list(_neighbours(first, count))
-        raise NoFreePorts(f"no {count} consecutive ports are free: choose the first with --port-base")
+        raise NoFreePorts(f"can't find {count} consecutive free ports: choose the first port with --port-base")
     if not 1 <= base <= PORT_MAX + 1 - count:
         raise NoFreePorts(f"--port-base {base}: with {count} nodes it must be 1 to {PORT_MAX + 1 - count}")
     if taken := [str(port) for port in _neighbours(base, count) if not is_free(port)]:

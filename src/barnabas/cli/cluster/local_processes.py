@@ -1,7 +1,7 @@
 """Start the processes of a local cluster, watch them, and stop them in order.
 
-Each process has its own session: Ctrl-C reaches only the supervisor, which stops brokers before controllers.
-On Linux the kernel terminates the nodes when the supervisor dies, whatever the reason.
+Each process has its own session, so Ctrl-C reaches only the supervisor, which stops brokers before controllers. On
+Linux, the kernel terminates the nodes when the supervisor ends for any reason.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ACTIVE = re.compile(r"this node is the active controller, in epoch (\d+)")
 
 
 class NodeProcess(Protocol):
-    """The used part of ``subprocess.Popen``."""
+    """The part of ``subprocess.Popen`` that the supervisor uses."""
 
     @property
     def pid(self) -> int: ...
@@ -40,7 +40,7 @@ class NodeProcess(Protocol):
 
 
 class NodeFailed(Exception):
-    """A node did not become ready. ``lines`` are the last of its log."""
+    """A node did not become ready. ``lines`` are the last lines of its log."""
 
     def __init__(self, node: LocalNode, why: str, lines: Sequence[str]) -> None:
         super().__init__(f"{node.name} {why}")
@@ -49,7 +49,7 @@ class NodeFailed(Exception):
 
 
 class NodeLog:
-    """The output of a node since this start; the file ``path`` also has that of earlier starts."""
+    """The output of a node since this start. The file ``path`` also contains the output of earlier starts."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -57,7 +57,7 @@ class NodeLog:
         self._begun = b""
 
     def new_lines(self) -> list[str]:
-        """Complete lines that were not returned before."""
+        """Return complete lines that were not returned before."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self._offset)
@@ -79,9 +79,10 @@ class _Running:
 
 
 class Supervisor:
-    """``launch`` starts a node with its output in the file; ``say`` receives one line for each event.
+    """Starts, watches and stops nodes. ``launch`` starts a node with its output in a file.
 
-    ``wants_end`` returns how often the user asked to stop: once stops in order, twice at once.
+    ``say`` receives one line for each event. ``wants_end`` returns the number of stop requests of the user: after one
+    the supervisor stops in order, after two immediately.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Supervisor:
         return self._running[node.name].process.pid
 
     def start(self, timeout_s: float) -> bool:
-        """Start all nodes. True when all are ready, False when the user asked to stop. Raises NodeFailed, OSError."""
+        """Start all nodes. Return True when all are ready, False after a stop request. Raise NodeFailed or OSError."""
         for node in self._cluster.nodes:
             log = NodeLog(self.log_of(node))
             self._running[node.name] = _Running(node, self._launch(node, log.path), log)
@@ -130,7 +131,7 @@ class Supervisor:
         return True
 
     def watch(self) -> bool:
-        """Wait until the user asks to stop (True) or no node is left (False)."""
+        """Return True when the user requests a stop, or False when all nodes have ended."""
         while not self._wants_end():
             for name, running in list(self._running.items()):
                 status = running.process.poll()
@@ -144,7 +145,7 @@ class Supervisor:
         return True
 
     def stop(self) -> bool:
-        """Stop every running node; True when all ended without an error."""
+        """Stop all running nodes. Return whether all ended without an error."""
         is_clean = True
         for stage in self._cluster.stages_of_stop():
             running = [started for node in stage if (started := self._running.get(node.name)) is not None]

@@ -1,4 +1,4 @@
-"""``barnabas cluster up``: controllers and brokers on this machine, for development."""
+"""``barnabas cluster up``: run controllers and brokers on this machine, for development."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def up(
         Enable authentication and ACLs: an authorizer, a super user admin, and a user alice without rights. The folder
         contains a file for --command-config with the password of each.
     dry_run
-        Check and show what would be started, without writing anything.
+        Check and show the cluster without starting or writing anything.
     """
     options = options or AnswerOptions()
     _check("--controllers", controllers)
@@ -88,7 +88,7 @@ def up(
     except (FolderProblem, NoFreePorts) as error:
         raise UsageError(str(error)) from error
     except (FormatError, InvalidSettings) as error:
-        problem = Problem(str(error), advice=f"correct that, or use another folder than {data} (--data)")
+        problem = Problem(str(error), advice=f"correct it, or use a folder other than {data} (--data)")
         return options.give(Answer({}, problems=[problem]))
     except OSError as error:
         return options.give(Answer({}, problems=[Problem(error.strerror or str(error), error.filename or data)]))
@@ -100,7 +100,7 @@ def _check(option: str, count: int | None) -> None:
 
 
 class _Wanted(NamedTuple):
-    """The cluster of the command line; None for omitted options."""
+    """The cluster as the command line describes it. None means an omitted option."""
 
     controllers: int | None
     brokers: int | None
@@ -111,7 +111,7 @@ class _Wanted(NamedTuple):
 def _up(wanted: _Wanted, folder: Path, *, dry_run: bool, options: AnswerOptions) -> int:
     from barnabas.cli.cluster.local_folder import format_nodes, locked, read_cluster
 
-    # Check before the folder is created, so that an impossible request writes nothing.
+    # Check before the folder is created, so that nothing is written for an impossible request.
     planned = _cluster(folder, wanted) if dry_run or read_cluster(folder) is None else None
     if dry_run and planned is not None:
         return options.give(_answer(planned, folder, None, ["nothing was started or written"]))
@@ -146,7 +146,7 @@ def _run(supervisor: Supervisor, cluster: LocalCluster, folder: Path, options: A
 
 
 def _cluster(folder: Path, wanted: _Wanted) -> LocalCluster:
-    """The cluster of the folder, or a new one. Raises FolderProblem, NoFreePorts."""
+    """Return the cluster of the folder, or a new one. Raise FolderProblem or NoFreePorts."""
     controllers, brokers, port_base, acls = wanted
     from barnabas.cli.cluster.local_folder import FolderProblem, is_free, read_cluster, taken_ports
     from barnabas.cli.storage.command import random_uuid
@@ -155,7 +155,7 @@ def _cluster(folder: Path, wanted: _Wanted) -> LocalCluster:
     if found is None:
         counts = (controllers or _NODES, brokers or _NODES)
         if counts[0] % 2 == 0:
-            _say(f"--controllers {counts[0]}: no more of them may fail than of {counts[0] - 1}: prefer an odd number")
+            _say(f"--controllers {counts[0]} tolerates no more failures than {counts[0] - 1}: prefer an odd number")
         new_password = (lambda: token_urlsafe(18)) if acls else None
         return new_cluster(*counts, choose_ports(sum(counts), port_base, is_free), random_uuid, new_password)
     has = (len(found.of("controller")), len(found.of("broker")))
@@ -181,7 +181,7 @@ def _cluster(folder: Path, wanted: _Wanted) -> LocalCluster:
 
 
 def _answer(cluster: LocalCluster, folder: Path, supervisor: Supervisor | None, notes: list[str]) -> Answer:
-    """The answer of the command. ``supervisor`` is None when nothing was started."""
+    """Return the result of the command. ``supervisor`` is None if nothing was started."""
     from barnabas.cli.cluster.local_folder import client_file
 
     sheet = Sheet(f"cluster {cluster.cluster_id}", ("node", "address", "pid", "log"))
@@ -232,7 +232,7 @@ def _launch(node: LocalNode, log: Path) -> subprocess.Popen[bytes]:
 
 
 def _end_with_parent() -> Callable[[], None] | None:
-    """Runs in the child. The library is loaded before the fork, because little is safe between fork and exec."""
+    """Return a function for the child. The library is loaded before the fork: little is safe between fork and exec."""
     if sys.platform != "linux":
         return None
     libc, parent = ctypes.CDLL(None), os.getpid()
@@ -247,7 +247,7 @@ def _end_with_parent() -> Callable[[], None] | None:
 
 @contextmanager
 def _counted_signals() -> Iterator[Callable[[], int]]:
-    """Count SIGINT, SIGTERM, and SIGHUP of a closed terminal."""
+    """Count the signals SIGINT and SIGTERM, and SIGHUP of a closed terminal."""
     count = 0
 
     def counted(number: int, frame: object) -> None:

@@ -1,5 +1,6 @@
-"""``barnabas configs``: the settings of a cluster's topics, brokers, loggers, groups and client-metrics subscriptions;
-the documentation of settings; and the check of a server.properties.
+"""``barnabas configs``: show, explain and change settings of a cluster, document settings, check a server.properties.
+
+A cluster has settings of topics, brokers, loggers, groups and client-metrics subscriptions.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 app = cluster_app(
-    "configs", "Show and change the settings of a cluster, look up what settings mean, and check a server.properties."
+    "configs", "Show and change the settings of a cluster, look up their meaning, and check a server.properties."
 )
 main = main_of(app)
 
-_ONLY = "Only this setting, instead of all that are set. May be repeated."
+_ONLY = "Only this setting, instead of all configured ones. May be repeated."
 
 
 @app.command(name="list")
@@ -65,7 +66,7 @@ def describe(
     entities: Entities | None = None,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Show settings: those that are set, or all. Secret values are never shown.
+    """Show the configured settings, or all. Secret values are never shown.
 
     For example:
 
@@ -79,14 +80,14 @@ def describe(
     config
         Only this setting, whatever its source. May be repeated.
     all
-        Also settings with default values.
+        Also show settings with default values.
     synonyms
-        Also the other sources of each value, in order of precedence.
+        Also show the other sources of each value, in order of precedence.
     documentation
-        Also the documentation of each setting, from the node.
+        Also show the node's documentation of each setting.
     """
-    asked = entities or Entities()
-    if not asked.named() and asked.one_type() is None:
+    selected = entities or Entities()
+    if not selected.named() and selected.one_type() is None:
         raise UsageError(WHOSE)
 
     async def work(admin: AdminClient) -> Answer:
@@ -94,7 +95,7 @@ def describe(
 
         return await described_answer(
             admin,
-            await asked.resources(admin),
+            await selected.resources(admin),
             names=config,
             with_defaults=all or bool(config),
             synonyms=synonyms,
@@ -111,23 +112,23 @@ def explain(
     entities: Entities | None = None,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Explain where the value of a setting comes from, which values it overrides, and what each node returns.
+    """Explain the source of a setting's value, the values that it overrides, and the value that each node returns.
 
-    The result depends on each node's own file, so nodes can differ about the same topic.
+    The result depends on each node's own file, so nodes can return different values for the same topic.
 
     For example:
 
         barnabas configs explain --topic orders --config retention.ms
         barnabas configs explain --broker 1 --config log.cleaner.backoff.ms --output json
     """
-    asked = entities or Entities()
-    if not asked.named():
+    selected = entities or Entities()
+    if not selected.named():
         raise UsageError(WHOSE)
 
     async def work(admin: AdminClient) -> Answer:
         from barnabas.cli.configs.explain import explained_answer
 
-        return await explained_answer(admin, await asked.resources(admin), config or [])
+        return await explained_answer(admin, await selected.resources(admin), config or [])
 
     return (options or ClusterOptions()).run(work)
 
@@ -147,7 +148,7 @@ def alter(
 ) -> int:
     """Change some settings and keep the others.
 
-    With --dry-run the cluster makes all checks of the change, policies included, without changing anything.
+    With --dry-run, the cluster checks the change, including policies, without making it.
 
     For example:
 
@@ -163,7 +164,7 @@ def alter(
     add_config
         Settings in Kafka's notation: separated by commas, lists in brackets. May be repeated.
     add_config_file
-        A properties file of settings to add; for secrets, which do not belong on a command line.
+        A properties file of settings to add. Use it for secrets, which do not belong on a command line.
     delete_config
         Settings to remove, so that their defaults apply, separated by commas. May be repeated.
     append_config
@@ -173,8 +174,8 @@ def alter(
     wait
         Return when every live broker has the new settings.
     """
-    asked = entities or Entities()
-    if not asked.named():
+    selected = entities or Entities()
+    if not selected.named():
         raise UsageError(WHOSE)
     settings = parse_settings(config, add_config)
     if add_config_file is not None:
@@ -184,11 +185,11 @@ def alter(
     names = [*settings, *deleted, *appended, *subtracted]
     if not names:
         raise UsageError(
-            "no change given: give --config key=value, --delete-config key, or another option that changes settings"
+            "no change given: use --config key=value, --delete-config key, or another option that changes settings"
         )
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise UsageError(f"{', '.join(twice)}: give only one change for a setting")
+        raise UsageError(f"{', '.join(twice)}: only one change per setting is allowed")
     options = options or ChangeOptions()
     dry_run = options.dry_run
 
@@ -202,7 +203,7 @@ def alter(
             *(AlterConfigOp.append(name, value) for name, value in appended.items()),
             *(AlterConfigOp.subtract(name, value) for name, value in subtracted.items()),
         ]
-        wanted = await asked.resources(admin)
+        wanted = await selected.resources(admin)
         results = await admin.incremental_alter_configs(dict.fromkeys(wanted, ops), validate_only=dry_run, wait=wait)
         problems = await resource_problems(
             admin,
@@ -221,7 +222,9 @@ def alter(
 
 @app.command
 def show(name: str, *more: str) -> int:
-    """Show what settings mean, their valid values, and whether this release supports them. Contacts no cluster.
+    """Show the meaning and valid values of settings, and whether this release supports them.
+
+    The command does not contact a cluster.
 
     For example:
 

@@ -1,4 +1,4 @@
-"""``barnabas configs explain``: what it requests from a cluster, and how it shows the result."""
+"""``barnabas configs explain``: read settings from a cluster, and show the explanation."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _EXPLAINED = {"topic": explain_topic_setting, "group": explain_group_setting}
 
 
 async def explained_answer(admin: AdminClient, resources: Sequence[ConfigResource], settings: Sequence[str]) -> Answer:
-    """Explain each setting of each resource; without settings, those that are set."""
+    """Explain each setting of each resource; without ``settings``, the configured ones."""
     found = await admin.describe_configs(resources, keys=list(settings) or None, include_synonyms=True)
     problems = [
         problem_of(error, right=right_to("DESCRIBE_CONFIGS", resource)) for resource, error in found.errors.items()
@@ -47,7 +47,7 @@ async def explained_answer(admin: AdminClient, resources: Sequence[ConfigResourc
         for setting in chosen:
             if setting not in config.entries:
                 kind = noun(config.resource)
-                notes.append(f"a {kind} has no setting {setting}; {unknown_setting_advice(kind, [setting])}")
+                notes.append(f"{setting} is not a setting of a {kind}; {unknown_setting_advice(kind, [setting])}")
                 continue
             rows.append((config, _explained(config, config.entries[setting], levels)))
     notes += [
@@ -56,7 +56,7 @@ async def explained_answer(admin: AdminClient, resources: Sequence[ConfigResourc
         if not explanation.nodes_agree
     ]
     if not rows and not notes and not problems:
-        notes.append("nothing is set: all settings have their defaults (--config shows one setting)")
+        notes.append("all settings have their defaults (--config shows one setting)")
     document = {"explanations": [_document(config, explanation) for config, explanation in rows]}
     return Answer(document, [_sheet(config, explanation) for config, explanation in rows], notes, problems + more)
 
@@ -64,7 +64,7 @@ async def explained_answer(admin: AdminClient, resources: Sequence[ConfigResourc
 async def _levels_of_nodes(
     admin: AdminClient, configs: Sequence[Config]
 ) -> tuple[dict[int, BrokerLevels], list[Problem]]:
-    """Each node's broker settings that are the defaults of topics' and groups' settings; empty if none are."""
+    """Return each node's broker settings that are defaults of topics' and groups' settings; empty if none are."""
     behind = [
         name
         for config in configs

@@ -41,20 +41,20 @@ async def described_answer(
         problems += await resource_problems(admin, results.errors, "DESCRIBE_CONFIGS")
     rows = [(config, _entries(config, with_defaults)) for config in found]
     notes = [
-        f"{noun(config.resource)} {config.resource.name or '(default)'} has no setting {name}; "
+        f"{noun(config.resource)} {config.resource.name or '(default)'} does not have the setting {name}; "
         + unknown_setting_advice(noun(config.resource), [name])
         for config, _ in rows
         for name in wanted or ()
         if name not in config.entries
     ]
     if not any(entries for _, entries in rows) and not problems and not notes:
-        notes.append("nothing is set (--all shows the defaults)")
+        notes.append("all settings have their defaults (--all shows them)")
     document = {"configs": [_document(config, entries, synonyms, documentation) for config, entries in rows]}
     return Answer(document, _sheets(rows, synonyms, documentation), notes, problems)
 
 
 def _entries(config: Config, with_defaults: bool) -> list[ConfigEntry]:
-    """Settings that are set on this kind of resource, or with defaults; sorted by name."""
+    """Return the settings that are configured on this kind of resource, or also defaults, sorted by name."""
     entries = sorted(config.entries.values(), key=lambda entry: entry.name)
     return entries if with_defaults else [entry for entry in entries if _is_set(entry, config)]
 
@@ -96,7 +96,7 @@ def _value(entry: ConfigEntry) -> str:
 
 
 def _source(source: Any) -> str:
-    """``dynamic broker`` for DYNAMIC_BROKER_CONFIG."""
+    """Format a source: ``dynamic broker`` for DYNAMIC_BROKER_CONFIG."""
     return str(source.name).removesuffix("_CONFIG").replace("_", " ").lower()
 
 

@@ -1,1 +1,1 @@
-"""``barnabas connect`` and ``barnabas worker``: connectors, tasks and workers of Kafka Connect."""
+"""``barnabas connect`` and ``barnabas worker``: manage connectors, and run workers of Kafka Connect."""

@@ -17,7 +17,7 @@ _SINK_OFFSET = re.compile(r"(?P<topic>[A-Za-z0-9._-]+)-(?P<partition>\d+)=(?P<of
 
 
 def read_config(name: str | None, file: str | None, config: Sequence[str] | None) -> tuple[str, dict[str, str]]:
-    """The name of a connector and its settings. The command line overrides the file. Raises UsageError."""
+    """Return a connector's name and settings. The command line overrides the file. Raise UsageError."""
     of_file: dict[str, str] = {}
     given = parse_settings(config)
     named = None
@@ -26,13 +26,13 @@ def read_config(name: str | None, file: str | None, config: Sequence[str] | None
     settings = of_file | given
     names = {text for text in (name, named, settings.get("name")) if text}
     if len(names) > 1:
-        raise UsageError(f"{' and '.join(sorted(names))}: the connector has only one name; give it once")
+        raise UsageError(f"{' and '.join(sorted(names))}: a connector has only one name; write it once")
     if not names:
-        raise UsageError("no connector given: give its name, or a file that contains one")
+        raise UsageError("no connector given: name it, or use a file that contains its name")
     if not settings:
         is_file = name is not None and name.endswith((".json", ".properties"))
         meant = f". If {name} is a file, write --file {name}" if is_file else ""
-        raise UsageError(f"no settings given: give --file, or --config key=value{meant}")
+        raise UsageError(f"no settings given: use --file, or --config key=value{meant}")
     (chosen,) = names
     settings.pop("name", None)
     return chosen, settings
@@ -48,9 +48,9 @@ def _of_file(path: str) -> tuple[str | None, dict[str, str]]:
     if isinstance(document.get("config"), dict):
         unknown = sorted(document.keys() - {"name", "config", "initial_state"})
         if unknown:
-            raise UsageError(f"--file: {path}: unknown keys beside name and config: {', '.join(unknown)}")
+            raise UsageError(f"--file: {path}: keys other than name and config: {', '.join(unknown)}")
         if "initial_state" in document:
-            raise UsageError(f"--file: {path}: give initial_state by --initial-state")
+            raise UsageError(f"--file: {path}: use --initial-state instead of initial_state")
         named, document = document.get("name"), document["config"]
     wrong = [key for key, value in document.items() if not isinstance(value, str | int | float | bool)]
     if wrong:
@@ -74,7 +74,7 @@ def _text(value: Any) -> str:
 
 
 def parse_offsets(texts: Sequence[str]) -> list[dict[str, Any]]:
-    """Parse an offset of a sink: ``orders-0=1041``, or ``orders-0=none`` to delete it. Raises UsageError."""
+    """Parse offsets of a sink: ``orders-0=1041``, or ``orders-0=none`` to delete it. Raise UsageError."""
     found = []
     for text in texts:
         match = _SINK_OFFSET.fullmatch(text)
@@ -89,7 +89,7 @@ def parse_offsets(texts: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def read_offsets_file(path: str) -> list[dict[str, Any]]:
-    """Read the output of ``offsets --output json``, or a list of such objects. Raises UsageError."""
+    """Read the output of ``offsets --output json``, or a list of such objects. Raise UsageError."""
     text = _read("--file", path)
     document = _json("--file", path, text) if text.lstrip().startswith("{") else _json_value("--file", path, text)
     offsets = document.get("offsets") if isinstance(document, dict) else document

@@ -1,7 +1,7 @@
-"""``barnabas connect list|status|create|...``: the connectors of a group of workers, barnabas' or Kafka's.
+"""``barnabas connect list|status|create|...``: manage the connectors of a group of barnabas or Kafka workers.
 
-Changes of connectors are in connect_changes, their states in connect_states, positions in connect_offsets,
-plugins, loggers and health in connect_worker.
+Other verbs are in other modules: configurations in ``connector_configs``, states in ``states``, offsets in ``offsets``,
+and plugins, loggers and health in ``worker_info``.
 """
 
 from __future__ import annotations
@@ -144,7 +144,7 @@ def tasks(connector: str, *, options: WorkerOptions | None = None) -> int:
 
 
 def _listed(name: str, found: Document) -> Document:
-    """A connector that is being created or deleted may lack its status or its configuration."""
+    """Return the row of a connector. While it is created or deleted, its status or configuration may be missing."""
     document = status_document(found.get("status") or {"name": name})
     info = found.get("info") or {}
     return {**document, "class": (info.get("config") or {}).get("connector.class") or ""}

@@ -1,4 +1,4 @@
-"""``barnabas connect create|validate|update|patch|delete``: configurations of connectors."""
+"""``barnabas connect create|validate|update|patch|delete``: manage the configurations of connectors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FREE = (
     *("producer.override.", "consumer.override.", "admin.override.", "key.converter.", "value.converter."),
     *("header.converter.", "transforms.", "predicates.", "topic.creation.", "source.", "barnabas."),
 )
-"""Prefixes of settings that a validation may not list."""
+"""Prefixes of settings that a validation result may omit."""
 
 
 def create(
@@ -40,7 +40,7 @@ def create(
     wait: Flag = False,
     options: WorkerChangeOptions | None = None,
 ) -> int:
-    """Create a connector. Its settings are validated first, and every invalid one is reported.
+    """Create a connector. The command first validates its settings, and reports every invalid one.
 
     For example:
 
@@ -73,7 +73,7 @@ def create(
         if name in worker.connectors():
             if if_not_exists:
                 return change_answer([], dry_run=dry_run, notes=[f"{name} exists already"])
-            advice = "choose another name, change it with 'barnabas connect update', or give --if-not-exists"
+            advice = "choose another name, change it with 'barnabas connect update', or use --if-not-exists"
             return Answer({}, problems=[Problem("the connector exists already", name, str(_CONFLICT), advice)])
         problems, notes = _checked(worker, name, settings)
         if problems or dry_run:
@@ -97,7 +97,7 @@ def validate(
     all: Flag = False,
     options: WorkerOptions | None = None,
 ) -> int:
-    """Validate settings without creating a connector. Every invalid setting is reported; exit status 0 means none.
+    """Validate settings without creating a connector. Exit status 0: all are valid. Every invalid setting is reported.
 
     For example:
 
@@ -209,10 +209,10 @@ def patch(
     given: dict[str, str | None] = {**parse_settings(config)}
     for key in parse_delete_config(delete_config):
         if key in given:
-            raise UsageError(f"{key}: give either a value or --delete-config, not both")
+            raise UsageError(f"{key}: use either a value or --delete-config, not both")
         given[key] = None
     if not given:
-        raise UsageError("nothing to change: give --config key=value or --delete-config key")
+        raise UsageError("nothing to change: use --config key=value or --delete-config key")
     options = options or WorkerChangeOptions()
     dry_run = options.dry_run
 
@@ -250,13 +250,13 @@ def delete(
         Skip connectors that do not exist.
     """
     if not connector:
-        raise UsageError("no connector given: give one or more names")
+        raise UsageError("no connector given: name one or more")
     options = options or WorkerChangeOptions()
     dry_run = options.dry_run
 
     def work(worker: ConnectClient) -> Answer:
-        ask: Any = worker.config if dry_run else worker.delete
-        found, problems = request_each(connector, ask)
+        request: Any = worker.config if dry_run else worker.delete
+        found, problems = request_each(connector, request)
         there_not = [problem for problem in problems if if_exists and problem.code == str(_NOT_FOUND)]
         notes = [f"{problem.item} does not exist" for problem in there_not]
         left = [problem for problem in problems if problem not in there_not]
@@ -273,14 +273,14 @@ def _require_class(settings: Mapping[str, str]) -> None:
 
 
 def _checked(worker: ConnectClient, name: str, settings: Mapping[str, str]) -> tuple[list[Problem], list[str]]:
-    """Errors in the settings, and warnings about them."""
+    """Return errors in the settings, and warnings about them."""
     _require_class(settings)
     found, problems = _validated(worker, name, settings)
     return (problems, []) if problems else (_errors(found, settings), _unknown(found, settings))
 
 
 def _validated(worker: ConnectClient, name: str, settings: Mapping[str, str]) -> tuple[Document, list[Problem]]:
-    """An unknown class is a separate error (500), not a failure of the worker."""
+    """Validate settings. The response to an unknown class is an error (500), but not a failure of the worker."""
     from barnabas.connect.rest.connect_client import RequestRefused
 
     try:
@@ -293,24 +293,24 @@ def _validated(worker: ConnectClient, name: str, settings: Mapping[str, str]) ->
 
 
 def _unknown(found: Document, settings: Mapping[str, str]) -> list[str]:
-    """Notes about settings that the connector does not define: Kafka accepts them, and most are misspelled."""
+    """Return notes about settings that the connector does not define. Kafka accepts them, but most are misspelled."""
     known = {setting["value"]["name"] for setting in found["configs"]}
     notes = []
     for name in sorted(settings.keys() - known - {"name"}):
         if not name.startswith(_FREE):
             near = get_close_matches(name, known, 1, 0.8)
-            notes.append(f"{name}: the connector has no such setting" + (f"; did you mean {near[0]}?" if near else ""))
+            notes.append(f"{name} is not a setting of the connector" + (f"; did you mean {near[0]}?" if near else ""))
     return notes
 
 
 def _errors(found: Document, settings: Mapping[str, str]) -> list[Problem]:
-    """A problem for each invalid setting."""
+    """Return a problem for each invalid setting."""
     advice = _SETTINGS.format(settings.get("connector.class", ""))
     problems = []
     for setting in found["configs"]:
         value = setting["value"]
         errors = list(dict.fromkeys(value["errors"]))
-        # A value that is not a number is also reported as null, which adds nothing.
+        # The worker also reports a value that is not a number as null: omit this second error.
         relevant = [
             text for text in errors if not text.startswith(f"Invalid value null for configuration {value['name']}")
         ]
@@ -326,13 +326,13 @@ def _created(name: str, settings: Mapping[str, str]) -> Change:
 
 
 def _changed(name: str, before: Document, after: Mapping[str, object]) -> list[Change]:
-    """A change for each setting whose value differs."""
+    """Return a change for each setting whose value differs."""
     changes = []
     for key in sorted(before.keys() | after.keys()):
         old, new = before.get(key), after.get(key)
         if old == new:
             continue
         done = "set" if old is None else "removed" if new is None else "changed"
-        # The old value may be a secret in plain text: only names are shown.
+        # The old value may be a secret in plain text, so only names are shown.
         changes.append(Change("setting", f"{key} of {name}", done, more={"connector": name}))
     return changes or [Change("connector", name, "unchanged")]

@@ -1,4 +1,4 @@
-"""``barnabas connect offsets|alter-offsets|reset-offsets``: offsets of connectors (KIP-875)."""
+"""``barnabas connect offsets|alter-offsets|reset-offsets``: show and change offsets of connectors (KIP-875)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def alter_offsets(
         A file of offsets, as 'offsets --output json' prints them; null deletes an offset. - is the standard input.
     """
     if bool(offset) == bool(file):
-        raise UsageError("no offsets given: give --offset or --file")
+        raise UsageError("no offsets given: use --offset or --file")
     wanted = parse_offsets(offset) if offset else read_offsets_file(str(file))
     options = options or WorkerChangeOptions()
     dry_run = options.dry_run
@@ -114,7 +114,9 @@ def reset_offsets(connector: str, *, options: WorkerChangeOptions | None = None)
     return options.run(work)
 
 
-def _changed(worker: ConnectClient, connector: str, wanted: Sequence[Document], ask: Any, *, dry_run: bool) -> Answer:
+def _changed(
+    worker: ConnectClient, connector: str, wanted: Sequence[Document], change: Any, *, dry_run: bool
+) -> Answer:
     from barnabas.connect.rest.connect_client import RequestRefused
 
     try:
@@ -122,7 +124,7 @@ def _changed(worker: ConnectClient, connector: str, wanted: Sequence[Document], 
         if state != "STOPPED":
             problem = Problem(f"the connector is {state}, not STOPPED", connector, advice=_STOP.format(connector))
             return change_answer([], [problem], dry_run=dry_run)
-        notes = [] if dry_run else [str(ask())]
+        notes = [] if dry_run else [str(change())]
     except RequestRefused as error:
         return change_answer([], [problem_of_request(error, connector)], dry_run=dry_run)
     changes = []
@@ -134,7 +136,7 @@ def _changed(worker: ConnectClient, connector: str, wanted: Sequence[Document], 
 
 
 def _texts(position: Document) -> tuple[str, str]:
-    """An offset of a sink as topic-partition and number; one of a source as its JSON."""
+    """Format an offset: of a sink as topic-partition and number, of a source as JSON."""
     partition, offset = position["partition"], position["offset"]
     if isinstance(partition, dict) and partition.keys() == {"kafka_topic", "kafka_partition"}:
         number = "none" if offset is None else str(offset.get("kafka_offset"))

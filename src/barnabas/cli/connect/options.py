@@ -1,4 +1,4 @@
-"""Options of ``barnabas connect``: worker, credentials, output format; and messages for errors of a worker."""
+"""Options of ``barnabas connect`` (worker, credentials, output format), and messages for errors of a worker."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _GROUP = Group("Worker and answer", sort_key=90)
 
 _ADVICE = {
     401: "authenticate with --user, --token-file or --cert-file",
-    403: "this needs a higher role: operate to change states, admin to change configurations and offsets",
+    403: "this needs another role: operate to change states, admin to change configurations and offsets",
     408: "the worker was busy: try again later",
     409: "try again later; 'barnabas connect status' shows the current state",
     429: "too many failed logins: wait some seconds",
@@ -41,18 +41,18 @@ _ADVICE = {
 @Parameter(name="*", group=_GROUP)
 @dataclass(kw_only=True)
 class WorkerOptions:
-    """Which worker to contact, with which credentials, and the output format."""
+    """The worker to contact, the credentials, and the output format."""
 
     worker: str | None = None
     """The URL of any worker of the group. Default: BARNABAS_CONNECT_URL, else http://127.0.0.1:8083."""
     user: str | None = None
-    """The user name. The password comes from --password-file, BARNABAS_CONNECT_PASSWORD, or a prompt."""
+    """The user name. --password-file, BARNABAS_CONNECT_PASSWORD or a prompt provides the password."""
     password_file: str | None = None
     """A file with the password in its first line; - is the standard input."""
     token_file: str | None = None
     """A file with a bearer token. Default: the token in BARNABAS_CONNECT_TOKEN."""
     ca_file: str | None = None
-    """For https: a PEM file with the certificate authorities to trust. Default: those that this machine trusts."""
+    """For https: a PEM file with the trusted certificate authorities. Default: those that this machine trusts."""
     cert_file: str | None = None
     """For https: a PEM file with a client certificate, and its key unless --key-file contains it."""
     key_file: str | None = None
@@ -63,7 +63,7 @@ class WorkerOptions:
     """Output format: a table, or one document for programs."""
 
     def run(self, work: Callable[[ConnectClient], Answer]) -> int:
-        """Run and return the exit status."""
+        """Run ``work`` and return the exit status."""
         from barnabas.connect.rest.connect_client import RequestRefused, WorkerUnreachable
 
         with open_worker(self) as worker:
@@ -77,7 +77,7 @@ class WorkerOptions:
         return answer.give(running_command.get(), self.output)
 
     def credentials(self) -> Credentials:
-        """Raises UsageError."""
+        """Return the credentials. Raise UsageError."""
         from barnabas.connect.rest.connect_client import Credentials
 
         token = os.environ.get(_TOKEN) if self.token_file is None else _first_line("--token-file", self.token_file)
@@ -86,11 +86,11 @@ class WorkerOptions:
                 raise UsageError("--password-file needs --user")
             return Credentials(token=token or None)
         if self.token_file is not None:
-            raise UsageError("--user and --token-file: give only one of them")
+            raise UsageError("--user and --token-file can't be used together")
         return Credentials(self.user, self._password())
 
     def tls(self) -> ssl.SSLContext | None:
-        """The TLS context; None to trust what this machine trusts. Raises UsageError."""
+        """Return the TLS context, or None for the certificate authorities of this machine. Raise UsageError."""
         from barnabas.connect.rest.connect_client import tls_context
 
         if self.key_file is not None and self.cert_file is None:
@@ -112,7 +112,7 @@ class WorkerOptions:
             from getpass import getpass
 
             return getpass(f"password of {self.user}: ")
-        raise UsageError(f"--user {self.user}: the password is missing: give --password-file, or set {_PASSWORD}")
+        raise UsageError(f"--user {self.user}: the password is missing: use --password-file, or set {_PASSWORD}")
 
 
 @Parameter(name="*", group=_GROUP)
@@ -121,17 +121,17 @@ class WorkerChangeOptions(WorkerOptions):
     """The same options, for commands that change something."""
 
     dry_run: Flag = False
-    """Check and show what would be done, without changing anything."""
+    """Check and show the changes without making them."""
 
 
 def open_worker(options: WorkerOptions) -> ConnectClient:
-    """Raises UsageError."""
+    """Return a client of the worker. Raise UsageError."""
     try:
         from barnabas.connect.rest.connect_client import ConnectClient, InvalidWorkerUrl
     except ModuleNotFoundError as error:
         raise UsageError(f"{error.name} is not installed: pip install 'barnabas[connect]'") from error
     if options.timeout <= 0:
-        raise UsageError(f"--timeout {options.timeout:g}: the timeout must be longer")
+        raise UsageError(f"--timeout {options.timeout:g}: the timeout is too short")
     url = options.worker or os.environ.get(_URL) or _DEFAULT_URL
     try:
         return ConnectClient(url, credentials=options.credentials(), tls=options.tls(), timeout_s=options.timeout)
@@ -140,7 +140,7 @@ def open_worker(options: WorkerOptions) -> ConnectClient:
 
 
 def problem_of_request(error: RequestRefused, item: str = "", advice: str = "") -> Problem:
-    """The problem for an error of a worker. ``item`` is its subject."""
+    """Return the problem for an error of a worker. ``item`` is its subject."""
     if not advice and error.status == 404 and item:
         advice = "'barnabas connect list' lists the connectors"
     return Problem(error.message, item, str(error.status), advice or _ADVICE.get(error.status, ""))

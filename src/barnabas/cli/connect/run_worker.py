@@ -26,16 +26,16 @@ Run a Kafka Connect worker, whose tasks are Spark streaming queries, until SIGTE
   connect-distributed.properties   Kafka's configuration file of a worker.
   --override key=value             a setting that overrides the file; may be repeated.
 
-The worker reports every setting that is invalid, unknown or not supported before it starts.
+Before it starts, the worker reports every invalid, unknown or unsupported setting.
 Workers with the same group.id share their connectors; Kafka's own workers can be among them.
 """
 
 _UMASK = 0o027
-"""Only the worker's user and group may read checkpoints, logs and output of tasks. A stricter umask stays."""
+"""Only the worker's user and group may read checkpoints, logs and output of tasks. A stricter umask is kept."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return 0 after a clean stop, 1 when the worker can't start or continue, 2 for invalid arguments."""
+    """Return 0 after a clean stop, 1 if the worker can't start or continue, 2 for invalid arguments."""
     if any(argument in ("--help", "-h") for argument in arguments):
         sys.stdout.write(HELP)
         return 0

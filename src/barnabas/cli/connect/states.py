@@ -23,7 +23,7 @@ TaskNumber = Annotated[int, Parameter(validator=Number(gte=0, lte=2**31 - 1))]
 
 
 def pause(connector: list[str] | None = None, *, wait: Flag = False, options: WorkerChangeOptions | None = None) -> int:
-    """Pause connectors: their tasks keep their resources, but do nothing.
+    """Pause connectors. Their tasks keep their resources, but don't process records.
 
     For example:
 
@@ -59,7 +59,7 @@ def resume(
 
 
 def stop(connector: list[str] | None = None, *, wait: Flag = False, options: WorkerChangeOptions | None = None) -> int:
-    """Stop connectors: their tasks end until they are resumed, and their offsets can be changed.
+    """Stop connectors. Their tasks end until they are resumed, and their offsets can be changed.
 
     For example:
 
@@ -70,7 +70,7 @@ def stop(connector: list[str] | None = None, *, wait: Flag = False, options: Wor
     connector
         The name of a connector. May be repeated.
     wait
-        Return when they have no tasks left.
+        Return when all their tasks have ended.
     """
     return _change(connector, options, lambda worker: _to(worker, "stop"), "stopped", "STOPPED", wait=wait)
 
@@ -98,23 +98,23 @@ def restart(
     task
         Only the task with this number. May be repeated.
     include_tasks
-        Also the tasks of the connector.
+        Also restart the tasks of the connector.
     only_failed
         Only the connector and tasks that have failed.
     wait
         Return when the connector and all its tasks are running, or one has failed again.
     """
     if task and (include_tasks or only_failed or len(connector or ()) != 1):
-        raise UsageError("--task needs exactly one connector, and excludes --include-tasks and --only-failed")
+        raise UsageError("--task needs exactly one connector, and can't be used with --include-tasks or --only-failed")
 
     def restarted(worker: ConnectClient) -> Callable[[str], object]:
-        def ask(name: str) -> None:
+        def restart(name: str) -> None:
             for number in task or ():
                 worker.restart_task(name, number)
             if not task:
                 worker.restart(name, include_tasks=include_tasks, only_failed=only_failed)
 
-        return ask
+        return restart
 
     return _change(connector, options, restarted, "restarted", "RUNNING", wait=wait)
 
@@ -126,7 +126,7 @@ def _to(worker: ConnectClient, verb: str) -> Callable[[str], object]:
 def _change(
     connector: list[str] | None,
     options: WorkerChangeOptions | None,
-    asking: Callable[[ConnectClient], Callable[[str], object]],
+    request_of: Callable[[ConnectClient], Callable[[str], object]],
     done: str,
     state: str,
     *,
@@ -134,13 +134,13 @@ def _change(
 ) -> int:
     """Send the request for each connector, and wait for the new state if requested."""
     if not connector:
-        raise UsageError("no connector given: give one or more names")
+        raise UsageError("no connector given: name one or more")
     options = options or WorkerChangeOptions()
     dry_run = options.dry_run
 
     def work(worker: ConnectClient) -> Answer:
-        ask: Callable[[str], object] = worker.status if dry_run else asking(worker)
-        found, problems = request_each(connector, ask)
+        request: Callable[[str], object] = worker.status if dry_run else request_of(worker)
+        found, problems = request_each(connector, request)
         changes = [Change("connector", name, done, _now(found[name]) if dry_run else "") for name in found]
         if wait and not dry_run:
             for name in found:

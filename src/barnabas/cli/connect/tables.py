@@ -20,15 +20,15 @@ T = TypeVar("T")
 _LINES_OF_TRACE = 3
 
 
-def request_each(names: Sequence[str], ask: Callable[[str], T]) -> tuple[dict[str, T], list[Problem]]:
-    """The response for each name. An error for one does not stop the others."""
+def request_each(names: Sequence[str], request: Callable[[str], T]) -> tuple[dict[str, T], list[Problem]]:
+    """Return the response for each name. An error for one name does not stop the others."""
     from barnabas.connect.rest.connect_client import RequestRefused
 
     found: dict[str, T] = {}
     problems = []
     for name in dict.fromkeys(names):
         try:
-            found[name] = ask(name)
+            found[name] = request(name)
         except RequestRefused as error:
             problems.append(problem_of_request(error, name))
     return found, problems
@@ -66,7 +66,7 @@ def status_sheet(statuses: Sequence[Document]) -> Sheet:
 
 
 def failure_notes(statuses: Iterable[Document]) -> list[str]:
-    """Reasons of failures, in a few lines each; the document contains the whole stack trace."""
+    """Return the reason of each failure, in a few lines. The document contains the whole stack trace."""
     notes = []
     for status in statuses:
         document = status_document(status)
@@ -81,7 +81,7 @@ def failure_notes(statuses: Iterable[Document]) -> list[str]:
 
 
 def first_line(trace: str) -> str:
-    """The first line of a stack trace, and the causes that Java prints further down."""
+    """Return the first line of a stack trace, and the causes that Java prints below it."""
     lines = [line.strip() for line in trace.splitlines() if line.strip()]
     causes = [line for line in lines[1:] if line.startswith("Caused by:")]
     return " ".join([*lines[:1], *causes][:_LINES_OF_TRACE])

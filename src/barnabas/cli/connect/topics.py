@@ -1,4 +1,4 @@
-"""``barnabas connect topics|reset-topics``: the topics that connectors have used (KIP-558)."""
+"""``barnabas connect topics|reset-topics``: show and clear the topics that connectors have used (KIP-558)."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def reset_topics(connector: list[str], *, options: WorkerChangeOptions | None = 
     dry_run = options.dry_run
 
     def work(worker: ConnectClient) -> Answer:
-        ask: Any = worker.topics if dry_run else worker.reset_topics
-        found, problems = request_each(connector, ask)
+        request: Any = worker.topics if dry_run else worker.reset_topics
+        found, problems = request_each(connector, request)
         changes = [Change("topics", f"of connector {name}", "forgotten") for name in found]
         return change_answer(changes, problems, dry_run=dry_run)
 

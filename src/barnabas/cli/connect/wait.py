@@ -14,12 +14,12 @@ __all__ = ["wait_for"]
 
 _PAUSE_S = 0.5
 _OLD_FAILURE_S = 3.0
-"""Within this time a failure may date from before the command."""
+"""Within this time after the command, a reported failure may be older than the command."""
 _NOT_FOUND = 404
 
 
 def wait_for(worker: ConnectClient, name: str, state: str) -> list[Problem]:
-    """Return None when connector and tasks are in ``state`` (RUNNING, PAUSED or STOPPED); otherwise the problem."""
+    """Wait until connector and tasks are in ``state`` (RUNNING, PAUSED or STOPPED). Return problems, if any."""
     from barnabas.connect.rest.connect_client import RequestRefused
 
     began = worker.clock()
@@ -27,7 +27,7 @@ def wait_for(worker: ConnectClient, name: str, state: str) -> list[Problem]:
         try:
             document = status_document(worker.status(name))
         except RequestRefused as error:
-            if error.status != _NOT_FOUND:  # The status of a new connector appears a moment later.
+            if error.status != _NOT_FOUND:  # A new connector has no status at first.
                 raise
             document = status_document({"name": name})
         if _is_reached(document, state):
@@ -42,7 +42,7 @@ def wait_for(worker: ConnectClient, name: str, state: str) -> list[Problem]:
 
 
 def _is_reached(document: Document, state: str) -> bool:
-    """A STOPPED connector has no tasks; one that has just started has none yet."""
+    """Return whether the state is reached. A STOPPED connector has no tasks; a new connector has no tasks yet."""
     states = {task["state"] for task in document["tasks"]}
     return document["state"] == state and states == (set() if state == "STOPPED" else {state})
 

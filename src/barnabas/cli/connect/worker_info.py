@@ -1,4 +1,4 @@
-"""``barnabas connect plugins|plugin-config|logs|loggers|set-logger|health``: plugins, logs and health of a worker."""
+"""``barnabas connect plugins|plugin-config|logs|loggers|set-logger|health``: inspect a worker, and set log levels."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def plugins(*, all: Flag = False, options: WorkerOptions | None = None) -> int:
     Parameters
     ----------
     all
-        Also converters, transforms and predicates.
+        Also list converters, transforms and predicates.
     """
 
     def work(worker: ConnectClient) -> Answer:
@@ -59,7 +59,7 @@ def plugin_config(plugin: str, *, version: str | None = None, options: WorkerOpt
     Parameters
     ----------
     plugin
-        The class of the plugin, as 'plugins --all' shows it; the last part of the name is enough.
+        The class of the plugin, as 'plugins --all' shows it. The last part of the name is enough.
     version
         The version, if the worker has several.
     """
@@ -110,16 +110,18 @@ def logs(
         except RequestRefused as error:
             if error.status != _NOT_FOUND:
                 raise
-            advice = "Kafka's workers serve no log; a barnabas worker serves it on admin.listeners, if that is set"
-            return Answer({}, problems=[Problem(f"{worker.url} serves no log", advice=advice)])
-        notes = [] if found else [f"the log of {worker.url} has no such lines"]
+            advice = (
+                "Kafka's workers don't serve their log; a barnabas worker serves it on admin.listeners, if that is set"
+            )
+            return Answer({}, problems=[Problem(f"{worker.url} does not serve its log", advice=advice)])
+        notes = [] if found else [f"the log of {worker.url} contains no matching lines"]
         return Answer({"worker": worker.url, "lines": found}, _log_sheets(found), notes)
 
     return (options or WorkerOptions()).run(work)
 
 
 def _log_sheets(lines: list[Document]) -> list[Sheet]:
-    """A row for each line of text; the lines of a stack trace follow its first line."""
+    """Return a row for each line of text. The lines of a stack trace follow its first line."""
     sheet = Sheet(columns=("time", "level", "message"))
     for line in lines:
         moment = datetime.fromtimestamp(line["time"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
@@ -177,7 +179,8 @@ def set_logger(
     Parameters
     ----------
     logger
-        A name, or the beginning of names: barnabas.connect includes barnabas.connect_spark, the tasks; root means all.
+        A name, or the beginning of names. barnabas.connect includes barnabas.connect_spark, which runs the tasks. root
+        means all loggers.
     level
         TRACE, DEBUG, INFO, WARN, ERROR or OFF.
     scope
@@ -220,7 +223,7 @@ def health(*, options: WorkerOptions | None = None) -> int:
             if error.status != _NOT_FOUND:
                 raise
             worker.server_info()  # Workers before 3.9: a worker that answers this has started.
-            found = {"status": "healthy", "message": "The worker answers; its version does not report its health."}
+            found = {"status": "healthy", "message": "The worker responds; its version does not report its health."}
         sheet = Sheet(columns=("worker", "status", "message"))
         sheet.add(worker.url, found["status"], found.get("message") or "")
         problems = []

@@ -1,1 +1,1 @@
-"""``barnabas plan``, ``apply`` and ``export``: the file of desired state."""
+"""``barnabas plan``, ``apply`` and ``export``: compare, change and write a cluster by a file of desired state."""

@@ -1,8 +1,8 @@
 """``barnabas apply``: change a cluster to match a file of desired state, step by step.
 
-Each run makes a new plan, so after an interruption the same command completes the change. The first failed step ends
-the run. Exit status: 0 the cluster matches the file, 1 a step failed, 2 invalid command line or file, 3 access would
-open and ``--forbid-new-access`` forbids it (nothing was changed).
+Each run creates a new plan, so after an interruption the same command completes the change. The first failed step ends
+the run. Exit status: 0 the cluster matches the file, 1 a step failed, 2 invalid command line or file, 3
+``--forbid-new-access`` forbids access that the change would open (nothing was changed).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 _BEHIND_S = (0.5, 1.0, 2.0, 4.0)
-"""Pauses between checks that a broker shows the controller's changes."""
+"""Pauses between checks whether a broker shows the controller's changes."""
 _MADE_BEFORE = frozenset(
     {
         ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -45,7 +45,7 @@ app = cluster_app(
     "apply",
     "Change a cluster to match a file of desired state, in the steps that 'barnabas plan' shows. "
     "After an interruption, the same command completes the change.\n\n"
-    "Exit status 3: access would open, which --forbid-new-access forbids; nothing was changed.",
+    "Exit status 3: --forbid-new-access forbids access that the change would open; nothing was changed.",
 )
 _main = main_of(app)
 
@@ -68,7 +68,7 @@ def apply(
 ) -> int:
     """Change a cluster to match a file of desired state.
 
-    Exit status: 0 done, 3 access would open and --forbid-new-access forbids it: nothing was changed.
+    Exit status: 0 done, 3 --forbid-new-access forbids access that the change would open; nothing was changed.
 
     For example:
 
@@ -80,9 +80,9 @@ def apply(
     file
         The desired state in YAML or JSON; - is the standard input.
     allow_delete
-        Delete what is in the file's scope but not in the file. Default: keep it.
+        Delete resources that are in the file's scope but not in the file. Default: keep them.
     forbid_new_access
-        Change nothing if the change would give any principal new access.
+        Change nothing if the change would open access for any principal.
     """
     desired = read_file(file)
     known = (access or AccessOptions()).known()
@@ -100,7 +100,7 @@ def apply(
         answer.document["done"] = 0
         is_refused = verdict(made, forbid_new_access=forbid_new_access) is Verdict.NEW_ACCESS
         if is_refused:
-            text = "nothing was changed: access would open, which --forbid-new-access forbids"
+            text = "nothing was changed: --forbid-new-access forbids access that the change would open"
             answer.notes = [*answer.notes, text]
         elif chosen.dry_run and not made.is_empty:
             answer.notes = [*answer.notes, "nothing was changed (--dry-run)"]
@@ -131,10 +131,10 @@ async def _planned(
 async def _do(
     admin: AdminClient, made: Plan, plan_again: Callable[[], Awaitable[tuple[Plan, list[str]]]], answer: Answer
 ) -> None:
-    """Stop at the first failed step, because later steps may depend on it.
+    """Make the steps of a plan. Stop at the first failed step, because later steps may depend on it.
 
-    After an interruption, a broker may not show the latest changes yet, and the cluster refuses to make them again. So
-    after a failure the rest is planned once more, and the run continues if fewer steps remain.
+    After an interruption, a broker may not show the latest changes yet, and the cluster refuses to repeat them. So
+    after a failure, plan the remaining steps again, and continue if fewer remain.
     """
     from barnabas.cli.desired_state.passwords import resolve_passwords
 
@@ -160,19 +160,19 @@ async def _do(
         passwords |= resolve_passwords(made.steps)[0]
     answer.document["done"] = total - left
     rest = Problem(
-        f"{total - left} of {total} changes were made; the rest was not tried",
+        f"{total - left} of {total} changes were made; the others were not tried",
         advice="correct the cause, and run apply again: it makes the remaining changes",
     )
     answer.problems = [*problems_of(errors), rest]
 
 
 async def _steps_of(admin: AdminClient, made: Plan, passwords: Mapping[Credential, str]) -> Mapping[object, AdminError]:
-    """The problem of the first failed step; None if all were made."""
+    """Make the steps. Return the errors of the first failed step, or none if all succeeded."""
     from barnabas.cli.desired_state import cluster as desired_state_cluster
     from barnabas.cli.output.progress import in_steps
 
     for (step,) in in_steps(made.steps, 1, "applying"):
-        # Brokers apply the steps in order: a broker that shows the last one shows all.
+        # Brokers apply the steps in order, so a broker that shows the last step shows all.
         is_last = step is made.steps[-1]
         errors = await desired_state_cluster.apply_step(admin, step, passwords, wait=is_last)
         if errors:

@@ -1,4 +1,4 @@
-"""The cluster's side of ``plan`` and ``apply``: read its state, and make one step after the other."""
+"""Read the state of a cluster for ``plan`` and ``apply``, and make the steps of a plan."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 __all__ = ["apply_step", "read_cluster", "whole_cluster_scope"]
 
 Errors: TypeAlias = "Mapping[Any, AdminError]"
-"""What was refused, by topic, ACL, user or resource, and why."""
+"""Errors by refused item: topic, ACL, user or resource."""
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -50,7 +50,7 @@ _ITERATIONS = 8192
 
 
 def whole_cluster_scope(*, has_internal_topics: bool = False) -> Scope:
-    """The scope of an export."""
+    """Return the scope of an export."""
     every = NamePattern("", True)
     kinds = (("user",), ("client-id",), ("client-id", "user"), ("ip",))
     return Scope(
@@ -63,10 +63,10 @@ def whole_cluster_scope(*, has_internal_topics: bool = False) -> Scope:
 
 
 async def read_cluster(admin: AdminClient, scope: Scope, *, needs_all: bool = True) -> tuple[ClusterState, list[str]]:
-    """The part of the cluster that is in the scope, with all its ACLs, and notes about what could not be read.
+    """Return the part of the cluster in the scope, with all ACLs, and notes about unreadable parts.
 
-    Raises AdminError when the scope needs state that the caller may not see, and with ``needs_all`` when the cluster
-    does not support a part of it.
+    Raise AdminError if the caller may not see a part of the scope; with ``needs_all``, also if the cluster does not
+    support a part.
     """
     notes: list[str] = []
     topics = await _topics(admin, scope) if scope.topics else {}
@@ -83,7 +83,7 @@ async def read_cluster(admin: AdminClient, scope: Scope, *, needs_all: bool = Tr
     try:
         if scope.users:
             users = await _users(admin, scope)
-    except UnsupportedVersion as lacking:  # Without ZooKeeper, Kafka has users since 3.5.
+    except UnsupportedVersion as lacking:  # KRaft clusters support users since Kafka 3.5.
         if needs_all:
             raise
         notes.append(f"{lacking}: users can't be read")
@@ -107,10 +107,10 @@ async def _topics(admin: AdminClient, scope: Scope) -> dict[str, TopicState]:
     }
 
 
-def _all(results: Results[K, V], *gone: type[AdminError]) -> dict[K, V]:
-    """Raises the first error, except for items that were deleted after the listing."""
+def _all(results: Results[K, V], *deleted: type[AdminError]) -> dict[K, V]:
+    """Return all values. Raise the first error, except for items that were deleted after the listing."""
     for error in results.errors.values():
-        if not isinstance(error, gone):
+        if not isinstance(error, deleted):
             raise error
     return results.values
 
@@ -118,7 +118,7 @@ def _all(results: Results[K, V], *gone: type[AdminError]) -> dict[K, V]:
 async def _overrides(
     admin: AdminClient, resources: Iterable[Any], sources: set[Any]
 ) -> dict[str, dict[str, str | None]]:
-    """Settings by name of the resource. A secret is only known to exist."""
+    """Return settings by resource name. The values of secrets are unknown."""
     found = _all(await admin.describe_configs(resources), UnknownTopicOrPartition)
     return {
         resource.name: {
@@ -159,7 +159,7 @@ async def _group_names(admin: AdminClient, scope: Scope, notes: list[str]) -> li
             names |= {listing.name for listing in listed if scope.has_config(ConfigTarget(GROUP, listing.name))}
         except UnsupportedVersion:
             notes.append(
-                "this cluster can't list groups with settings (Kafka 4.1 can): only groups in the file are read"
+                "this cluster can't list groups with settings (Kafka 4.1 can): only groups in the file were read"
             )
     return sorted(names)
 
@@ -177,7 +177,7 @@ async def _users(admin: AdminClient, scope: Scope) -> dict[Credential, int | Non
 async def apply_step(
     admin: AdminClient, step: Step, passwords: Mapping[Credential, str], *, wait: bool = False
 ) -> Errors:
-    """Make a step and return its problems. With ``wait``, return when every live broker shows all steps so far."""
+    """Make a step and return its errors. With ``wait``, return when every live broker shows all steps so far."""
     work = {
         StepKind.CREATE_ACLS: _create_acls,
         StepKind.DELETE_ACLS: _delete_acls,
@@ -206,7 +206,7 @@ async def _delete_topics(admin: AdminClient, step: Step, wait: bool) -> Errors:
     results = await admin.delete_topics(
         [change.name for change in step.changes if isinstance(change, Deletion)], wait=wait
     )
-    # An earlier response may have been lost.
+    # An earlier request may have succeeded although its response was lost.
     return {name: error for name, error in results.errors.items() if not isinstance(error, UnknownTopicOrPartition)}
 
 

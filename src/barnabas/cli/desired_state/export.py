@@ -25,7 +25,7 @@ main = main_of(app)
 
 
 class _File(Answer):
-    """The document is a file for ``plan``, so it contains nothing else."""
+    """The exported file. It is input for ``plan``, so it must not contain anything else."""
 
     def give(self, command: str, output: str) -> int:
         if self.problems or not self.document:
@@ -44,7 +44,7 @@ def export(
     include_internal: Flag = False,
     options: Annotated[FileOptions | None, Parameter(name="*")] = None,
 ) -> int:
-    """Write the state of a cluster, or of a node's files, as a file of desired state: YAML, or JSON by --output json.
+    """Write the state of a cluster, or of a node's files, as a file of desired state in YAML, or with --output json.
 
     For example:
 
@@ -54,9 +54,9 @@ def export(
     Parameters
     ----------
     only
-        Only this part: topics, configs, acls, users or quotas. May be repeated.
+        Export only this part: topics, configs, acls, users or quotas. May be repeated.
     include_internal
-        Also internal topics, such as __consumer_offsets.
+        Also export internal topics, such as __consumer_offsets.
     """
     from barnabas.cli.desired_state.cluster import whole_cluster_scope
 

@@ -1,4 +1,4 @@
-"""Passwords that a file of desired state refers to. They are read when needed and never shown."""
+"""Read the passwords that a file of desired state refers to. They are read only when needed, and never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``barnabas plan``: show what a file of desired state would change, and exactly which access that opens and closes.
+"""``barnabas plan``: show the changes to reach a desired state, and exactly which access they open and close.
 
 Exit status: 0 no changes, 3 changes. With ``--forbid-new-access``: 0 no access opens, 3 some access opens. 1 planning
 failed, or a part of the file is impossible; 2 invalid command line or file.
@@ -69,9 +69,9 @@ def plan(
     file
         The desired state in YAML or JSON; - is the standard input.
     allow_delete
-        Plan deletions too. Default: keep what the file lacks, and show it.
+        Also plan deletions. Default: keep and show resources that the file lacks.
     forbid_new_access
-        Fail if the change would give any principal new access.
+        Fail if the change would open access for any principal.
     """
     desired = read_file(file)
     known = (access or AccessOptions()).known()
@@ -90,7 +90,7 @@ def plan(
         notes = [*found.notes, *(known.notes if desired.scope.acls else ())]
         answer = plan_answer(made, notes, forbid_new_access=forbid_new_access)
         if outcome is Verdict.NEW_ACCESS:
-            answer.notes = [*answer.notes, "access opens, which --forbid-new-access forbids"]
+            answer.notes = [*answer.notes, "--forbid-new-access forbids access that the change opens"]
         return answer
 
     status = (options or FileOptions()).find(desired.scope, work)
@@ -107,16 +107,16 @@ def plan_answer(made: Plan, notes: Sequence[str], *, forbid_new_access: bool) ->
 
     document = plan_json(made, forbid_new_access=forbid_new_access)
     document["notes"] = [*made.notes, *notes]
-    said = [*made.notes, *notes]
+    all_notes = [*made.notes, *notes]
     if made.is_empty:
-        said.insert(0, "no changes: everything in the file's scope matches the file")
+        all_notes.insert(0, "no changes: everything in the file's scope matches the file")
     advice = "change the file, or make this change by hand first"
     problems = [Problem(change.why, change.what, advice=advice) for change in made.impossible]
-    return Answer(document, plan_sheets(made), said, problems, late={"access": lambda: proof_json(made.proof)})
+    return Answer(document, plan_sheets(made), all_notes, problems, late={"access": lambda: proof_json(made.proof)})
 
 
 def read_file(path: str) -> DesiredState:
-    """Print all errors of the file, and end the command if there are any."""
+    """Read the file. If it is invalid, print all its errors and end the command."""
     from barnabas.cli.desired_state.yaml_file import UnreadableFile, load_desired_state
 
     command = running_command.get()

@@ -1,4 +1,4 @@
-"""Read the state that ``plan`` compares a file with: from a cluster or a node's files, with the authorizer settings."""
+"""Read the current state for ``plan`` from a cluster or a node's files, with the authorizer settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
-    Annotated,  # noqa: F401  The options of the class above are looked up in this module.
+    Annotated,  # noqa: F401  Annotations of the inherited options are evaluated in this module.
     Literal,  # noqa: F401
     NamedTuple,
 )
@@ -34,7 +34,7 @@ _ACCESS = Group("Authorizer settings", sort_key=80)
 
 
 class Known(NamedTuple):
-    """``notes`` list unknown settings and assumptions."""
+    """The known authorizer settings. ``notes`` list unknown settings and assumptions."""
 
     super_users: frozenset[str]
     allow_everyone: bool
@@ -49,17 +49,17 @@ class Found(NamedTuple):
 @Parameter(name="*", group=_ACCESS)
 @dataclass(kw_only=True)
 class AccessOptions:
-    """A cluster seldom returns these settings. Default: no super users, and deny without an ACL."""
+    """Authorizer settings, which a cluster seldom returns. Default: no super users, and denied access without ACLs."""
 
     config: str | None = None
     """A node's server.properties, for super.users and the default."""
     super_users: str | None = None
     """Super users, separated by semicolons, as in super.users."""
     allow_everyone: Flag = False
-    """All principals may access resources without ACLs: allow.everyone.if.no.acl.found is true."""
+    """All principals may access resources without ACLs (allow.everyone.if.no.acl.found is true)."""
 
     def known(self) -> Known:
-        """Raises UsageError."""
+        """Return the settings of the options. Raise UsageError."""
         from barnabas.common.properties_file import MalformedProperties, read_properties_file
 
         values: dict[str, str] = {}
@@ -80,7 +80,7 @@ class AccessOptions:
         if self.config is None and self.super_users is None and not self.allow_everyone:
             notes = (
                 "the access analysis assumes no super users, and denied access without an ACL; "
-                "if the cluster differs, give --super-users and --allow-everyone, or --config with a node's file",
+                "if the cluster differs, use --super-users and --allow-everyone, or --config with a node's file",
             )
         return Known(users, is_open, notes)
 
@@ -88,7 +88,7 @@ class AccessOptions:
 @Parameter(name="*", group=Group("Cluster and answer", sort_key=90))
 @dataclass(kw_only=True)
 class FileOptions(ClusterOptions):
-    """Which cluster or files of a node to read, and the output format."""
+    """The cluster or the files of a node to read, and the output format."""
 
     directory: str | None = None
     """Instead of a cluster: the log directory of a KRaft node, or its __cluster_metadata-0. The node may be running."""
@@ -103,20 +103,20 @@ class FileOptions(ClusterOptions):
         needs_all: bool = True,
         right: str = "DESCRIBE and DESCRIBE_CONFIGS on Cluster, and on the topics and groups of the scope",
     ) -> int:
-        """Read the state that the scope needs, and print the answer for it."""
+        """Read the state that the scope needs, and print the result for it."""
         path = self.directory or self.snapshot
         if path is None:
 
-            async def asked(admin: AdminClient) -> Answer:
+            async def read_and_compare(admin: AdminClient) -> Answer:
                 from barnabas.cli.desired_state.cluster import read_cluster
 
                 state, notes = await read_cluster(admin, scope, needs_all=needs_all)
                 return await work(Found(state, notes))
 
-            return self.run(asked, right=right)
+            return self.run(read_and_compare, right=right)
         given = [name for name in ("bootstrap_server", "bootstrap_controller", "command_config") if getattr(self, name)]
         if given or (self.directory and self.snapshot):
-            raise UsageError("--directory, --snapshot and a cluster: give only one of them")
+            raise UsageError("--directory, --snapshot and a cluster can't be used together")
         return self._from_files(path, work)
 
     def _from_files(self, path: str, work: Callable[[Found], Awaitable[Answer]]) -> int:
@@ -137,7 +137,7 @@ class FileOptions(ClusterOptions):
 
 
 def state_of_image(image: MetadataImage) -> ClusterState:
-    """The state from the metadata. Secret settings are treated as unknown."""
+    """Return the state from the metadata. Secret settings are treated as unknown."""
     topics = {
         name: TopicState(
             len(topic.partitions),

@@ -33,7 +33,7 @@ __all__ = ["change_text", "plan_sheets"]
 _CLASSES_SHOWN = 3
 _CAUSES_SHOWN = 3
 _CLASSES_LOOKED_AT = 200
-"""Limit of names whose causes are computed: a table shows only some of them."""
+"""The maximum number of names whose causes are computed. A table shows only some of them."""
 _ADDS, _CHANGES, _REMOVES = "+", "~", "-"
 _STYLES = {_ADDS: "bold green", _CHANGES: "bold yellow", _REMOVES: "bold red"}
 _CAUSES = {
@@ -80,7 +80,7 @@ def _add_steps(sheet: Sheet, steps: Sequence[Step], *, is_numbered: bool = True)
 
 
 def change_text(kind: StepKind, change: Change) -> tuple[str, str, str]:
-    """A sign, the changed item, and the change."""
+    """Return a sign, the changed item, and the change."""
     if isinstance(change, AclBinding):
         return (_ADDS if kind is StepKind.CREATE_ACLS else _REMOVES), "acl", rule_text(Rule(change))
     if isinstance(change, TopicCreation):
@@ -119,7 +119,7 @@ def _target(target: ConfigTarget) -> str:
 
 
 def _values(values: Iterable[Sequence[object]]) -> str:
-    """A missing value means the default."""
+    """Format changed values. A missing value means the default."""
 
     def text(value: object) -> str:
         if isinstance(value, float) and value.is_integer():
@@ -218,7 +218,7 @@ def _some(shown: Sequence[str], count: int) -> str:
 def _gap_sheets(gaps: Sequence[NameClass]) -> list[Sheet]:
     if not gaps:
         return []
-    sheet = Sheet("Closed for a moment between two changes, because no order of the ACLs keeps this access open", ("",))
+    sheet = Sheet("Closed for a moment between two changes: no order of the ACLs keeps this access open", ("",))
     for gap in gaps:
         sheet.add(_names(gap))
     return [sheet]

@@ -21,7 +21,7 @@ class UnreadableFile(Exception):
 
 
 def load_desired_state(path: str) -> DesiredState:
-    """Read a file; ``-`` is the standard input. Raises UnreadableFile, InvalidFile."""
+    """Read a file. ``-`` is the standard input. Raise UnreadableFile or InvalidFile."""
     try:
         text = read_file(path)
     except OSError as error:
@@ -32,7 +32,7 @@ def load_desired_state(path: str) -> DesiredState:
 
 
 def parse_document(text: str, path: str) -> Node:
-    """Raises UnreadableFile."""
+    """Parse YAML. Raise UnreadableFile."""
     loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         root = yaml.compose(text, Loader=loader)
@@ -42,14 +42,14 @@ def parse_document(text: str, path: str) -> Node:
     except yaml.YAMLError as error:
         raise UnreadableFile(f"{path}: invalid YAML: {error}") from error
     except RecursionError as error:
-        raise UnreadableFile(f"{path}: the file is nested too deep") from error
+        raise UnreadableFile(f"{path}: the file is nested too deeply") from error
     if root is None:
         raise UnreadableFile(f"{path} is empty; it needs at least version: 1 and scope")
     return _Converter(path, nodes_max=_NODES_MIN + _NODES_A_CHARACTER * len(text)).convert(root, 0)
 
 
 class _Converter:
-    """Aliases are followed, within limits: a few lines of YAML can stand for billions of values."""
+    """Converts YAML to a tree. It follows aliases within limits, because a few lines can mean billions of values."""
 
     def __init__(self, path: str, *, nodes_max: int) -> None:
         self._path = path
@@ -59,7 +59,7 @@ class _Converter:
     def convert(self, node: Any, depth: int) -> Node:
         self._count += 1
         if depth > _DEPTH_MAX or self._count > self._nodes_max:
-            raise UnreadableFile(f"{self._path}: line {node.start_mark.line + 1}: too large, or nested too deep")
+            raise UnreadableFile(f"{self._path}: line {node.start_mark.line + 1}: too large, or nested too deeply")
         line = node.start_mark.line + 1
         if node.id == "scalar":
             return ScalarNode(line, node.value, node.tag == "tag:yaml.org,2002:null")

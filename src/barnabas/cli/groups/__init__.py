@@ -1,1 +1,1 @@
-"""``barnabas groups``: groups and their offsets."""
+"""``barnabas groups``: manage groups and their offsets."""

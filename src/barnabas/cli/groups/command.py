@@ -1,4 +1,4 @@
-"""``barnabas groups list|describe|delete|reset-offsets|delete-offsets|remove-members``: consumer groups."""
+"""``barnabas groups list|describe|delete|reset-offsets|delete-offsets|remove-members``: manage consumer groups."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def describe(
         Also show the operations that you may perform on each group.
     """
     if offsets + members + state > 1:
-        raise UsageError("--offsets, --members and --state: give only one of them")
+        raise UsageError("--offsets, --members and --state can't be used together")
     names = chosen_groups(group, all_groups=all_groups)
 
     async def work(admin: AdminClient) -> Answer:
@@ -159,7 +159,7 @@ def remove_members(
     all_members: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Remove members from a classic group. A member that is alive joins again.
+    """Remove members from a classic group. A live member rejoins.
 
     For example:
 
@@ -178,7 +178,7 @@ def remove_members(
         All members.
     """
     if bool(member or instance) == all_members:
-        raise UsageError("no members given: give --member, --instance, or --all-members")
+        raise UsageError("no members given: use --member, --instance, or --all-members")
     options = options or ChangeOptions()
     dry_run = options.dry_run
 
@@ -193,7 +193,7 @@ def remove_members(
         if dry_run:
             ids = {listed.member_id for listed in there} | {listed.group_instance_id for listed in there}
             missing = [removal for removal in wanted if (removal.group_instance_id or removal.member_id) not in ids]
-            problems = [Problem("the group has no such member", str(removal)) for removal in missing]
+            problems = [Problem("not a member of the group", str(removal)) for removal in missing]
             changes = [_put_out(group, removal) for removal in wanted if removal not in missing]
             return change_answer(changes, problems, dry_run=True)
         results = await admin.remove_members(group, wanted)
@@ -208,7 +208,7 @@ def _put_out(group: str, member: Any) -> Change:
 
 
 def _others(known: Sequence[str], errors: Mapping[str, object]) -> list[str]:
-    """Suggest no other name for a group that exists but can't be deleted."""
+    """Return names to suggest, but none for a group that exists but can't be deleted."""
     return [name for name in known if name not in errors] if not set(known) & set(errors) else []
 
 

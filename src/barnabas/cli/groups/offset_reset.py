@@ -19,9 +19,9 @@ __all__ = ["OffsetTarget", "wanted_offsets"]
 
 @dataclass(frozen=True, slots=True)
 class OffsetTarget:
-    """``kind`` is the option without dashes; ``number`` its offset, its shift, or its time in milliseconds.
+    """The new offsets. ``kind`` is the option without dashes; ``number`` its offset, shift, or time in milliseconds.
 
-    ``offsets`` are read from a file.
+    ``offsets`` are the offsets of a file.
     """
 
     kind: str
@@ -35,7 +35,7 @@ async def wanted_offsets(
     partitions: Sequence[TopicPartition],
     committed: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, Any]]:
-    """The new offset of each partition, and errors of partitions without one."""
+    """Return the new offset of each partition, and errors of partitions without one."""
     from barnabas.clients.admin import OffsetSpec
 
     earliest = await admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.earliest()))
@@ -62,7 +62,7 @@ async def wanted_offsets(
 
 
 def _offset(way: OffsetTarget, first: int, end: int, at: int | None, by_time: int) -> int:
-    """The committed offset, or the log end offset where none is committed."""
+    """Return the new offset, which may be outside the range. The log end offset replaces a missing committed offset."""
     match way.kind:
         case "to-earliest":
             return first

@@ -42,7 +42,7 @@ def reset_offsets(
     execute: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Set the committed offsets of a group without members. Only --execute changes them, as in Kafka's tool.
+    """Set the committed offsets of a group without members. As in Kafka's tool, only --execute changes them.
 
     An offset outside the range of a partition becomes the nearest offset inside it.
 
@@ -90,11 +90,11 @@ def reset_offsets(
     topics = parse_topics(topic)
     options = options or ChangeOptions()
     if execute and options.dry_run:
-        raise UsageError("--execute and --dry-run: give only one of them")
+        raise UsageError("--execute and --dry-run can't be used together")
     if export and options.output != "table":
-        raise UsageError(f"--export and --output {options.output}: give only one of them")
+        raise UsageError(f"--export and --output {options.output} can't be used together")
     if from_file is None and bool(topics) == all_topics:
-        raise UsageError("no partitions given: give --topic, --all-topics, or --from-file")
+        raise UsageError("no partitions given: use --topic, --all-topics, or --from-file")
     if from_file is not None and (topics or all_topics):
         raise UsageError("--from-file contains the partitions: omit --topic and --all-topics")
     flags = {"to-earliest": to_earliest, "to-latest": to_latest, "to-current": to_current}
@@ -118,7 +118,7 @@ def reset_offsets(
 
 
 class _Reset:
-    """Results for the groups, one after the other; ``offsets`` are their new ones."""
+    """Resets one group after the other, and collects the results. ``offsets`` are the new offsets."""
 
     def __init__(self, way: OffsetTarget, topics: Topics, plan: Plan, *, all_topics: bool, execute: bool) -> None:
         self._way, self._topics, self._plan = way, topics, plan
@@ -150,7 +150,7 @@ class _Reset:
     def answer(self) -> Answer:
         notes = [] if self._execute or not self._changes else ["--execute makes the changes"]
         if not self._changes and not self.problems:
-            notes = ["nothing to reset: no group has committed offsets there"]
+            notes = ["nothing to reset: the groups have no committed offsets in these partitions"]
         return change_answer(self._changes, self.problems, dry_run=not self._execute, notes=notes)
 
 
@@ -170,7 +170,7 @@ def delete_offsets(group: str, *, topic: list[str] | None = None, options: Chang
     """
     topics = parse_topics(topic)
     if not topics:
-        raise UsageError("no topic given: give --topic")
+        raise UsageError("no topic given: use --topic")
     options = options or ChangeOptions()
     dry_run = options.dry_run
 
@@ -186,14 +186,14 @@ def delete_offsets(group: str, *, topic: list[str] | None = None, options: Chang
             Change("offset of", f"{group} in {partition}", "deleted", f"offset {committed[partition].offset}")
             for partition in wanted
         ]
-        notes = [] if changes or problems else [f"group {group} has no offsets there"]
+        notes = [] if changes or problems else [f"group {group} has no offsets in these partitions"]
         return change_answer(changes, problems, dry_run=dry_run, notes=notes)
 
     return options.run(work, right=f"DELETE on Group:{group}")
 
 
 async def _unknown_groups(admin: AdminClient, groups: Sequence[str] | None) -> list[Problem]:
-    """Problems of groups that do not exist. None means all groups, which exist."""
+    """Return problems for groups that do not exist. None means all groups, which exist."""
     known = await group_names(admin) if groups else []
     return [
         Problem(
@@ -212,7 +212,7 @@ def _reset(group: str, partition: TopicPartition, before: int | None, after: int
 
 
 async def _members_of(admin: AdminClient, group: str) -> list[Problem]:
-    """Offsets can be set for a new group, but not for a group with members."""
+    """Return a problem for a group with members. Offsets can be set for a group that does not exist yet."""
     found = await admin.describe_groups([group])
     if group in found.values and found.values[group].members:
         return [Problem("the group has members", group, advice=STOP)]
@@ -243,5 +243,5 @@ def _way(
             "--to-earliest, --to-latest, --to-current, --to-offset, --shift-by, --to-datetime, --by-duration or "
             "--from-file"
         )
-        raise UsageError(f"no new offset given: give one of {known}")
+        raise UsageError(f"no new offset given: use one of {known}")
     return ways[0]

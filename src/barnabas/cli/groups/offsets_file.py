@@ -22,9 +22,9 @@ _OPTION = "--from-file"
 
 
 def read_plan(path: str, groups: Sequence[str] | None) -> Plan:
-    """Read the offsets of each group. Rows without a group belong to the only group.
+    """Read the offsets of each group. Rows without a group are for the only group.
 
-    Raises UsageError, also for a group without rows. ``groups`` None accepts all groups of the file.
+    Raise UsageError for an invalid file or a group without rows. ``groups`` None accepts all groups of the file.
     """
     found: Plan = {}
     reader = csv.reader(io.StringIO(read_text(path, _OPTION)), strict=True)

@@ -1,4 +1,4 @@
-"""``barnabas groups describe``: offsets, members and assignments of groups."""
+"""``barnabas groups describe``: show offsets, members and assignments of groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NONE = "-"
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The position of a group in a partition; unknown values are None."""
+    """The position of a group in a partition. Unknown values are None."""
 
     partition: TopicPartition
     committed: int | None
@@ -37,11 +37,11 @@ class _Place:
 
 
 def chosen_groups(group: Sequence[str] | None, *, all_groups: bool = False) -> list[str] | None:
-    """The group ids; None for all groups. Raises UsageError."""
+    """Return the group ids, or None for all groups. Raise UsageError."""
     if all_groups and group:
         raise UsageError("--all-groups includes every group: omit --group")
     if not group and not all_groups:
-        raise UsageError("no group given: give its id, as an argument or with --group")
+        raise UsageError("no group given: pass its id as an argument or with --group")
     return None if all_groups else list(dict.fromkeys(group or ()))
 
 
@@ -78,7 +78,7 @@ async def described_answer(
 
 
 async def _places(admin: AdminClient, groups: Sequence[GroupDescription]) -> dict[str, list[_Place]]:
-    """All partitions that a group has offsets for, or reads."""
+    """Return the positions in all partitions that a group reads or has offsets for."""
     from barnabas.clients.admin import OffsetSpec
 
     if not groups:

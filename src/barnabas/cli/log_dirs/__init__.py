@@ -1,1 +1,1 @@
-"""``barnabas log-dirs``: log directories and the replicas in them."""
+"""``barnabas log-dirs``: show log directories, and move replicas between them."""

@@ -1,4 +1,4 @@
-"""``barnabas log-dirs describe|move``: sizes of log directories, and moves of replicas between them."""
+"""``barnabas log-dirs describe|move``: show sizes of log directories, and move replicas between them."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def describe(
                 _document(b, path, directory) for b, found in chosen.items() for path, directory in found.items()
             ]
         }
-        notes = [] if any(chosen.values()) or problems else ["no directories visible: this needs DESCRIBE on Cluster"]
+        notes = [] if any(chosen.values()) or problems else ["can't see any directory: this needs DESCRIBE on Cluster"]
         return Answer(document, [sheet] if sheet.rows else [], notes, problems)
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on Cluster")
@@ -112,7 +112,7 @@ def _replicas(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
     for broker, found in chosen.items():
         for path, directory in found.items():
             for tp, info in sorted(directory.replicas.items()):
-                state = "on its way" if info.is_future else ""
+                state = "moving here" if info.is_future else ""
                 sheet.add(
                     str(broker), path, tp.topic, str(tp.partition), _size(info.size, in_bytes), str(info.offset_lag),
                     state,

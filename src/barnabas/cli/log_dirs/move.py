@@ -37,7 +37,7 @@ def move(
 ) -> int:
     """Move replicas to another directory of their broker. The broker copies them while it serves clients.
 
-    'barnabas reassign execute' moves replicas to other brokers, and to directories there.
+    'barnabas reassign execute' moves replicas to directories of other brokers.
 
     For example:
 
@@ -57,7 +57,7 @@ def move(
     """
     topics = parse_topics(topic)
     if not topics:
-        raise UsageError("no replicas given: give a topic, or some of its partitions as in orders:0,2")
+        raise UsageError("no replicas given: name a topic, or some of its partitions as in orders:0,2")
     for name, _ in topics:
         problem = topic_name_problem(name)
         if problem is not None:
@@ -94,7 +94,7 @@ def move(
 
 
 async def _replicas(admin: AdminClient, topics: Topics, found: Directories) -> dict[TopicPartitionReplica, str]:
-    """The directories of the selected replicas. Raises UnknownName for a topic or partition without replicas."""
+    """Return the directories of the selected replicas. Raise UnknownName for a topic or partition without replicas."""
     from barnabas.clients.admin import TopicPartitionReplica
 
     every = {
@@ -113,25 +113,25 @@ async def _replicas(admin: AdminClient, topics: Topics, found: Directories) -> d
         if not any(replica.topic == name for replica in every):
             known = await topic_names(admin)
             text = (
-                "the selected brokers have no replica of this topic"
+                "the selected brokers don't have a replica of this topic"
                 if name in known
                 else "no topic of this name exists"
             )
             raise UnknownName(name, text, "" if name in known else nearest(name, known))
         for number in numbers or ():
             if not any((replica.topic, replica.partition) == (name, number) for replica in at):
-                raise UnknownName(f"{name}-{number}", "the selected brokers have no replica of this partition")
+                raise UnknownName(f"{name}-{number}", "the selected brokers don't have a replica of this partition")
     return at
 
 
 def _objections(found: Directories, brokers: set[int], to: str, *, is_chosen: bool) -> list[Problem]:
-    """Problems of brokers without the directory; without --broker-id, one broker with it is enough."""
+    """Return problems of brokers without the directory. Without --broker-id, only one broker must have it."""
     without = [broker for broker in sorted(brokers) if to not in found[broker]]
     if not is_chosen and len(without) < len(brokers):
         return []
     return [
         Problem(
-            f"the broker has no directory {to}", f"broker {broker}", "LOG_DIR_NOT_FOUND",
+            f"the broker does not have a directory {to}", f"broker {broker}", "LOG_DIR_NOT_FOUND",
             f"its directories are {_listed(found[broker])}",
         )
         for broker in without
@@ -145,7 +145,7 @@ def _listed(directories: Mapping[str, object]) -> str:
 async def _wait(
     admin: AdminClient, moves: Mapping[TopicPartitionReplica, str], timeout_s: float | None
 ) -> list[Problem]:
-    """Wait until every replica is in its directory, without a limit unless --timeout is given."""
+    """Wait until every replica is in its directory; without --timeout, the wait is unlimited."""
     until = None if timeout_s is None else time.monotonic() + timeout_s
     pause_s = _POLL_S[0]
     with showing(len(moves), "moving replicas") as advance:

@@ -1,6 +1,6 @@
 """Read a cluster for a plan of moves: replicas, ongoing moves, sizes and free space.
 
-A moving partition counts as having its target replicas, so a new plan builds on the moves of an earlier one.
+The target replicas of a moving partition count as its replicas, so a new plan builds on the moves of an earlier one.
 """
 
 from __future__ import annotations
@@ -27,9 +27,10 @@ _PAUSE_S = 0.3
 
 @dataclass(frozen=True, slots=True)
 class ClusterReplicas:
-    """``brokers`` are the live ones, with their racks. ``replicas`` include the targets of ``under_way`` moves.
+    """Brokers and replicas. ``brokers`` are the live brokers, with racks. ``under_way`` are the ongoing moves.
 
-    ``room`` is the free space of a broker's disks in bytes, if known. ``cordoned`` brokers accept no new replicas.
+    ``replicas`` include the targets of ongoing moves. ``room`` is the free space of a broker's disks in bytes, if
+    known. ``cordoned`` brokers don't accept new replicas.
     """
 
     brokers: Mapping[int, str | None]
@@ -70,8 +71,10 @@ async def read_cluster_replicas(admin: AdminClient) -> ClusterReplicas:
 async def _settled_partitions(
     admin: AdminClient,
 ) -> tuple[dict[TopicPartition, TopicPartitionInfo], dict[TopicPartition, PartitionReassignment], list[Problem]]:
-    """A broker shows the end of a move a moment after the controller. So a partition that has more replicas than others
-    of its topic, but no ongoing move, is read again.
+    """Read partitions and ongoing moves.
+
+    A broker shows the end of a move a moment after the controller. So a partition that has more replicas than others of
+    its topic, but no ongoing move, is read again.
     """
     for _ in range(_LOOKS):
         before = await admin.list_partition_reassignments()
@@ -109,7 +112,7 @@ def _target(going: PartitionReassignment) -> tuple[int, ...]:
 def _sizes(
     found: Mapping[int, Mapping[str, LogDirDescription]], partitions: Mapping[TopicPartition, object]
 ) -> dict[TopicPartition, int]:
-    """The size of the largest replica: others are incomplete, or more compacted."""
+    """Return the size of the largest replica of each partition: others are incomplete, or more compacted."""
     sizes = dict.fromkeys(partitions, 0)
     for directories in found.values():
         for directory in directories.values():
@@ -120,7 +123,7 @@ def _sizes(
 
 
 def _room(directories: Mapping[str, LogDirDescription]) -> int | None:
-    """Free space of a broker. Directories with equal sizes are on the same disk."""
+    """Return the free space of a broker. Directories with equal sizes count as one disk."""
     disks = {
         (directory.total_bytes, directory.usable_bytes)
         for directory in directories.values()

@@ -26,7 +26,7 @@ def drain(
     moves: MoveOptions | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Move all replicas away from brokers, so that the brokers can be removed. No other replicas move.
+    """Move all replicas of brokers to others, so that the brokers can be removed. Other replicas don't move.
 
     The command shows its plan and, on a terminal, asks for confirmation. It ends when the brokers have no replicas and
     the throttle is removed. After an interruption, ongoing moves continue, and the same command makes the others.
@@ -43,7 +43,8 @@ def drain(
     broker_id
         The brokers to drain.
     cordon
-        Also place no replicas of new topics on them (cordoned.log.dirs=*, since Kafka 4.3); with --cancel, allow them.
+        Also place no replicas of new topics on these brokers (cordoned.log.dirs=*, since Kafka 4.3). With --cancel,
+        allow them again.
     """
     moves, options = moves or MoveOptions(), options or ChangeOptions()
     leaving, dry_run = tuple(dict.fromkeys(broker_id)), options.dry_run
@@ -95,7 +96,7 @@ def _objections(found: ClusterReplicas, leaving: tuple[int, ...]) -> list[Proble
     known = sorted({*found.brokers, *held})
     problems = [
         Problem(
-            "no such broker exists, and no replica is assigned to it",
+            "this broker does not exist, and no replica is assigned to it",
             str(broker),
             advice=f"the brokers are {ids(known)}",
         )

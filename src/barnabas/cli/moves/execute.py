@@ -1,7 +1,7 @@
-"""Execute the moves of a plan, some at a time, until all have ended.
+"""Execute the moves of a plan, a limited number at a time, until all have ended.
 
-All state is in the cluster: ongoing moves, replicas, and the throttle. So the execution can be interrupted at any
-moment, and a new plan continues from there.
+The cluster has all state: ongoing moves, replicas, and the throttle. So the execution can be interrupted at any moment,
+and a new plan continues it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SHOWN_S = 15.0
 
 @dataclass(slots=True)
 class MoveResult:
-    """``moved`` partitions have their target replicas."""
+    """The result of an execution. ``moved`` partitions have their target replicas."""
 
     moved: list[TopicPartition] = field(default_factory=list)
     elected: int = 0
@@ -47,9 +47,10 @@ class MoveResult:
 async def execute(
     admin: AdminClient, plan: MovePlan, *, rate: int | None, at_once: int, until: float | None
 ) -> MoveResult:
-    """Throttle, move, elect. The caller removes the throttle when all moves have ended.
+    """Set the throttle, move replicas, and elect leaders. The caller removes the throttle when all moves have ended.
 
-    ``at_once`` is how many partitions a broker may move at once, ``until`` a deadline of ``time.monotonic``.
+    ``at_once`` is the number of partitions that a broker may move concurrently. ``until`` is a deadline of
+    ``time.monotonic``.
     """
     outcome = MoveResult()
     outcome.problems += await _hold_back(admin, plan, rate)
@@ -59,7 +60,7 @@ async def execute(
     with showing_moves({broker: count for broker, count in plan.received.items() if count}) as show_progress:
         pause_s = _POLL_S[0]
         while await moving.step():
-            show_progress(await moving.received(), moving.said())
+            show_progress(await moving.received(), moving.description())
             if until is not None and time.monotonic() > until:
                 outcome.is_late = True
                 return outcome
@@ -86,7 +87,7 @@ async def _hold_back(admin: AdminClient, plan: MovePlan, rate: int | None) -> li
 
 
 class _Moving:
-    """Start waiting moves in the order of the plan, while their brokers have few enough ongoing ones."""
+    """Starts waiting moves in the order of the plan, if their brokers have fewer ongoing moves than the limit."""
 
     def __init__(self, admin: AdminClient, plan: MovePlan, at_once: int, outcome: MoveResult) -> None:
         self._admin, self._plan, self._at_once, self._outcome = admin, plan, at_once, outcome
@@ -104,7 +105,7 @@ class _Moving:
         return bool(self._waiting)
 
     async def step(self) -> bool:
-        """Whether any move is waiting or ongoing."""
+        """Start further moves. Return whether a move is waiting or ongoing."""
         self._under_way = await self._admin.list_partition_reassignments()
         for partition in [begun for begun in self._begun if begun not in self._under_way]:
             move = self._begun.pop(partition)
@@ -136,7 +137,7 @@ class _Moving:
         return {*targets} if leader is None else {*targets, leader}
 
     async def received(self) -> Mapping[int, int]:
-        """Bytes of the new replicas that each broker already has."""
+        """Return the bytes of the new replicas that each broker has received."""
         if not is_watched() or time.monotonic() < self._sizes_at:
             return self._received
         self._sizes_at = time.monotonic() + _SIZES_EVERY_S
@@ -153,13 +154,13 @@ class _Moving:
         self._received = received
         return received
 
-    def said(self) -> str:
+    def description(self) -> str:
         left = len(self._waiting) + len(self._under_way)
         return f"{max(0, self._count - left)} of {self._count} partitions, {len(self._under_way)} in progress"
 
 
 async def _reorder(admin: AdminClient, plan: MovePlan, outcome: MoveResult) -> None:
-    """Moves that only change the preferred leader, without copying."""
+    """Make moves that only change the preferred leader, without copies."""
     order = {move.partition: move.after for move in plan.moves if not move.adds}
     if order:
         results = await admin.alter_partition_reassignments(order)
@@ -178,7 +179,7 @@ async def _check(admin: AdminClient, plan: MovePlan, outcome: MoveResult) -> Non
             for topic in described.values.values()
             for info in topic.partitions
         }
-        # A topic that was deleted in the meantime needs no move.
+        # A topic that was deleted in the meantime does not need a move.
         wanted = {
             partition: after for partition, after in wanted.items() if partition in there and there[partition] != after
         }
@@ -197,7 +198,7 @@ async def _check(admin: AdminClient, plan: MovePlan, outcome: MoveResult) -> Non
 
 
 async def _elect(admin: AdminClient, plan: MovePlan, outcome: MoveResult) -> None:
-    """Elect the preferred leaders, as far as possible."""
+    """Elect the preferred leaders where possible."""
     wanted = {*plan.elections, *(move.partition for move in plan.moves)} & {*plan.elections, *outcome.moved}
     if not wanted:
         return

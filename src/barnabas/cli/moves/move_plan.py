@@ -1,4 +1,4 @@
-"""A plan of moves, shown before it starts: what each broker receives, gives up and copies."""
+"""A plan of moves, shown before it starts: the replicas that each broker receives, loses and copies."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN_MOVES = 40
 
 @dataclass(frozen=True)
 class MovePlan:
-    """``elections`` are partitions whose preferred leader will be elected, moved or not."""
+    """A plan. ``elections`` are partitions whose preferred leader will be elected, moved or not."""
 
     survey: ClusterReplicas
     moves: Sequence[ReplicaMove]
@@ -43,12 +43,12 @@ class MovePlan:
 
     @cached_property
     def received(self) -> Counter[int]:
-        """Bytes copied to each broker."""
+        """The bytes copied to each broker."""
         return Counter({b: sum(move.size for move in self.moves if b in move.adds) for b in self._targets()})
 
     @cached_property
     def sent(self) -> Counter[int]:
-        """Bytes copied from each broker, as the leader."""
+        """The bytes copied from each broker, as the leader."""
         sent: Counter[int] = Counter()
         for move in self.moves:
             leader = self.survey.leaders.get(move.partition)
@@ -60,11 +60,11 @@ class MovePlan:
         return {broker for move in self.moves for broker in move.adds}
 
     def seconds_at(self, rate: int) -> float:
-        """The duration if each broker copies ``rate`` bytes per second in each direction."""
+        """Return the duration if each broker copies ``rate`` bytes per second in each direction."""
         return max([*self.received.values(), *self.sent.values()], default=0) / rate
 
     def document(self) -> dict[str, Any]:
-        """The document, which is also a file for 'barnabas reassign execute' and for Kafka's tool."""
+        """Return the document, which is also a file for 'barnabas reassign execute' and Kafka's tool."""
         changes = {move.partition: move.after for move in self.moves}
         return moves_document(changes) | {
             "current": moves_document({move.partition: move.before for move in self.moves}),
@@ -104,7 +104,7 @@ class MovePlan:
         return [brokers, moves]
 
     def _brokers(self) -> list[int]:
-        """All brokers of the plan, including those that are not alive."""
+        """Return all brokers of the plan, including those that are not alive."""
         return sorted(
             {*self.survey.brokers, *(replica for brokers in self.survey.replicas.values() for replica in brokers)}
         )
@@ -151,12 +151,12 @@ class MovePlan:
 
 
 def without_room(plan: MovePlan) -> list[Problem]:
-    """Problems of brokers whose disks are too small for their new replicas."""
+    """Return problems of brokers whose disks are too small for their new replicas."""
     return [
         Problem(
             f"it would receive {size_of(received)}, but has only {size_of(plan.survey.room[broker])} free",
             f"broker {broker}",
-            advice="free some space there, or choose other brokers with --broker-list",
+            advice="free space on this broker, or choose other brokers with --broker-list",
         )
         for broker, received in sorted(plan.received.items())
         if received > plan.survey.room.get(broker, received)

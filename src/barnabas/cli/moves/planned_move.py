@@ -1,6 +1,6 @@
-"""Shared by ``cluster rebalance`` and ``cluster drain``: show the plan, confirm, move, and remove the throttle.
+"""The common part of ``cluster rebalance`` and ``cluster drain``: show the plan, confirm, move, end the throttle.
 
-No state is kept on this machine: after an interruption, the same command continues from any machine.
+The command keeps no state on this machine, so after an interruption, the same command continues on any machine.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class MoveOptions:
     throttle: Long | None = None
     """Bytes per second that each broker may copy from and to others. The limit ends with the moves."""
     at_once: Annotated[Count, Parameter(show_default=True)] = 50
-    """Number of partitions that each broker may move at once."""
+    """Number of partitions that each broker may move concurrently."""
     cancel: Flag = False
     """Cancel the ongoing moves, and remove the throttle."""
     yes: Flag = False
-    """Start without confirmation. Only a terminal is asked for one."""
+    """Start without confirmation. Without a terminal, the command never asks for confirmation."""
 
     def brokers(self) -> tuple[int, ...] | None:
         return broker_ids(self.broker_list, "--broker-list")
@@ -62,7 +62,7 @@ class MoveOptions:
 
 @dataclass(frozen=True, slots=True)
 class PlannedMoves:
-    """``plan`` raises ValueError for an impossible request; ``problems`` prevent any plan.
+    """The moves to make. ``plan`` raises ValueError for an impossible request; ``problems`` prevent any plan.
 
     ``done`` is the final message. With ``repeats``, plan again until no moves remain. ``first`` runs before the moves,
     and returns its problems.
@@ -79,7 +79,7 @@ class PlannedMoves:
 
 
 def usable_racks(found: ClusterReplicas, options: MoveOptions, leaving: Iterable[int] = ()) -> dict[int, str | None]:
-    """The usable brokers, with the racks to respect. Raises ValueError."""
+    """Return the usable brokers, with the racks to respect. Raise ValueError."""
     chosen = [broker for broker in options.brokers() or sorted(found.brokers) if broker not in leaving]
     unknown = [broker for broker in chosen if broker not in found.brokers]
     alive = ", ".join(map(str, sorted(found.brokers)))
@@ -89,13 +89,13 @@ def usable_racks(found: ClusterReplicas, options: MoveOptions, leaving: Iterable
     silent = [str(broker) for broker, rack in racks.items() if rack is None]
     if silent and len(silent) < len(racks):
         raise ValueError(
-            f"brokers {', '.join(silent)} have no rack, but others do: give --disable-rack-aware, or set broker.rack"
+            f"brokers {', '.join(silent)} have no rack, but others do: use --disable-rack-aware, or set broker.rack"
         )
     return racks
 
 
 async def confirm_and_execute(admin: AdminClient, moves: PlannedMoves) -> Answer:
-    """Run the whole command. After Ctrl-C it reports which moves continue."""
+    """Run the whole command. After Ctrl-C, report that ongoing moves continue."""
     from barnabas.cli.moves.cluster_survey import read_cluster_replicas
     from barnabas.cli.moves.throttle import find_throttle
 
@@ -183,7 +183,7 @@ def _print(answer: Answer) -> None:
 
 
 async def _is_agreed() -> bool:
-    """Ask for confirmation on a terminal; elsewhere the command line itself is the confirmation."""
+    """Ask for confirmation on a terminal. Elsewhere, the command line itself is the confirmation."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         return True
     sys.stderr.write("start? [y/N] ")

@@ -1,4 +1,4 @@
-"""Progress bars on the terminal while replicas are copied: one in total, and one for each receiving broker."""
+"""Show progress bars on the terminal while brokers copy replicas: a total, and one for each receiving broker."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def is_watched() -> bool:
 
 @contextmanager
 def showing_moves(expected: Mapping[int, int]) -> Iterator[ShowProgress]:
-    """``expected`` are the bytes that each broker will receive. Update the bars with the bytes it has, and the first
-    bar's text.
+    """Yield a function that updates the bars with the bytes that each broker has, and the text of the first bar.
 
-    The bars disappear at the end. Without a terminal no bars appear.
+    ``expected`` are the bytes that each broker will receive. The bars disappear at the end. Without a terminal, no bars
+    appear.
     """
     if not is_watched():
-        yield lambda have, said: None
+        yield lambda have, description: None
         return
     columns = (
         TextColumn("{task.description}"), BarColumn(), DownloadColumn(binary_units=True), TransferSpeedColumn(),
@@ -38,8 +38,8 @@ def showing_moves(expected: Mapping[int, int]) -> Iterator[ShowProgress]:
             broker: bars.add_task(f"to broker {broker}", total=total) for broker, total in sorted(expected.items())
         }
 
-        def show_progress(have: Mapping[int, int], said: str) -> None:
-            bars.update(every, completed=sum(have.get(broker, 0) for broker in tasks), description=said)
+        def show_progress(have: Mapping[int, int], description: str) -> None:
+            bars.update(every, completed=sum(have.get(broker, 0) for broker in tasks), description=description)
             for broker, task in tasks.items():
                 bars.update(task, completed=have.get(broker, 0))
 

@@ -56,9 +56,9 @@ def generate(
     disable_rack_aware: Flag = False,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Propose replicas so that brokers have equally many, with as few moves as possible.
+    """Propose replicas so that all brokers have the same number, with as few moves as possible.
 
-    --output json writes a file for execute and for Kafka's tool; its "current" part contains the present replicas.
+    --output json writes a file for execute and for Kafka's tool. Its "current" part contains the current replicas.
 
     For example:
 
@@ -154,7 +154,7 @@ def execute(
     replica_alter_log_dirs_throttle
         The same limit for copies between the directories of a broker.
     rollback_file
-        Write the present replicas to this file, which execute can read to undo the moves. It must not exist yet.
+        Write the current replicas to this file, with which execute can undo the moves. The file must not exist yet.
     wait
         Return when all moves are complete, and remove the throttles.
     """
@@ -311,7 +311,7 @@ async def _begin(
     dry_run: bool,
     keeps: bool,
 ) -> Answer:
-    """Set throttles, then directories of new replicas, then start the moves. If none starts, remove the throttles."""
+    """Set throttles and directories of new replicas, then start the moves. If no move starts, remove the throttles."""
     needed = {
         partition: move.replicas
         for partition, move in moves.items()
@@ -349,7 +349,7 @@ async def _begin(
 async def _announce_directories(
     admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas], needed: Mapping[TopicPartition, object]
 ) -> None:
-    """A broker that will receive a replica stores its directory, and answers that the replica does not exist yet."""
+    """Send the directories of new replicas. A broker stores them, but responds that the replica does not exist yet."""
     await move_directories(
         admin, {partition: move for partition, move in moves.items() if partition in needed}, waits=False
     )
@@ -384,7 +384,7 @@ def _write_rollback(path: str, stage: ReassignmentState, moves: Mapping[TopicPar
 async def _wait(
     admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas], timeout_s: float | None
 ) -> list[Problem]:
-    """Wait until none of the moves is in progress, without a limit unless --timeout is given."""
+    """Wait until none of the moves is in progress; without --timeout, the wait is unlimited."""
     from barnabas.cli.moves.reassignment_state import ongoing_reassignments
     from barnabas.cli.output.progress import showing
 

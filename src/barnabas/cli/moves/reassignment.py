@@ -1,7 +1,8 @@
 """The parts of a partition reassignment: current state, validation, throttles, directories.
 
-Throttles are Kafka's settings, so Kafka's tool and ours see and remove each other's: rates on brokers, and on topics
-the replicas that they apply to, of leaders (copied from) and followers (copied to).
+Throttles are Kafka's settings, so Kafka's tool and ours can see and remove each other's throttles. Settings of brokers
+contain rates. Settings of topics contain the replicas that the rates apply to: leaders (copied from) and followers
+(copied to).
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ _DIRECTORIES_PAUSE_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ReassignmentState:
-    """``replicas`` cover every partition of the selected topics; ``under_way`` are all ongoing moves of the cluster.
+    """The state before moves. ``replicas`` cover all partitions of the selected topics.
 
-    ``brokers`` are the live ones, with their racks.
+    ``under_way`` are all ongoing moves of the cluster. ``brokers`` are the live brokers, with their racks.
     """
 
     replicas: Mapping[TopicPartition, tuple[int, ...]]
@@ -67,14 +68,14 @@ class ReassignmentState:
 
 @dataclass(frozen=True, slots=True)
 class ThrottleRates:
-    """Bytes per second that each broker may copy: to and from others, and between its own directories."""
+    """Bytes per second that each broker may copy to and from others, and between its own directories."""
 
     between_brokers: int | None = None
     between_directories: int | None = None
 
 
 async def read_reassignment_state(admin: AdminClient, topics: Iterable[str]) -> ReassignmentState:
-    """Unknown topics become problems, with the nearest name."""
+    """Read the state. Unknown topics become problems, with the nearest name."""
     under_way = await admin.list_partition_reassignments()
     described = await admin.describe_topics(list(dict.fromkeys(topics)))
     known = await topic_names(admin) if described.errors else []
@@ -94,7 +95,7 @@ async def read_reassignment_state(admin: AdminClient, topics: Iterable[str]) -> 
 def problems_of_moves(
     stage: ReassignmentState, moves: Mapping[TopicPartition, RequestedReplicas], *, additional: bool, keeps_factor: bool
 ) -> list[Problem]:
-    """All problems of the moves, so that none starts while one is impossible."""
+    """Return all problems of the moves, so that no move starts if one is impossible."""
     missing_topics = {problem.item for problem in stage.problems}
     problems = list(stage.problems)
     brokers = ", ".join(map(str, sorted(stage.brokers)))
@@ -125,14 +126,14 @@ def problems_of_moves(
     if stage.under_way and not additional:
         named = ", ".join(map(str, sorted(stage.under_way)[:3])) + (", ..." if len(stage.under_way) > 3 else "")
         text = f"other moves are in progress: {named}"
-        problems.append(Problem(text, advice="wait until they end, or give --additional to add to or replace them"))
+        problems.append(Problem(text, advice="wait until they end, or use --additional to add moves or replace them"))
     return problems
 
 
 def throttles(
     stage: ReassignmentState, moves: Mapping[TopicPartition, RequestedReplicas], rates: ThrottleRates
 ) -> dict[ConfigResource, dict[str, str | None]]:
-    """The throttle settings of topics and brokers, including those of ongoing moves."""
+    """Return the throttle settings of topics and brokers, including those of ongoing moves."""
     from barnabas.clients.admin import ConfigResource
 
     wanted: dict[ConfigResource, dict[str, str | None]] = {}
@@ -162,7 +163,7 @@ def throttles(
 def _copies(
     stage: ReassignmentState, moves: Mapping[TopicPartition, RequestedReplicas]
 ) -> dict[TopicPartition, tuple[tuple[int, ...], tuple[int, ...]]]:
-    """For each partition that is copied: the source and the target brokers."""
+    """Return the source and the target brokers of each copied partition."""
     copies = {}
     for partition in {*moves, *stage.under_way}:
         going = stage.under_way.get(partition)
@@ -179,7 +180,7 @@ def _copies(
 async def throttle(
     admin: AdminClient, wanted: Mapping[ConfigResource, Mapping[str, str | None]], *, dry_run: bool
 ) -> tuple[list[Change], list[Problem]]:
-    """Set settings, or delete those with the value None."""
+    """Set the settings, or delete those with the value None."""
     from barnabas.clients.admin import AlterConfigOp
 
     changes = {

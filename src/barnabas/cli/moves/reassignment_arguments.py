@@ -1,4 +1,4 @@
-"""Arguments that select the moves: the partitions of a file, or topics with brokers to spread them over."""
+"""Arguments that select moves: the partitions of a file, or topics with the brokers to spread them over."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RATE_MIN = 1024
 
 @dataclass(frozen=True, slots=True)
 class RequestedMoves:
-    """``by_file`` are the moves of a file; otherwise ``topics`` go to exactly ``replicas``, or are spread."""
+    """The moves of a file (``by_file``); otherwise, move ``topics`` to exactly ``replicas``, or spread them."""
 
     by_file: Mapping[TopicPartition, RequestedReplicas]
     topics: Topics
@@ -39,7 +39,7 @@ class RequestedMoves:
         return list(dict.fromkeys(named))
 
     def partitions(self, stage: ReassignmentState) -> list[TopicPartition]:
-        """Raises UnknownName for a partition that a topic does not have."""
+        """Return the partitions to move. Raise UnknownName for a partition that a topic does not have."""
         if self.by_file:
             return sorted(self.by_file)
         for name, numbers in self.topics:
@@ -50,7 +50,7 @@ class RequestedMoves:
         return sorted(partition for partition in stage.replicas if is_meant(partition, self.topics))
 
     def moves(self, stage: ReassignmentState) -> dict[TopicPartition, RequestedReplicas]:
-        """Raises ValueError for impossible moves, UnknownName."""
+        """Return the target of each partition. Raise ValueError for impossible moves, or UnknownName."""
         if self.by_file:
             return dict(self.by_file)
         partitions = self.partitions(stage)
@@ -75,7 +75,7 @@ class RequestedMoves:
         if with_rack and len(with_rack) < len(racks):
             silent = ", ".join(str(broker) for broker, rack in racks.items() if rack is None)
             raise ValueError(
-                f"brokers {silent} have no rack, but others do: give --disable-rack-aware, or set broker.rack"
+                f"brokers {silent} have no rack, but others do: use --disable-rack-aware, or set broker.rack"
             )
         return racks
 
@@ -90,10 +90,10 @@ def read_requested_moves(
     replication_factor: int | None = None,
     disable_rack_aware: bool = False,
 ) -> RequestedMoves:
-    """Raises UsageError for options that exclude each other."""
+    """Return the requested moves. Raise UsageError for options that exclude each other."""
     file = reassignment_json_file or topics_to_move_json_file
     if bool(file) == bool(topic):
-        raise UsageError("give either a file or --topic")
+        raise UsageError("use either a file or --topic")
     if reassignment_json_file is not None:
         if broker_list is not None or replicas is not None or replication_factor is not None:
             raise UsageError(
@@ -128,7 +128,7 @@ def parse_rates(between_brokers: int | None, between_directories: int | None) ->
 
 
 def _settled(stage: ReassignmentState, partition: TopicPartition) -> tuple[int, ...]:
-    """The current or target replicas of a partition."""
+    """Return the target replicas of a moving partition, or the current replicas."""
     going = stage.under_way.get(partition)
     if going is None:
         return stage.replicas[partition]

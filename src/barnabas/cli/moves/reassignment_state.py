@@ -1,4 +1,4 @@
-"""Progress of moves, for ``verify``, ``list``, ``cancel`` and ``execute --wait``."""
+"""Report the progress of moves, for ``verify``, ``list``, ``cancel`` and ``execute --wait``."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def listed_answer(moving: Mapping[TopicPartition, PartitionReassignment]) -> Ans
 
 
 async def cancelled_answer(admin: AdminClient, wanted: RequestedMoves | None, *, frees: bool, dry_run: bool) -> Answer:
-    """Cancel the moves of ``wanted``, or all with None. Partitions that do not move are noted."""
+    """Cancel the moves of ``wanted``, or with None all moves. Notes list partitions that do not move."""
     problems: list[Problem] = []
     notes: list[str] = []
     if wanted is None:
@@ -131,7 +131,7 @@ async def cancelled_answer(admin: AdminClient, wanted: RequestedMoves | None, *,
 async def ongoing_reassignments(
     admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas]
 ) -> list[TopicPartition]:
-    """Moves that are not complete yet."""
+    """Return the moves that are not complete yet."""
     under_way = await admin.list_partition_reassignments(moves)
     directories, _ = await _future_replicas(admin, moves)
     return sorted({*under_way, *(TopicPartition(replica.topic, replica.partition) for replica in directories)})
@@ -157,7 +157,7 @@ def _elsewhere(partition: TopicPartition, now: tuple[int, ...], wanted: Iterable
 async def _future_replicas(
     admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas]
 ) -> tuple[dict[TopicPartitionReplica, tuple[str, bool]], dict[TopicPartitionReplica, str]]:
-    """For replicas with a given directory: those still being copied to another one, and the directory of each."""
+    """Return the replicas with a given directory that are still copied to another one, and the directory of each."""
     wanted = {
         TopicPartitionReplica(partition.topic, partition.partition, broker): path
         for partition, move in moves.items()
@@ -184,7 +184,7 @@ async def _future_replicas(
 async def _directories(
     admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas]
 ) -> tuple[dict[str, str], list[Problem]]:
-    """The state of each replica with a given directory."""
+    """Return the state of each replica with a given directory."""
     moving, at = await _future_replicas(admin, moves)
     states: dict[str, str] = {}
     problems = []
@@ -205,7 +205,7 @@ async def _directories(
 async def _send_back(
     admin: AdminClient, moves: Mapping[TopicPartition, RequestedReplicas], *, dry_run: bool
 ) -> tuple[list[Change], list[Problem]]:
-    """Cancel copies to the directories of the file: the replicas stay in their present directories."""
+    """Cancel copies to the directories of the file: the replicas stay in their current directories."""
     moving, at = await _future_replicas(admin, moves)
     back = {replica: at[replica] for replica, (_, is_there) in moving.items() if is_there and replica in at}
     if dry_run or not back:

@@ -24,7 +24,7 @@ def rebalance(
     moves: MoveOptions | None = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Give brokers equally many replicas, bytes and leaders, with as few copies as possible.
+    """Balance replicas, bytes and leaders over the brokers, with as few copies as possible.
 
     The command shows its plan and, on a terminal, asks for confirmation. It ends when all moves are complete and the
     throttle is removed. After an interruption, ongoing moves continue, and the same command makes the remaining ones.
@@ -39,7 +39,7 @@ def rebalance(
     Parameters
     ----------
     topic
-        Move only partitions of this topic; the others still count as load. May be repeated.
+        Move only partitions of this topic. Other topics still count as load. May be repeated.
     """
     moves, options = moves or MoveOptions(), options or ChangeOptions()
     for name in topic or ():

@@ -1,7 +1,7 @@
 """Read the throttle of moves from the cluster, so that another command can continue or remove it.
 
-Kafka's settings contain a rate for each broker, and for each topic the replicas that the rate applies to. The value
-``*`` means all replicas: such a throttle is permanent and does not belong to moves, so we keep it and its rates.
+Kafka's settings contain a rate for each broker, and, for each topic, the replicas that the rate applies to. The value
+``*`` means all replicas. Such a throttle is permanent and does not belong to moves, so we keep it and its rates.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ __all__ = ["CurrentThrottle", "end_throttle", "find_throttle"]
 
 @dataclass(frozen=True, slots=True)
 class CurrentThrottle:
-    """``settings`` are deleted when all moves have ended; ``lasting`` topics have a permanent throttle.
+    """The throttle. ``settings`` are deleted when all moves have ended. ``lasting`` topics have a permanent throttle.
 
-    ``rate`` is the rate of the moves in bytes per second; None without one, or if brokers have different ones.
+    ``rate`` is the rate of the moves in bytes per second, or None without a rate or with different rates.
     """
 
     settings: dict[ConfigResource, dict[str, None]] = field(default_factory=dict)
@@ -58,7 +58,7 @@ async def find_throttle(admin: AdminClient) -> CurrentThrottle:
 
 
 async def end_throttle(admin: AdminClient, *, dry_run: bool) -> tuple[list[Change], list[Problem]]:
-    """Find the throttle settings of moves on all topics and brokers."""
+    """Delete the throttle settings of moves on all topics and brokers."""
     found = await find_throttle(admin)
     changes, problems = await throttle(admin, found.settings, dry_run=dry_run)
     return changes, [*found.problems, *problems]

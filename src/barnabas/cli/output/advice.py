@@ -1,4 +1,4 @@
-"""Messages for errors, with what to do next: the missing right, the nearest name, the option that helps."""
+"""Messages for errors, with advice: the missing right, the nearest name, or the option to use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NO_AUTHORIZER = (
 _ADVICE = {
     ErrorCode.SECURITY_DISABLED: _NO_AUTHORIZER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "'barnabas topics list' shows the topics that you may see",
-    ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or give --if-not-exists",
+    ErrorCode.TOPIC_ALREADY_EXISTS: "choose another name, or use --if-not-exists",
     ErrorCode.GROUP_ID_NOT_FOUND: "'barnabas groups list' shows the groups that you may see",
     ErrorCode.NON_EMPTY_GROUP: "stop its members first; 'barnabas groups describe --members' shows them",
     ErrorCode.UNKNOWN_MEMBER_ID: "stop its members first; 'barnabas groups describe --members' shows them",
@@ -28,7 +28,7 @@ _ADVICE = {
     ErrorCode.INVALID_REPLICA_ASSIGNMENT: "'barnabas cluster describe' shows the brokers",
     ErrorCode.BROKER_NOT_AVAILABLE: "'barnabas cluster describe' shows the brokers",
     ErrorCode.BROKER_ID_NOT_REGISTERED: "'barnabas cluster describe' shows the brokers",
-    ErrorCode.POLICY_VIOLATION: "a policy of the cluster refused this: change the request, or ask the operators",
+    ErrorCode.POLICY_VIOLATION: "a policy of the cluster refused the request: change it, or ask the operators",
     ErrorCode.THROTTLING_QUOTA_EXCEEDED: "the cluster's quota for changes is used up: try again later",
     ErrorCode.RESOURCE_NOT_FOUND: "'barnabas users list' shows the users that have a password",
     ErrorCode.DELEGATION_TOKEN_AUTH_DISABLED: "set delegation.token.secret.key on every node",
@@ -43,7 +43,7 @@ _AS_NEAR = 0.15
 
 
 class UnknownName(Exception):
-    """A name that does not exist; ``meant`` are the nearest names."""
+    """A name does not exist. ``meant`` are the nearest names."""
 
     def __init__(self, name: str, text: str, meant: str = "") -> None:
         super().__init__(f"{name}: {text}")
@@ -53,9 +53,10 @@ class UnknownName(Exception):
 def problem_of(
     error: Exception, *, right: str = "", names: Iterable[str] = (), advice: Mapping[ErrorCode, str] | None = None
 ) -> Problem:
-    """``right`` is the required right; ``{item}`` in it and in ``advice`` is the subject of the error.
+    """Return the problem for an error. ``right`` is the required right.
 
-    ``names`` are candidates for a misspelled name.
+    ``{item}`` in ``right`` and in ``advice`` is the subject of the error. ``names`` are candidates for a misspelled
+    name.
     """
     from barnabas.clients.admin.errors import AdminError
 
@@ -75,13 +76,13 @@ def problems_of(
     names: Iterable[str] = (),
     advice: Mapping[ErrorCode, str] | None = None,
 ) -> list[Problem]:
-    """Problems for the errors of several items."""
+    """Return problems for the errors of several items."""
     known = list(names)
     return [problem_of(error, right=right, names=known, advice=advice) for error in errors.values()]
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Up to three nearest names, joined by "or"; empty without one.
+    """Return up to three nearest names, joined by "or", or an empty text.
 
     If one name is much nearer, the others are omitted.
     """
@@ -115,12 +116,12 @@ def _unanswered(error: Exception) -> str:
         case ConnectFailed():
             return "check that a node runs at this address; --bootstrap-server or bootstrap.servers sets it"
         case OperationTimedOut():
-            return "check that a node runs there and that its listener uses this protocol; --timeout sets the limit"
+            return "check that a node runs there and its listener uses this protocol; --timeout sets the limit"
         case RequestTimedOut():
             return "check the node with 'barnabas cluster describe'; a larger request.timeout.ms waits longer"
         case Disconnected():
-            return "if the listener uses TLS or SASL, give --command-config with security.protocol and its settings"
+            return "if the listener uses TLS or SASL, use --command-config with security.protocol and its settings"
         case AuthenticationFailed():
-            return "give --command-config with Kafka client properties for a user that the cluster knows"
+            return "use --command-config with Kafka client properties for a user that the cluster knows"
         case _:
             return ""

@@ -1,6 +1,6 @@
-"""The result of a command: tables for people, or one JSON or YAML document for programs.
+"""The result of a command: tables for people, or a JSON or YAML document for programs.
 
-Errors go to standard error as messages with what to do next, and into the document as ``errors``.
+Errors are printed to standard error, with advice, and are in the document as ``errors``.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Problem:
     def lines(self) -> list[str]:
         about = f"{self.item}: " if self.item else ""
         code = f" ({self.code})" if self.code and self.code not in self.text else ""
-        said = [f"{about}{self.text}{code}"]
-        return [*said, f"  next: {self.advice}"] if self.advice else said
+        lines = [f"{about}{self.text}{code}"]
+        return [*lines, f"  next: {self.advice}"] if self.advice else lines
 
     def document(self) -> dict[str, str]:
         parts = {"item": self.item, "code": self.code, "message": self.text, "advice": self.advice}
@@ -39,18 +39,18 @@ class Problem:
 
 @dataclass(slots=True)
 class Answer:
-    """``document`` is for programs; ``sheets`` and ``notes`` show the same to people."""
+    """The result of a command. ``document`` is for programs; ``sheets`` and ``notes`` show the same to people."""
 
     document: dict[str, Any]
     sheets: Sequence[Sheet] = ()
     notes: Sequence[str] = ()
     problems: Sequence[Problem] = ()
     text: str = ""
-    """Printed unchanged instead of ``sheets``, for people and files."""
+    """Text to print unchanged instead of ``sheets``, for people and files."""
     status: int = DONE
-    """The exit status without problems."""
+    """The exit status if no problem occurred."""
     late: Mapping[str, Callable[[], object]] = field(default_factory=dict)
-    """Expensive parts of the document, computed when it is printed. They replace the placeholders in it."""
+    """Expensive parts of the document. They are computed when it is printed, and replace its placeholders."""
 
     def give(self, command: str, output: str) -> int:
         """Print the result, and return the exit status."""
@@ -76,7 +76,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change that was made or would be: ``done`` is a participle (created), ``more`` goes into the document."""
+    """A change that was or would be made. ``done`` is a participle (created); the document contains ``more``."""
 
     kind: str
     name: str
@@ -88,7 +88,7 @@ class Change:
 def change_answer(
     changes: Sequence[Change], problems: Sequence[Problem] = (), *, dry_run: bool, notes: Sequence[str] = ()
 ) -> Answer:
-    """The answer for changes, with the same wording for all commands and for dry runs."""
+    """Return the result for changes, with the same wording for all commands and for dry runs."""
     sheet = Sheet()
     for change in changes:
         details = f" ({change.details})" if change.details else ""
@@ -99,10 +99,10 @@ def change_answer(
             {change.kind.replace(" ", "_"): change.name, "change": change.done, **change.more} for change in changes
         ],
     }
-    said = list(notes)
+    all_notes = list(notes)
     if dry_run:
-        said.append("nothing was changed")
-    return Answer(document, [sheet] if changes else [], said, problems)
+        all_notes.append("nothing was changed")
+    return Answer(document, [sheet] if changes else [], all_notes, problems)
 
 
 def as_json(document: Mapping[str, object]) -> str:

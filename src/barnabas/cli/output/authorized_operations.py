@@ -1,4 +1,4 @@
-"""The caller's own rights, from the cluster's describe calls (KIP-430). Needs no right on the cluster.
+"""Show the caller's own rights, from describe requests (KIP-430), which don't need a right on the cluster.
 
 Topics and groups that the caller may not describe are omitted, as if they did not exist.
 """
@@ -24,7 +24,7 @@ _PER_STEP = 200
 
 
 def operation_names(operations: Collection[AclOperation] | None) -> list[str] | None:
-    """Names in the order of their codes; None where the node returned none."""
+    """Return names in the order of their codes, or None if the node returned no operations."""
     return None if operations is None else [operation_name(operation) for operation in sorted(operations)]
 
 
@@ -39,7 +39,7 @@ def operations_sheet(rows: Sequence[tuple[str, Collection[AclOperation] | None]]
 def add_operations(
     answer: Answer, documents: Sequence[dict[str, object]], rows: Sequence[tuple[str, Collection[AclOperation] | None]]
 ) -> Answer:
-    """Add authorized operations to ``answer``; ``documents`` and ``rows`` have the same order."""
+    """Add authorized operations to ``answer``. ``documents`` and ``rows`` have the same order."""
     for document, (_, operations) in zip(documents, rows, strict=True):
         document["authorized_operations"] = operation_names(operations)
     if rows:
@@ -48,8 +48,8 @@ def add_operations(
 
 
 async def mine_answer(admin: AdminClient, topics: Sequence[str] | None, groups: Sequence[str] | None) -> Answer:
-    """``topics`` and ``groups`` by name; None for all that the caller may describe."""
-    # No operation at all means that DESCRIBE on the cluster is missing, so the cluster does not answer.
+    """Return the caller's rights on the named topics and groups. None means all that the caller may describe."""
+    # An empty set means that the caller lacks DESCRIBE on the cluster, so its rights on it are unknown.
     cluster = (await admin.describe_cluster(include_authorized_operations=True)).authorized_operations or None
     if topics is None:
         topics = [topic.name async for topic in admin.list_topics(include_internal=True)]

@@ -1,4 +1,4 @@
-"""A progress bar on the terminal for many items. Without a terminal no bar appears."""
+"""Show a progress bar on the terminal for many items. Without a terminal, no bar appears."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def in_steps(items: Sequence[T], size: int, what: str) -> Iterator[Sequence[T]]:
 
 @contextmanager
 def showing(total: int, what: str) -> Iterator[Callable[[int], None]]:
-    """A progress bar for work outside this process: the caller sets how many of ``total`` are done."""
+    """Show a progress bar for work outside this process. The caller sets how many of ``total`` are done."""
     if not sys.stderr.isatty():
         yield lambda done: None
         return

@@ -1,7 +1,7 @@
 """Tables for every command.
 
-On a terminal, a table has colors, and a long one goes through a pager. Elsewhere spaces align the columns, and lines
-are never wrapped, so that a search finds every name.
+On a terminal, tables have colors, and a pager shows long tables. Elsewhere, spaces align the columns, and lines are
+never wrapped, so that a search finds every name.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Sheet:
         self.caption = ""
 
     def add(self, *cells: str, style: str = "") -> None:
-        """Escape text from outside, so that it can't control the terminal. The style applies to the first cell."""
+        """Add a row. Escape the texts, so that they can't control the terminal. The style applies to the first cell."""
         self.rows.append([printable(cell) for cell in cells])
         self.styles.append(style)
 

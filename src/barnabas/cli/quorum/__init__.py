@@ -1,1 +1,1 @@
-"""``barnabas quorum``: the controller quorum and its voters."""
+"""``barnabas quorum``: show and change the controller quorum and its voters."""

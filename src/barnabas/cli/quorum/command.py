@@ -1,6 +1,6 @@
-"""``barnabas quorum describe``: the leader of the controllers, and the lag of the others.
+"""``barnabas quorum describe``: show the leader of the controllers, and the lag of the others.
 
-``add-controller`` and ``remove-controller`` are in quorum_voters.
+``add-controller`` and ``remove-controller`` are in ``voters``.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ def describe(
     Parameters
     ----------
     status
-        Only the leader and the log offsets.
+        Show only the leader and the log offsets.
     replication
-        Only the offset of each replica.
+        Show only the offset of each replica.
     human_readable
-        Times as dates instead of milliseconds since 1970.
+        Show times as dates instead of milliseconds since 1970.
     """
     both = status == replication
 
@@ -75,7 +75,7 @@ def _status(found: QuorumInfo) -> Any:
     sheet.add("leader", str(found.leader_id))
     sheet.add("leader epoch", str(found.leader_epoch))
     sheet.add("high watermark", str(found.high_watermark))
-    sheet.add("most a voter lags", str(max(followers, default=0)))
+    sheet.add("maximum voter lag", str(max(followers, default=0)))
     sheet.add("voters", ", ".join(str(voter.replica_id) for voter in found.voters))
     sheet.add("observers", ", ".join(str(observer.replica_id) for observer in found.observers) or "none")
     return sheet

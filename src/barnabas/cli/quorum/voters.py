@@ -1,7 +1,6 @@
 """``barnabas quorum add-controller|remove-controller``: change the voters of the metadata log (KIP-853).
 
-A voter is identified by its node id and the id of its metadata directory: a controller that lost its disk is a new
-voter.
+The node id and the id of the metadata directory identify a voter. So a controller that lost its disk is a new voter.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _PORT_MAX = 65_535
 
 
 class _Controller(NamedTuple):
-    """``directory_id`` is None if it must be read from the quorum; ``cluster_id`` is None if unknown."""
+    """A controller. ``directory_id`` is None if it must be read from the quorum; ``cluster_id`` is None if unknown."""
 
     id: int
     directory_id: Uuid | None
@@ -47,8 +46,8 @@ def add_controller(
 ) -> int:
     """Make an observer a voter.
 
-    Run it on the controller's machine with its settings file, or give all values. As in Kafka's tool, --command-config
-    can also be the controller's file.
+    Run the command on the controller's machine with its settings file, or specify all values. As in Kafka's tool,
+    --command-config can also be the controller's file.
 
     For example:
 
@@ -68,7 +67,9 @@ def add_controller(
     """
     options = options or ChangeOptions()
     dry_run = options.dry_run
-    said = _said(controller_config, options.command_config, controller_id, controller_directory_id, endpoint)
+    wanted = _requested_controller(
+        controller_config, options.command_config, controller_id, controller_directory_id, endpoint
+    )
 
     async def work(admin: AdminClient) -> Answer:
         from barnabas.clients.admin import RaftVoterEndpoint
@@ -76,14 +77,14 @@ def add_controller(
 
         await admin.require_api(ApiKey.ADD_RAFT_VOTER)
         found = await admin.describe_quorum()
-        directory_id = said.directory_id or _directory(said.id, found, is_voter=False)
-        problems = _objections(said.id, directory_id, found)
+        directory_id = wanted.directory_id or _directory(wanted.id, found, is_voter=False)
+        problems = _objections(wanted.id, directory_id, found)
         if problems:
             return change_answer([], problems, dry_run=dry_run)
-        endpoints = [RaftVoterEndpoint(*endpoint) for endpoint in said.endpoints]
+        endpoints = [RaftVoterEndpoint(*endpoint) for endpoint in wanted.endpoints]
         if not dry_run:
-            await admin.add_raft_voter(said.id, directory_id, endpoints, cluster_id=said.cluster_id)
-        return change_answer([_change(said.id, directory_id, "added", endpoints)], dry_run=dry_run)
+            await admin.add_raft_voter(wanted.id, directory_id, endpoints, cluster_id=wanted.cluster_id)
+        return change_answer([_change(wanted.id, directory_id, "added", endpoints)], dry_run=dry_run)
 
     return options.run(work, right=_RIGHT)
 
@@ -94,7 +95,7 @@ def remove_controller(
     controller_directory_id: Annotated[str | None, Parameter(name=["--controller-directory-id", "-d"])] = None,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Make a voter an observer. It continues to follow until it is stopped.
+    """Make a voter an observer. It continues to replicate the metadata log until it is stopped.
 
     For example:
 
@@ -130,40 +131,40 @@ def remove_controller(
     return options.run(work, right=_RIGHT)
 
 
-def _said(
+def _requested_controller(
     config: str | None,
     command_config: str | None,
     controller_id: NodeId | None,
     directory_id: str | None,
     endpoints: Iterable[str] | None,
 ) -> _Controller:
-    """Raises UsageError."""
+    """Return the controller of the command line. Raise UsageError."""
     if controller_id is None:
         if directory_id is not None or endpoints:
             raise UsageError("--controller-directory-id and --endpoint need --controller-id")
         file = config or command_config
         if file is None:
-            raise UsageError("no controller given: give --controller-config, or --controller-id and --endpoint")
+            raise UsageError("no controller given: use --controller-config, or --controller-id and --endpoint")
         return _of_config(file, "--controller-config" if config else "--command-config")
     if config is not None:
-        raise UsageError("--controller-config and --controller-id: give only one of them")
+        raise UsageError("--controller-config and --controller-id can't be used together")
     if not endpoints:
         raise UsageError(
-            "--endpoint is missing: give the controller's address for the others, for example CONTROLLER://host-4:9093"
+            "--endpoint is missing: it is the controller's address for the others, for example CONTROLLER://host-4:9093"
         )
     parsed = tuple(_parse_endpoint(endpoint, "--endpoint") for endpoint in endpoints)
     return _Controller(controller_id, None if directory_id is None else _parse_uuid(directory_id), parsed)
 
 
 def _of_config(path: str, option: str) -> _Controller:
-    """The controller's values, from its settings and its metadata directory. Raises UsageError."""
+    """Read the controller's values from its settings and its metadata directory. Raise UsageError."""
     from barnabas.cli.arguments.config_options import read_settings_file
 
     settings = read_settings_file(path)
     where = f"{option}: {path}"
     node_id = settings.get("node.id", "")
     if not node_id.isdecimal():
-        hint = "; or give --controller-config, or --controller-id" if option == "--command-config" else ""
+        hint = "; or use --controller-config, or --controller-id" if option == "--command-config" else ""
         raise UsageError(f"{where} has no node.id: this is not a controller's file{hint}")
     if "controller" not in _listed(settings.get("process.roles", "")):
         raise UsageError(f"{where}: process.roles={settings.get('process.roles', '')}: this node is not a controller")
@@ -213,7 +214,7 @@ def _parse_endpoint(text: str, option: str) -> tuple[str, str, int]:
         )
     if host in _ANYWHERE:
         raise UsageError(
-            f"{option} {text}: other nodes can't connect to this address: give a host, here or in advertised.listeners"
+            f"{option} {text}: other nodes can't connect to this address: write a host, here or in advertised.listeners"
         )
     return match["listener"], host, port
 
@@ -234,14 +235,14 @@ def _voters(found: QuorumInfo) -> set[tuple[int, Uuid]]:
 
 
 def _directory(controller_id: int, found: QuorumInfo, *, is_voter: bool) -> Uuid:
-    """Raises UnknownName unless exactly one replica has this id."""
+    """Return the directory id. Raise UnknownName unless exactly one replica has this node id."""
     replicas = found.voters if is_voter else found.observers
     kind = "voter" if is_voter else "observer"
     ids = [replica.directory_id for replica in replicas if replica.replica_id == controller_id]
     if len(ids) == 1 and not ids[0].is_reserved:
         return ids[0]
     if len(ids) > 1:
-        raise UnknownName(str(controller_id), f"{len(ids)} {kind}s have this id: give --controller-directory-id")
+        raise UnknownName(str(controller_id), f"{len(ids)} {kind}s have this id: use --controller-directory-id")
     if not is_voter and any(voter.replica_id == controller_id for voter in found.voters):
         raise UnknownName(str(controller_id), "this controller is already a voter")
     there = ", ".join(str(replica.replica_id) for replica in replicas) or "none"
@@ -260,7 +261,7 @@ def _objections(controller_id: int, directory_id: Uuid, found: QuorumInfo) -> li
         (observer.replica_id, observer.directory_id) for observer in found.observers
     }:
         text = f"no observer has this id and the directory {directory_id}"
-        return [Problem(text, str(controller_id), advice="start the controller, and wait until it follows")]
+        return [Problem(text, str(controller_id), advice="start the controller, and wait until it is an observer")]
     return []
 
 

@@ -1,1 +1,1 @@
-"""``barnabas shell``: the metadata in a snapshot or a log directory."""
+"""``barnabas shell``: browse the metadata in a snapshot or a log directory."""

@@ -23,8 +23,8 @@ usage: barnabas shell [options] (PATH | --directory DIR | --snapshot FILE) [comm
 
 HELP = f"""\
 {_USAGE}
-Browse the metadata of a node, in a snapshot file, a metadata log directory, or a log directory
-that contains one; or that of running controllers. Writes nothing; the node may be running.
+Browse the metadata of running controllers, or of a node's files: a snapshot, a metadata log
+directory, or a log directory that contains one. The shell only reads; the node may be running.
 
   -d, --directory DIR  the (metadata) log directory of a node
   -s, --snapshot FILE  a snapshot of the metadata, or bootstrap.checkpoint
@@ -43,7 +43,7 @@ that contains one; or that of running controllers. Writes nothing; the node may 
 Without a command, the shell reads commands at a prompt, or from lines of the standard input.
 
   ls, cat, cd, pwd     as for files; paths may contain patterns: ls /image/t*
-  find, tree           everything below a path, without and with the content of files
+  find, tree           everything below a path, without or with the content of files
   history [N]          the commands so far, or the last N; help lists all commands
 
 Paths are those of Kafka's metadata shell, and /acl/id/<uuid>, /acl/principal/<principal>/<uuid>.
@@ -53,15 +53,15 @@ Paths are those of Kafka's metadata shell, and /acl/id/<uuid>, /acl/principal/<p
   barnabas shell --snapshot 00000000000000003786-0000000001.checkpoint tree /image/topics/byName/orders
   echo 'ls /image' | barnabas shell /var/lib/kafka
 
-An earlier state is read from the latest snapshot before it and the log after that, as far back as
-the directory has both; otherwise the error message says how far that is. Controllers return only
-the latest state.
+An earlier state is read from the latest snapshot before it and the log after the snapshot. If the
+directory lacks one of these, the error message contains the earliest available state. Controllers
+return only the latest state.
 
 Exit status: 0 done, 1 a command failed or the metadata can't be read, 2 invalid command line.
 """
 
 _NO_BROKER = (
-    "--bootstrap-server: brokers don't serve the metadata log; give controllers with --bootstrap-controller, or the "
+    "--bootstrap-server: brokers don't serve the metadata log; use --bootstrap-controller with controllers, or the "
     "log directory of a node on its host"
 )
 
@@ -69,11 +69,11 @@ _NO_BROKER = (
 @dataclass(frozen=True, slots=True)
 class ShellArguments:
     path: str
-    """The path; empty for running controllers."""
+    """The path, or an empty text for running controllers."""
     moment: Moment | None
     show_secrets: bool
     words: Sequence[str]
-    """The command; None to read commands."""
+    """The command, or None to read commands."""
     controllers: str = ""
     command_config: str | None = None
 
@@ -98,7 +98,7 @@ class _Refused(argparse.Action):
 
 
 def parse_arguments(arguments: Sequence[str]) -> ShellArguments:
-    """Parse the arguments; end the process with status 2 when they are invalid."""
+    """Parse the arguments. End the process with status 2 if they are invalid."""
     parser = _parser()
     parsed = parser.parse_args(arguments)
     words: list[str] = parsed.words
@@ -109,12 +109,12 @@ def parse_arguments(arguments: Sequence[str]) -> ShellArguments:
         parser.error("argument --command-config: needs --bootstrap-controller")
     if path is None:
         if not words:
-            parser.error("no metadata given: give a log directory, a metadata log directory or a snapshot file")
+            parser.error("no metadata given: name a log directory, a metadata log directory or a snapshot file")
         path, *words = words
         if words and words[0].startswith("-"):  # Options may also follow the path.
             words = parser.parse_args(words, parsed).words
             if parsed.directory or parsed.snapshot:
-                parser.error(f"{path} and --directory or --snapshot: give only one of them")
+                parser.error(f"{path} and --directory or --snapshot can't be used together")
     moment = None
     if parsed.at_offset is not None or parsed.at_time is not None:
         moment = Moment(parsed.at_offset, parsed.at_time)
@@ -125,7 +125,7 @@ def parse_arguments(arguments: Sequence[str]) -> ShellArguments:
 
 def _of_controllers(parser: _Parser, parsed: argparse.Namespace) -> ShellArguments:
     if parsed.directory or parsed.snapshot:
-        parser.error("--bootstrap-controller and --directory or --snapshot: give only one of them")
+        parser.error("--bootstrap-controller and --directory or --snapshot can't be used together")
     if parsed.at_offset is not None or parsed.at_time is not None:
         parser.error("--at-offset and --at-time need the files of a node: controllers return only the latest state")
     return ShellArguments(

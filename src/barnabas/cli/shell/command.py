@@ -1,4 +1,4 @@
-"""``barnabas shell``: browse metadata like files, read-only, from a node's files or from running controllers.
+"""``barnabas shell``: browse the metadata of a node's files or of running controllers like files, read-only.
 
 Commands and messages are those of Kafka's metadata shell. Paths may contain patterns (``ls /image/t*``).
 ``--at-offset`` and ``--at-time`` show the metadata of an earlier point.
@@ -27,7 +27,7 @@ WELCOME = "[ barnabas metadata shell ]  help lists the commands"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return 0 when every command succeeded, 1 when one failed or nothing can be read, 2 for invalid arguments."""
+    """Return 0 if all commands succeed, 1 if one fails or the metadata can't be read, 2 for invalid arguments."""
     parsed = parse_arguments(arguments)
     if parsed.controllers:
         return _look_at_controllers(parsed)
@@ -103,7 +103,7 @@ def _interact(shell: Shell, source: str, offset: int) -> int:
 
 
 class _CommandError(Exception):
-    """An error of the user. The message is printed."""
+    """An error of the user. The shell prints the message."""
 
 
 class Unreadable(Exception):
@@ -111,7 +111,7 @@ class Unreadable(Exception):
 
 
 class Shell:
-    """The current directory and the commands."""
+    """Executes commands, and keeps the current directory."""
 
     def __init__(self, root: Directory, out: TextIO, read_again: Callable[[], Directory] | None = None) -> None:
         """``read_again`` returns the metadata for the next command, or raises Unreadable. None: it never changes."""
@@ -139,7 +139,7 @@ class Shell:
         return self.run(words)
 
     def run(self, words: Sequence[str]) -> bool:
-        """Run one command; return False when it failed, also in part."""
+        """Run one command. Return False after a complete or partial failure."""
         name, *arguments = words
         command = _COMMANDS.get(name)
         if command is None:
@@ -155,7 +155,7 @@ class Shell:
         return not self._had_errors
 
     def complete(self, line: str, text: str, state: int) -> str | None:
-        """Completions of a partly typed path."""
+        """Return the completion with this number of a partly typed command or path."""
         word = line.rsplit(" ", 1)[-1]
         if " " not in line.lstrip():
             matches = [name + " " for name in _COMMANDS if name.startswith(text)]
@@ -220,7 +220,7 @@ class Shell:
     def history(self, arguments: Sequence[str]) -> None:
         count = arguments[0] if arguments else str(len(self._history))
         if not (count.isascii() and count.isdigit()):
-            raise _CommandError(f"{count}: not a number of commands")
+            raise _CommandError(f"{count} is not a number of commands")
         first = max(0, len(self._history) - int(count))
         for index, line in enumerate(self._history[first:], first):
             self._line(f"{index:5}  {line}")
@@ -252,7 +252,7 @@ class Shell:
         return node.child(name) if isinstance(node, Directory) else None
 
     def _targets(self, command: str, paths: Sequence[str], missing: str) -> Iterator[tuple[str, Node]]:
-        """The nodes that the paths, which may contain patterns, match; reports paths without a match."""
+        """Yield the nodes that match the paths, which may contain patterns. Report paths without a match."""
         for path in paths:
             try:
                 yield path, self._node(self._absolute(path))
@@ -264,7 +264,7 @@ class Shell:
             yield from found
 
     def _matches(self, pattern: str) -> Iterator[tuple[str, Node]]:
-        """Names are shown as they were typed: relative to the start of the pattern."""
+        """Yield matching nodes with their names, which are relative to the start of the typed pattern."""
         start = "/" if pattern.startswith("/") else ""
         nodes: list[tuple[str, Node]] = [(start, self._root if start else self._node(self._path))]
         for part in filter(None, pattern.split("/")):
@@ -300,7 +300,7 @@ class Shell:
                     self._find(f"{path.rstrip('/')}/{name}", child)
 
     def _names(self, names: Sequence[str]) -> None:
-        """One name per line; on a terminal, in columns."""
+        """Print one name per line, or on a terminal in columns."""
         if not self._out.isatty() or not names:
             for name in names:
                 self._line(name)

@@ -1,11 +1,11 @@
 """The metadata as a tree of names, as Kafka's metadata shell shows it: ``/image`` and ``/local``.
 
 Nodes are created when they are read: with a million ACLs, reading one costs one lookup. The texts are Kafka's.
-Differences:
+Differences from Kafka:
 
 - ``/acl/id`` (the path of KIP-801) is the same directory as ``/image/acls/byId``; ``/acl/principal`` has a directory
-  for each principal with its ACLs, where ``%2F`` stands for a slash in a name and ``%25`` for a percent sign;
-- the default entity of a client quota is called ``user(<default>)``; Kafka's shell has no name for it;
+  with the ACLs of each principal, where ``%2F`` means a slash in a name and ``%25`` a percent sign;
+- the default entity of a client quota is called ``user(<default>)``; Kafka's shell does not name it;
 - secrets are shown as ``[hidden]`` by default: SCRAM credentials, and configs that are passwords or unknown.
 """
 
@@ -52,7 +52,7 @@ class File:
 
 
 class Directory:
-    """``child`` must work without ``names``: one child is looked up without the others."""
+    """A directory. ``child`` must not need ``names``, so that one child is looked up without the others."""
 
     __slots__ = ("_child", "_names")
 
@@ -65,7 +65,7 @@ class Directory:
         return cls(lambda: children, children.get)
 
     def names(self) -> list[str]:
-        """Names, sorted as the shell lists them."""
+        """Return the names, sorted as the shell lists them."""
         return sorted(self._names())
 
     def child(self, name: str) -> Node | None:
@@ -76,7 +76,7 @@ Node = File | Directory
 
 
 def metadata_tree(image: MetadataImage, *, version: str, show_secrets: bool = False) -> Directory:
-    """The root directory."""
+    """Return the root directory."""
     acls = _acls(image)
     shown = Directory.of(
         {
@@ -124,7 +124,7 @@ def _acls(image: MetadataImage) -> Directory:
 
 
 def _acls_by_principal(image: MetadataImage) -> Directory:
-    """ACLs by principal. Grouping all ACLs happens at the first read."""
+    """Return the directory of ACLs by principal. The first read groups all ACLs."""
 
     @cache
     def by_principal() -> dict[str, Node]:
@@ -247,7 +247,7 @@ def _config_resource_text(resource: ConfigResource) -> str:
 
 
 def _is_secret(name: str) -> bool:
-    """Passwords, and unknown settings, which may be passwords."""
+    """Return whether a setting is a password, or is unknown and may be a password."""
     key = broker_config_key(name)
     return key is None or key.sensitive
 
@@ -293,7 +293,7 @@ def _delegation_tokens(image: MetadataImage) -> Directory:
 
 
 def _token_text(token: DelegationTokenRecord) -> str:
-    """Kafka's text, with its unbalanced brackets. The HMAC is not in the log."""
+    """Return Kafka's text, with its unbalanced brackets. The log does not contain the HMAC."""
     renewers = " ".join(token.renewers)
     return (
         f"DelegationTokenDatatokenId={token.token_id}(owner={token.owner}(tokenRequester={token.requester}"
@@ -317,7 +317,7 @@ def _producer_ids(image: MetadataImage) -> Directory:
 
 
 def _provenance_text(provenance: MetadataProvenance) -> str:
-    """A time as Java prints a ZonedDateTime: without trailing zeros, and without seconds if they are 0."""
+    """Format a time as Java prints a ZonedDateTime: without trailing zeros, and without seconds if they are 0."""
     time_ms = provenance.last_contained_log_time_ms
     when = datetime.fromtimestamp(time_ms // 1000, UTC)
     text = when.strftime("%Y-%m-%dT%H:%M")

@@ -1,4 +1,4 @@
-"""Running controllers as a source for ``barnabas shell``: committed metadata, read again for each command."""
+"""Running controllers as a source for ``barnabas shell``, which reads committed metadata again for each command."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ R = TypeVar("R", bound="Message")
 
 
 class CommittedMetadata:
-    """A context manager; ``read`` may be called repeatedly."""
+    """A context manager that reads committed metadata. ``read`` may be called repeatedly."""
 
     def __init__(self, controllers: str, command_config: str | None = None) -> None:
-        """Raises InvalidClientConfig."""
+        """Create the source. Raise InvalidClientConfig."""
         config = _config(controllers, command_config)
         self.source = controllers
         self.warnings = config.warnings
@@ -38,7 +38,7 @@ class CommittedMetadata:
         return self._log.image.offset
 
     def read(self) -> MetadataImage:
-        """Read the committed metadata. Raises ClientError."""
+        """Read the committed metadata. Raise ClientError."""
         return self._runner.run(self._log.catch_up())
 
     def __enter__(self) -> CommittedMetadata:

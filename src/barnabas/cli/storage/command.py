@@ -1,10 +1,10 @@
 """``barnabas storage format|info|random-uuid``: Kafka's storage tool, with its flags, texts and exit statuses.
 
-``decrypt-configs`` is barnabas' own: it makes configs that ``barnabas.config.encryption.keys`` encrypted readable for
-Kafka. ``strays`` and ``repair`` are too: see the modules of these names.
+Kafka's tool does not have ``decrypt-configs``, ``strays`` and ``repair``. ``decrypt-configs`` makes configs that
+``barnabas.config.encryption.keys`` encrypted readable for Kafka. Modules of their names document the other two.
 
-Kafka's tool parses its arguments with a port of argparse, so argparse gives the same messages (except for the exit
-status of a usage error, which is 1 in Kafka's tool).
+Kafka's tool parses its arguments with a port of argparse, so argparse prints the same messages. The exit status of a
+usage error is 1, as in Kafka's tool.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Return 0 on success and 1 otherwise; errors go to stderr as one message."""
+    """Return 0 on success and 1 otherwise. Errors are printed to stderr as one message."""
     parsed = _parser().parse_args(arguments)
     try:
         return _COMMANDS[parsed.command](parsed)
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def random_uuid() -> Uuid:
-    """A random id as in Kafka: never a reserved one, and never one that looks like an option."""
+    """Return a random id as in Kafka: never a reserved one, and never one that looks like an option."""
     while True:
         raw = bytearray(os.urandom(16))
         raw[6] = raw[6] & 0x0F | 0x40  # Version 4 of RFC 4122 ...
@@ -111,7 +111,7 @@ def _run_info(parsed: argparse.Namespace) -> int:
 def _run_format(parsed: argparse.Namespace) -> int:
     config = _load(parsed.config)
     for warning in config.warnings:
-        # Only warnings about locking the operator out: the node logs the others when it starts.
+        # Print only warnings of settings that lock the operator out. The node logs others when it starts.
         if warning.startswith("super.users"):
             sys.stderr.write(f"warning: {warning}\n")
     format_storage(

@@ -1,4 +1,4 @@
-"""``barnabas storage repair``: list the records that a damaged metadata log lost, and cut the log if accepted."""
+"""``barnabas storage repair``: list the lost records of a damaged metadata log, and cut the log if the user accepts."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """``barnabas storage strays``: list and remove directories of partitions that belong to no replica of the node.
 
-The node keeps such directories and serves them to no client: see ``barnabas.storage.stray_logs``. The command reads the
-directories of ``log.dirs`` and contacts no node, so it works while the node runs and while it is down.
+The node keeps such directories, but does not serve them to clients: see ``barnabas.storage.stray_logs``. The command
+reads the directories of ``log.dirs`` and does not contact a node, so it works whether the node runs or not.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def run_strays(
     write_line: Callable[[str], None],
     ask: Callable[[str], str] | None = None,
 ) -> int:
-    """Raises StrayCommandError for a name that is not a stray directory, OSError for a disk error."""
+    """List or remove stray directories. Raise StrayCommandError for a name that is not one, or OSError."""
     found = {stray.name: stray for log_dir in dict.fromkeys(config.log_dirs) for stray in list_strays(log_dir)}
     if not remove:
         _write_table(list(found.values()), write_line)
@@ -80,7 +80,7 @@ def _is_agreed(count: int, ask: Callable[[str], str]) -> bool:
     try:
         return ask(f"Remove {what} permanently? [y/N] ").strip().lower() in ("y", "yes")
     except EOFError:
-        sys.stderr.write("no confirmation: give --yes to remove without it\n")
+        sys.stderr.write("can't ask for confirmation: use --yes to remove without it\n")
         return False
 
 

@@ -1,1 +1,1 @@
-"""``barnabas topics``: topics, partitions and their offsets."""
+"""``barnabas topics``: manage topics, partitions and records."""

@@ -1,6 +1,6 @@
-"""``barnabas topics list|describe|create|alter|add-partitions|delete``: the topics of a cluster.
+"""``barnabas topics list|describe|create|alter|add-partitions|delete``: manage the topics of a cluster.
 
-``elect-leaders`` and ``delete-records`` are in topic_partitions, ``offsets`` in topic_offsets.
+``elect-leaders`` and ``delete-records`` are in ``partitions``, ``offsets`` in ``offsets``.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ def describe(
 ) -> int:
     """Describe topics: partitions, leaders, replicas, and settings that override the cluster's.
 
-    An option about partitions selects only such partitions, of the named topics or of all.
+    An option about partitions selects only such partitions, of the named topics or of all topics.
 
     For example:
 
@@ -135,7 +135,7 @@ def describe(
     }
     chosen = [kind for kind, is_chosen in kinds.items() if is_chosen]
     if len(chosen) + topics_with_overrides > 1:
-        raise UsageError(f"{' and '.join(chosen)}: give only one of them")
+        raise UsageError(f"{' and '.join(chosen)} can't be used together")
     shown = Shown(kind=chosen[0] if chosen else None, only_overridden=topics_with_overrides)
     ids = [_parse_id(text) for text in topic_id or ()]
 
@@ -235,7 +235,7 @@ def add_partitions(
     wait: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Increase the number of partitions of topics. It can never decrease.
+    """Increase the number of partitions of topics. The number can never decrease.
 
     Afterwards producers assign keys to other partitions than before.
 
@@ -311,7 +311,7 @@ def delete(
     dry_run = options.dry_run
 
     async def work(admin: AdminClient) -> Answer:
-        if dry_run:  # The protocol has no dry run here: show that the topic exists, and its partitions.
+        if dry_run:  # The protocol has no dry run for this: show that the topic exists, and its partitions.
             results: Any = await admin.describe_topics(names)
         else:
             results = merged(

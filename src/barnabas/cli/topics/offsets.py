@@ -1,4 +1,4 @@
-"""``barnabas topics offsets``: first and last offsets of partitions, and offsets by time."""
+"""``barnabas topics offsets``: show first and last offsets of partitions, and offsets by time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def offsets(
     exclude_internal: Flag = False,
     options: ClusterOptions | None = None,
 ) -> int:
-    """Show offsets of partitions: the log end offset, or another.
+    """Show offsets of partitions: by default, the log end offset.
 
     For example:
 
@@ -43,9 +43,9 @@ def offsets(
     topic
         A name, or a regular expression that matches the whole name. May be repeated. Default: all topics.
     time
-        latest; earliest; max-timestamp, the record with the largest timestamp; earliest-local and latest-tiered, of
-        tiered storage; or a time, for example 2026-01-31T12:30:00.000 or in milliseconds since 1970: the first record
-        from then on.
+        latest; earliest; max-timestamp, the record with the largest timestamp; earliest-local or latest-tiered, of
+        tiered storage; or a time, for example 2026-01-31T12:30:00.000 or in milliseconds since 1970, for the first
+        record from that time on.
     partitions
         Only these partitions, for example 0,2.
     exclude_internal
@@ -87,14 +87,14 @@ def offsets(
 
 
 def _timestamp(text: str) -> int:
-    """Raises UsageError."""
+    """Parse --time. Raise UsageError."""
     if text in _SPECS:
         return _SPECS[text]
     try:
         number = int(text)
     except ValueError:
         if not text[:1].isdigit():
-            raise UsageError(f"--time {text}: give {', '.join(_SPECS)}, or a time") from None
+            raise UsageError(f"--time {text}: use {', '.join(_SPECS)}, or a time") from None
         return parse_datetime(text, "--time")
     if number not in _SPECS.values() and not 0 <= number < 2**63:
         raise UsageError(f"--time {text}: a number must be milliseconds since 1970")

@@ -1,4 +1,4 @@
-"""``barnabas topics elect-leaders|delete-records``: operations on partitions."""
+"""``barnabas topics elect-leaders|delete-records``: elect leaders of partitions, and delete their oldest records."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ _DELETING = "DELETE on Topic:{item}"
 _ELECTION_ADVICE = {
     ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE: "its broker must be alive and in sync: "
     "'barnabas topics describe' shows the replicas in sync",
-    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica can become the leader: 'barnabas topics describe' shows them",
+    ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE: "no replica can become the leader: 'barnabas topics describe' lists them",
 }
 _DELETION_ADVICE = {
-    ErrorCode.OFFSET_OUT_OF_RANGE: "give an offset between the log start and the log end offset, or -1 for all",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "use an offset between the log start and the log end offset, or -1 for all",
     ErrorCode.POLICY_VIOLATION: "records can only be deleted from topics whose cleanup.policy contains delete",
 }
 _ALL = -1
 
 
 class Election(Enum):
-    """Election types, by the names of Kafka's tool in any letter case."""
+    """Election types. Names are those of Kafka's tool, in any letter case."""
 
     PREFERRED = "preferred"
     UNCLEAN = "unclean"
@@ -54,7 +54,7 @@ def elect_leaders(
 ) -> int:
     """Elect leaders of partitions: the preferred replicas, or any live replica of a partition without a leader.
 
-    An unclean election can lose records: a replica that was not in sync becomes the leader.
+    An unclean election can lose records, because a replica that was not in sync becomes the leader.
 
     For example:
 
@@ -68,7 +68,7 @@ def elect_leaders(
     topic
         A topic, or some of its partitions as in orders:0,2. May be repeated.
     election_type
-        preferred: the first replica, where another one leads. unclean: any replica, where none leads.
+        preferred: elect the first replica, if another one leads. unclean: elect any replica, if none leads.
     partition
         A partition of the only topic. May be repeated.
     all_topic_partitions
@@ -79,7 +79,7 @@ def elect_leaders(
         Return when every live broker has the new leaders.
     """
     if (bool(topic) + all_topic_partitions + (path_to_json_file is not None)) != 1:
-        raise UsageError("no partitions given: give topics, --all-topic-partitions, or --path-to-json-file")
+        raise UsageError("no partitions given: name topics, or use --all-topic-partitions or --path-to-json-file")
     topics = _with_partitions(_topics(topic), partition)
     named = None if path_to_json_file is None else read_partitions(path_to_json_file, "--path-to-json-file")
     options = options or ChangeOptions()
@@ -131,7 +131,7 @@ def delete_records(
         - is the standard input.
     """
     if bool(topic) == (offset_json_file is not None):
-        raise UsageError("no records given: give topics with --before-offset, or --offset-json-file")
+        raise UsageError("no records given: name topics with --before-offset, or use --offset-json-file")
     if (before_offset is None) == bool(topic):
         raise UsageError("--before-offset needs topics: a file contains the offset of each partition")
     if before_offset is not None and before_offset < _ALL:
@@ -169,7 +169,7 @@ def _topics(texts: Sequence[str] | None) -> Topics:
 
 
 def _with_partitions(topics: Topics, partitions: Sequence[int] | None) -> Topics:
-    """Handle ``--topic orders --partition 0``, as in Kafka's tool."""
+    """Add the partitions of ``--topic orders --partition 0``, as in Kafka's tool."""
     if not partitions:
         return topics
     if len(topics) != 1 or topics[0][1] is not None:
@@ -178,7 +178,7 @@ def _with_partitions(topics: Topics, partitions: Sequence[int] | None) -> Topics
 
 
 async def _meant(admin: AdminClient, topics: Topics) -> list[TopicPartition]:
-    """Raises UnknownName, AdminError."""
+    """Return the partitions of the topics. Raise UnknownName or AdminError."""
     described = await admin.describe_topics(list(dict.fromkeys(name for name, _ in topics)))
     for name, error in described.errors.items():
         if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -202,7 +202,7 @@ async def _meant(admin: AdminClient, topics: Topics) -> list[TopicPartition]:
 async def _rehearsed(
     admin: AdminClient, names: Iterable[str], wanted: Sequence[TopicPartition] | None, *, is_unclean: bool
 ) -> Answer:
-    """The protocol has no dry run here: predict the result from the partitions' state."""
+    """Predict the result from the state of the partitions, because the protocol has no dry run for elections."""
     described = await admin.describe_topics(list(dict.fromkeys(names)))
     found = {
         TopicPartition(topic.name, info.partition): info
@@ -255,7 +255,7 @@ def _needless(count: int) -> list[str]:
 async def _bounds(
     admin: AdminClient, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[TopicPartition, tuple[int, int]], list[Problem]]:
-    """The log start offset and log end offset of each partition."""
+    """Return the log start offset and log end offset of each partition."""
     from barnabas.clients.admin import OffsetSpec
 
     wanted = list(partitions)
@@ -270,7 +270,7 @@ async def _bounds(
 
 
 def _by_topic(errors: Mapping[TopicPartition, Any], names: Sequence[str]) -> list[Problem]:
-    """For an unknown topic, suggest the nearest name; other errors concern the partition."""
+    """Return problems, with the nearest name for an unknown topic. Other errors are about partitions."""
     problems = []
     for partition, error in errors.items():
         is_unknown = error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and partition.topic not in names
@@ -289,25 +289,25 @@ async def _rehearsed_deletion(
     problems: Sequence[Problem],
 ) -> Answer:
     kept = await _topics_that_keep(admin, [partition.topic for partition in bounds])
-    said = list(problems)
+    all_problems = list(problems)
     changes = []
     for partition, (first, end) in sorted(bounds.items()):
         offset = end if before[partition] == _ALL else before[partition]
         if partition.topic in kept:
             text = f"its cleanup.policy is {kept[partition.topic]}"
             advice = _DELETION_ADVICE[ErrorCode.POLICY_VIOLATION]
-            said.append(Problem(text, str(partition), "POLICY_VIOLATION", advice))
+            all_problems.append(Problem(text, str(partition), "POLICY_VIOLATION", advice))
         elif offset > end:
             text = f"it ends at {end}, before {offset}"
             advice = _DELETION_ADVICE[ErrorCode.OFFSET_OUT_OF_RANGE]
-            said.append(Problem(text, str(partition), "OFFSET_OUT_OF_RANGE", advice))
+            all_problems.append(Problem(text, str(partition), "OFFSET_OUT_OF_RANGE", advice))
         else:
             changes.append(_deleted(partition, max(first, offset), (first, end)))
-    return change_answer(changes, said, dry_run=True)
+    return change_answer(changes, all_problems, dry_run=True)
 
 
 async def _topics_that_keep(admin: AdminClient, topics: Iterable[str]) -> dict[str, str]:
-    """Compacted topics with their cleanup policy, if visible to the caller."""
+    """Return compacted topics with their cleanup policies, if the caller may see them."""
     from barnabas.clients.admin import ConfigResource
 
     key = "cleanup.policy"

@@ -24,7 +24,7 @@ _MIN_ISR = "min.insync.replicas"
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """``kind`` selects partitions with a problem; None selects all partitions."""
+    """The content of the tables. ``kind`` selects partitions with a problem; None selects all partitions."""
 
     kind: str | None = None
     only_overridden: bool = False
@@ -79,7 +79,7 @@ async def described_answer(
 
 
 async def _configs(admin: AdminClient, names: Sequence[str]) -> dict[str, Config]:
-    """A principal that may describe a topic may still lack the right to see its settings."""
+    """Return the settings that the caller may see. It may lack this right for a topic that it may describe."""
     found = await admin.describe_configs([ConfigResource.topic(name) for name in names])
     return {resource.name: config for resource, config in found.values.items()}
 
@@ -103,7 +103,7 @@ def _sheets(
 ) -> list[Sheet]:
     if not rows:
         return []
-    topics = Sheet(columns=("topic", "id", "partitions", "replication factor", "settings of its own"))
+    topics = Sheet(columns=("topic", "id", "partitions", "replication factor", "own settings"))
     partitions = Sheet(columns=("topic", "partition", "leader", "replicas", "in sync", "offline"))
     for topic, some in rows:
         own = " ".join(f"{name}={value}" for name, value in overrides[topic.name].items())

@@ -1,6 +1,6 @@
-"""``barnabas transactions``: list, describe, describe-producers, find-hanging, abort, force-terminate.
+"""``barnabas transactions list|describe|describe-producers|find-hanging|abort|force-terminate``.
 
-A transaction hangs when it is open in a partition but unknown to its coordinator: it will never end, and consumers
+A transaction hangs if it is open in a partition, but its coordinator does not know it. It will never end, and consumers
 with isolation.level=read_committed can't read past it.
 """
 
@@ -173,7 +173,7 @@ def describe_producers(
             "partition": wanted.partition,
             "producers": [producer_document(e) for e in producers],
         }
-        notes = [] if producers or results.errors else [f"{wanted} knows no producers"]
+        notes = [] if producers or results.errors else [f"{wanted} does not know any producer"]
         problems = problems_of(results.errors, right=PRODUCERS.replace("{item}", wanted.topic))
         return Answer(document, [sheet] if producers else [], notes, problems)
 
@@ -206,7 +206,7 @@ def find_hanging(
     partition
         With --topic: only this partition.
     max_transaction_timeout
-        Longest duration of a transaction in minutes (transaction.max.timeout.ms of the brokers). Skip younger ones.
+        Longest duration of a transaction in minutes (transaction.max.timeout.ms of the brokers). Skip shorter ones.
     """
     if partition is not None and topic is None:
         raise UsageError("--partition needs --topic")
@@ -228,7 +228,7 @@ def find_hanging(
                 for tp, producer in hanging
             ]
         }
-        notes = [] if hanging else [f"no hanging transactions in {len(wanted)} partitions"]
+        notes = [] if hanging else [f"found no hanging transactions in {len(wanted)} partitions"]
         if hanging:
             notes.append("'barnabas transactions abort --topic ... --partition ... --start-offset ...' ends one")
         return Answer(document, [hanging_sheet(hanging)] if hanging else [], notes, problems)
@@ -273,7 +273,7 @@ def abort(
     numbers = (producer_id, producer_epoch, coordinator_epoch)
     if (start_offset is None) == (producer_id is None) or (producer_id is not None and None in numbers):
         raise UsageError(
-            "no transaction given: give --start-offset, or --producer-id with --producer-epoch and --coordinator-epoch"
+            "no transaction given: use --start-offset, or --producer-id with --producer-epoch and --coordinator-epoch"
         )
     options = options or ChangeOptions()
     dry_run = options.dry_run
@@ -345,7 +345,7 @@ def force_terminate(
 
 def _require_ids(ids: Sequence[str] | None) -> list[str]:
     if not ids:
-        raise UsageError("no transaction given: give its transactional id, as an argument or with --transactional-id")
+        raise UsageError("no transaction given: pass its transactional id as an argument or with --transactional-id")
     return list(dict.fromkeys(ids))
 
 

@@ -18,10 +18,10 @@ __all__ = ["parse_partition", "partitions_of"]
 
 
 def parse_partition(topic: str, partition: int | None) -> TopicPartition:
-    """Parse ``orders:0``, or ``orders`` and 0. Raises UsageError."""
+    """Parse ``orders:0``, or ``orders`` and 0. Raise UsageError."""
     name, number = _parsed(topic, partition)
     if number is None:
-        raise UsageError(f"no partition of {name} given: write {name}:0, or give --partition")
+        raise UsageError(f"no partition of {name} given: write {name}:0, or use --partition")
     return TopicPartition(name, number)
 
 
@@ -32,14 +32,17 @@ def _parsed(topic: str, partition: int | None) -> tuple[str, int | None]:
         raise UsageError(f"{name}: {problem}")
     given = [*(numbers or ()), *([] if partition is None else [partition])]
     if len(given) > 1 or min(given, default=0) < 0:
-        raise UsageError(f"--topic {topic}: give a single partition, as in {name}:0")
+        raise UsageError(f"--topic {topic}: write a single partition, as in {name}:0")
     return name, given[0] if given else None
 
 
 async def partitions_of(
     admin: AdminClient, topic: str | None, partition: int | None, broker_id: int | None
 ) -> list[TopicPartition]:
-    """The partitions of a topic or of all; with ``broker_id``, those it leads. Raises UnknownName, AdminError."""
+    """Return the partitions of a topic or of all topics; with ``broker_id``, only those that this broker leads.
+
+    Raise UnknownName or AdminError.
+    """
     name, number = (None, None) if topic is None else _parsed(topic, partition)
     known = await topic_names(admin)
     if name is not None and name not in known:

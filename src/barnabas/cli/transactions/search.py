@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["PRODUCERS", "open_transactions", "transaction_at", "unknown_to_coordinators"]
 
 PRODUCERS = "READ on Topic:{item}"
-"""The right needed to see the producers of a topic."""
+"""The right that is needed to see the producers of a topic."""
 
 _STEP = 500
 
@@ -25,7 +25,7 @@ _STEP = 500
 async def open_transactions(
     admin: AdminClient, partitions: Sequence[TopicPartition], before_ms: int
 ) -> tuple[list[tuple[TopicPartition, ProducerState]], list[Problem]]:
-    """Open transactions without new records since that time."""
+    """Return open transactions without new records since that time."""
     found = []
     problems: list[Problem] = []
     for part in in_steps(partitions, _STEP, "reading partitions"):
@@ -47,9 +47,9 @@ async def open_transactions(
 async def unknown_to_coordinators(
     admin: AdminClient, candidates: Sequence[tuple[TopicPartition, ProducerState]]
 ) -> list[tuple[TopicPartition, ProducerState]]:
-    """Transactions whose producer no coordinator knows, or whose coordinator does not list the partition.
+    """Return transactions whose producer no coordinator knows, or whose coordinator does not list the partition.
 
-    Raises AdminError: only the answers of all coordinators prove that a transaction hangs.
+    Raise AdminError, because only the responses of all coordinators prove that a transaction hangs.
     """
     if not candidates:
         return []
@@ -69,7 +69,7 @@ async def unknown_to_coordinators(
 
 
 async def transaction_at(admin: AdminClient, partition: TopicPartition, offset: int) -> ProducerState | Problem:
-    """Raises AdminError."""
+    """Return the open transaction that starts at the offset, or a problem. Raise AdminError."""
     producers = (await admin.describe_producers([partition]))[partition]
     starts = {
         producer.transaction_start_offset: producer

@@ -1,4 +1,4 @@
-"""The consumer's part of Kafka's client properties, with Kafka's names, defaults and limits."""
+"""The client properties of consumers, with Kafka's names, defaults and limits."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class ConsumerConfig:
 
 
 def consumer_config(properties: Mapping[str, str], *, source: str = "consumer settings") -> ConsumerConfig:
-    """Names that are not a consumer's are left alone. Raises InvalidClientConfig with everything that is wrong."""
+    """Parse a consumer's properties and ignore others. Raise InvalidClientConfig with all problems."""
     values, wrong = _DEFINITION.parse_given(properties)
     problems = [f"{source}: {error}" for error in wrong]
     if properties.get("client.rack", "").strip():
-        problems.append(f"{source}: client.rack can't be used: everything is fetched from leaders")
+        problems.append(f"{source}: client.rack can't be used: this consumer fetches only from leaders")
     if problems:
         raise InvalidClientConfig(problems)
     given = _DEFAULTS | values

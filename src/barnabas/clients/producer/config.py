@@ -1,4 +1,4 @@
-"""The producer's part of Kafka's client properties, with Kafka's names, defaults and limits."""
+"""The client properties of producers, with Kafka's names, defaults and limits."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _DEFAULTS: dict[str, Any] = {name: _DEFINITION[name].default for name in _DEFINI
 PRODUCER_PROPERTIES = frozenset(_DEFINITION)
 
 _REFUSED = {
-    "transactional.id": "this producer has no transactions",
-    "partitioner.class": "a batch goes to the partition that has the least to send",
+    "transactional.id": "this producer does not support transactions",
+    "partitioner.class": "this producer sends a batch to the partition with the fewest unsent bytes",
     "interceptor.classes": "Java classes can't be used",
 }
 
@@ -34,7 +34,7 @@ def _acks(given: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ProducerConfig:
-    """``idempotence`` is None when not configured: then it is used where the cluster supports it."""
+    """Settings of a producer. If ``idempotence`` is None, it is used if the cluster supports it."""
 
     acks: int = _acks(_DEFAULTS)
     batch_size: int = _DEFAULTS["batch.size"]
@@ -53,7 +53,7 @@ class ProducerConfig:
 
 
 def producer_config(properties: Mapping[str, str], *, source: str = "producer settings") -> ProducerConfig:
-    """Names that are not a producer's are left alone. Raises InvalidClientConfig with everything that is wrong."""
+    """Parse a producer's properties and ignore others. Raise InvalidClientConfig with all problems."""
     values, wrong = _DEFINITION.parse_given(properties)
     problems = [f"{source}: {error}" for error in wrong]
     problems += [
@@ -96,18 +96,18 @@ def _contradictions(given: Mapping[str, Any], said: Mapping[str, Any]) -> list[s
     problems: list[str] = []
     if said.get("enable.idempotence"):
         if _acks(given) != -1:
-            problems.append(f"enable.idempotence=true needs acks=all, and it is {given['acks']}")
+            problems.append(f"enable.idempotence=true needs acks=all, but acks is {given['acks']}")
         if given["retries"] == 0:
-            problems.append("enable.idempotence=true needs retries, and it is 0")
+            problems.append("enable.idempotence=true needs retries, but retries is 0")
         if given[_MAX_IN_FLIGHT] > _IDEMPOTENT_IN_FLIGHT:
             problems.append(
                 f"enable.idempotence=true needs {_MAX_IN_FLIGHT} of at most {_IDEMPOTENT_IN_FLIGHT}, "
-                f"and it is {given[_MAX_IN_FLIGHT]}"
+                f"but it is {given[_MAX_IN_FLIGHT]}"
             )
     needed = given["linger.ms"] + given["request.timeout.ms"]
     if given["delivery.timeout.ms"] < needed and "delivery.timeout.ms" in said:
         problems.append(
-            f"delivery.timeout.ms={given['delivery.timeout.ms']} must be at least linger.ms and request.timeout.ms "
-            f"together, which are {needed}"
+            f"delivery.timeout.ms={given['delivery.timeout.ms']} must be at least the sum of linger.ms and "
+            f"request.timeout.ms, which is {needed}"
         )
     return problems

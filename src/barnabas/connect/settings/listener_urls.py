@@ -1,8 +1,7 @@
-"""Listeners as ``listeners`` and ``admin.listeners`` write them, ``http://host:port``, and what is advertised of them.
+"""Parse ``listeners`` and ``admin.listeners`` (``http://host:port``), and choose the listener to advertise.
 
-An empty host means every interface. Listeners that other machines can reach need authentication, so ``is_loopback``
-decides which hosts are only this machine. It checks the text without a name service, and accepts only ``localhost``
-as a name.
+An empty host means all interfaces. Listeners that other machines can reach need authentication, so ``is_loopback``
+decides whether only this machine can reach a host. It does not resolve names; the only accepted name is ``localhost``.
 """
 
 from __future__ import annotations
@@ -20,12 +19,12 @@ _LISTENER = re.compile(
 
 
 class UnusableListener(ValueError):
-    """The text says which one and what it should be."""
+    """A listener is invalid. The message contains the listener and the valid form."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """``host`` is empty for every interface; port 0 lets the system choose."""
+    """A listener of the REST API. An empty ``host`` means all interfaces; the system replaces port 0 by a free port."""
 
     scheme: str
     host: str
@@ -44,7 +43,7 @@ class Listener:
 
 
 def parse_listeners(setting: str, texts: Sequence[str]) -> tuple[Listener, ...]:
-    """Raises UnusableListener."""
+    """Parse the URLs of a listener setting. Raise UnusableListener."""
     return tuple(_parse(setting, text) for text in texts)
 
 
@@ -53,13 +52,13 @@ def _parse(setting: str, text: str) -> Listener:
     if match is None or not 0 <= int(match["port"]) <= 65535:
         raise UnusableListener(
             f"{setting}: '{text}' is not a listener; write http://host:port or https://host:port, "
-            "without a host for every interface"
+            "or omit the host to listen on all interfaces"
         )
     return Listener(match["scheme"].lower(), match["ipv6"] or match["host"], int(match["port"]))
 
 
 def is_loopback_host(host: str) -> bool:
-    """Whether only this machine gets there."""
+    """Return whether only this machine can reach the host."""
     if host.lower().rstrip(".") == "localhost":
         return True
     try:
@@ -69,21 +68,21 @@ def is_loopback_host(host: str) -> bool:
 
 
 def advertised_listener(listeners: Sequence[Listener], scheme: str | None) -> Listener:
-    """The listener to advertise: with the requested scheme, else with http if one exists.
+    """Return the listener to advertise: with the requested scheme; without one, with http if such a listener exists.
 
-    Raises UnusableListener.
+    Raise UnusableListener if no listener has the scheme.
     """
     wanted = (scheme or ("http" if any(not listener.is_https for listener in listeners) else "https")).lower()
     for listener in listeners:
         if listener.scheme == wanted:
             return listener
     raise UnusableListener(
-        f"rest.advertised.listener is {wanted}, but listeners has only: {', '.join(map(str, listeners))}"
+        f"rest.advertised.listener is {wanted}, but listeners contains only {', '.join(map(str, listeners))}"
     )
 
 
 def worker_url(scheme: str, host: str, port: int) -> str:
-    """The URL that workers exchange, with a slash at the end."""
+    """Return the URL that workers exchange, with a slash at the end."""
     return f"{scheme}://{_bracketed(host)}:{port}/"
 
 

@@ -1,8 +1,8 @@
-"""Definitions of a plugin's settings, with what the REST API shows of each.
+"""Definitions of a plugin's settings, with the attributes that the REST API returns.
 
-The types, their parsing and the validators are those of all Kafka settings. The other attributes are for forms: a group
-and an order in it, a width, a display name, the settings that depend on this one, and a recommender, which returns
-possible values and whether the setting is relevant.
+Types, parsing and validators are those of all Kafka settings. The other attributes are for forms: a group and an order
+in it, a width, a display name, and the settings that depend on this one. A recommender returns possible values, and
+whether the setting is relevant.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = [
 
 
 class _Required:
-    """The default of a setting that has to be given."""
+    """The default of a required setting."""
 
     def __repr__(self) -> str:
         return "REQUIRED"
@@ -48,7 +48,7 @@ REQUIRED = _Required()
 
 
 class Width(Enum):
-    """How wide the field of a form should be."""
+    """The width of the field in a form."""
 
     NONE = "NONE"
     SHORT = "SHORT"
@@ -57,18 +57,18 @@ class Width(Enum):
 
 
 class Recommender(Protocol):
-    """Values and visibility of a setting that depend on others. ``settings`` are the values parsed so far."""
+    """Determines values and visibility of a setting from other settings. ``settings`` are the values parsed so far."""
 
     def valid_values(self, name: str, settings: Mapping[str, ConfigValue]) -> Sequence[ConfigValue]:
-        """The values to offer; empty if any value is valid. Other values are not refused."""
+        """Return the values to offer, or an empty sequence if any value is valid. Other values are accepted too."""
 
     def visible(self, name: str, settings: Mapping[str, ConfigValue]) -> bool:
-        """Whether the setting has a meaning beside these."""
+        """Return whether the setting is relevant with these settings."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey(SettingRow):
-    """One setting of a plugin. ``default`` may be the text or the typed value; without one the setting is required."""
+    """A setting of a plugin. ``default`` is a text or a typed value; a setting without a default is required."""
 
     name: str
     type: ConfigType = ConfigType.STRING
@@ -85,7 +85,7 @@ class ConfigKey(SettingRow):
     internal: bool = False
 
     def __post_init__(self) -> None:
-        """A default that its own setting refuses is found where it is written. Raises ConfigException."""
+        """Parse and check the default, so that an invalid one fails at its definition. Raise ConfigException."""
         if self.default is not REQUIRED:
             default = self.parse_type(self.default)
             object.__setattr__(self, "default", default)
@@ -104,7 +104,7 @@ class ConfigKey(SettingRow):
 
 
 class ConfigDef:
-    """The settings of a plugin, in the order in which they are shown."""
+    """The settings of a plugin, in display order."""
 
     __slots__ = ("_keys",)
 
@@ -131,15 +131,16 @@ class ConfigDef:
         return self._keys.get(name)
 
     def __add__(self, other: ConfigDef) -> ConfigDef:
-        """Both families; of a setting that both have, the later definition at the earlier place."""
+        """Return the settings of both. For a name in both, ``other`` defines the setting, and ``self`` its position."""
         joined = ConfigDef()
         joined._keys = {**self._keys, **other._keys}
         return joined
 
     def embedded(self, prefix: str, group: str, first_order: int) -> list[ConfigKey]:
-        """The settings under a prefix and in a group, for a plugin inside a connector.
+        """Return the settings with a prefix and in a group, for a plugin inside a connector.
 
-        Messages of validators go on naming them without the prefix, as with Kafka. Those that must be given come first.
+        As in Kafka, messages of validators name them without the prefix. Of settings with equal group and order,
+        required settings are first.
         """
         return [
             replace(
@@ -160,20 +161,20 @@ class ConfigDef:
 
     @property
     def groups(self) -> list[str]:
-        """In the order in which they first appear."""
+        """The groups in the order of their first settings."""
         return list(dict.fromkeys(key.group for key in self if key.group is not None))
 
     def parse(self, config: Mapping[str, str | None]) -> dict[str, ConfigValue]:
-        """All settings: those of ``config`` checked, the others by default. Names that are not ours are left out.
+        """Return all settings: checked values from ``config``, and defaults for the others. Omit unknown names.
 
-        Raises ConfigException for the first bad value, or for a required setting that is missing.
+        Raise ConfigException for the first invalid value, or for a missing required setting.
         """
         return parse_all(self, config)
 
 
 @dataclass(frozen=True, slots=True)
 class _Unprefixed:
-    """A validator that knows its setting by the name it has in its own definition."""
+    """A validator that names the setting as in its own definition, without the prefix."""
 
     name: str
     validator: Validator

@@ -11,7 +11,7 @@ _COLUMNS = ("Setting", "Type", "Default", "Allowed", "Meaning")
 
 
 def table_header(last: str | None = None) -> list[str]:
-    """The two lines above the rows; ``last`` is the title of one more column."""
+    """Return the two lines above the rows. ``last`` is the title of an additional column."""
     columns = (*_COLUMNS, last) if last else _COLUMNS
     return [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
 
@@ -23,5 +23,5 @@ def setting_row(key: Setting | plugin_keys.ConfigKey, doc: str | None) -> str:
 
 
 def cell(text: str) -> str:
-    """``text`` on one line, with its pipes escaped."""
+    """Return ``text`` on one line, with its pipes escaped."""
     return text.replace("|", "\\|").replace("\n", " ")

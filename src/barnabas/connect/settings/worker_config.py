@@ -1,14 +1,17 @@
-"""The settings of a worker from ``connect-distributed.properties`` and ``--override``, checked as a whole.
+"""Read the settings of a worker from ``connect-distributed.properties`` and ``--override``, and check all of them.
 
-``load_worker_config`` returns a WorkerConfig or raises InvalidWorkerConfig with *every* unusable setting. A setting
-that only Kafka's worker supports is refused by its name. Unknown names are refused too: ignoring a misspelt name costs
-more than a failed start. Settings for Java alone, in a file that both kinds of worker share (``plugin.path``), lead to
-a warning.
+``load_worker_config`` returns a WorkerConfig or raises InvalidWorkerConfig with *every* unusable setting. It refuses
+settings that only Kafka's worker supports. It also refuses unknown names: a failed start costs less than a misspelled
+setting without effect. Settings that only Java workers use (``plugin.path``) cause a warning, because both kinds of
+worker may share a file.
 
-Besides the settings of the table there are families: ``producer.``, ``consumer.`` and ``admin.`` for the clients of
-connectors, ``config.storage.``, ``offset.storage.`` and ``status.storage.`` for the worker's topics, ``key.converter.``
-and its like for converters, ``listeners.https.`` and ``admin.listeners.https.`` for TLS of the REST API,
-``config.providers.``, ``metrics.context.`` and ``barnabas.connect.spark.conf.`` for the session.
+Besides the settings of the table, a file may contain families of settings, each with a prefix:
+
+- ``producer.``, ``consumer.`` and ``admin.`` for the clients of connectors;
+- ``config.storage.``, ``offset.storage.`` and ``status.storage.`` for the worker's topics;
+- ``key.converter.``, ``value.converter.`` and ``header.converter.`` for converters;
+- ``listeners.https.`` and ``admin.listeners.https.`` for TLS of the REST API;
+- ``config.providers.``, ``metrics.context.``, and ``barnabas.connect.spark.conf.`` for the Spark session.
 """
 
 from __future__ import annotations
@@ -35,10 +38,10 @@ _FREE_FAMILIES = (
     *("key.converter.", "value.converter.", "header.converter."),
     *("config.providers.", "metrics.context.", "barnabas.connect.spark.conf."),
 )
-# What a topic of the worker's can't be given: it follows from what the topic is for.
+# Settings of the worker's topics that can't be configured, because the use of the topic determines them.
 _FIXED_TOPIC_SETTINGS = ("topic", "partitions", "replication.factor", "cleanup.policy")
 _PATIENCE_MS_MIN = 3_000
-"""Three heartbeats: a single late one must not stop work."""
+"""Three heartbeats: one late heartbeat must not stop the worker's tasks."""
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
 _SECRET_WORDS = ("password", "secret", "jaas", "token", "credential", "key", "passphrase", "certificate")
 
@@ -48,7 +51,7 @@ class InvalidWorkerConfig(InvalidSettings):
 
 
 class WorkerConfig(WorkerSettings):
-    """A worker's settings, typed. ``value`` gives any setting of the table; the rest follows from several."""
+    """A worker's typed settings. ``value`` returns any setting of the table; the other members combine several."""
 
     def __init__(
         self,
@@ -60,29 +63,29 @@ class WorkerConfig(WorkerSettings):
         source: str | None,
     ) -> None:
         self.values = values
-        """The typed value of every setting of the table that was given."""
+        """The typed values of the configured settings of the table."""
         self.texts = texts
-        """The text of every setting that was given, with references resolved: not to be shown."""
+        """The texts of all configured settings, with references resolved. They may contain secrets: never show them."""
         self.providers = providers
-        """Those that ``config.providers`` names: they resolve what connectors refer to as well."""
+        """The providers that ``config.providers`` names. They also resolve the references of connectors."""
         self.warnings = list(warnings)
-        """Messages to the operator for the log, one a line."""
+        """Messages to the operator, each for one log line."""
         self.source = source
         self.listeners = _listeners_of(values)
         self.admin_listeners = _admin_listeners_of(values)
-        """None: /admin is served with the rest. Empty: nowhere."""
+        """None: ``listeners`` serve /admin. Empty: no listener serves it."""
 
     def value(self, name: str) -> ConfigValue:
-        """The typed value of any setting of the table: the one given, else its default."""
+        """Return the typed value of a setting of the table: the configured value, else the default."""
         return self.values[name] if name in self.values else WORKER_CONFIG_DEF[name].default
 
     def with_prefix(self, prefix: str) -> dict[str, str]:
-        """The texts of a family, without the prefix."""
+        """Return the texts of the settings with this prefix, by name without the prefix."""
         return {name.removeprefix(prefix): text for name, text in self.texts.items() if name.startswith(prefix)}
 
     @property
     def client_properties(self) -> dict[str, str]:
-        """For the worker's own clients: the group, the internal topics."""
+        """The properties of the worker's own clients, for the group and the internal topics."""
         return {"request.timeout.ms": WORKER_CONFIG_DEF["request.timeout.ms"].default_text or ""} | {
             name: text
             for name, text in self.texts.items()
@@ -93,14 +96,15 @@ class WorkerConfig(WorkerSettings):
 
     @property
     def admin_properties(self) -> dict[str, str]:
-        """For admin clients of connectors: the worker's own properties, and ``admin.`` on top."""
+        """The properties of connectors' admin clients: the worker's own, overridden by those with ``admin.``."""
         own = {name: text for name, text in self.with_prefix("admin.").items() if not name.startswith("listeners")}
         return self.client_properties | own
 
     def advertised_url(self, host_name: str, bound_ports: Mapping[Listener, int] | None = None) -> str:
-        """The URL of this worker for other workers, with a slash at the end.
+        """Return the URL of this worker for other workers, with a slash at the end.
 
-        ``host_name`` is this machine's, for listeners on every interface; ``bound_ports`` has the ports chosen for 0.
+        ``host_name`` is the name of this machine, for listeners on all interfaces. ``bound_ports`` contains the ports
+        that the system chose for port 0.
         """
         listener = advertised_listener(self.listeners, self.rest_advertised_listener)
         bound = (bound_ports or {}).get(listener, listener.port)
@@ -112,9 +116,9 @@ class WorkerConfig(WorkerSettings):
 
 
 def load_worker_config(path: str, overrides: Sequence[str] = ()) -> WorkerConfig:
-    """Read the file, put ``key=value`` overrides on top, and check everything.
+    """Read the file, apply the ``key=value`` overrides, and check all settings.
 
-    Raises InvalidWorkerConfig, or OSError when the file can't be read.
+    Raise InvalidWorkerConfig, or OSError if the file can't be read.
     """
     try:
         properties = read_properties_file(path)
@@ -127,7 +131,7 @@ def load_worker_config(path: str, overrides: Sequence[str] = ()) -> WorkerConfig
         name, equals, text = override.partition("=")
         if not equals or not name.strip():
             shown = name if equals else "--override"  # A text without a name may be a secret.
-            problems.append(SettingProblem(shown, f"{shown}: is not of the form key=value", "--override"))
+            problems.append(SettingProblem(shown, f"{shown} does not have the form key=value", "--override"))
             continue
         texts[name.strip()] = text.strip()
         where[name.strip()] = "--override"
@@ -143,7 +147,7 @@ def worker_config_of(
     warnings: Sequence[str] = (),
     problems: Sequence[SettingProblem] = (),
 ) -> WorkerConfig:
-    """Check settings that were read already. Raises InvalidWorkerConfig with all that is wrong."""
+    """Check the given settings. Raise InvalidWorkerConfig with all problems."""
     reading = _Reading(given, where or {}, list(warnings), list(problems))
     reading.resolve_references()
     reading.parse_each()
@@ -157,7 +161,7 @@ def worker_config_of(
 
 
 class _Reading:
-    """The settings on their way to a WorkerConfig."""
+    """Parses and checks settings for a WorkerConfig, and collects problems and warnings."""
 
     def __init__(
         self, given: Mapping[str, str], where: Mapping[str, str], warnings: list[str], problems: list[SettingProblem]
@@ -173,20 +177,20 @@ class _Reading:
         self.problems.append(SettingProblem(name, what, self.where.get(name, ""), advice))
 
     def resolve_references(self) -> None:
-        """Put what config providers give in the place of references to them."""
+        """Replace references to config providers by their values."""
         for name, what in self.providers.problems.items():
             self.add(name, f"{name}: {what}")
         for name, text in self.texts.items():
             if name.startswith("config.providers") or not has_reference(text):
                 continue
             self.warnings += [
-                f"{name} refers to a provider {provider!r} that config.providers does not name, and is taken as it is"
+                f"{name} refers to provider {provider!r}, which config.providers does not name; its text is unchanged"
                 for provider in self.providers.unnamed(text)
             ]
             try:
                 self.texts[name] = self.providers.resolve(text)
             except UnresolvedReference as error:
-                self.add(name, f"{name}: {error}", "put it there, or write the value itself")
+                self.add(name, f"{name}: {error}", "add it there, or write the value itself")
 
     def parse_each(self) -> None:
         for name in list(self.texts):
@@ -199,7 +203,7 @@ class _Reading:
                 self.add(name, f'Missing required configuration "{name}" which has no default value.')
 
     def _parse(self, name: str) -> None:
-        """Put the setting's value into ``values``, or say what is wrong with it."""
+        """Store the setting's value in ``values``, or report why it is invalid."""
         key = WORKER_CONFIG_DEF[name]
         text = self.texts[name]
         try:
@@ -217,7 +221,7 @@ class _Reading:
                 self.add(
                     name,
                     f"Invalid value {shown} for configuration {name}: {support.reason}",
-                    f"remove it; allowed is {' or '.join([default, *filter(None, support.also_allowed)])}",
+                    f"remove it; the allowed values are {' and '.join([default, *filter(None, support.also_allowed)])}",
                 )
                 return
         if support.state is SupportState.NO_EFFECT and value != key.default:
@@ -225,7 +229,7 @@ class _Reading:
         self.values[name] = value
 
     def _family_of(self, name: str) -> str | None:
-        """The family that a setting beside the table is of; what is odd about it becomes a warning."""
+        """Return the family of a setting that the table lacks, or None if unknown. Warn of settings without effect."""
         for family in _TLS_FAMILIES:
             if name.startswith(family):
                 self._tls_setting(name, name.removeprefix(family))
@@ -249,7 +253,7 @@ class _Reading:
     def _tls_setting(self, name: str, base: str) -> None:
         if base not in WORKER_CONFIG_DEF or not base.startswith("ssl."):
             self.add(
-                name, f"{name}: no such setting exists for https", "the rest after https. must be a setting of ssl.*"
+                name, f"{name}: no such setting exists for https", "the name after https. must be an ssl.* setting"
             )
             return
         try:
@@ -296,8 +300,8 @@ class _Reading:
         if left_ms < _PATIENCE_MS_MIN:
             self.warnings.append(
                 f"session.timeout.ms ({session_ms}) less task.shutdown.graceful.timeout.ms ({graceful_ms}) leaves "
-                f"{left_ms} ms: a worker that has not heard of the coordinator for so long stops its tasks, so that "
-                f"nothing has two owners. Let them differ by {_PATIENCE_MS_MIN} ms or more"
+                f"{left_ms} ms: a worker without contact to the coordinator for this long stops its tasks, so that "
+                f"no task runs twice. Let the settings differ by at least {_PATIENCE_MS_MIN} ms"
             )
 
 

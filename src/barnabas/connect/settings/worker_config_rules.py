@@ -1,7 +1,9 @@
-"""Rules of a worker's settings beyond types and ranges, with Kafka's messages where Kafka has the rule.
+"""Rules for a worker's settings beyond types and ranges. Rules of Kafka have Kafka's messages.
 
-Beyond Kafka: a REST listener that other machines can reach needs authentication, or ``barnabas.connect.insecure``; a
-listener's URL, and the settings of authentication, are checked at the start instead of at their first use.
+Two rules are our own:
+
+- A REST listener that other machines can reach needs authentication, or ``barnabas.connect.insecure``.
+- URLs of listeners and the settings of authentication are checked at start instead of at their first use.
 """
 
 from __future__ import annotations
@@ -26,18 +28,18 @@ _POLICIES = {
     for name in ("All", "None", "Principal", "Allowlist")
 }  # fmt: skip
 _HEADER_ACTIONS = ("set", "add", "setDate", "addDate")
-# The port of a worker without configured listeners, on this machine only.
+# The port of a worker without configured listeners.
 _DEFAULT_PORT = 8083
 
 
 def check_header_rules(text: str) -> None:
-    """``response.http.headers.config``: rules with commas between; one with a comma in it stands in double quotes.
+    """Check ``response.http.headers.config``: rules separated by commas. Quote a rule with a comma by ``"``.
 
-    Raises ConfigException.
+    Raise ConfigException.
     """
     name = "response.http.headers.config"
     if any(ord(c) < 0x20 or ord(c) == 0x7F for c in text):
-        raise ConfigStateException(name, text, f"{name} has control characters, which no header can have")
+        raise ConfigStateException(name, text, f"{name} contains control characters, which are invalid in headers")
     for entry in next(csv.reader([text], skipinitialspace=True), []):
         action, _, header = entry.strip().partition(" ")
         if not action:
@@ -58,7 +60,7 @@ def check_header_rules(text: str) -> None:
 
 
 class WorkerRules:
-    """Checks typed settings. ``problems`` are name, what is wrong and advice; ``derived`` replaces values."""
+    """Checks typed settings. ``problems`` are tuples of name, error and advice; ``derived`` values replace others."""
 
     def __init__(self, values: Mapping[str, ConfigValue], texts: Mapping[str, str]) -> None:
         self._values = values
@@ -101,7 +103,7 @@ class WorkerRules:
                 self._invalid(name, self._value(name), "Value must be at least 1")
 
     def _algorithms(self) -> None:
-        """S1 to S6 of KIP-507. What is not used is not checked, so that no default has to be there."""
+        """Check rules S1 to S6 of KIP-507. Unused algorithms are not checked, so a default need not be available."""
         name = "inter.worker.key.generation.algorithm"
         generator, size = str(self._value(name)), self._value("inter.worker.key.size")
         try:
@@ -110,7 +112,7 @@ class WorkerRules:
         except UnsupportedAlgorithm as error:
             self._invalid(name, generator, str(error))
         except UnusableKeySize as error:
-            self.problems.append(("inter.worker.key.size", str(error), "remove it for the algorithm's own size"))
+            self.problems.append(("inter.worker.key.size", str(error), "remove it to use the algorithm's default size"))
         verification = self._value("inter.worker.verification.algorithms")
         if not verification:
             self._invalid(
@@ -153,12 +155,12 @@ class WorkerRules:
         name = "connector.client.config.override.policy"
         policy = str(self._value(name))
         if policy not in _POLICIES:
-            self._invalid(name, policy, "no such policy exists", "allowed: All, None, Principal, Allowlist")
+            self._invalid(name, policy, "unknown policy", "allowed: All, None, Principal, Allowlist")
             return
         self.derived[name] = _POLICIES[policy]
         allowlist = "connector.client.config.override.allowlist"
         if _POLICIES[policy] != "Allowlist" and self._value(allowlist):
-            self._invalid(allowlist, self._texts[allowlist], f"it needs {name}=Allowlist")
+            self._invalid(allowlist, self._texts[allowlist], f"this needs {name}=Allowlist")
 
     def _rest(self) -> None:
         for name in ("listeners", "admin.listeners"):
@@ -187,7 +189,7 @@ class WorkerRules:
         self._https()
 
     def _default_listener(self) -> str:
-        """Kafka's is every interface; without authentication ours is this machine."""
+        """Return all interfaces, as in Kafka; without authentication, only this machine."""
         is_open = self._value("barnabas.connect.insecure") or self._value("barnabas.connect.authentication") != ["none"]
         return f"http://{'' if is_open else '127.0.0.1'}:{_DEFAULT_PORT}"
 
@@ -195,7 +197,9 @@ class WorkerRules:
         name = "rest.advertised.listener"
         scheme = self._value(name)
         if scheme is not None and scheme.lower() not in [listener.scheme for listener in listeners]:
-            self._invalid(name, scheme, f"no listener has it; there are {', '.join(map(str, listeners))}")
+            self._invalid(
+                name, scheme, f"no listener has this protocol; the listeners are {', '.join(map(str, listeners))}"
+            )
         port = self._value("rest.advertised.port")
         if port is not None and not 0 < port < 65536:
             self._invalid("rest.advertised.port", port, "it must be between 1 and 65535")
@@ -215,7 +219,7 @@ class WorkerRules:
         kinds: list[str] = self._value("barnabas.connect.authentication")
         name = "barnabas.connect.authentication"
         if "none" in kinds and len(kinds) > 1:
-            self._invalid(name, kinds, "none goes with nothing else")
+            self._invalid(name, kinds, "none can't be combined with other values")
             return
         for kind, needed in (("basic", "barnabas.connect.users.file"), ("jwt", "barnabas.connect.jwt.keys.file")):
             if kind in kinds and not self._value(needed):
@@ -234,7 +238,7 @@ class WorkerRules:
             )
 
     def _exposure(self, kinds: Sequence[str]) -> None:
-        """A listener that other machines can reach needs authentication or ``barnabas.connect.insecure``."""
+        """Report a listener that other machines can reach without authentication or ``barnabas.connect.insecure``."""
         if self.problems or self._value("barnabas.connect.insecure") or list(kinds) != ["none"]:
             return
         for name in ("listeners", "admin.listeners"):
@@ -243,7 +247,7 @@ class WorkerRules:
                     self._invalid(
                         name,
                         listener,
-                        "whoever reaches this listener could run connectors: it needs authentication",
+                        "any client that can reach this listener could run connectors, so it needs authentication",
                         "set barnabas.connect.authentication to basic, jwt or mtls; or listen on 127.0.0.1; "
                         "or set barnabas.connect.insecure=true",
                     )

@@ -21,7 +21,7 @@ SCHEMA_VERSION = 1
 
 
 def log_line(event: AccessEvent) -> str:
-    """Kafka's line, with what Kafka leaves out behind it."""
+    """Return Kafka's line, followed by the fields that Kafka omits."""
     request = event.request
     resource = f"{RESOURCE_TYPE_TEXTS[event.resource_type]}:{event.pattern_type.name}:{quoted(event.resource_name)}"
     line = (
@@ -86,5 +86,5 @@ def dropped_fields(node_id: int, now_ms: int, dropped: int, total: int) -> dict[
 
 
 def to_json(fields: dict[str, object]) -> bytes:
-    """ASCII on one line: no character of a name is left that a terminal or a reader of lines would act on."""
+    """Return ASCII on one line: names contain no character that a terminal or a line reader would act on."""
     return json.dumps(fields, separators=(",", ":")).replace("\x7f", "\\u007f").encode("ascii")

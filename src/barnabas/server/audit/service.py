@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 
 
 class AccessAuditService:
-    """``audit`` is what an authorizer's ``audit`` is set to. Everything but the thread's work is done on the loop."""
+    """``audit`` is the value for an authorizer's ``audit``. Everything but the thread's work runs on the loop."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class AccessAuditService:
         topic: AccessAuditTopic | None = None,
         now_ns: Callable[[], int] = time_ns,
     ) -> None:
-        """Without ``topic`` events are written only to the log."""
+        """Without ``topic`` the service writes events only to the log."""
         self._node_id = config.node_id
         self._clock = clock
         self._topic = topic
@@ -80,7 +80,7 @@ class AccessAuditService:
 
     @property
     def dropped(self) -> int:
-        """Decisions that could not be written everywhere they should be."""
+        """The number of decisions that are missing from the log or the topic."""
         return self.audit.dropped
 
     @property
@@ -88,7 +88,7 @@ class AccessAuditService:
         return 0 if self._topic is None else self._topic.records_written
 
     def start(self) -> None:
-        """The node is a member of the cluster: the topic can be created and appended to."""
+        """Create the topic and append to it from now on; the node must be a member of the cluster."""
         if self._topic is not None:
             self._topic.start()
 
@@ -140,13 +140,13 @@ class AccessAuditService:
     def _report_dropped(self, now_ms: int) -> None:
         dropped, self._reported_dropped = self.audit.dropped - self._reported_dropped, self.audit.dropped
         log.warning(
-            "%d decisions are missing from the access audit, %d since the start: more occurred than it holds "
-            "(barnabas.audit.kinds.max, barnabas.audit.queue.max) or could be written",
+            "%d decisions are missing from the access audit, %d since the start: more occurred than it can hold "
+            "(barnabas.audit.kinds.max, barnabas.audit.queue.max) or write",
             dropped,
             self.audit.dropped,
         )
         if self._topic is not None:
-            self._topic.tell_dropped(now_ms, dropped, self.audit.dropped)
+            self._topic.record_dropped(now_ms, dropped, self.audit.dropped)
 
     def _hand_over(self, events: Sequence[AccessEvent]) -> None:
         if self._thread is None:
@@ -164,7 +164,7 @@ class AccessAuditService:
             self._handed_over.put(None, timeout=_STOP_TIMEOUT_S)
             thread.join(_STOP_TIMEOUT_S)
         except queue.Full:
-            log.warning("the access audit could not be written to its end")
+            log.warning("the last events of the access audit were not written in time")
 
     # --- on the thread
 
@@ -187,7 +187,7 @@ class AccessAuditService:
 
 
 def audit_of(core: NodeCore, broker: BrokerPart | None) -> AccessAuditService:
-    """The audit of a node that is built, set on its authorizer; only a broker appends to a topic."""
+    """Create the node's audit and set it on its authorizer. Only a broker appends to a topic."""
     config = core.config
     topic = None
     if broker is not None and config.barnabas_audit_topic_enable:

@@ -1,8 +1,8 @@
-"""The topic ``__access_audit``: created by the node itself, appended to where this node leads its partitions.
+"""Creates the topic ``__access_audit`` and appends to the partitions of it that this node leads.
 
-Records are keyed by principal, and those of a principal go to one of the partitions that this node leads. No other node
-may write to them, so a node that leads no partition writes its events only to its log. This module never calls an
-authorizer, so the audit does not audit its own writes.
+Records are keyed by principal; all records of a principal are in one partition that this node leads. No other node may
+write to these partitions, so a node that leads no partition writes its events only to its log. This module never calls
+an authorizer, so the audit does not audit its own writes.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ _Batch = tuple[int, bytes, int, int]
 
 
 class AccessAuditTopic:
-    """``write`` is called on a thread, everything else on the event loop, which must be set as ``loop`` before."""
+    """Call ``write`` on a thread and everything else on the event loop. Set ``loop`` to that loop first."""
 
     def __init__(
         self, config: NodeConfig, *, metadata: MetadataCache, replicas: ReplicaManager, controller: ControllerChannel
@@ -66,7 +66,7 @@ class AccessAuditTopic:
         self._creating: asyncio.Task[None] | None = None
         self._waiting: list[list[_Encoded]] = []
         self._dropped = 0
-        self._told_failure: ErrorCode | None = None
+        self._logged_failure: ErrorCode | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self.records_written = 0
 
@@ -79,7 +79,7 @@ class AccessAuditTopic:
             self._creating.cancel()
 
     async def flush(self) -> None:
-        """Append the batches that the thread handed back, as far as possible."""
+        """Append as many as possible of the batches that the thread handed back."""
         await asyncio.sleep(0)
         self._append_waiting()
 
@@ -87,8 +87,8 @@ class AccessAuditTopic:
         dropped, self._dropped = self._dropped, 0
         return dropped
 
-    def tell_dropped(self, now_ms: int, dropped: int, total: int) -> None:
-        """Record in the stream itself how many events were dropped, so that its readers know."""
+    def record_dropped(self, now_ms: int, dropped: int, total: int) -> None:
+        """Write the number of dropped events into the stream, so that its readers know."""
         value = to_json(dropped_fields(self._config.node_id, now_ms, dropped, total))
         self._wait_for_topic([(None, now_ms, value, 0)])
 
@@ -118,7 +118,7 @@ class AccessAuditTopic:
             loop.call_soon_threadsafe(self._append, _batches(encoded, self._own_partitions(topic)))
 
     def _own_partitions(self, topic: TopicImage) -> list[int]:
-        """All partitions while this node leads none: the result of an append then says why."""
+        """Return the partitions that this node leads, or all if it leads none: the append's error names the reason."""
         node_id = self._config.node_id
         led = sorted(number for number, partition in topic.partitions.items() if partition.leader == node_id)
         return led or list(range(len(topic.partitions)))
@@ -147,11 +147,11 @@ class AccessAuditTopic:
                 self._replicas.append(partition, batch, requires_all_in_sync=False)
             except ApiException as error:
                 self._dropped += decisions
-                if self._told_failure is not error.code:
-                    self._told_failure = error.code
+                if self._logged_failure is not error.code:
+                    self._logged_failure = error.code
                     log.warning("the access audit cannot be appended to %s: %s", topic_partition, error)
             else:
-                self._told_failure = None
+                self._logged_failure = None
                 self.records_written += records
 
     async def _create(self) -> None:
@@ -163,7 +163,7 @@ class AccessAuditTopic:
         self._append_waiting()
 
     async def _try_to_create(self) -> str | None:
-        """Why it failed, or None."""
+        """Return the reason of a failure, or None."""
         request = CreateTopicsRequest(topics=[self._wanted()], timeout_ms=_CREATE_TIMEOUT_MS)
         try:
             answer = await self._controller.send(request)

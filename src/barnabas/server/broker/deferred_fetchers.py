@@ -1,4 +1,4 @@
-"""Replaces the replica fetchers until the first partition must be copied: a single broker never loads them."""
+"""Stands in for the replica fetchers until the first partition must be copied. A single broker never loads them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["DeferredFetchers"]
 
 _SILENCE_MS_MIN = 2000
-"""Kafka's default interval of heartbeats: shorter ones say how soon a death is noticed, not how fast leaders are."""
+"""Kafka's default heartbeat interval. A shorter interval detects failures sooner, but leaders are not faster."""
 
 
 class DeferredFetchers:
@@ -55,7 +55,7 @@ class DeferredFetchers:
         return None if self.made is None else self.made.lag_of(topic_partition)
 
     def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
-        """An effect of the dynamic settings: how many fetchers there are, and what the next connection logs in with."""
+        """Follow the dynamic settings for the number of fetchers and for the credentials of the next connection."""
 
         def follow() -> None:
             before, self._config = self._config, change.new
@@ -104,7 +104,7 @@ class DeferredFetchers:
 
 
 def _silence(config: NodeConfig) -> AttemptLimit:
-    """A leader answers a fetch within its wait, and has as long for the rest as a controller has for a heartbeat."""
+    """Return the limit for one answer: the wait of the fetch, and for the rest the time of a heartbeat."""
     from barnabas.broker.attempt_limit import AttemptLimit
 
     limit_ms = config.replica_socket_timeout_ms

@@ -1,4 +1,4 @@
-"""One connection to a leader, and its requests: one at a time, as its ``ReplicaFetcher`` decides."""
+"""One connection to a leader. It sends one request at a time, as its ``ReplicaFetcher`` decides."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 _BYTES_AT_ONCE = 1024 * 1024
 _PARTITIONS_AT_ONCE = 32
-"""Written in one turn of the event loop. The first record of a partition creates files."""
+"""How much is written in one turn of the event loop. The first record of a partition creates files."""
 
 
 class LeaderAddress(Protocol):
@@ -38,7 +38,7 @@ class LeaderAddress(Protocol):
     def now_ms(self) -> int: ...
 
     def is_open(self, connection: NodeConnection) -> bool:
-        """Whether it still leads to the leader."""
+        """Return whether the connection still leads to the leader."""
         ...
 
     async def connect(self) -> NodeConnection:
@@ -49,13 +49,13 @@ class LeaderAddress(Protocol):
 
 
 class FetchConnection:
-    """The connection of one fetcher to its leader; ``wake`` says that the fetcher has new work."""
+    """The connection of one fetcher to its leader. Call ``wake`` when the fetcher has new work."""
 
     def __init__(self, leader: LeaderAddress, fetcher: ReplicaFetcher, on_round: Callable[[], None]) -> None:
-        """``on_round`` is called when a request has been answered, or is not going to be."""
+        """``on_round`` is called when a request was answered or has failed."""
         self.fetcher = fetcher
         self.is_waiting = False
-        """A request is under way."""
+        """Whether a request is in flight."""
         self._leader = leader
         self._on_round = on_round
         self._changed = asyncio.Event()
@@ -71,7 +71,7 @@ class FetchConnection:
         self._changed.set()
 
     def cancel(self) -> asyncio.Task[None] | None:
-        """Cancel and return the task, if it was ever started. Its pending answer is ignored."""
+        """Cancel and return the task if it was started. A pending answer is ignored."""
         if self._task is not None:
             self._task.cancel()
         return self._task
@@ -134,7 +134,7 @@ class FetchConnection:
             async with asyncio.timeout(limit_s):
                 return await self._connect()
         except TimeoutError as error:
-            raise ConnectFailed(f"no connection could be made in {limit_s:g} s") from error
+            raise ConnectFailed(f"no connection could be opened within {limit_s:g} s") from error
 
     async def _connect(self) -> NodeConnection:
         known = self._connection
@@ -156,4 +156,4 @@ class FetchConnection:
         if name != self._logged_error:
             self._logged_error = name
             level = logging.WARNING if isinstance(error, Transient) else logging.ERROR
-            log.log(level, "partitions can't be copied from broker %d at the moment: %s", self._leader.leader_id, error)
+            log.log(level, "cannot copy partitions from broker %d at the moment: %s", self._leader.leader_id, error)

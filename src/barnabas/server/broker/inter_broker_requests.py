@@ -1,4 +1,4 @@
-"""Asks other brokers, over the listener that they use among each other, and in this broker's own name."""
+"""Sends requests to other brokers over the inter-broker listener, as this broker's own principal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class OtherBrokers:
         self._core = core
 
     async def ask(self, broker_id: int, request: Request[R]) -> R:
-        """Send a request. Raise BROKER_NOT_AVAILABLE, with the reason."""
+        """Send a request. Raise BROKER_NOT_AVAILABLE with the reason if the broker does not answer."""
         from barnabas.clients.network_client import NetworkClient
         from barnabas.server.listeners.inter_broker_client_config import (
             inter_broker_address,

@@ -39,7 +39,7 @@ class LeaderSource:
         self._main.start()
 
     def end(self) -> list[asyncio.Task[None]]:
-        """The tasks that end now."""
+        """End both connections and return their tasks."""
         tasks = [self._main.cancel(), self._end_newcomers()]
         return [task for task in tasks if task is not None]
 
@@ -63,7 +63,7 @@ class LeaderSource:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no partition is followed, and none was given up."""
+        """Whether every fetcher is empty and none has a failed partition."""
         fetchers = self._fetchers()
         return all(fetcher.is_empty and not fetcher.failed for fetcher in fetchers)
 

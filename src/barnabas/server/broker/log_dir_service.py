@@ -1,4 +1,4 @@
-"""The log directories of a running broker: joins the detection, the handling and the reporting of their failures."""
+"""Detects, handles and reports failures of a running broker's log directories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RATE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
 def new_replica_directories(core: NodeCore, replicas: ReplicaManager) -> ReplicaDirectories:
-    """Where the replicas of this broker are, with the limits for moves of the node's settings."""
+    """Create the manager of this broker's replica directories; the node's settings limit moves."""
 
     def bytes_per_second() -> float:
         configs = core.metadata.image.configs
@@ -85,14 +85,14 @@ class LogDirService:
         self.directories.resume()
 
     def _damage_found(self, topic_partition: TopicPartition) -> None:
-        """Schedule a check of the damaged log; callable on any thread."""
+        """Schedule a check of the damaged log. May be called on any thread."""
         self._loop.call_soon_threadsafe(self._replicas.impaired.handle, topic_partition)
 
     async def close(self) -> None:
         await self._sender.close()
         await self.directories.close()
 
-    # --- what the metadata says
+    # --- MetadataPublisher
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         if delta.features is not None:
@@ -139,9 +139,9 @@ class LogDirService:
             elif directory.path == os.path.abspath(self._core.config.metadata_log_dir):
                 self._core.give_up(LogDirectoriesLost(f"the directory of the metadata log has failed: {failure[1]}"))
             else:
-                self._tell_controller(directory.id, directory.path)
+                self._report_failure(directory.id, directory.path)
 
-    def _tell_controller(self, directory_id: Uuid, path: str) -> None:
+    def _report_failure(self, directory_id: Uuid, path: str) -> None:
         self._reports.failed(directory_id)
         self._report_cordoned()
         self._lifecycle.report_now()
@@ -149,10 +149,10 @@ class LogDirService:
         self._loop.call_later(timeout_ms / 1000, self._require_reported, directory_id, path)
 
     def _require_reported(self, directory_id: Uuid, path: str) -> None:
-        if not self._reports.is_told(directory_id):
+        if not self._reports.is_reported(directory_id):
             self._core.give_up(
                 LogDirectoriesLost(
-                    f"{path} has failed, and could not be reported to a controller within log.dir.failure.timeout.ms "
+                    f"{path} has failed, and no controller acknowledged the report within log.dir.failure.timeout.ms "
                     f"({self._core.config.log_dir_failure_timeout_ms} ms)"
                 )
             )

@@ -1,6 +1,6 @@
-"""Background work on the partition logs: new directories, retention, flushes, checkpoints, cleaning.
+"""Runs background work on the partition logs: new directories, retention, flushes, checkpoints, cleaning.
 
-Short steps run on the event loop; long ones run on one thread, and the cleaner on its own.
+Short steps run on the event loop. Long steps share one thread, and the cleaner has its own.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class LogMaintenance:
         )
 
     def follow(self, config: NodeConfig) -> None:
-        """Continue with changed settings of the cleaner: it restarts the log that it was cleaning."""
+        """Apply changed settings of the cleaner. It cleans the current log again from the beginning."""
         self._config = config
         if self._cleaner is None:
             return
@@ -123,17 +123,17 @@ class LogMaintenance:
         self._tasks.append(asyncio.get_running_loop().create_task(_repeat(interval_s, work, first)))
 
     def _every_on_thread(self, interval_s: float, work: Callable[[], object]) -> None:
-        """Run ``work`` periodically on a thread, because it waits for the disk."""
+        """Run ``work``, which waits for the disk, periodically on a thread."""
         loop = asyncio.get_running_loop()
         self._tasks.append(loop.create_task(_repeat(interval_s, lambda: loop.run_in_executor(None, work), None)))
 
     def _checkpoint_high_watermarks(self) -> None:
-        """Records of partitions without followers are committed as soon as they are written: nothing to checkpoint."""
+        """Skip partitions without followers: their records are committed as soon as they are written."""
         if any(partition.replica_count > 1 for partition in list(self._replicas.partitions.values())):
             self._logs.checkpoint_high_watermarks()
 
     def _open_new(self) -> None:
-        """Create directories of new partitions, one in each turn of the loop, so that answers are not delayed."""
+        """Create directories of new partitions, one per turn of the loop, so that answers are not delayed."""
         if self._replicas.without_log and self._replicas.open_some(_NEW_LOGS_AT_ONCE):
             asyncio.get_running_loop().call_soon(self._open_new)
 

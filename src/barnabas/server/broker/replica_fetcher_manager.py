@@ -1,8 +1,8 @@
-"""Copies partitions from their leaders: connections and time for ``broker.replication.replica_fetcher``.
+"""Copies partitions from their leaders: provides connections and time for ``broker.replication.replica_fetcher``.
 
-Each leader has ``num.replica.fetchers`` fetchers (``leader_source``), each with a connection, a fetch session and one
-request under way; a partition always belongs to the same one. A fetcher that loses its last partition ends at once, so
-that a hanging request delays no partition that is added later.
+Each leader has ``num.replica.fetchers`` fetchers (``leader_source``). A fetcher has a connection, a fetch session and
+one request in flight. A partition always belongs to the same fetcher. A fetcher that loses its last partition ends
+immediately, so that a hanging request does not delay partitions that are added later.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class ReplicaFetchers:
                 source.end()
 
     def resize(self, fetchers_per_leader: int) -> None:
-        """Distribute the partitions again over so many fetchers of each leader."""
+        """Redistribute the partitions over this number of fetchers for each leader."""
         self._fetchers_per_leader = fetchers_per_leader
         self.follow([partition for _, partition in self._followed.values()])
 
@@ -161,21 +161,21 @@ class ReplicaFetchers:
             source.start()
 
     def _truncated(self, truncated: PartitionLog) -> None:
-        """Write a checkpoint: records written again where a log was cut must not count as durable after a crash."""
+        """Write a checkpoint: after a crash, rewritten records beyond the truncation must not count as durable."""
         self._log_manager.note_truncation(truncated)
         if self._checkpointing is None:
             self._checkpointing = asyncio.get_running_loop().create_task(self._write_checkpoint())
 
     async def _write_checkpoint(self) -> None:
-        await asyncio.sleep(0)  # Many logs are cut together.
+        await asyncio.sleep(0)  # Many logs are truncated together.
         self._checkpointing = None
         try:
             await asyncio.get_running_loop().run_in_executor(None, self._log_manager.checkpoint)
         except OSError:
-            log.exception("what is durable can't be written down; it is tried again with the next checkpoint")
+            log.exception("cannot write the recovery point checkpoint; the next checkpoint retries it")
 
     async def close(self) -> None:
-        """Nothing is written to any log afterwards."""
+        """Stop copying. Afterwards no log is written."""
         self._is_started = False
         tasks = [task for source in self._sources.values() for task in source.end()]
         checkpointing = self._checkpointing
@@ -185,7 +185,7 @@ class ReplicaFetchers:
             tasks.append(checkpointing)
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # --- what is known of them
+    # --- metrics
 
     # These may be called from another thread.
 
@@ -214,11 +214,11 @@ class ReplicaFetchers:
         """Return the address. Raise ClientError while it is unknown."""
         address = self._find_broker(leader_id)
         if address is None:
-            raise ClientError("it has no listener of the name that brokers use among each other")
+            raise ClientError("it has no listener with the name of the inter-broker listener")
         return address
 
     def new_client(self, index: int) -> NetworkClient:
-        """Create a client with the current keys, trust and passwords. Raises ClientError for unusable settings."""
+        """Create a client with the current keys, trust store and passwords. Raise ClientError for unusable settings."""
         try:
             return NetworkClient(self._client_config(f"broker-{self._broker_id}-fetcher-{index}"))
         except (NodeStartError, InvalidClientConfig) as error:

@@ -1,4 +1,4 @@
-"""Warns of brokers whose files set other defaults for topics. Imported if other brokers exist."""
+"""Warns about brokers whose files set other topic defaults. Imported only if other brokers exist."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 
 async def compare_topic_defaults(core: NodeCore, others: OtherBrokers) -> None:
-    """Warn of brokers whose files have other defaults of topics; unreachable brokers are skipped."""
+    """Log a warning for each broker whose file has other topic defaults. Unreachable brokers are skipped."""
     config = core.config
     own = {name: text for name, text in config.static.items() if name in SETTINGS_OF_TOPIC_DEFAULTS}
     brokers = core.metadata.image.cluster.brokers
@@ -51,8 +51,8 @@ async def compare_topic_defaults(core: NodeCore, others: OtherBrokers) -> None:
             continue
         for difference in topic_default_differences(own, static_settings(result.configs)):
             log.warning(
-                "topics without %s of their own have %s here and %s on broker %d: they behave by the one that leads "
-                "them -> give %s the same value on both",
+                "topics that do not set %s have %s here and %s on broker %d: the value of the leader applies "
+                "-> give %s the same value on both",
                 difference.topic_setting,
                 difference.own,
                 difference.other,

@@ -1,6 +1,6 @@
-"""The controller's API modules as a dispatcher of the network layer calls them.
+"""Adapts the controller's API modules to the dispatcher of the network layer.
 
-They decide without I/O and return a Deferred; here it becomes an awaitable of the event loop.
+The modules decide without I/O and return a Deferred, which this module turns into an awaitable of the event loop.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ SERVED_ON_CONTROLLER_LISTENERS = _with_versions(_ON_LISTENERS)
 
 
 class ControllerHandlers(HandlerTable):
-    """The controller's API modules, for the broker of its own process or for its listeners."""
+    """The handlers of the controller's APIs, for the broker of its own process or for its listeners."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ async def _decide_with_policies(
     def rehearse(stand_in: Any) -> None:
         only_validates, request.validate_only = request.validate_only, True
         try:
-            decision = module.handle(stand_in, access.context, request, _UnheardRights(access))
+            decision = module.handle(stand_in, access.context, request, _UnauditedRights(access))
             if isinstance(decision, PreparedDecision):
                 while decision.work.advance():
                     pass
@@ -155,7 +155,7 @@ async def _decide_with_policies(
 
 
 class DeclaredRights(Authorizer):
-    """An authorizer that answers only what the API module declared: the request's ``Access`` in another shape."""
+    """Presents the request's ``Access`` as an authorizer. It answers only what the API module declared."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
@@ -198,7 +198,7 @@ class DeclaredRights(Authorizer):
         return self._access.operations_on_all(resource_type, names)
 
 
-class _UnheardRights(DeclaredRights):
+class _UnauditedRights(DeclaredRights):
     """The declared rights without audit, for a rehearsal."""
 
     def authorize(

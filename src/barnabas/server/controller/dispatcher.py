@@ -1,12 +1,12 @@
-"""The dispatcher of a controller's listeners: it also opens the envelopes of brokers and answers the requests inside.
+"""The dispatcher of a controller's listeners. It also opens the envelopes of brokers and answers the requests inside.
 
 The client's request is decided as if the client had connected directly, and counted and audited as the client's. A
-quota of one client never delays the broker's connection, because all its clients share it. If the answer would say that
-this is not the active controller, the envelope says so: the broker then contacts the active one. A client whose
+quota of one client never delays the broker's connection, because all its clients share it. If this controller is not
+the active one, the envelope itself carries that error, and the broker contacts the active controller. A client whose
 rights can't be decided yet, because the rules are still being read, waits for them.
 
-A barnabas broker numbers its calls. A repeated call is decided once: while the first is in progress both receive its
-answer, and later the log identifies it (``controller.applied_calls``), whichever controller was active then.
+A barnabas broker numbers its calls. A repeated call is decided once. While the first attempt is in progress, both
+receive its answer. Later the log identifies the call (``controller.applied_calls``), whichever controller was active.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ControllerDispatcher(RequestDispatcher):
         work: LongWork | None = None,
         notice_time: Callable[[], None] | None = None,
     ) -> None:
-        """``notice_time`` is called before each request: a leader that stood still resigns before it answers."""
+        """``notice_time`` is called before each request: a leader that was frozen resigns before it answers."""
         super().__init__(
             server=server,
             handlers=handlers,
@@ -114,7 +114,7 @@ class ControllerDispatcher(RequestDispatcher):
         request_bytes: int,
         busy_s: float,
     ) -> None:
-        """A broker's connection rests only for an envelope that it had no right to send."""
+        """Mute a broker's connection only for an envelope that it had no right to send."""
         if isinstance(response, EnvelopeResponse) and response.error_code != ErrorCode.CLUSTER_AUTHORIZATION_FAILED:
             return
         super()._throttle(connection, context, response, request_bytes, busy_s)
@@ -128,18 +128,18 @@ class ControllerDispatcher(RequestDispatcher):
         try:
             opened = open_envelope(envelope, access, self._handlers, self._deserialize, self._limits.of_brokers)
         except ApiException as error:
-            # A client can bring about an unreadable request at will; the others are faults of the broker.
+            # A client can cause an unreadable request at will; the other errors are faults of the broker.
             is_fault = error.code in (ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE, ErrorCode.INVALID_REQUEST)
             level = logging.WARNING if is_fault else logging.DEBUG
-            log.log(level, "an envelope of %s is refused: %s", access.context.principal, error)
+            log.log(level, "refused an envelope of %s: %s", access.context.principal, error)
             return EnvelopeResponse(error_code=int(error.code))
         size = len(envelope.request_data)
         call_id = call_id_of(envelope)
         if call_id is not None:
             return self._numbered(opened, call_id, size, started)
-        return self._asked(opened, size, started)
+        return self._answer_call(opened, size, started)
 
-    def _asked(
+    def _answer_call(
         self, opened: ForwardedRequest, size: int, started: float
     ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
         if not self._authorizer.is_ready_for(opened.context.principal):
@@ -149,14 +149,14 @@ class ControllerDispatcher(RequestDispatcher):
     def _numbered(
         self, opened: ForwardedRequest, call_id: bytes, size: int, started: float
     ) -> EnvelopeResponse | Awaitable[EnvelopeResponse]:
-        """Handle a call that may be a repetition. The work continues when its broker disconnects."""
+        """Handle a call that may be a repetition. The work continues even if the broker disconnects."""
         under_way = self._under_way.get(call_id)
         if under_way is None:
             applied = self._server.calls.find(call_id) if self._server.is_active else None
             if applied is not None:
                 return self._with_offset(self._repeated(opened, applied, size))
             opened.context.call_id = call_id
-            answer = self._asked(opened, size, started)
+            answer = self._answer_call(opened, size, started)
             if not isinstance(answer, Awaitable):
                 return self._with_offset(answer)
             under_way = self._under_way[call_id] = asyncio.ensure_future(answer)
@@ -247,9 +247,9 @@ class ControllerDispatcher(RequestDispatcher):
         busy_s: float,
         body: Sequence[bytes] | None = None,
     ) -> EnvelopeResponse:
-        """The answer with its header, in the client's version; or only an error of the envelope.
+        """Return the answer with its header, in the client's version, or only an error of the envelope.
 
-        ``body`` is the encoded answer, where it has been encoded.
+        ``body`` is the encoded answer, if it was encoded already.
         """
         context = opened.context
         route = self._routes[context.api_key]

@@ -1,8 +1,8 @@
-"""Runs the operator's policies beside the controller, so that neither their time nor their faults harm it.
+"""Runs the operator's policies outside the controller, so that slow or faulty policies do not harm it.
 
-One thread calls the policies one after another. If a policy raises anything but PolicyViolation the change fails
-with an error of ours. If it does not answer in time the change fails with POLICY_VIOLATION, and while it hangs every
-further change is refused immediately: a broken policy permits nothing. Log and metrics report that.
+One thread calls the policies one after another. If a policy raises anything but PolicyViolation, the change fails
+with an error of ours. If the policy does not answer in time, the change fails with POLICY_VIOLATION. While it hangs,
+every further change is refused immediately: a broken policy permits nothing. Log and metrics report that.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OPTIONAL = ("existing_configs", "principal")
 
 
 class PolicyWorker:
-    """The thread of one policy. Its counters are for the metrics."""
+    """Runs one policy on a thread, and counts for the metrics."""
 
     def __init__(self, setting: str, policy: Any, *, timeout_ms: int) -> None:
         self.setting = setting
@@ -72,7 +72,7 @@ class PolicyWorker:
         return self._hangs_since is not None
 
     async def ask(self, questions: Sequence[Question], principal: Principal) -> list[ApiException | None]:
-        """Return the verdict on each question: None, or the error for its caller. Requests take turns."""
+        """Return the verdict on each question: None, or the error for the caller. Concurrent requests take turns."""
         self.asked += len(questions)
         if self._waiting >= _WAITING_MAX:
             return self._refusals(questions, f"The policy is busy: {self._waiting} requests wait for it; try again.")
@@ -96,7 +96,7 @@ class PolicyWorker:
 
         def job() -> None:
             verdicts = [self._verdict(question, principal) for question in questions]
-            with suppress(RuntimeError):  # The loop is closed: no request waits.
+            with suppress(RuntimeError):  # The loop is closed, so no request waits.
                 loop.call_soon_threadsafe(self._answered, done, verdicts)
 
         self._start()
@@ -140,7 +140,7 @@ class PolicyWorker:
             self._policy.validate(*arguments, **{name: extra[name] for name in self._wants if name in extra})
         except ApiException as error:
             return error
-        except BaseException:  # An exit that a policy calls would end the thread, and look like hanging.
+        except BaseException:  # If a policy called exit(), the thread would end, and the policy would seem to hang.
             self.failed += 1
             log.exception("the policy of %s failed", self.setting)
             return ApiException(
@@ -168,7 +168,7 @@ class PolicyWorker:
 
 
 class Policies:
-    """Asks the policies before the controller decides, for every way to it."""
+    """Asks the policies before the controller decides, on whichever path a request arrives."""
 
     def __init__(self, *, create: PolicyWorker | None, alter: PolicyWorker | None) -> None:
         self.create = create
@@ -185,7 +185,7 @@ class Policies:
     async def settle(
         self, rehearse: Callable[[Rehearsal], None], controller: QuorumController, principal: Principal
     ) -> PolicySession:
-        """Return a session with all verdicts that the decision of a request needs. Use it before anything else runs."""
+        """Return a session with all verdicts that the decision needs. Use it before any other work runs."""
         session = PolicySession()
         for _ in range(_REHEARSALS_MAX):
             if not controller.is_active:
@@ -231,20 +231,20 @@ class _Unlimited:
 
 
 class Rehearsal:
-    """The controller as its API modules see it, that decides and forgets: nothing is written or counted."""
+    """Stands in for the controller: it decides as the controller would, but writes and counts nothing."""
 
     mutation_quotas = _Unlimited()
 
     def __init__(self, controller: QuorumController) -> None:
         self._controller = controller
         self.steps: list[Steps[object]] = []
-        """Decisions in steps, of which none has been taken."""
+        """Decisions in steps that have not started."""
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._controller, name)
 
     def submit(self, decide: Callable[[], object], answer_error: Callable[[ApiException], object]) -> Deferred[object]:
-        with suppress(Exception):  # It is raised again when it counts.
+        with suppress(Exception):  # The real decision raises it again.
             decide()
         return Deferred()
 
@@ -254,16 +254,16 @@ class Rehearsal:
 
 
 def _step(steps: Steps[object]) -> bool:
-    """Return whether the decision continues; a failure is raised again when it counts."""
+    """Take one step and return whether more follow. The real decision raises a failure again."""
     try:
         next(steps)
-    except Exception:  # Also the end, which is an exception.
+    except Exception:  # This includes StopIteration, the end.
         return False
     return True
 
 
 def policies_of(config: NodeConfig) -> Policies | None:
-    """The policies that the node is to have. Raises PolicyProblem."""
+    """Create the policies of the settings. Raise PolicyProblem if one can't be loaded or configured."""
     names = {ALTER_POLICY: config.alter_config_policy_class_name, CREATE_POLICY: config.create_topic_policy_class_name}
     if not any(names.values()):
         return None

@@ -1,6 +1,6 @@
 """The controller's handlers for the metadata quorum: for its replicas, and for clients that change its voters.
 
-The raft node answers; a fetch waits there, not here. A request that violates the protocol closes the connection.
+The raft node answers, and a fetch waits there. A request that violates the protocol closes the connection.
 """
 
 from __future__ import annotations
@@ -43,23 +43,23 @@ QUORUM_APIS = {
     ApiKey.REMOVE_RAFT_VOTER: AclOperation.ALTER,
     ApiKey.UPDATE_RAFT_VOTER: AclOperation.CLUSTER_ACTION,
 }
-"""The right that each needs on the cluster."""
+"""The operation on the cluster that each API requires."""
 
 SERVED_BY_CONTROLLER = {
     **SERVED_ON_CONTROLLER_LISTENERS,
     **{key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in QUORUM_APIS},
 }
-"""Everything on a controller listener: for other controllers, for brokers, and for admin clients."""
+"""All APIs of a controller listener: for other controllers, for brokers, and for admin clients."""
 
 SERVED_IN_PROCESS = {
     **SERVED_TO_OWN_BROKER,
     **{key: SERVED_BY_CONTROLLER[key] for key in (ApiKey.ADD_RAFT_VOTER, ApiKey.REMOVE_RAFT_VOTER)},
 }
-"""Requests that a broker of the same process may send, for itself and for its clients."""
+"""The APIs that the broker of the same process may call, for itself and for its clients."""
 
 
 class QuorumHandlers(ControllerHandlers):
-    """The controller's API modules, and the raft node's answers beside them."""
+    """The controller's API modules, and the APIs that the raft node answers."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class QuorumHandlers(ControllerHandlers):
 
 
 def _refused_fetch(request: Any, error: ApiException) -> Message:
-    """Versions that name topics have the error in each partition too: the oldest of them have no other place for it."""
+    """Repeat the error in each partition in versions that name topics: their oldest version has no top-level error."""
     from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 
     code = int(error.code)
@@ -122,4 +122,4 @@ async def _answer(answer: asyncio.Future[Message]) -> Message:
     try:
         return await answer
     except (DecodeError, InvariantViolated) as error:
-        raise CloseConnection(f"a message of the quorum is against the protocol: {error}") from error
+        raise CloseConnection(f"a message of the quorum violates the protocol: {error}") from error

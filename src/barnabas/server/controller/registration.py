@@ -35,7 +35,7 @@ _RETRY_S_MAX = 1.0
 
 
 class ControllerRegistration:
-    """``register`` at start; after that it follows the metadata as a publisher."""
+    """Call ``register`` at the start. Afterwards this object follows the metadata as a publisher."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class ControllerRegistration:
         self._task: asyncio.Task[None] | None = None
 
     async def register(self, endpoints: Sequence[Endpoint]) -> None:
-        """Retries until the active controller has answered. Raises ApiException when it refuses."""
+        """Register, and retry until the active controller has answered. Raise ApiException if it refuses."""
         self._request.listeners = [
             Listener(
                 name=endpoint.listener,
@@ -112,4 +112,4 @@ class ControllerRegistration:
 def _registered_late(task: asyncio.Task[None]) -> None:
     error = None if task.cancelled() else task.exception()
     if error is not None:
-        log.error("the active controller does not register this one: %s", error)
+        log.error("the active controller refused to register this controller: %s", error)

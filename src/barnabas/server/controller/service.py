@@ -1,4 +1,4 @@
-"""The controller of this node with its log: carries decisions to the metadata log and keeps its time.
+"""Connects this node's controller to the metadata log and to the clock.
 
 Decisions of one turn of the event loop are appended together, so that many callers share a flush.
 """
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 _IDLE_POLL_S = 0.5
 _STANDSTILL_MS = 500
-"""A timer that is later than this was not held up by work: the process did not run."""
+"""A timer that fires later than this was not delayed by work: the process was stopped."""
 
 
 class ControllerService:
@@ -38,13 +38,13 @@ class ControllerService:
         self._is_closed = False
 
     def connect(self, driver: RaftDriver, controller: QuorumController) -> None:
-        """The controller is created second, with ``wake`` as its ``on_appends``."""
+        """Connect the driver and the controller, which was created with ``wake`` as its ``on_appends``."""
         self._driver = driver
         self._controller = controller
         self._schedule_tick()
 
     def wake(self) -> None:
-        """The controller has something to append."""
+        """Schedule an append: the controller has records."""
         if not self._is_scheduled:
             self._is_scheduled = True
             asyncio.get_running_loop().call_soon(self._append)

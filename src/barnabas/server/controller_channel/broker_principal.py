@@ -1,7 +1,7 @@
-"""The principal of this node's broker: the one that controllers would see if it connected to their listener.
+"""The principal of this node's broker, as controllers would see it if the broker connected to their listener.
 
 The broker of a combined node calls its controller inside the process (decision 10), without authentication. Checks,
-audit and quotas still need a principal, and it must be the one that the same broker would have in another process.
+audit and quotas still need a principal. It must be the one that the same broker would have in another process.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOOPBACK = "127.0.0.1"
 
 
 def own_context(config: NodeConfig, principal: Principal, api_key: ApiKey, api_version: int) -> RequestContext:
-    """A request of this node's own broker to a controller."""
+    """Return the context of a request that this node's own broker sends to a controller."""
     endpoint = config.controller_listeners[0]
     return RequestContext(
         api_key=api_key,
@@ -41,11 +41,11 @@ def own_context(config: NodeConfig, principal: Principal, api_key: ApiKey, api_v
 
 
 def own_principal(config: NodeConfig) -> Principal:
-    """The principal that the first controller listener's builder derives from this node's credentials.
+    """Return the principal that the first controller listener's builder derives from this node's credentials.
 
     PLAINTEXT: ANONYMOUS. SASL: the user of the listener's JAAS line for ``sasl.mechanism.controller.protocol``. SSL:
-    the name in the node's own certificate, mapped. Where the credentials don't name a principal (a token that is
-    fetched from somewhere), it is ANONYMOUS. Raises NodeStartError when the builder refuses.
+    the mapped name in the node's own certificate. If the credentials don't name a principal (a token that is fetched
+    from another server), it is ANONYMOUS. Raise NodeStartError if the builder refuses.
     """
     endpoint = config.controller_listeners[0]
     if endpoint.security_protocol == "PLAINTEXT":
@@ -68,7 +68,9 @@ def own_principal(config: NodeConfig) -> Principal:
     try:
         return session_principal(principal_builder_of(config, endpoint.listener), context)
     except PrincipalRefused as error:
-        raise NodeStartError(f"this node's own broker gets no principal on {endpoint.listener}: {error}") from error
+        raise NodeStartError(
+            f"cannot build a principal for this node's own broker on {endpoint.listener}: {error}"
+        ) from error
 
 
 def _jaas_user(config: NodeConfig, endpoint: Endpoint, mechanism: str) -> str | None:

@@ -1,6 +1,6 @@
-"""Requests on their way to the active controller: what is sent, and how an answer is read.
+"""Requests to the active controller: how each is encoded, and how its answer is decoded.
 
-A client's request travels in a numbered envelope, a request of the broker's own as it is.
+A client's request travels in a numbered envelope. A request of the broker's own is sent without one.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["EnvelopedCall", "OwnCall", "WaitingCall"]
 R_co = TypeVar("R_co", bound=Message, covariant=True)
 
 _NOT_CONTROLLER: Final = int(ErrorCode.NOT_CONTROLLER)
-_CREATES_ANEW: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN})
+_CREATES_ON_EACH_ATTEMPT: Final = frozenset({ApiKey.CREATE_DELEGATION_TOKEN})
 
 
 class WaitingCall(Call, Generic[R_co]):
-    """A call, and the future of its answer."""
+    """A call and the future of its answer."""
 
     __slots__ = ("_answer", "committed_offset", "future")
 
@@ -47,18 +47,18 @@ class WaitingCall(Call, Generic[R_co]):
         raise NotImplementedError
 
     def is_repeatable(self, *, is_numbered: bool) -> bool:
-        """Whether it does no harm to send it again when its answer was lost.
+        """Return whether the call may safely be sent again after its answer was lost.
 
-        ``is_numbered``: the controller that may have it recognizes a repeated call.
+        ``is_numbered``: the controller that may have received it recognizes a repeated call.
         """
         return True
 
     def is_recognised(self, *, is_numbered: bool) -> bool:
-        """Whether a controller that already has it recognizes a repetition, so that sending it early is safe."""
+        """Return whether a controller that has the call recognizes a repetition: then sending it early is safe."""
         return True
 
     def read(self, response: Message) -> ErrorCode:
-        """Return the error of the attempt. Without one, keep the answer for ``deliver``. Raises DecodeError."""
+        """Return the error of the attempt, or keep the answer for ``deliver``. Raise DecodeError if it is invalid."""
         raise NotImplementedError
 
     def deliver(self) -> None:
@@ -75,9 +75,9 @@ class WaitingCall(Call, Generic[R_co]):
 class EnvelopedCall(WaitingCall[Message]):
     """A client's request.
 
-    A controller of Kafka's does not know its number. Then a call that is sent again may be applied again, as with
-    Kafka's own brokers: most changes end in the same state, and a second attempt to create or to delete is refused. A
-    delegation token is the exception: each attempt would create another one.
+    A Kafka controller ignores the number of the call. It may then apply a repeated call again, as with Kafka's own
+    brokers: most changes end in the same state, and a second attempt to create or to delete is refused. A delegation
+    token is the exception: each attempt would create another one.
     """
 
     __slots__ = ("_api_key", "_forwarded", "_response_type")
@@ -89,7 +89,7 @@ class EnvelopedCall(WaitingCall[Message]):
         self._response_type = _response_type(api_key)
 
     def is_repeatable(self, *, is_numbered: bool) -> bool:
-        return is_numbered or self._api_key not in _CREATES_ANEW
+        return is_numbered or self._api_key not in _CREATES_ON_EACH_ATTEMPT
 
     def is_recognised(self, *, is_numbered: bool) -> bool:
         return is_numbered

@@ -25,7 +25,7 @@ R = TypeVar("R", bound="Message")
 
 def network_channel(core: NodeCore, serialize_principal: Callable[[RequestContext], bytes]) -> NetworkChannel:
     """Raise NodeStartError if no client can be created from the settings of the controller listener."""
-    from barnabas.broker.forwarding_queue import LIMIT_MS  # The broker of the only controller needs none of it.
+    from barnabas.broker.forwarding_queue import LIMIT_MS  # The broker of the only controller does not load it.
     from barnabas.server.controller_channel.network import NetworkChannel
 
     config = core.config
@@ -57,7 +57,7 @@ class CombinedChannel:
         is_alone: Callable[[], bool],
         make_remote: Callable[[], NetworkChannel],
     ) -> None:
-        """``is_alone``: whether no other controller could be the active one."""
+        """``is_alone``: no other controller could be the active one."""
         self._own = own
         self._controller = controller
         self._is_alone = is_alone
@@ -66,7 +66,7 @@ class CombinedChannel:
 
     @property
     def remote(self) -> NetworkChannel | None:
-        """None until another controller was contacted."""
+        """The channel over the network; None until another controller was contacted."""
         return self._remote
 
     def versions(self) -> Mapping[int, tuple[int, int]] | None:
@@ -85,7 +85,7 @@ class CombinedChannel:
             await self._remote.close()
 
     async def _ask_own(self, ask: Callable[[], Awaitable[R]]) -> R | None:
-        """None if another controller must be contacted."""
+        """Return the own controller's answer; None if another controller must be contacted."""
         if self._is_alone():
             return await ask()
         if not self._controller.is_active:

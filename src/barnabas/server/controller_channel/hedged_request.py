@@ -1,9 +1,8 @@
-"""One request to one controller and its answer, over the connection that brings it first.
+"""Sends one request to one controller over up to two connections, and takes the first answer.
 
-A controller that hangs, or a network that drops packets, keeps a connection open and says nothing. A short request
-(a heartbeat) that is not answered in time is therefore sent again over another connection, while the first one may
-still answer: a controller that is only slow is not disturbed, and one that can't be reached that way is reached by the
-other.
+If a controller hangs or a network drops packets, the connection stays open without an answer. A short request (a
+heartbeat) that is not answered in time is therefore sent again over another connection, while the first one may still
+answer. A slow controller is not disturbed, and a controller behind a broken connection is reached over the other.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class ControllerConnection:
 
 
 class Exchange:
-    """A call on its way to one controller."""
+    """A call that is being sent to one controller."""
 
     __slots__ = ("_timeout", "address", "call", "connection", "has_ended", "is_bypassed", "was_sent")
 
@@ -59,14 +58,14 @@ class Exchange:
         self.address = address
         self.was_sent = False
         self.is_bypassed = False
-        """The answer arrived over another connection than the first one."""
+        """Whether the answer arrived over another connection than the first."""
         self.has_ended = False
         self._timeout: asyncio.Timeout | None = None
 
     async def run(self, client: NetworkClient, attempts: AttemptLimit | None) -> Message:
-        """Send the request and return its answer; ``attempts`` tries another connection after each limit.
+        """Send the request and return its answer. ``attempts`` limits each connection before another one is tried.
 
-        Raises RequestTimedOut when ``end`` is called, besides what a request raises.
+        Raise RequestTimedOut if ``end`` is called, and the errors of a request.
         """
         try:
             async with asyncio.timeout(0 if self.has_ended else None) as self._timeout:
@@ -74,12 +73,12 @@ class Exchange:
                     return await self._ask(client, self.connection)
                 return await self._first_answer(client, attempts)
         except TimeoutError as error:
-            raise RequestTimedOut(f"{self.address} was given up: the wait for its answer has ended") from error
+            raise RequestTimedOut(f"gave up waiting for an answer from {self.address}") from error
         finally:
             self._timeout = None
 
     def end(self) -> None:
-        """Wait no longer: the connection is closed, and the call counts as lost."""
+        """Stop waiting: close the connection, and count the call as lost."""
         self.has_ended = True
         if self._timeout is not None and not self._timeout.expired():
             self._timeout.reschedule(asyncio.get_running_loop().time())
@@ -91,7 +90,7 @@ class Exchange:
         return await connection.request(message)
 
     async def _outcome(self, client: NetworkClient, by: ControllerConnection) -> Message | Exception:
-        """Return the result or the error of ``_ask`` as a value: the task may have no caller left."""
+        """Return the result or the error of ``_ask`` as a value: the task's caller may have left."""
         try:
             return await self._ask(client, by)
         except Exception as error:
@@ -122,9 +121,9 @@ class Exchange:
 
 
 async def _first_of(pending: _Pending, limit_s: float) -> tuple[Message, ControllerConnection] | None:
-    """The first answer, and the connection that brought it, no longer pending; None after the limit.
+    """Return the first answer and its connection, which is no longer pending; None after the limit.
 
-    Raises what the last of them failed with.
+    If all fail, raise the error of the last one.
     """
     while True:
         done, _ = await asyncio.wait(pending, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)

@@ -1,6 +1,6 @@
-"""Broker and controller in one process meet here, with the checks and the principal that a request over the wire has.
+"""Connects broker and controller in one process, with the checks and the principal of a request over the wire.
 
-An Envelope travels only between processes; inside one the request is handed over as it is. A client's request is
+Envelopes are used only between processes; inside one the request is passed on unchanged. A client's request is
 authorized for the client. The broker's own requests (registration, heartbeats, producer ids, internal topics) are
 allowed because they are from the same process, whatever principal the broker would have over the wire (decision 10).
 """
@@ -30,7 +30,7 @@ R = TypeVar("R", bound="Message")
 
 
 class InProcessChannel:
-    """Implements the broker's ``ControllerChannel``. ``own_context`` is that of a call of the broker's own."""
+    """Implements the broker's ``ControllerChannel``. ``own_context`` is the context of the broker's own calls."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class InProcessChannel:
         return response
 
     def versions(self) -> None:
-        """Both sides are the same program."""
+        """Return None: both sides are the same program."""
 
     async def _call(self, request: Message, context: RequestContext, authorizer: Authorizer) -> Message:
         if self._notice_time is not None:

@@ -1,16 +1,19 @@
 """The broker's channel to an active controller in another process: clients' requests in envelopes, its own unchanged.
 
 ``broker.forwarding_queue`` decides when a request is sent, when it is repeated, and what its sender receives. This
-module holds the connections, each opened when a request needs it, and the waiting senders. The active controller is
-the leader of the metadata quorum as this node knows it; a connection to another node is closed before it is used again.
+module holds the waiting senders and the connections. A connection is opened when a request needs it. The active
+controller is the leader of the metadata quorum as this node knows it. A connection to another node is closed before it
+is used again.
 
-A broker's heartbeats have connections of their own, and so have its reports on replicas: otherwise they would be late
-when clients create topics for minutes.
+A broker's heartbeats and its reports on replicas have connections of their own. Otherwise they would be late while
+clients create topics for minutes.
 
-A controller that hangs keeps its connections and answers nothing. So every wait has an end: the sender's own time-out;
-for heartbeats and reports on replicas the heartbeat interval, after which another connection is tried
-(``controller_exchange``); and for everything the news that another controller is active. A request that is given up
-there is sent again, with the same number.
+A controller that hangs keeps its connections open and does not answer. So every wait ends:
+
+* at the sender's own time-out;
+* for heartbeats and reports on replicas, at the heartbeat interval: then another connection is tried
+  (``controller_exchange``);
+* when another controller becomes active. The request is then sent to that one, with the same number.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ log = logging.getLogger(__name__)
 _UNEXPECTED = "The server experienced an unexpected error when processing the request."
 _APPLY_TIMEOUT_S = 0.5
 _INLINE_BYTES_MAX = 64 * 1024
-"""Up to this size an answer is decoded in some milliseconds."""
+"""An answer of up to this size is decoded in a few milliseconds."""
 _LIFECYCLE = frozenset({ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT, ApiKey.CONTROLLER_REGISTRATION})
 _REPLICATION = frozenset({ApiKey.ALTER_PARTITION, ApiKey.ASSIGN_REPLICAS_TO_DIRS})
 
@@ -85,10 +88,10 @@ class NetworkChannel:
     ) -> None:
         """``config``: its request time-out is ``controller.socket.timeout.ms``. ``leader`` is called for each attempt.
 
-        ``lifecycle_limit_ms`` is how long a registration or a heartbeat is tried; after ``heartbeat_interval_ms``
-        without an answer it is sent over another connection as well. ``reach_offset`` waits until this node has applied
-        the metadata log up to that offset, at most so many seconds. Raises NodeStartError when the settings are
-        unusable for a client.
+        ``lifecycle_limit_ms`` limits the attempts of a registration or a heartbeat. After ``heartbeat_interval_ms``
+        without an answer it is sent over another connection as well. ``reach_offset(offset, seconds)`` waits until this
+        node has applied the metadata log up to the offset. Raise NodeStartError if the settings are unusable for a
+        client.
         """
         try:
             self._client = NetworkClient(config)
@@ -137,7 +140,7 @@ class NetworkChannel:
         call = EnvelopedCall(forwarded, context.api_key)
         answer = await self._forwarding.ask(call, forwarded.timeout_ms)
         if call.committed_offset is not None:
-            # A client that receives the answer finds the change on the broker that sent it.
+            # A client that has received the answer must find the change on the broker that sent it.
             await self._reach_offset(call.committed_offset, _APPLY_TIMEOUT_S)
         return answer
 
@@ -150,9 +153,9 @@ class NetworkChannel:
         return await pool.ask(OwnCall(request))
 
     def leader_changed(self) -> None:
-        """The metadata quorum has another leader, or none: requests to a former one are not waited for.
+        """Stop waiting for the former leader: the metadata quorum has another one.
 
-        While no leader is known they stay: the former leader may still answer.
+        While no leader is known, keep waiting: the former leader may still answer.
         """
         leader = self._leader()
         if leader is not None:
@@ -171,7 +174,7 @@ class NetworkChannel:
 
 
 class _ConnectionPool:
-    """A queue and its connections."""
+    """A queue with its connections."""
 
     def __init__(
         self,
@@ -185,9 +188,9 @@ class _ConnectionPool:
         attempts: AttemptLimit | None = None,
         on_path_back: Callable[[Address, int], None] | None = None,
     ) -> None:
-        """``numbering`` has the controllers that recognize a numbered call; answers add to it.
+        """``numbering`` contains the controllers that recognize a numbered call; answers add to it.
 
-        ``on_path_back(address, since_ms)``: a controller answers that left an attempt of that time without an answer.
+        ``on_path_back(address, since_ms)`` is called when a controller answers after a lost attempt at ``since_ms``.
         """
         self.queue = queue
         self._client = client
@@ -215,7 +218,7 @@ class _ConnectionPool:
         return None
 
     async def ask(self, call: WaitingCall[R], timeout_ms: int | None = None) -> R:
-        """Return the answer to ``call``. Raises ApiException with the error for its sender, or CloseConnection."""
+        """Return the answer to ``call``. Raise ApiException with the error for its sender, or CloseConnection."""
         self.queue.add(call, self._clock.monotonic_ms(), timeout_ms)
         self._waiting_for.add(call)
         self._pump()
@@ -226,7 +229,7 @@ class _ConnectionPool:
             self.queue.withdraw(call)
 
     def follow(self, leader: Endpoint) -> None:
-        """Another controller may be active: requests without an answer from the former one are sent to the new one."""
+        """Send the requests that the former controller has not answered to the new one."""
         self._silent_since_ms = None
         for exchange in self._under_way.values():
             if exchange.address != Address(*leader):
@@ -234,9 +237,9 @@ class _ConnectionPool:
         self._pump()
 
     def end_silent(self, address: Address, since_ms: int) -> None:
-        """The connection to ``address`` was interrupted: repeat the requests that may be lost.
+        """Repeat the requests to ``address`` that may be lost, because the connection was interrupted.
 
-        Only requests that the controller recognizes when repeated: it may only be slow to answer.
+        Repeat only requests that the controller recognizes: it may have them and be slow to answer.
         """
         for exchange in self._under_way.values():
             if (
@@ -274,7 +277,7 @@ class _ConnectionPool:
             self._timer = asyncio.get_running_loop().call_later(max(due - now_ms, 1) / 1000, self._pump)
 
     def _give_up_late(self, now_ms: int) -> None:
-        """The senders are answered now. A controller that has such a call carries it out, or not: that is unknown."""
+        """Answer the senders of late requests. It is unknown whether the controller applies a call that it received."""
         late = self.queue.expired(now_ms)
         for call in late:
             self._fail(call, ErrorCode.REQUEST_TIMED_OUT)
@@ -310,7 +313,7 @@ class _ConnectionPool:
             attempt = Attempt.NOT_OFFERED
             self._log_problem(attempt, exchange.address, problem)
         except Exception:
-            log.exception("a request can't be passed on to the controller")
+            log.exception("cannot pass a request on to the controller")
             attempt = Attempt.GARBLED
         await self._conclude(exchange, attempt, error)
         self._pump()
@@ -342,11 +345,15 @@ class _ConnectionPool:
             call.fail(CloseConnection("the controller no longer serves this version of the request"))
         elif verdict.fate is Fate.FAIL:
             if error not in (ErrorCode.NONE, ErrorCode.NOT_CONTROLLER):
-                log.error("the controller at %s refuses what this broker forwards: %s", exchange.address, error.name)
+                log.error(
+                    "the controller at %s refused a request that this broker forwarded: %s",
+                    exchange.address,
+                    error.name,
+                )
             self._fail(call, verdict.error)
 
     def _note_path(self, exchange: Exchange, attempt: Attempt) -> None:
-        """An answer after attempts without one: whatever else is under way since then may have been lost as well."""
+        """Detect an answer after lost attempts: other requests that were sent since then may be lost as well."""
         if attempt is Attempt.LOST and not exchange.has_ended and self._silent_since_ms is None:
             self._silent_since_ms = self._clock.monotonic_ms()
         elif attempt is Attempt.ANSWERED:
@@ -387,7 +394,7 @@ def _attempt_of(problem: ClientError) -> Attempt:
 
 
 async def _read(call: WaitingCall[Message], response: Message) -> ErrorCode:
-    """A long answer is decoded on a thread. Raises DecodeError."""
+    """Decode an answer, on a thread if it is long. Raise DecodeError for an invalid one."""
     if len(getattr(response, "response_data", None) or b"") <= _INLINE_BYTES_MAX:
         return call.read(response)
     return await asyncio.get_running_loop().run_in_executor(None, call.read, response)

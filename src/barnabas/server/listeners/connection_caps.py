@@ -1,4 +1,4 @@
-"""The limits of connections as settings and client quotas say, for a broker's listeners or a controller's."""
+"""Applies the connection limits of settings and client quotas to a broker's or a controller's listeners."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def connection_caps(config: NodeConfig, listeners: Iterable[str], *, protected: 
 
 
 def per_ip_overrides(text: str) -> dict[str, int]:
-    """``host:number`` separated by commas. A name means all of its addresses."""
+    """Parse ``host:number`` pairs separated by commas. A name stands for all of its addresses."""
     overrides: dict[str, int] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         host, colon, number = item.rpartition(":")
@@ -72,7 +72,7 @@ def _addresses_of(host: str) -> Sequence[str]:
 
 
 class ConnectionEffect:
-    """Follows the settings while the node runs."""
+    """Applies changes of the settings while the node runs."""
 
     def __init__(self, quotas: ConnectionQuotas, listeners: Iterable[str], protected: str | None) -> None:
         self._quotas = quotas
@@ -86,7 +86,7 @@ class ConnectionEffect:
 
 
 class IpRatePublisher:
-    """A MetadataPublisher. Addresses of names are looked up on a thread; until then the default applies to them."""
+    """A MetadataPublisher. A thread resolves names; until then the default limit applies to their addresses."""
 
     def __init__(self, every: Sequence[ConnectionQuotas]) -> None:
         self._every = every

@@ -1,7 +1,7 @@
 """The client settings of this node for its quorum's controllers, from the first controller listener.
 
-As in Kafka the client's side of that listener is what the listener itself has: ``listener.name.<name>.ssl.*`` and
-``listener.name.<name>.<mechanism>.sasl.jaas.config`` in front of the settings without a listener's name.
+As in Kafka, the client uses the settings of the listener itself: ``listener.name.<name>.ssl.*`` and
+``listener.name.<name>.<mechanism>.sasl.jaas.config`` override the settings without a listener's name.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _NO_PROPERTIES: dict[str, str] = {"bootstrap.servers": "localhost:1"}
 
 
 def controller_client_config(config: NodeConfig, *, client_id: str, request_timeout_ms: int) -> ClientConfig:
-    """Client settings for requests to controllers; ``bootstrap`` serves requests without an address.
+    """Return client settings for requests to controllers. ``bootstrap`` is used by requests without an address.
 
-    Raises NodeStartError for credentials that can't log in.
+    Raise NodeStartError for credentials that can't log in.
     """
     values = listener_client_values(
         config,
@@ -48,7 +48,7 @@ def listener_client_values(
     request_timeout_ms: int,
     peers: str,
 ) -> dict[str, object]:
-    """Client settings that match one of this node's listeners, for peers with the same listener."""
+    """Return client settings that match one of this node's listeners, for peers with the same listener."""
     values = dict(client_config(_NO_PROPERTIES).values)
     for name in values:
         if name.startswith(("ssl.", "sasl.")) and name in BROKER_CONFIG_DEF:

@@ -1,7 +1,7 @@
 """The client settings of this broker for other brokers, from the inter-broker listener.
 
-As in Kafka the client's side of that listener is what the listener itself has: ``listener.name.<name>.ssl.*`` and
-``listener.name.<name>.<mechanism>.sasl.jaas.config`` in front of the settings without a listener's name.
+As in Kafka, the client uses the settings of the listener itself: ``listener.name.<name>.ssl.*`` and
+``listener.name.<name>.<mechanism>.sasl.jaas.config`` override the settings without a listener's name.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _BY_THE_SYSTEM = -1
 
 
 def inter_broker_address(cluster: ClusterImage, broker_id: int, config: NodeConfig) -> Address | None:
-    """The address of a broker for other brokers; None if it is not registered or lacks the listener."""
+    """Return a broker's address for other brokers; None if it is not registered or lacks the listener."""
     broker = cluster.broker(broker_id)
     listener = None if broker is None else broker.listeners.get(config.inter_broker_listener_name)
     return None if listener is None else Address(listener.host, listener.port)
 
 
 def inter_broker_client_config(config: NodeConfig, *, client_id: str) -> ClientConfig:
-    """Client settings for requests between brokers; each request names its address.
+    """Return client settings for requests between brokers. Each request names its address.
 
-    Raises NodeStartError for credentials that can't log in.
+    Raise NodeStartError for credentials that can't log in.
     """
     listener = config.inter_broker_listener_name
     protocol = next(endpoint.security_protocol for endpoint in config.broker_listeners if endpoint.listener == listener)
@@ -44,6 +44,6 @@ def inter_broker_client_config(config: NodeConfig, *, client_id: str) -> ClientC
         peers="other brokers",
     )
     values["socket.connection.setup.timeout.ms"] = config.socket_connection_setup_timeout_ms
-    # The default is far too small for a fast network: unless a size is configured, the operating system decides.
+    # The default is far too small for a fast network. Unless a size is configured, the operating system decides.
     values["receive.buffer.bytes"] = config.values.get("replica.socket.receive.buffer.bytes", _BY_THE_SYSTEM)
     return ClientConfig([], values)

@@ -1,4 +1,4 @@
-"""The listeners of a node: bound together at the start, reading requests when their part is ready for them."""
+"""The listeners of a node. All are bound at the start; each reads requests once its part of the node is ready."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NodeListeners:
         self.dispatchers: list[RequestDispatcher] = []
 
     async def open(self, endpoint: Endpoint, dispatcher: RequestDispatcher, quotas: ConnectionQuotas) -> None:
-        """Bind the port; connections are not served yet. Raises OSError that names the endpoint."""
+        """Bind the port without serving connections yet. Raise OSError that names the endpoint if it can't be bound."""
         core, config = self._core, self._core.config
         security = listener_security(config, endpoint, credentials=core.credentials, clock=core.clock)
         listener = Listener(endpoint.listener, dispatcher, self._limits, security, quotas)
@@ -52,7 +52,7 @@ class NodeListeners:
         self.by_name[endpoint.listener] = listener
 
     async def start(self, *, early: bool) -> None:
-        """Return the listeners that read requests before the metadata log is read, or the others."""
+        """Start the listeners that read requests before the metadata log is read (``early``), or the others."""
         for name, listener in self.by_name.items():
             if self._core.authorization.reads_early(name) is early:
                 await listener.start()
@@ -68,7 +68,7 @@ class NodeListeners:
         return builder.serialize(context.principal)
 
     def deserialize_principal(self, listener_name: str, data: bytes | None) -> Principal:
-        """Read the client's principal in an envelope of the listener. Raises ValueError if unreadable."""
+        """Read the client's principal in an envelope of the listener. Raise ValueError if it is unreadable."""
         if data is None:
             raise ValueError("the envelope has no principal")
         security = self.by_name[listener_name].security
@@ -77,14 +77,14 @@ class NodeListeners:
             principal = builder.deserialize(data)
         except ValueError:
             raise
-        except Exception as error:  # Whatever a user's class does.
+        except Exception as error:  # A user's class may raise anything.
             raise ValueError(f"{type(builder).__qualname__}: {type(error).__name__}: {error}") from error
         if not isinstance(principal, Principal):
             raise ValueError(f"{type(builder).__qualname__} returned a {type(principal).__name__}")
         return principal
 
     def advertised(self, endpoints: Iterable[Endpoint]) -> list[Endpoint]:
-        """The advertised endpoints: an empty host becomes this machine's name, port 0 the bound port."""
+        """Return the advertised endpoints. An empty host becomes this machine's name, port 0 the bound port."""
         return [
             endpoint._replace(
                 host=endpoint.host or socket.getfqdn(), port=endpoint.port or self.by_name[endpoint.listener].port

@@ -22,8 +22,8 @@ __all__ = ["ListenerSecurity", "listener_security"]
 class ListenerSecurity:
     """Identifies the callers of one listener. Created once, when the node opens the listener.
 
-    ``tls`` is set for SSL and SASL_SSL; it follows its files. ``sasl`` is set for SASL_PLAINTEXT and SASL_SSL: it
-    makes the state machine of a new connection (see ``security.sasl``).
+    ``tls`` is set for SSL and SASL_SSL; it reloads changed files. ``sasl`` is set for SASL_PLAINTEXT and SASL_SSL: it
+    creates the state machine of a new connection (see ``security.sasl``).
     """
 
     __slots__ = ("listener", "principal_builder", "protocol", "sasl", "tls")
@@ -62,7 +62,7 @@ def listener_security(
     if protocol == "PLAINTEXT" and not has_builder:
         return None
     if uses_tls or has_builder:
-        from barnabas.server.settings.tls import principal_builder_of, server_tls_of  # Others don't need it.
+        from barnabas.server.settings.tls import principal_builder_of, server_tls_of  # Other listeners don't need it.
 
         builder = principal_builder_of(config, endpoint.listener)
     else:

@@ -15,7 +15,7 @@ __all__ = ["AppliedOffset"]
 
 
 class AppliedOffset:
-    """A publisher, to be installed last: what it has seen is in force on this node."""
+    """A publisher. Install it last: every image that it has received is in force on this node."""
 
     def __init__(self) -> None:
         self.offset = -1
@@ -30,7 +30,7 @@ class AppliedOffset:
                 future.set_result(None)
 
     async def reach(self, offset: int, timeout_s: float) -> bool:
-        """Whether this node has applied the record at ``offset`` within that time."""
+        """Wait until this node has applied the record at ``offset``. Return False after ``timeout_s``."""
         if offset <= self.offset:
             return True
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -1,4 +1,4 @@
-"""Hands the committed metadata log to the node's two readers: the broker's image and the controller.
+"""Passes the committed metadata log to the node's two readers: the broker's image and the controller.
 
 The broker's image is updated first: when the controller answers a caller, this node's broker already has the change.
 """
@@ -38,7 +38,7 @@ class MetadataListener:
         kraft_version: Callable[[], int],
         on_leader_change: Sequence[Callable[[], None]] = (),
     ) -> None:
-        """``on_leader_change`` are called when the quorum has another leader, or none, after the controller knows."""
+        """``on_leader_change``: called after the controller when the quorum has another leader, or none."""
         self._node_id = node_id
         self._loader = loader
         self._controller = controller
@@ -73,11 +73,11 @@ class MetadataListener:
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None:
         if self._controller is not None:
-            self._tell_controller(self._controller, leader)
+            self._notify_controller(self._controller, leader)
         for notify in self._on_leader_change:
             notify()
 
-    def _tell_controller(self, controller: QuorumController, leader: LeaderAndEpoch) -> None:
+    def _notify_controller(self, controller: QuorumController, leader: LeaderAndEpoch) -> None:
         if leader.is_leader(self._node_id):
             if controller.epoch == leader.epoch:
                 return

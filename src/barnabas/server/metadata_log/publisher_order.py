@@ -1,7 +1,7 @@
 """The order in which publishers receive a new metadata image: the same in nodes and in the simulator.
 
-The authorizer is first: a topic is never visible before its ACLs. A broker's log partitions precede the
-groups that are stored in them. The publisher that announces an image as applied is last.
+The authorizer is first: a topic is never visible before its ACLs. The replicas of a broker precede the groups that are
+stored in them. The publisher that announces an image as applied is last.
 """
 
 from __future__ import annotations
@@ -30,7 +30,11 @@ def install_followers(
     first: Iterable[MetadataPublisher] = (),
     last: Iterable[MetadataPublisher] = (),
 ) -> None:
-    """``checks`` may find that the node can't work with an image; ``first`` serve by it, ``last`` only adapt to it."""
+    """Install the publishers in their order.
+
+    ``checks`` may find that the node can't work with an image. Publishers in ``first`` serve requests from the image;
+    those in ``last`` only adapt to it.
+    """
     authorization.install(loader)
     for publisher in (*checks, metadata, *first, snapshots, *last, applied):
         loader.install(publisher)

@@ -1,4 +1,4 @@
-"""The records of the metadata log for the raft node: written with their version, read without it."""
+"""The records of the metadata log for the raft node. They are written with their version and read without it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["MetadataRecordSerde"]
 
 
 class MetadataRecordSerde:
-    """Converts ``ApiMessageAndVersion`` to the message."""
+    """Encodes an ``ApiMessageAndVersion`` and decodes it to the message alone."""
 
     def encode(self, record: Any) -> bytes:
         return encode_metadata_record(record.message, record.version)

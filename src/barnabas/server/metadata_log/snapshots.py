@@ -1,7 +1,7 @@
 """Creates snapshots of the metadata, and deletes old ones and the log before them.
 
-A snapshot is written on a thread of its own: images never change, so the loop continues meanwhile. It must not be newer
-than the high watermark, nor cut a batch in two; both hold for every image that the loader publishes.
+A snapshot is written on a thread of its own: images never change, so the loop continues meanwhile. A snapshot must not
+be newer than the high watermark and must not split a batch. Both hold for every image that the loader publishes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 CLEANING_INTERVAL_S = 60
 DELETE_DELAY_S = 60
-"""A snapshot that was deleted may still be read for so long: by a replica that fetches it."""
+"""How long a deleted snapshot stays readable for a replica that fetches it."""
 
 
 class StoredSnapshot(NamedTuple):
@@ -42,7 +42,7 @@ class StoredSnapshot(NamedTuple):
 def first_snapshot_to_keep(
     snapshots: Sequence[StoredSnapshot], *, log_size: int, now_ms: int, retention_bytes: int, retention_ms: int
 ) -> OffsetAndEpoch | None:
-    """The snapshot that the log may start at; None when nothing may go. The newest one always stays."""
+    """Return the snapshot that the log may start at; None if nothing may be deleted. The newest one is always kept."""
     keep: OffsetAndEpoch | None = None
     total = log_size + sum(snapshot.size for snapshot in snapshots)
     for snapshot, following in pairwise(snapshots):
@@ -61,7 +61,7 @@ class MetadataSnapshots:
         self._is_closed = False
 
     def start(self) -> None:
-        """Look for what may be deleted, now and then."""
+        """Start applying retention periodically."""
         self._timer = asyncio.get_running_loop().call_later(CLEANING_INTERVAL_S, self._clean_again)
 
     def close(self) -> None:
@@ -70,7 +70,7 @@ class MetadataSnapshots:
             self._timer.cancel()
 
     async def save(self, image: MetadataImage) -> OffsetAndEpoch | None:
-        """Write the image as a snapshot; None when a snapshot of that offset exists."""
+        """Write the image as a snapshot. Return None if a snapshot of that offset exists."""
         driver = self._driver
         provenance = image.provenance
         snapshot_id = OffsetAndEpoch(provenance.last_contained_offset + 1, provenance.last_contained_epoch)
@@ -95,7 +95,8 @@ class MetadataSnapshots:
     def clean(self) -> OffsetAndEpoch | None:
         """Apply retention. Return the snapshot at which the log starts now, if that has changed.
 
-        A disk that refuses leaves files that this process does not know: the node stops, and its next start looks.
+        A disk error leaves the files in a state that this process does not know: the node stops, and its next start
+        reads them again.
         """
         try:
             return self._clean()
@@ -165,7 +166,7 @@ class MetadataSnapshots:
 
 
 class SnapshotGenerator:
-    """A publisher that requests a snapshot when enough was committed, or enough time has passed, since the last one."""
+    """A publisher that requests a snapshot when enough was committed or enough time has passed since the last one."""
 
     def __init__(
         self, snapshots: MetadataSnapshots, driver: RaftDriver, *, max_bytes: int, max_interval_ms: int
@@ -189,7 +190,7 @@ class SnapshotGenerator:
             return
         self._bytes += manifest.byte_count
         if new_image.features.metadata_version is None:
-            return  # A new log begins with control records alone; nothing says yet how to write others.
+            return  # A new log begins with control records alone; the metadata.version of other records is unknown yet.
         if self._running is not None:
             self._waiting = new_image
         elif self._is_due():
@@ -201,7 +202,7 @@ class SnapshotGenerator:
         self._running.add_done_callback(self._saved)
 
     async def close(self) -> None:
-        """Wait for a snapshot that is being written: half a file would be left else."""
+        """Wait for a snapshot that is being written; otherwise half a file would be left."""
         self._is_closed = True
         if self._running is not None:
             with suppress(Exception):
@@ -220,10 +221,10 @@ class SnapshotGenerator:
         self._running = None
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            # The log still has everything: the node can continue, only its next start takes longer.
+            # The log still has all records: the node can continue, but its next start takes longer.
             is_disk = isinstance(error, OSError | StorageError)
             log.error(
-                "a metadata snapshot could not be written; the next one is due as usual: %s",
+                "cannot write a metadata snapshot; the next one is written as scheduled: %s",
                 error,
                 exc_info=None if is_disk else error,
             )

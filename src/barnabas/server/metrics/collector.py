@@ -48,7 +48,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "kafka_network_request_metrics_errors",
             "counter",
-            "Error codes in responses, of Metadata those at the top only.",
+            "Error codes in responses; for Metadata only the top-level error.",
             ("request", "error"),
         ),
         MetricInfo(
@@ -70,8 +70,8 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "barnabas_quota_throttled_requests",
             "counter",
-            "Answers that throttled a client over a quota (Produce, Fetch, Request), and entities not created "
-            "or deleted yet (ControllerMutation).",
+            "Answers that throttled a client over a quota (Produce, Fetch, Request), and entities not yet created or "
+            "deleted because of a quota (ControllerMutation).",
             ("quota",),
         ),
         MetricInfo(
@@ -160,14 +160,14 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "barnabas_event_loop_longest_turn_seconds",
             "gauge",
-            "The longest time of the last one to two minutes in which the node looked at no socket.",
+            "The longest time in the last one to two minutes in which the node did not read sockets.",
         ),
-        MetricInfo("barnabas_event_loop_long_turns", "counter", "Turns of the event loop of more than 20 ms."),
+        MetricInfo("barnabas_event_loop_long_turns", "counter", "Turns of the event loop that took more than 20 ms."),
         MetricInfo(
             "barnabas_controller_longest_decision_seconds",
             "gauge",
             "The longest of each kind in the last one to two minutes: a request by its API, a tick (sessions, "
-            "elections, later turns of long decisions), an append to the metadata log, a commit handed on.",
+            "elections, later turns of long decisions), an append to the metadata log, the delivery of a commit.",
             ("decision",),
         ),
         MetricInfo("kafka_controller_kafka_controller_global_topic_count", "gauge", "Topics of the cluster."),
@@ -216,7 +216,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo(
             "kafka_server_authorizer_acl_count",
             "gauge",
-            "ACLs that the authorizer decides by; -1 for an authorizer of the user's own that does not say.",
+            "ACLs that the authorizer decides by; -1 for a custom authorizer that does not report them.",
         ),
         MetricInfo("kafka_server_authorizer_authorization_request", "counter", "Decisions in all."),
         MetricInfo("kafka_server_authorizer_authorization_allowed", "counter", "Decisions that allowed access."),
@@ -266,7 +266,7 @@ def _add_latencies(family: Any, latencies: Latencies) -> None:
 
 
 class NodeCollector(Collector):
-    """Reads the node's counters on another thread: numbers may be a moment old, never torn."""
+    """Reads the node's counters on another thread. Numbers may be slightly old, but are never torn."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
@@ -412,7 +412,7 @@ class NodeCollector(Collector):
         yield _single("barnabas_forwarding_timeouts", 0 if remote is None else remote.stats.timed_out)
 
     def _authorizer(self) -> Iterator[Metric]:
-        """Zeros without an authorizer. One of the user's own that keeps no ACLs has the count -1, as in KIP-801."""
+        """Yield zeros without an authorizer. A custom authorizer that keeps no ACLs has the count -1, as in KIP-801."""
         authorizer = self._node.core.authorizer
         acls = authorizer.acl_authorizer
         allowed, denied = getattr(authorizer, "allowed_count", 0), getattr(authorizer, "denied_count", 0)
@@ -436,7 +436,7 @@ class NodeCollector(Collector):
         yield from families
 
     def _access_audit(self) -> Iterator[Metric]:
-        """Metrics of the access audit: zeros where nothing is audited, so that alarms find them."""
+        """Yield metrics of the access audit. They are zero if nothing is audited, so that alarms find them."""
         service = self._node.audit
         decisions, events = _family("barnabas_access_audit_decisions"), _family("barnabas_access_audit_events")
         decisions.add_metric(("allowed",), 0 if service is None else service.audit.allowed_count)

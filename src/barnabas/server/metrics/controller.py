@@ -39,7 +39,7 @@ CONTROLLER_METRICS = (
 
 
 def controller_values(topics: TopicsImage, controller: QuorumController | None) -> Iterator[tuple[str, float]]:
-    """A value for each of ``CONTROLLER_METRICS``. May run on another thread than what it reads."""
+    """Yield a value for each of ``CONTROLLER_METRICS``. May run on another thread than the objects it reads."""
     yield f"{_CONTROLLER}_offline_partitions_count", topics.index.led_count(NO_LEADER)
     yield f"{_CONTROLLER}_preferred_replica_imbalance_count", len(topics.imbalanced)
     yield f"{_STATS}_unclean_leader_elections", 0 if controller is None else controller.elections.unclean

@@ -1,4 +1,4 @@
-"""Prometheus metrics, /healthz and /readyz over HTTP, when ``barnabas.metrics.listener`` names an address.
+"""Serves Prometheus metrics, /healthz and /readyz over HTTP if ``barnabas.metrics.listener`` names an address.
 
 Names are Kafka's in Prometheus form. The numbers are plain counters kept where the work is done; they are read
 when a scraper requests them. The web server and the metrics library are loaded after the node is ready.
@@ -31,7 +31,7 @@ class MetricsEndpoint:
         self.port = 0
 
     def bind(self) -> None:
-        """Claim the port before anything else happens. Raises OSError."""
+        """Bind the port, before anything else happens. Raise OSError if that fails."""
         endpoint = self._node.config.metrics_endpoint
         if endpoint is None:
             return
@@ -68,7 +68,7 @@ class MetricsEndpoint:
                 log.debug(format, *args)
 
         class Server(ThreadingMixIn, WSGIServer):
-            """A thread for each client: one that says nothing does not keep the others waiting."""
+            """Serves each client on a thread, so that a silent client does not delay the others."""
 
             daemon_threads = True
             block_on_close = False

@@ -17,7 +17,7 @@ LOG_DIR_METRICS = (
     MetricInfo(
         "kafka_log_log_manager_offline_log_directory_count",
         "gauge",
-        "Log directories that are out of use since their disks failed; the node's log says which and why.",
+        "Log directories that are offline because their disks failed; the node's log names them and the errors.",
     ),
     MetricInfo(
         "kafka_server_replica_manager_offline_replica_count",
@@ -42,7 +42,7 @@ LOG_DIR_METRICS = (
 
 
 def log_dir_values(replicas: ReplicaManager) -> Iterator[tuple[str, float]]:
-    """A value for each of ``LOG_DIR_METRICS``. May run on another thread than what it reads."""
+    """Yield a value for each of ``LOG_DIR_METRICS``. May run on another thread than the objects it reads."""
     offline = [directory for directory in replicas.logs.directories.all if not directory.is_online]
     yield "kafka_log_log_manager_offline_log_directory_count", len(offline)
     partitions = list(replicas.partitions.values()) if offline else []

@@ -40,9 +40,11 @@ REPLICATION_METRICS = (
     MetricInfo(f"{_REPLICAS}_failed_isr_updates", "counter", "Changes of an ISR that the controller refused."),
     MetricInfo(f"{_TOPICS}_replication_bytes_out", "counter", "Bytes of records that followers fetched."),
     MetricInfo(f"{_TOPICS}_replication_bytes_in", "counter", "Bytes of records copied from leaders."),
-    MetricInfo("kafka_server_leader_replication_bytes", "counter", "Of those to followers, bytes that are throttled."),
     MetricInfo(
-        "kafka_server_follower_replication_bytes", "counter", "Of those from leaders, bytes that are throttled."
+        "kafka_server_leader_replication_bytes", "counter", "Bytes to followers that count towards the throttle."
+    ),
+    MetricInfo(
+        "kafka_server_follower_replication_bytes", "counter", "Bytes from leaders that count towards the throttle."
     ),
     MetricInfo(
         f"{_FETCHERS}_max_lag",
@@ -58,7 +60,7 @@ REPLICATION_METRICS = (
 
 
 def replication_values(replicas: ReplicaManager, fetchers: ReplicaFetchers | None) -> Iterator[tuple[str, float]]:
-    """A value for each of ``REPLICATION_METRICS``. May run on another thread than what it reads."""
+    """Yield a value for each of ``REPLICATION_METRICS``. May run on another thread than the objects it reads."""
     led = replicas.leader_replicas
     every = [] if led is None else [partition for partition in list(led.all) if not partition.is_over]
     missing = [len(partition.leadership.isr) - partition.required_in_sync() for partition in every]

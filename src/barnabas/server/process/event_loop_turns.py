@@ -1,7 +1,7 @@
-"""How long the event loop is blocked: by one of its turns, and by each kind of decision of the controller.
+"""Measures how long the event loop is blocked: by one of its turns, and by each kind of decision of the controller.
 
-While the loop is in a turn it reads no socket. So every client may have to wait for the longest turn, whatever
-it requested. The longest of the last one to two minutes counts: an operator who reacts to an alarm still
+During a turn the loop does not read sockets. So every client may have to wait for the longest turn, whatever it
+requested. The longest turn of the last one to two minutes is reported, so that an operator who reacts to an alarm still
 finds it.
 """
 
@@ -21,7 +21,7 @@ _WINDOW_S: Final = 60.0
 
 
 class _Longest:
-    """The largest value of the present window and of the one before it."""
+    """The largest value of the current window and of the previous one."""
 
     __slots__ = ("_before", "_now", "_since")
 
@@ -90,7 +90,7 @@ class TurnTimes:
 
 
 class _MeasuringSelector(selectors.DefaultSelector):
-    """A turn lasts from the end of one look at the sockets to the beginning of the next."""
+    """Measures turns. A turn lasts from the end of one poll of the sockets to the beginning of the next."""
 
     def __init__(self, turns: LoopTurns) -> None:
         super().__init__()
@@ -107,7 +107,7 @@ class _MeasuringSelector(selectors.DefaultSelector):
 
 
 def measured_loop() -> asyncio.AbstractEventLoop:
-    """An event loop that measures its turns; see ``turns_of``."""
+    """Create an event loop that measures its turns; see ``turns_of``."""
     turns = LoopTurns()
     loop = asyncio.SelectorEventLoop(_MeasuringSelector(turns))
     loop.barnabas_turns = turns  # type: ignore[attr-defined]
@@ -115,5 +115,5 @@ def measured_loop() -> asyncio.AbstractEventLoop:
 
 
 def turns_of(loop: asyncio.AbstractEventLoop) -> LoopTurns | None:
-    """Return None for a loop that does not measure them, as in a test."""
+    """Return the turns of a loop, or None if it does not measure them, as in a test."""
     return getattr(loop, "barnabas_turns", None)

@@ -16,7 +16,7 @@ FILES_MIN = 64
 FILES_MAX = 8192
 CONNECTIONS_MIN = 16
 RESERVED = 64
-"""Metadata log, locks, checkpoints, threads that flush and compact, and connections just accepted."""
+"""The rest: metadata log, locks, checkpoints, threads that flush and compact, and connections just accepted."""
 
 
 class DescriptorBudget(NamedTuple):
@@ -25,7 +25,7 @@ class DescriptorBudget(NamedTuple):
 
 
 def descriptor_budget(allowed: int, files_wanted: int = -1) -> DescriptorBudget:
-    """``files_wanted`` is ``barnabas.max.open.files``; without it half of all are for files, up to a point."""
+    """Divide the descriptors. ``files_wanted`` is ``barnabas.max.open.files``; the default is half, up to a limit."""
     files = files_wanted if files_wanted > 0 else max(FILES_MIN, min(allowed // 2, FILES_MAX))
     return DescriptorBudget(files, max(CONNECTIONS_MIN, allowed - files - RESERVED))
 

@@ -1,15 +1,15 @@
 """Keeps the pauses of Python's garbage collector short, however much metadata a node holds.
 
-A full collection looks at every object: 2 s with 200,000 topics, in which the node answers nothing. The metadata
+A full collection examines every object: 2 s with 200,000 topics, during which the node does not answer. The metadata
 consists of values without cycles, which need no collection: they are freed when nothing refers to them. So objects that
-survive a long full collection are set aside (``gc.freeze``), and later collections look only at newer objects. Garbage
-in cycles that was set aside stays. Therefore everything is looked at again when the process has grown by half: in
-memory, or in objects that are set aside. Growth of the metadata does not count: a cluster that grows to 200,000
-partitions must not pause for seconds, which would cost an active controller its leadership.
+survive a long full collection are frozen (``gc.freeze``), and later collections examine only newer objects. Garbage in
+cycles that was frozen stays. Therefore all objects are examined again when the process has grown by half: in memory, or
+in frozen objects. Growth of the metadata does not count: a cluster that grows to 200,000 partitions must not pause for
+seconds, which would cost an active controller its leadership.
 
-Memory alone would not do. The interpreter and the C library keep what a look frees: the process does not shrink, and
-the next garbage fills it without growth, so that the bound would grow by half with each look. Memory that the C library
-keeps is returned after a look, and objects are counted.
+Memory alone is not a sufficient measure. The interpreter and the C library keep the memory that a complete collection
+frees: the process does not shrink, and new garbage fills that memory without growth, so that the bound would grow by
+half with each collection. Therefore memory that the C library keeps is returned afterwards, and objects are counted.
 """
 
 from __future__ import annotations
@@ -48,27 +48,27 @@ _OF_AN_ACL: Final = Extent(280, 2)
 
 
 class BoundedPauses:
-    """Install once, after the objects of the start are frozen. ``images`` returns the node's images."""
+    """Bounds the pauses. Install it after the start-up objects are frozen. ``images`` returns the node's images."""
 
     def __init__(self, images: Callable[[], Iterable[MetadataImage]]) -> None:
         self._images = images
         self._began = 0.0
         self._known = self._metadata = Extent(0, 0)
         self._set_aside = 0
-        """Objects since the last look, those that were freed since among them."""
+        """The objects frozen since the last complete collection, including those that were freed since."""
         self._is_thawed = False
         self.longest_s = 0.0
 
     def install(self) -> None:
         self._count_growth_from_here()
-        gc.callbacks.append(self._heard)
+        gc.callbacks.append(self._on_collection)
 
     def remove(self) -> None:
-        """Safe even if it was never installed."""
+        """Remove the callback. This is safe even if it was never installed."""
         with suppress(ValueError):
-            gc.callbacks.remove(self._heard)
+            gc.callbacks.remove(self._on_collection)
 
-    def _heard(self, phase: str, info: dict[str, int]) -> None:
+    def _on_collection(self, phase: str, info: dict[str, int]) -> None:
         if info["generation"] != _OLDEST:
             return
         if phase == "start":
@@ -84,7 +84,7 @@ class BoundedPauses:
             self._is_thawed = False
             _give_back_freed_memory()
             self._count_growth_from_here()
-            log.info("looked through all memory for garbage, because it grew: %.2f s", took_s)
+            log.info("collected garbage in all memory, because the process has grown: %.2f s", took_s)
             return
         self._set_aside += survivors
         if self._has_grown():
@@ -99,7 +99,7 @@ class BoundedPauses:
         may_grow = max(objects * (_GROWTH - 1), _GROWTH_MIN[1])
         if self._known.objects + self._set_aside - objects <= may_grow:
             return False
-        self._set_aside = _frozen_count() - self._known.objects  # Some 10 ms for a million, and rarely needed.
+        self._set_aside = _frozen_count() - self._known.objects  # About 10 ms for a million, and rarely needed.
         return self._known.objects + self._set_aside - objects > may_grow
 
     def _growth_of_metadata(self) -> Iterator[int]:
@@ -116,7 +116,7 @@ class BoundedPauses:
 
 
 def least_extent_of(image: MetadataImage) -> Extent:
-    """The minimum memory and objects of topics, partitions and ACLs: other growth is never counted as theirs."""
+    """Return the minimum memory and objects of topics, partitions and ACLs: no other growth is counted as theirs."""
     topics = image.topics
     counts = (len(topics), topics.partition_count(), len(image.acls.by_id))
     kinds = (_OF_A_TOPIC, _OF_A_PARTITION, _OF_AN_ACL)
@@ -133,9 +133,9 @@ def _frozen_count() -> int:
 
 def _give_back_freed_memory() -> None:
     with suppress(OSError, AttributeError):
-        import ctypes  # Rarely needed, and importing it takes some ms.
+        import ctypes  # Rarely needed, and importing it takes a few ms.
 
-        ctypes.CDLL(None).malloc_trim(0)  # The C library of Linux, where it is GNU's.
+        ctypes.CDLL(None).malloc_trim(0)  # Only the GNU C library of Linux has it.
 
 
 def _resident_bytes() -> int:
@@ -144,5 +144,5 @@ def _resident_bytes() -> int:
         with open("/proc/self/statm", "rb") as statm:
             resident, shared = map(int, statm.read().split()[1:3])
     except OSError:
-        return 0  # Elsewhere than on Linux nothing is ever looked at again.
+        return 0  # On other systems than Linux frozen objects are never examined again.
     return (resident - shared) * _PAGE_BYTES

@@ -1,4 +1,4 @@
-"""Log lines on standard error: text for people, or a JSON object a line (``barnabas.log.format``)."""
+"""Log lines on standard error: text for people, or one JSON object per line (``barnabas.log.format``)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class _Json(logging.Formatter):
 
 
 class LoggingSettings(Protocol):
-    """Set up the logging of a node or of a Connect worker."""
+    """The logging settings of a node or of a Connect worker."""
 
     barnabas_log_format: str
     barnabas_log_level: str

@@ -1,9 +1,9 @@
-"""Hands the committed log to its listeners: each batch once, in order, from memory, disk or a snapshot.
+"""Delivers the committed log to its listeners: each batch once, in order, from memory, disk or a snapshot.
 
-A commit may be long: a controller that starts reads hundreds of thousands of records. It is handed on
-in turns, between which the node answers others: a voter that falls silent for longer than the fetch time-out loses its
-followers. A small commit is handed on at once. That this node leads is announced when all that was committed before has
-been handed on; that it no longer leads is announced immediately.
+A commit may be long: a controller that starts reads hundreds of thousands of records. It is delivered in turns, between
+which the node answers other requests: a voter that is silent for longer than the fetch time-out loses its followers. A
+small commit is delivered immediately. Listeners learn that this node leads once all earlier commits were delivered.
+They learn immediately that it no longer leads.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from barnabas.storage.snapshot_file import SnapshotReader
 __all__ = ["CommitDelivery", "RaftListener"]
 
 RECORDS_A_TURN: Final = 400
-"""Some 10 ms: a record is decoded, replayed for the broker and for the controller, and published.
+"""About 10 ms: a record is decoded, replayed for the broker and for the controller, and published.
 
-A batch that has more takes effect as a whole: it is decoded and replayed in steps."""
+A batch with more records takes effect as a whole: it is decoded and replayed in steps."""
 _BATCHES_IN_MEMORY: Final = 1_000
 
 
@@ -33,21 +33,21 @@ class RaftListener(Protocol):
     """Follows the committed log. Exceptions are faults: they stop the driver."""
 
     def handle_commit(self, batches: Sequence[CommittedBatch]) -> Iterator[None] | None:
-        """Batches that follow each other, the first right after what was handled before; control ones are empty.
+        """Handle consecutive batches. The first follows the last handled batch; control batches are empty.
 
-        Long work is returned as an iterator of steps; nothing else is handed on before its end.
+        Return long work as an iterator of steps. Nothing else is delivered before its end.
         """
         ...
 
     def handle_load_snapshot(self, reader: SnapshotReader) -> Iterator[None] | None:
-        """The contents of the snapshot replace everything up to its end."""
+        """Handle a snapshot, whose contents replace everything up to its end."""
         ...
 
     def handle_leader_change(self, leader: LeaderAndEpoch) -> None: ...
 
 
 class _Subscription:
-    """``announced`` is the leader that the listener knows, ``leader`` the one that it shall know in the end."""
+    """``announced`` is the leader that the listener knows, ``leader`` the one that it must finally know."""
 
     __slots__ = ("announced", "handled_offset", "leader", "listener", "next_offset", "steps")
 
@@ -72,17 +72,17 @@ class CommitDelivery:
 
     @property
     def delivered_offset(self) -> int:
-        """Every listener has handled what lies before it."""
+        """The offset before which every listener has handled all records."""
         handled = (subscription.handled_offset for subscription in self._subscriptions)
         return min(handled, default=self._high_watermark)
 
     @property
     def is_behind(self) -> bool:
-        """Whether ``advance`` has something to hand on."""
+        """Whether ``advance`` has records to deliver."""
         return self.delivered_offset < self._high_watermark
 
     def register(self, listener: RaftListener, high_watermark: int | None, leader: LeaderAndEpoch) -> None:
-        """Bring a new listener up to what is committed, and keep it there."""
+        """Deliver all committed records to a new listener, and later ones as they are committed."""
         subscription = _Subscription(listener)
         self._subscriptions.append(subscription)
         self._high_watermark = max(self._high_watermark, high_watermark or 0)
@@ -91,7 +91,7 @@ class CommitDelivery:
         self._announce(subscription, leader)
 
     def deliver(self, committed: Iterable[AppendedBatch], high_watermark: int) -> None:
-        """Begin to hand on everything up to the high watermark, of which ``committed`` is still in memory.
+        """Start delivering all records up to the high watermark; ``committed`` are those still in memory.
 
         Work beyond one turn is left to ``advance``.
         """
@@ -100,7 +100,7 @@ class CommitDelivery:
         self.advance()
 
     def advance(self) -> None:
-        """Deliver as much as one turn may."""
+        """Deliver the records of one turn."""
         for subscription in self._subscriptions:
             if subscription.handled_offset < self._high_watermark:
                 self._take_turn(subscription)
@@ -124,7 +124,7 @@ class CommitDelivery:
         subscription.listener.handle_leader_change(leader)
 
     def _to_keep(self, committed: Iterable[AppendedBatch]) -> Iterable[AppendedBatch]:
-        """The batches to keep in memory, which are bounded; the log on disk has the rest."""
+        """Return the batches to keep in memory, up to a limit; the rest is read from disk."""
         for batch in committed:
             if len(self._recent) >= _BATCHES_IN_MEMORY:
                 return
@@ -149,9 +149,9 @@ class CommitDelivery:
         if not due:
             return None
         subscription.next_offset = due[-1].last_offset + 1
-        return self._handed_on(subscription.listener, due)
+        return self._delivery_steps(subscription.listener, due)
 
-    def _handed_on(self, listener: RaftListener, due: Iterable[BatchView | AppendedBatch]) -> Iterator[None]:
+    def _delivery_steps(self, listener: RaftListener, due: Iterable[BatchView | AppendedBatch]) -> Iterator[None]:
         batches: list[CommittedBatch] = []
         for source in due:
             batch = yield from self._read(source)
@@ -190,9 +190,9 @@ class CommitDelivery:
         return latest
 
     def _read(self, batch: BatchView | AppendedBatch) -> Generator[None, None, CommittedBatch]:
-        """Records that this node appended as leader are objects; fetched ones are decoded from bytes.
+        """Read a batch. Records that this node appended as leader are objects; fetched records are decoded from bytes.
 
-        A batch of more records than a turn hands on is read in steps.
+        A batch with more records than one turn delivers is read in steps.
         """
         if isinstance(batch, BatchView):
             return (yield from self._read_view(batch))

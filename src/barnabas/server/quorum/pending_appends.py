@@ -13,10 +13,10 @@ __all__ = ["PendingAppend", "PendingAppends"]
 
 
 class PendingAppend:
-    """Records in progress: their offsets in the log, and their commit.
+    """Appended records: their offsets in the log, and a future for their commit.
 
-    ``committed`` is done after every listener has handled them; it fails with NotLeaderException when this node
-    loses its leadership first, and then they may or may not survive.
+    ``committed`` is done after every listener has handled the records. It fails with NotLeaderException if this node
+    loses its leadership first; the records may or may not survive then.
     """
 
     __slots__ = ("base_offset", "committed", "last_offset")

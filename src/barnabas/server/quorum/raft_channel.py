@@ -1,7 +1,7 @@
 """Sends the quorum's requests to other controllers, and returns the results to the driver.
 
-It opens one connection to each address when a request needs it, and again after it ended. It repeats nothing: the
-raft node decides how to handle a failure, and when.
+It opens one connection to each address when a request needs it, and opens it again after it ended. It does not repeat
+requests: the raft node decides how to handle a failure, and when.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = ["RaftChannel"]
 log = logging.getLogger(__name__)
 
 _NO_RIGHT = (
-    "the name by which this node logs in there needs CLUSTER_ACTION on the cluster -> add it to super.users of the "
+    "the principal of this node at that controller needs CLUSTER_ACTION on the cluster -> add it to super.users of the "
     "controllers, or give it an ACL"
 )
 
 
 class RaftChannel:
-    """``send`` is the driver's; every request results in one ``handle_outcome``."""
+    """The driver calls ``send``. Every request results in one call of ``handle_outcome``."""
 
     def __init__(self, config: NodeConfig, handle_outcome: Callable[[RaftResponse | RequestFailed], None]) -> None:
         """Raise NodeStartError if no client can be created from the settings of the controller listener."""
@@ -61,7 +61,7 @@ class RaftChannel:
         task.add_done_callback(self._under_way.discard)
 
     async def close(self) -> None:
-        """Close. No further outcome is reported."""
+        """Close all connections. No further outcome is reported."""
         self._is_closed = True
         for task in tuple(self._under_way):
             task.cancel()
@@ -101,7 +101,7 @@ class RaftChannel:
 
 
 def _is_refused(error: ClientError) -> bool:
-    """Whether every address of the name refused the connection."""
+    """Return whether every address of the name refused the connection."""
     cause = error.__cause__
     if isinstance(cause, ConnectionRefusedError):
         return True

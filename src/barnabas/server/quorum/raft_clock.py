@@ -1,4 +1,4 @@
-"""One clock for deadlines and timestamps: wall time that never goes back."""
+"""One clock for deadlines and timestamps: wall time that never decreases."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["RaftClock"]
 
 
 class RaftClock:
-    """Follows the wall clock forward; when that is set back, it continues at the pace of the monotonic clock.
+    """Follows the wall clock forward. If the wall clock is set back, it continues at the pace of the monotonic clock.
 
-    Timers would freeze on a clock that jumps back, and batches would carry timestamps that decrease.
+    If it jumped back, timers would freeze, and batches would have decreasing timestamps.
     """
 
     def __init__(self, clock: Clock) -> None:

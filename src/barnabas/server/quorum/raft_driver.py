@@ -1,14 +1,17 @@
 """Runs the raft node: owns its files, passes it time, appends and messages, and carries out each ``Ready``.
 
-Everything happens on the event loop except fsync, which a thread does; while one runs, further appends
-wait for the next, so that many callers share a flush. A ``Ready`` that holds an election is written to disk by that
-thread before anything later is handled: nothing may leave this process before its vote or its epoch is durable.
+Everything runs on the event loop except fsync, which runs on a thread. While an fsync runs, further appends wait for
+the next one, so that many callers share a flush. If a ``Ready`` contains an election, the thread writes it to disk
+before anything later is handled: nothing may leave this process before its vote or its epoch is durable.
 
-A listener receives all events in one order: committed batches, in the order of the log and each once; a snapshot in
-place of the batches that are no longer in the log; that this node leads only after the last batch that was committed
-before; that it no longer leads at once.
+A listener receives all events in one order:
 
-When the disk fails the node must not continue: ``fault_handler`` is called once, and every append that waits fails.
+* committed batches, each once, in the order of the log;
+* a snapshot in place of batches that are no longer in the log;
+* that this node leads, only after the last batch that was committed before;
+* that it no longer leads, immediately.
+
+If the disk fails, the node must not continue: ``fault_handler`` is called once, and every append that waits fails.
 """
 
 from __future__ import annotations
@@ -77,9 +80,10 @@ class RaftDriver:
         random_below: Callable[[int], int] = secrets.randbelow,
         turn_times: TurnTimes | None = None,
     ) -> None:
-        """Opens and recovers the log; nothing runs before ``start``.
+        """Open and recover the log. Nothing runs before ``start``.
 
-        Raises StorageError when the log can't be used, or belongs to a quorum that needs ``send`` and none was given.
+        Raise StorageError if the log can't be used, or if it belongs to a quorum that needs ``send`` and ``send`` is
+        missing.
         """
         self.config = config
         self.log_config = log_config
@@ -107,7 +111,7 @@ class RaftDriver:
         self._leader = LeaderAndEpoch(None, 0)
         self._is_flushing = False
         self._flush_end = 0
-        """The offset up to which the present flush makes the log durable, minus records truncated meanwhile."""
+        """The offset up to which the current flush makes the log durable, without records truncated meanwhile."""
         self._is_persisting = False
         self._is_processing = False
         self._fault: BaseException | None = None
@@ -124,7 +128,7 @@ class RaftDriver:
 
     @property
     def leader_endpoint(self) -> Endpoint | None:
-        """The address of the leader's controller listener, if another replica leads and its address is known."""
+        """The address of the leader's controller listener; None if this replica leads or the address is unknown."""
         return None if self._leader.is_leader(self.config.node_id) else self.node.leader_endpoint
 
     @property
@@ -137,11 +141,11 @@ class RaftDriver:
         return self.node.next_offset
 
     def describe_quorum(self, request: DescribeQuorumRequest, version: int) -> DescribeQuorumResponse:
-        """Describe the quorum as this replica knows it; the answer says if it does not lead."""
+        """Describe the quorum as this replica knows it. If it does not lead, the answer has that error."""
         return self.node.describe_quorum(request, version, self.clock.now_ms())
 
     async def read_index(self) -> int:
-        """An offset after all records committed at the time of the call. Waits until it is known."""
+        """Return an offset after all records committed at the time of the call. Wait until it is known."""
         if self.node.is_only_voter:
             return self.high_watermark or 0
         return await self._read_indexes.ask(led_epoch=self._led_epoch, end_offset=self.next_offset)
@@ -153,7 +157,7 @@ class RaftDriver:
     # --- life
 
     def register(self, listener: RaftListener) -> None:
-        """Add a listener; it is brought up to what is committed, then kept there."""
+        """Add a listener. It receives all committed records, and later ones as they are committed."""
         self._delivery.register(listener, self.high_watermark, self._leader)
 
     def start(self) -> None:
@@ -183,7 +187,7 @@ class RaftDriver:
     def append(
         self, records: Sequence[object], *, is_atomic: bool = True, values: Sequence[bytes] | None = None
     ) -> PendingAppend:
-        """Append as the leader. Raise NotLeaderException or RecordBatchTooLargeException without appending anything."""
+        """Append as the leader. On NotLeaderException or RecordBatchTooLargeException nothing was appended."""
         if self._fault is not None or self._is_closed:
             raise NotLeaderException("The metadata log is closed")
         base_offset = self.node.next_offset
@@ -197,7 +201,7 @@ class RaftDriver:
         self._enqueue(self.node.resign(epoch, self.clock.now_ms()))
 
     async def leave(self, timeout_s: float) -> None:
-        """Give up leading and notify the other voters, so that none of them waits for its fetch timeout."""
+        """Resign the leadership and notify the other voters, so that none of them waits for its fetch time-out."""
         if self._fault is not None or self._is_closed or not self.node.leads_others:
             return
         self._has_left.clear()
@@ -206,7 +210,7 @@ class RaftDriver:
             await asyncio.wait_for(self._has_left.wait(), timeout_s)
 
     def upgrade_kraft_version(self, level: int, validate_only: bool) -> None:
-        """Upgrade. Raise ApiException with the reason if the quorum can't be upgraded, or this node does not lead."""
+        """Upgrade. Raise ApiException with the reason if that is impossible or this node does not lead."""
         try:
             ready = self.node.upgrade_kraft_version(level, self.clock.now_ms(), validate_only=validate_only)
         except NotLeaderException as error:
@@ -216,11 +220,14 @@ class RaftDriver:
             raise ApiException(ErrorCode.INVALID_UPDATE_VERSION, text) from error
         self._enqueue(ready)
 
-    # --- messages of other replicas, for a driver that has a way to send its own
+    # --- messages of other replicas, for a driver with ``send``
 
     def handle_request(self, body: Message, version: int) -> asyncio.Future[Message]:
-        """The answer; a fetch may wait for it. A request that violates the protocol raises DecodeError or
-        InvariantViolated from the future; the caller then closes its connection."""
+        """Return a future of the answer, for which a fetch may wait.
+
+        If the request violates the protocol, the future raises DecodeError or InvariantViolated, and the caller closes
+        the connection.
+        """
         exchange = self._exchange_or_raise()
         request, answer = exchange.expect(body, version)
         try:
@@ -230,14 +237,14 @@ class RaftDriver:
         return answer
 
     def handle_outcome(self, outcome: RaftResponse | RequestFailed) -> None:
-        """Handle the outcome of a request that was handed to ``send``; ignored after the end."""
+        """Handle the outcome of a request that was passed to ``send``. Outcomes after ``close`` are ignored."""
         if self._is_closed or self._fault is not None:
             return
         now_ms = self.clock.now_ms()
         try:
             ready = self.node.receive(outcome, now_ms)
         except (DecodeError, InvariantViolated) as error:
-            self._warn_once("the answer of replica %d is against the protocol: %s", outcome.source_id, error)
+            self._warn_once("the answer of replica %d violates the protocol: %s", outcome.source_id, error)
             ready = self.node.receive(RequestFailed(outcome.correlation_id, outcome.source_id), now_ms)
         self._enqueue(ready)
         self._read_indexes.fetch_ended(
@@ -245,7 +252,7 @@ class RaftDriver:
         )
 
     def _warn_once(self, text: str, *arguments: object) -> None:
-        """Log a warning unless it repeats the last one: failing work is retried many times a second."""
+        """Log a warning unless it repeats the last one: a failure may repeat many times a second."""
         message = text % arguments
         if message != self._logged_warning:
             self._logged_warning = message
@@ -266,7 +273,7 @@ class RaftDriver:
         self._process()
 
     def _process(self) -> None:
-        """Work through the inbox; stops while an election is being written, and continues when it is durable."""
+        """Process the inbox. Stop while an election is being written, and continue when it is durable."""
         if self._is_processing:
             return
         self._is_processing = True
@@ -295,7 +302,7 @@ class RaftDriver:
             self._truncate(ready.truncate_to)
         if ready.restart_at is not None:
             log.info(
-                "%s: the log goes on after the fetched snapshot %s; it ended at offset %d",
+                "%s: the log continues after the fetched snapshot %s; it ended at offset %d",
                 *(self.log.directory, ready.restart_at, self.log.end_offset),
             )
             self.log.restart_at(ready.restart_at)
@@ -316,31 +323,31 @@ class RaftDriver:
 
     def _truncate(self, end_offset: int) -> None:
         log.warning(
-            "%s: truncated from offset %d to %d: the log of leader %s differs from there on (epoch %d)",
+            "%s: truncated from offset %d to %d, where it diverges from the log of leader %s (epoch %d)",
             *(self.log.directory, self.log.end_offset, end_offset, self.node.leader_id, self.node.epoch),
         )
         self.log.truncate_to(end_offset)
 
     def _log_has_rotted(self, error: DamagedLogError) -> None:
-        """Continue if the newest snapshot has the records; otherwise the node stops, and its next start repairs it."""
+        """Continue if the newest snapshot has the records. Otherwise the node stops, and its next start repairs it."""
         latest = self.log.latest_snapshot_id
         if latest is None or error.damage.offset >= latest.offset:
             raise error
         SnapshotReader(self.log.directory, latest).verify()
-        log.error("%s. The snapshot %s has these records: the log begins after it now", error, latest)
+        log.error("%s. The snapshot %s has these records: the log now begins after it", error, latest)
         self.log.delete_before(latest.offset)
         self.node.log_start_moved(latest)
 
     def _forget_lost_promises(self) -> None:
         log.warning(
-            "%s: this voter holds again what it had acknowledged, up to offset %d, and votes from now on",
+            "%s: this voter has all records again that it had acknowledged, up to offset %d, and votes from now on",
             self.log.directory,
             self.node.log_end_offset - 1,
         )
         self._run_in_thread(LostPromisesFile(self.log.directory).clear, lambda: None)
 
     def _delivered(self) -> None:
-        """A part of what is committed, or all: the rest follows in turns with others."""
+        """Complete the appends that were delivered, and schedule the delivery of the rest."""
         self._pending.complete(self._delivery.delivered_offset)
         if self._delivery.is_behind and not self._is_delivering:
             self._is_delivering = True
@@ -376,7 +383,7 @@ class RaftDriver:
         if freezing.cancelled() or self._is_closed:
             return
         if isinstance(error, CorruptFileError):
-            log.error("a fetched snapshot is not sound and is fetched again: %s", error)
+            log.error("a fetched snapshot is damaged and is fetched again: %s", error)
             self._enqueue(self.node.snapshot_unusable(self.clock.now_ms()))
         elif error is not None:
             self.fail(error)
@@ -445,9 +452,9 @@ class RaftDriver:
             self._timer = asyncio.get_running_loop().call_later(max(wait_ms, 0) / 1000, self._tick)
 
     def notice_time(self) -> None:
-        """Update the time before answering as leader: a process that stood still reads sockets before timers run.
+        """Update the time before answering as leader: a process that was stopped reads sockets before timers run.
 
-        Then others may lead by now, and this replica must resign before it answers.
+        Another replica may lead by then, and this one must resign before it answers.
         """
         if self.clock.now_ms() >= self.node.deadline_ms and not self._is_closed and self._fault is None:
             self._tick()
@@ -468,12 +475,12 @@ class RaftDriver:
         voters = ", ".join(map(str, self.control_records.last_voter_set.keys)) or "unknown"
         return (
             f"{self.log.directory}: the voters of the metadata quorum are {voters} and this node is {self.config.key}: "
-            "without a way to the others it can only be the only voter"
+            "a node that can't contact the others must be the only voter"
         )
 
 
 def _kept_by(ready: Ready, end_offset: int) -> int:
-    """The offset up to which a log that ends at ``end_offset`` is unchanged by ``ready``."""
+    """Return the offset up to which ``ready`` does not change a log that ends at ``end_offset``."""
     if ready.truncate_to is not None:
         end_offset = min(end_offset, ready.truncate_to)
     if ready.restart_at is not None:
@@ -482,7 +489,7 @@ def _kept_by(ready: Ready, end_offset: int) -> int:
 
 
 def _exchange_of(metadata_log: MetadataLog, on_damage: Callable[[DamagedLogError], None]) -> RaftExchange:
-    """Create the exchange; its module is imported only where the quorum has other voters."""
+    """Create the exchange. Its module is imported only if the quorum has other voters."""
     from barnabas.server.quorum.raft_exchange import RaftExchange
 
     return RaftExchange(metadata_log, on_damage)

@@ -1,4 +1,4 @@
-"""The driver's side of the quorum's messages: requests that wait for their answer, and a snapshot on its way in."""
+"""The driver's side of the quorum's messages: requests that wait for an answer, and a snapshot that is fetched."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["RaftExchange"]
 
 class RaftExchange:
     def __init__(self, log: MetadataLog, on_damage: Callable[[DamagedLogError], None]) -> None:
-        """``on_damage`` receives records that can no longer be read; it raises if the replica needs them."""
+        """``on_damage`` is called for records that can no longer be read. It raises if the replica needs them."""
         self._log = log
         self._on_damage = on_damage
         self._correlation_ids = count(1)
@@ -35,7 +35,7 @@ class RaftExchange:
     # --- answers
 
     def expect(self, body: Message, version: int) -> tuple[RaftRequest, asyncio.Future[Message]]:
-        """A request for the node, and the future of its answer."""
+        """Return the request for the raft node, and the future of its answer."""
         request = RaftRequest(next(self._correlation_ids), body, version)
         future: asyncio.Future[Message] = asyncio.get_running_loop().create_future()
         self._callers[request.correlation_id] = future
@@ -47,7 +47,7 @@ class RaftExchange:
             future.set_exception(error)
 
     def respond(self, response: OutboundResponse) -> None:
-        """Fill in what the answer is to carry, as it is on disk now, and hand it over."""
+        """Fill the answer with the records or snapshot data on disk, and complete its future."""
         future = self._callers.pop(response.correlation_id, None)
         if future is None or future.done():
             return
@@ -62,7 +62,7 @@ class RaftExchange:
         future.set_result(body)
 
     def _records(self, fill: LogSlice) -> bytes | memoryview:
-        """The records of a fetch answer: none when they are corrupt, so that the next fetch loads a snapshot."""
+        """Return a fetch answer's records. Return none if they are corrupt, so that the next fetch loads a snapshot."""
         try:
             return self._log.read(fill.start_offset, fill.max_bytes)
         except DamagedLogError as error:
@@ -80,7 +80,7 @@ class RaftExchange:
     # --- a snapshot that is fetched
 
     def write_chunk(self, snapshot_id: OffsetAndEpoch, position: int, data: bytes | memoryview) -> None:
-        """Add a chunk. Chunks arrive in order; one at position 0 starts again, and discards earlier chunks."""
+        """Add a chunk. Chunks arrive in order. A chunk at position 0 starts again and discards earlier chunks."""
         if position == 0:
             if self._fetching is not None:
                 self._fetching.abandon()
@@ -89,16 +89,18 @@ class RaftExchange:
             self._fetching.append(data)
 
     def take_fetched(self) -> Callable[[], FetchedSnapshot]:
-        """The work for a thread after the last chunk of a snapshot: make it durable and read its control
-        records. From now on neither ``close`` nor the first chunk of another snapshot touches it."""
+        """Return the work for a thread after a snapshot's last chunk: make it durable and read its control records.
+
+        From now on neither ``close`` nor the first chunk of another snapshot changes it.
+        """
         writer, self._fetching = self._fetching, None
         if writer is None:
-            raise InvariantViolated("a snapshot is complete of which no chunk has been written")
+            raise InvariantViolated("a snapshot is complete, but no chunk of it was written")
         return partial(_freeze, writer)
 
 
 def _freeze(writer: RawSnapshotWriter) -> FetchedSnapshot:
-    """Raise CorruptFileError for a corrupt snapshot: none of it is used, and its file is removed."""
+    """Complete a snapshot. Raise CorruptFileError if it is corrupt: then it is not used, and its file is removed."""
     try:
         writer.verify()
     except CorruptFileError:

@@ -1,8 +1,8 @@
-"""Recovers the state of a metadata log replica when its process starts: from its files, and from what they lost.
+"""Recovers the state of a metadata log replica from its files, also damaged ones, when its process starts.
 
-A damaged log stops a node that is alone: no other node has the records, and only its operator can decide to go on
+A damaged log stops a node without peers: no other node has the records, and only its operator can decide to continue
 without them. A node with peers sets the damaged part aside and fetches the records from the leader. If it may be a
-voter, ``lost-promises`` says first what it must have again before it votes (``raft.voter_recovery``).
+voter, it first records in ``lost-promises`` what it must have again before it votes (``raft.voter_recovery``).
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ __all__ = [
 log = logging.getLogger(__name__)
 
 _WITNESSES = (BOOT_ID_FILE, ".kafka_cleanshutdown", "recovery-point-offset-checkpoint", "replication-offset-checkpoint")
-"""Files that a broker in the same process leaves behind when it has run."""
+"""Files that a broker in the same process leaves in the directory."""
 _ATTEMPTS = 8
-"""Damage at several places is cut from the end of the log to its beginning, one place after the other."""
+"""Damage at several positions is truncated one position at a time, from the end of the log to its beginning."""
 
 
 class DamagedAlone(StorageError):
-    """The metadata log is damaged and no other node has its records; the message says what to do."""
+    """The metadata log is damaged and no other node has its records. The message advises the operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class MetadataLogConfig:
 
 
 def open_metadata_log(config: MetadataLogConfig, raft: RaftConfig, now_ms: int) -> MetadataLog:
-    """Open the log, without its damaged part if there are peers. Raises StorageError when it can't be used."""
+    """Open the log, without its damaged part if the node has peers. Raise StorageError if it can't be used."""
     _check_directory(config, raft)
     check_first_voters(config.directory)
     for _ in range(_ATTEMPTS):
@@ -87,7 +87,7 @@ def open_metadata_log(config: MetadataLogConfig, raft: RaftConfig, now_ms: int) 
 
 
 def _check_directory(config: MetadataLogConfig, raft: RaftConfig) -> None:
-    """A node that has run, and finds no directory of the metadata log, has lost all of it with its votes."""
+    """Check for the directory. If a node that has run lacks it, the node has lost the whole log and its votes."""
     directory = f"{config.directory}/{METADATA_LOG_DIRECTORY}"
     try:
         witness = next((name for name in _WITNESSES if exists(f"{config.directory}/{name}")), None)
@@ -118,7 +118,7 @@ def _set_aside(config: MetadataLogConfig, raft: RaftConfig, error: DamagedLogErr
         promises.add(LostPromises(damage.known_end, reason=f"{damage.path}: {damage.reason}"))
         log.error(
             "This node does not vote until it holds again what it acknowledged: the log up to offset %d, and all that "
-            "the leader says is committed",
+            "the leader reports as committed",
             damage.known_end - 1,
         )
     cut_damaged_log(config.directory, damage)
@@ -140,7 +140,7 @@ def _what_to_do(raft: RaftConfig) -> str:
 def _has_peers(log_dir: str, raft: RaftConfig) -> bool:
     """Return whether another node has the log.
 
-    A voter set that names this node alone counts for more than the settings, unless it names another directory of it.
+    A voter set that names only this node takes precedence over the settings, unless it names another directory.
     """
     if not raft.can_be_voter:
         return True
@@ -154,7 +154,7 @@ def _has_peers(log_dir: str, raft: RaftConfig) -> bool:
 
 
 def _newest_readable_voters(directory: str) -> VoterSet | None:
-    """The newest set that snapshots or batches name, whether the log can be read up to there or not."""
+    """Return the newest voter set in snapshots or batches, even if the log can't be read up to there."""
     newest: tuple[int, VoterSet | None] = (-2, None)
     for snapshot_id in list_snapshots(directory):
         try:
@@ -190,10 +190,10 @@ def _voters_in_segments(directory: str) -> Iterator[tuple[int, VoterSet]]:
 def read_election(
     metadata_log: MetadataLog, raft: RaftConfig, control_records: ControlRecordStateMachine
 ) -> tuple[ElectionState | None, LostPromises | None]:
-    """The stored election, and what this voter must have again before it votes.
+    """Return the stored election, and what this voter must have again before it votes.
 
-    A voter with a log and without its quorum-state may have voted in any epoch. The only voter of a quorum needs no
-    memory of votes: no other replica could win an election.
+    A voter with a log but without its quorum-state may have voted in any epoch. The only voter of a quorum need not
+    remember votes: no other replica could win an election.
     """
     file, promises = QuorumStateFile(metadata_log.directory), LostPromisesFile(metadata_log.directory)
     is_voter = raft.can_be_voter
@@ -210,7 +210,7 @@ def read_election(
     if lost is not None:
         log.warning(
             "%s: this voter lost what it had acknowledged (%s). It does not vote until its log reaches offset %d "
-            "and all that the leader says is committed%s",
+            "and all that the leader reports as committed%s",
             promises.path,
             lost.reason,
             lost.end_offset,
@@ -220,7 +220,7 @@ def read_election(
 
 
 def _stored_election(file: QuorumStateFile, last_epoch: int) -> tuple[ElectionState | None, str | None, bool]:
-    """The stored state, the reason why it can't be complete, and whether the file is unreadable."""
+    """Return the stored state, the reason why it is incomplete, if any, and whether the file is unreadable."""
     try:
         stored = file.read()
     except CorruptFileError as error:
@@ -254,7 +254,7 @@ def recovered_node(
 
 
 def replay_control_records(metadata_log: MetadataLog, control_records: ControlRecordStateMachine) -> None:
-    """``control_records`` receives voters and kraft.version from snapshot and log."""
+    """Pass voters and kraft.version from snapshot and log to ``control_records``."""
     latest = metadata_log.latest_snapshot_id
     if latest is not None:
         reader = SnapshotReader(metadata_log.directory, latest)

@@ -1,8 +1,8 @@
 """Read indexes: the offset up to which the log must be applied here to include all commits before a moment.
 
-A replica that follows takes the high watermark from the answer to a Fetch that was sent after that
-moment. The leader itself waits until a record is committed that it appended after that moment: a majority has
-acknowledged it as their leader by then. (NoOp records are written twice a second.)
+A follower takes the high watermark from the answer to a Fetch that was sent after that moment. The leader waits until a
+record is committed that it appended after that moment: by then a majority has acknowledged it as their leader. (NoOp
+records are written twice a second.)
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ReadIndexes:
         self._newest = 0
         self._questions: list[_Question] = []
         self._fetches: dict[int, int] = {}
-        """The newest question before each Fetch under way, by correlation id, if one was open when it began."""
+        """The newest question before each Fetch in flight, by correlation id, if a question was open when it began."""
 
     def ask(self, *, led_epoch: int | None, end_offset: int) -> asyncio.Future[int]:
         self._newest += 1
@@ -42,7 +42,7 @@ class ReadIndexes:
             self._fetches[correlation_id] = self._newest
 
     def fetch_ended(self, correlation_id: int, answer: Message | None) -> None:
-        """Handle the end of a fetch; ``answer`` is None where it failed."""
+        """Handle the end of a fetch; ``answer`` is None if it failed."""
         number = self._fetches.pop(correlation_id, None)
         reported = None if number is None else _high_watermark(answer)
         if number is not None and reported is not None:
@@ -65,7 +65,7 @@ class ReadIndexes:
 
 
 def _high_watermark(answer: Message | None) -> int | None:
-    """The high watermark in a leader's answer; None if the replica does not lead or does not know it yet."""
+    """Return the high watermark in a leader's answer; None if the replica does not lead or does not know it yet."""
     from barnabas.protocol.messages.fetch import FetchResponse  # The only voter never fetches.
 
     if not isinstance(answer, FetchResponse) or answer.error_code:

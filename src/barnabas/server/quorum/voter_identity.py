@@ -1,7 +1,7 @@
-"""Whether the files of a replica of the metadata log are of one node and one quorum.
+"""Checks that the files of a replica of the metadata log belong to one node and one quorum.
 
-Files that were mixed up (a log of another cluster, a ``meta.properties`` with another directory id) leave a node that
-waits for a quorum which does not exist. It refuses to start, and names the file.
+With mixed-up files (a log of another cluster, a ``meta.properties`` with another directory id) a node would wait for a
+quorum that does not exist. It refuses to start, and names the file.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _BATCHES = 100
 
 
 class MixedUpFiles(StorageError):
-    """A file belongs to another node or another cluster; the message names it and says what to do."""
+    """A file belongs to another node or another cluster. The message names it and advises the operator."""
 
 
 def check_first_voters(log_dir: str) -> None:
-    """The log continues the quorum that the directory was formatted for: voters change one by one, so one stays."""
+    """Check that the log continues the quorum of the formatting: voters change one by one, so at least one stays."""
     directory = f"{log_dir}/{METADATA_LOG_DIRECTORY}"
     formatted, begun = _formatted_voters(directory), _first_voters(directory)
     if formatted is None or begun is None:
@@ -46,25 +46,23 @@ def check_first_voters(log_dir: str) -> None:
     path, first = begun
     if set(formatted.ids).isdisjoint(first.ids):
         raise MixedUpFiles(
-            f"{path}: the log is of another quorum: it begins with the voters {_text(first)}, and "
+            f"{path}: the log belongs to another quorum: it begins with the voters {_text(first)}, and "
             f"{snapshot_path(directory, _FORMATTED)} names {_text(formatted)}. Restore the directory {directory} from "
             "a backup of this node"
         )
 
 
 def check_directory_id(log_dir: str, raft: RaftConfig, voters: VoterSet) -> None:
-    """Refuse a node whose log says that the only voter is this node in another directory.
+    """Refuse a node if its log names as the only voter this node in another directory.
 
     With other bootstrap servers the log may end too early: a node with a new disk fetches it from its beginning, when
-    it was the only voter, and later voters follow. Such a node starts, and a warning says what to do if it waits.
+    it was the only voter, and later voters follow. Such a node starts, with a warning that advises what to do if it
+    waits.
     """
     if not raft.can_be_voter or not is_other_directory(raft, voters):
         return
     path = f"{log_dir}/{META_PROPERTIES}"
-    problem = (
-        f"this node is {raft.key}, and the only voter of the quorum is {_text(voters)}, as "
-        f"{log_dir}/{METADATA_LOG_DIRECTORY} says"
-    )
+    problem = f"this node is {raft.key}, but the only voter in {log_dir}/{METADATA_LOG_DIRECTORY} is {_text(voters)}"
     if not raft.has_other_bootstrap_servers:
         raise MixedUpFiles(f"{path}: {problem}. Restore meta.properties with that directory.id")
     _log.warning(
@@ -85,7 +83,7 @@ def _formatted_voters(directory: str) -> VoterSet | None:
             return None
         return SnapshotReader(directory, _FORMATTED).voters
     except (StorageError, OSError):
-        return None  # Whether that matters, the opening of the log decides.
+        return None  # Opening the log decides whether that matters.
 
 
 def _first_voters(directory: str) -> tuple[str, VoterSet] | None:

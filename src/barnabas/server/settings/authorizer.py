@@ -1,4 +1,4 @@
-"""``authorizer.class.name`` and ``super.users``: what is wrong with them, and the class that is meant."""
+"""Checks ``authorizer.class.name`` and ``super.users``, and loads the authorizer class."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def authorizer_class(name: str) -> type[Authorizer]:
         return StandardAuthorizer
     module_name, colon, attribute = name.partition(":")
     if not colon:
-        raise ConfigException(_SETTING, name, "is a class of Java, which can't be loaded here")
+        raise ConfigException(_SETTING, name, "is a Java class, which can't be loaded here")
     try:
         found = getattr(import_module(module_name), attribute)
-    except Exception as error:  # Whatever a user's module does when it is imported.
+    except Exception as error:  # Importing a user's module may raise anything.
         raise ConfigException(_SETTING, name, f"can't be loaded: {type(error).__name__}: {error}") from error
     if not (isinstance(found, type) and issubclass(found, Authorizer)):
         raise ConfigException(_SETTING, name, f"is not a subclass of {Authorizer.__module__}.{Authorizer.__name__}")
@@ -39,7 +39,7 @@ def authorizer_class(name: str) -> type[Authorizer]:
 
 
 def authorizer_problems(class_name: str, super_users: str) -> Iterator[tuple[str, str, str]]:
-    """The setting, what is wrong with it and what to do."""
+    """Yield the setting, the error and advice for each invalid value."""
     if class_name:
         try:
             authorizer_class(class_name)

@@ -1,6 +1,6 @@
 """Values derived from several settings: listeners and their protocols, directories, addresses for finding the leader.
 
-The rules read them before the settings are known to fit together, and ``node_config_rules.derive`` when they do.
+The rules read these values before the settings are known to be consistent, ``node_config_rules.derive`` afterwards.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def inter_broker_listener(settings: Settings) -> str:
 
 
 def early_start_listeners(settings: Settings) -> frozenset[str]:
-    """An empty list that was given means none; a setting that was not given means the controller listeners."""
+    """Return the listeners that start early. An empty list means none; the default is the controller listeners."""
     if "early.start.listeners" not in settings:
         return frozenset(controller_listener_names(settings))
     return frozenset(name.upper() for name in settings.texts("early.start.listeners"))

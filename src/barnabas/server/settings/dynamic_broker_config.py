@@ -1,15 +1,15 @@
-"""Settings of this broker that change while it runs: checked before they are stored, put into force when they are.
+"""Settings of this broker that change while it runs. They are checked before they are stored, and then applied.
 
-Secrets may refer to the config providers that the node's file names (``${file:/run/secrets:password}``): what is stored
-is the reference, and each node looks up what it stands for when it puts the setting into force. Only secrets, because
-their values are never shown: a user who may alter settings must not read the node's files through errors.
+Secrets may refer to the config providers that the node's file names (``${file:/run/secrets:password}``). The reference
+is stored, and each node resolves it when it applies the setting. Only secrets may do so, because their values are never
+shown: a user who may alter settings must not read the node's files through errors.
 
-The effective settings are computed as at the start of a node: the file with the settings of all brokers on top, and
-those of this broker on top of them. So a setting that would keep a node from starting is refused when it is set.
-A bad one that is stored all the same (another controller took it) is left out with a line in the log, and what it was
-to replace stays in force.
+The effective settings are computed as at the start of a node: the settings of all brokers override the file, and those
+of this broker override both. So a setting that would prevent a node from starting is refused when it is set. An invalid
+setting may be stored nevertheless, because another controller accepted it. It is omitted with a line in the log, and
+the value before it stays in force.
 
-Stores of keys take long to open: a thread does that. Only the last step of a change runs on the event loop.
+Opening key stores takes long, so it runs on a thread. Only the last step of a change runs on the event loop.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ _RETENTION = frozenset(
         "log.retention.ms",
     )
 )
-_FOR_EVER, _AS_RETENTION = -1, -2
+_FOREVER, _AS_RETENTION = -1, -2
 _OF_FILE, _OF_ALL, _KEPT = "the node's file", "set for all brokers", "in force before"
 
 
 class SettingsChange:
-    """A change of the node's settings. ``rereads``: files are read again although no path changed."""
+    """A change of the node's settings. ``rereads``: files are read again even if their paths did not change."""
 
     __slots__ = ("new", "old", "rereads")
 
@@ -78,19 +78,20 @@ class SettingsChange:
         self.new = new
         self.rereads = rereads
 
-    def touches(self, is_meant: Callable[[str], bool]) -> bool:
-        """Whether the text of a setting that is meant changes."""
+    def touches(self, is_relevant: Callable[[str], bool]) -> bool:
+        """Return whether the text of a relevant setting changes."""
         old, new = self.old.static, self.new.static
-        return any(old.get(name) != new.get(name) for name in old.keys() | new.keys() if is_meant(name))
+        return any(old.get(name) != new.get(name) for name in old.keys() | new.keys() if is_relevant(name))
 
 
 class Effect(Protocol):
-    """Something that follows settings while the node runs."""
+    """A part of the node that follows settings while the node runs."""
 
     def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
         """Return a function that applies the change on the event loop; None for an irrelevant change.
 
-        Called on a thread, to check and to apply; changes nothing. Raises ValueError with what can't work.
+        Called on a thread, both to check and to apply a change. It must not change anything itself. Raise ValueError
+        with the reason if the change can't work.
         """
         ...
 
@@ -114,15 +115,15 @@ class DynamicSettings:
         self._waiting: tuple[ConfigsImage, bool] | None = None
         self._applying: asyncio.Task[None] | None = None
         self.in_force = config
-        """The settings as they are now."""
+        """The settings that are in force now."""
 
     def add_effect(self, effect: Effect) -> None:
         self._effects.append(effect)
 
-    # --- before something is stored
+    # --- checks before a change is stored
 
     def current(self, resource: ConfigResource) -> Mapping[str, str]:
-        """Return the resource's settings, in clear. Raise ApiException."""
+        """Return the resource's settings in clear text. Raise ApiException if one can't be decrypted."""
         stored = self._configs().of(resource)
         if self._cipher is None:
             return stored
@@ -134,7 +135,7 @@ class DynamicSettings:
     async def check(
         self, resource: ConfigResource, changed: Mapping[str, str | None], after: Mapping[str, str]
     ) -> None:
-        """Raise ApiException with everything that is wrong with a change after which ``after`` is set."""
+        """Raise ApiException with all errors of a change that results in ``after``."""
         new = {name: value for name, value in changed.items() if value is not None}
         problems = list(_name_problems(new, for_all=resource == DEFAULT_BROKER)) or list(self._pool_problems(new))
         problems += self._reference_problems(new)
@@ -151,7 +152,7 @@ class DynamicSettings:
                 yield f"{name}: {error}"
 
     def _resolved(self, name: str, text: str) -> str:
-        """Raises ValueError."""
+        """Resolve references in a secret setting. Raise ValueError if one can't be resolved."""
         providers = self._static.config_providers
         if providers is None or "${" not in text:
             return text
@@ -159,7 +160,7 @@ class DynamicSettings:
         return providers.resolve(text) if key is not None and key.sensitive else text
 
     def _pool_problems(self, new: Mapping[str, str]) -> Iterable[str]:
-        """Kafka's limits for steps; without effect here, but a Kafka that joins would not have them."""
+        """Check Kafka's step limits. They have no effect here, but a Kafka that joins would refuse the values."""
         for name in _POOLS & new.keys():
             try:
                 wanted, now = int(new[name]), self.in_force.value(name)
@@ -193,7 +194,7 @@ class DynamicSettings:
             return [str(error)]
         return []
 
-    # --- when something was stored
+    # --- applying stored changes
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         if delta.configs is None:
@@ -211,7 +212,7 @@ class DynamicSettings:
         while self._waiting is not None:
             (configs, rereads), self._waiting = self._waiting, None
             try:
-                given = self._usable(configs.of(DEFAULT_BROKER), configs.of(self._own), says=True)
+                given = self._usable(configs.of(DEFAULT_BROKER), configs.of(self._own), logs_problems=True)
                 new, steps = await loop.run_in_executor(None, self._prepared, given, rereads)
                 for note in sorted(set(new.warnings) - set(self.in_force.warnings)):
                     log.warning("%s", note)
@@ -219,10 +220,10 @@ class DynamicSettings:
                 for step in steps:
                     step()
             except Exception:
-                log.exception("changed settings could not be put into force: those before them stay")
+                log.exception("cannot apply changed settings; the previous ones stay in force")
 
     async def applied(self) -> None:
-        """Wait until what was published so far is in force."""
+        """Wait until the settings published so far are in force."""
         if self._applying is not None:
             await self._applying
 
@@ -234,14 +235,14 @@ class DynamicSettings:
             try:
                 step = effect.prepare(change)
             except ValueError as error:
-                log.error("a changed setting can't be used, what was before stays in force: %s", error)
+                log.error("cannot apply a changed setting; the previous value stays in force: %s", error)
                 continue
             if step is not None:
                 steps.append(step)
         return new, steps
 
     def _config_of(self, given: dict[str, Given]) -> NodeConfig:
-        """The node's settings; those that don't work together with others are left out, and said."""
+        """Return the node's settings. Log and omit those that are inconsistent with others."""
         while True:
             try:
                 return node_config_of(given, source=self._static.source)
@@ -254,7 +255,7 @@ class DynamicSettings:
                     self._keep(problem.name, given)
 
     def _keep(self, name: str, given: dict[str, Given]) -> None:
-        """Keep the present values instead of unusable ones."""
+        """Keep the current value instead of an unusable one."""
         given.pop(name, None)
         if name in self.in_force.static:
             given[name] = Given(self.in_force.static[name], _KEPT)
@@ -263,18 +264,20 @@ class DynamicSettings:
         value = given.get(problem.name)
         return value is not None and value.where not in (_OF_FILE, _KEPT)
 
-    def _usable(self, cluster: Mapping[str, str], own: Mapping[str, str], *, says: bool = False) -> dict[str, Given]:
-        """Return the file's settings with the valid dynamic ones on top. ``says``: log the invalid ones."""
+    def _usable(
+        self, cluster: Mapping[str, str], own: Mapping[str, str], *, logs_problems: bool = False
+    ) -> dict[str, Given]:
+        """Return the file's settings with the valid dynamic ones on top. ``logs_problems``: log the invalid ones."""
         given = {name: Given(text, _OF_FILE) for name, text in self._static.static.items()}
         for resource, configs in ((DEFAULT_BROKER, cluster), (self._own, own)):
             where = f"set for broker {resource.name}" if resource.name else _OF_ALL
             for name, stored in configs.items():
                 if broker_config_key(name) is None or name in DYNAMIC_QUOTA_CONFIG_DEF:
-                    continue  # Nothing here depends on it.
+                    continue  # This module does not use it.
                 try:
                     text = stored if self._cipher is None else self._cipher.decrypt(resource, name, stored)
                 except UndecryptableConfig:
-                    continue  # It was said when it was loaded.
+                    continue  # Already logged when it was loaded.
                 problem = next(iter(_name_problems({name: text}, for_all=not resource.name)), None)
                 if problem is None:
                     try:
@@ -285,28 +288,28 @@ class DynamicSettings:
                     given[name] = Given(text, where)
                     continue
                 self._keep(name, given)
-                if says:
+                if logs_problems:
                     log.error("a stored setting is ignored: %s", problem)
         return given
 
 
 def _retention_problems(config: NodeConfig) -> Iterable[str]:
-    """Kafka's limits; without effect here, but a Kafka that joins would not have them."""
+    """Check Kafka's limits. They have no effect here, but a Kafka that joins would refuse the values."""
     defaults = config.topic_defaults
     for name, whole, local in (
         ("ms", defaults.retention_ms, defaults.local_retention_ms),
         ("bytes", defaults.retention_bytes, defaults.local_retention_bytes),
     ):
-        if whole == _FOR_EVER or local == _AS_RETENTION:
+        if whole == _FOREVER or local == _AS_RETENTION:
             continue
-        if local == _FOR_EVER:
+        if local == _FOREVER:
             yield f"log.local.retention.{name} must not be -1: log.retention.{name} is {whole}"
         elif local > whole:
             yield f"log.local.retention.{name}={local} must not be more than log.retention.{name}, which is {whole}"
 
 
 def _name_problems(new: Mapping[str, str], *, for_all: bool) -> Iterable[str]:
-    """Return the error of each setting on its own, with one text for all settings with the same problem."""
+    """Return the errors of the settings taken singly, with one text for all settings with the same problem."""
     fixed, per_listener, per_broker, refused = [], [], [], []
     for name, text in new.items():
         key = broker_config_key(name)

@@ -1,4 +1,4 @@
-"""Applies changed settings to a running node; ``dynamic_settings`` computes them.
+"""Applies changed settings, which ``dynamic_settings`` computes, to a running node.
 
 Open connections do not change: new keys, new trust and new passwords apply to later connections.
 """
@@ -68,7 +68,7 @@ class ListenerEffect:
         self._plain_jaas = f"{prefix}plain.sasl.jaas.config"
 
     def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
-        """Raise TlsError, a ValueError, for unusable stores, or stores for another name."""
+        """Prepare the change. Raise TlsError, a ValueError, for unusable stores, or stores for another name."""
         steps = [step for step in (self._tls(change), self._plain(change)) if step is not None]
         if not steps:
             return None
@@ -85,7 +85,7 @@ class ListenerEffect:
             return None
         from barnabas.server.settings.tls import tls_settings_of
 
-        # What is set for all listeners is of no concern where the listener has a value of its own.
+        # A value that is set for all listeners does not apply if the listener has a value of its own.
         return tls.prepared(tls_settings_of(change.new, self._security.listener, self._security.protocol))
 
     def _plain(self, change: SettingsChange) -> Callable[[], None] | None:

@@ -1,7 +1,7 @@
-"""The keys of a node for encrypted configs, and the check that it can read what is in the metadata log.
+"""The keys of a node for encrypted configs, and the check that it can read the configs in the metadata log.
 
-A node that finds a sensitive config which it can't read does not start: it would run with another value than the one
-that was set. A later one, from a controller with other keys, is logged as an error and not applied.
+A node does not start if it finds a sensitive config that it can't decrypt: it would run with another value than the one
+that was set. If a controller with other keys writes such a config later, the node logs an error and does not apply it.
 """
 
 from __future__ import annotations
@@ -69,14 +69,14 @@ def offered_features(cipher: ConfigCipher | None) -> Mapping[str, VersionRange]:
 
 
 class EncryptedConfigsCheck:
-    """A publisher that looks at the configs of brokers; nothing of it costs anything where none are encrypted."""
+    """A publisher that checks the configs of brokers. It costs nothing while none are encrypted."""
 
     def __init__(self, cipher: ConfigCipher | None) -> None:
         self._cipher = cipher
         self._has_started = False
 
     def require_readable(self, image: MetadataImage) -> None:
-        """The node has caught up: what it can't read now ends its start. Raises NodeStartError."""
+        """Check the configs once the node has caught up. Raise NodeStartError if one can't be decrypted."""
         brokers = [resource for resource in image.configs.by_resource if resource.type == ConfigResourceType.BROKER]
         problems = self._problems({resource: image.configs.of(resource) for resource in brokers})
         if problems:
@@ -84,7 +84,7 @@ class EncryptedConfigsCheck:
         self._has_started = True
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
-        """While the log is replayed, later records may still replace an unreadable value."""
+        """Check changed configs, but not during the replay: later records may still replace an unreadable value."""
         if delta.configs is None or not self._has_started:
             return
         changed = {
@@ -103,6 +103,6 @@ class EncryptedConfigsCheck:
     def _what_to_do(self) -> str:
         given = "Add the key to" if self._cipher is not None else "Set"
         return (
-            f"{given} {_KEYS} (or its file), or decrypt the configs where the key is: "
+            f"{given} {_KEYS} (or its file), or decrypt the configs on a node that has the key: "
             "barnabas storage decrypt-configs --config server.properties"
         )

@@ -1,6 +1,6 @@
-"""Listeners as the configuration writes them: ``NAME://host:port``, and the security protocol behind each name.
+"""Parses listeners in the form of the configuration, ``NAME://host:port``, and the security protocol of each name.
 
-Names are upper case whatever the file says. An empty host means every interface; port 0 means that the system chooses.
+Names are converted to upper case. An empty host means every interface; port 0 means that the system chooses.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def parse_endpoint(text: str) -> Endpoint:
 
 
 def parse_voter(text: str) -> QuorumVoter:
-    """``id@host:port`` or, for a bootstrap server, ``host:port``; raises ValueError."""
+    """Parse ``id@host:port`` or, for a bootstrap server, ``host:port``. Raise ValueError with the reason."""
     match = _VOTER.fullmatch(text if "@" in text else f"0@{text}")
     if match is None:
         raise ValueError(f"'{text}' is not of the form host:port or id@host:port")
@@ -71,14 +71,14 @@ def parse_voter(text: str) -> QuorumVoter:
 
 
 def parse_protocol_map(text: str) -> dict[str, str]:
-    """``NAME:PROTOCOL,...`` by listener name; raises ValueError."""
+    """Parse ``NAME:PROTOCOL,...`` to protocols by listener name. Raise ValueError with the reason."""
     protocols: dict[str, str] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = (part.strip() for part in entry.rpartition(":"))
         if not colon or not name:
             raise ValueError(f"'{entry}' is not of the form LISTENER:PROTOCOL")
         if protocol.upper() not in SECURITY_PROTOCOLS:
-            raise ValueError(f"'{entry}' names no security protocol; there are {', '.join(SECURITY_PROTOCOLS)}")
+            raise ValueError(f"'{entry}' names no security protocol; allowed are {', '.join(SECURITY_PROTOCOLS)}")
         if name.upper() in protocols:
             raise ValueError(f"listener {name.upper()} is mapped twice")
         protocols[name.upper()] = protocol.upper()
@@ -92,10 +92,10 @@ def listener_protocols(
     *,
     given: bool,
 ) -> dict[str, str]:
-    """The security protocol of every listener name.
+    """Return the security protocol of every listener name.
 
-    When the map was not given, controller listeners are PLAINTEXT whatever they are called, unless a listener is named
-    after a secure protocol: then nothing is guessed.
+    If the map was not given, controller listeners are PLAINTEXT whatever their names, unless a listener is named after
+    a secure protocol: then no protocol is assumed.
     """
     protocols = dict(protocol_map)
     names = {name.upper() for name in (*controller_listener_names, *listener_names)}
@@ -108,7 +108,7 @@ def listener_protocols(
 def _port(text: str, digits: str) -> int:
     port = int(digits) if len(digits) <= 5 else _PORT_MAX + 1
     if port > _PORT_MAX:
-        raise ValueError(f"'{text}' has a port beyond {_PORT_MAX}")
+        raise ValueError(f"'{text}' has a port above {_PORT_MAX}")
     return port
 
 

@@ -1,4 +1,4 @@
-"""Listeners: their names and ports, their roles, their security, and their advertised addresses."""
+"""Rules about listeners: their names and ports, their roles, their security, and their advertised addresses."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = ["derive_listeners"]
 
 
 def derive_listeners(config: NodeConfig, settings: Settings) -> None:
-    """Fill the attributes of a checked config that say which listeners there are."""
+    """Fill the attributes of a checked config that describe its listeners."""
     protocols = protocols_by_listener(settings)
     controller_names = controller_listener_names(settings)
 
@@ -82,7 +82,7 @@ def _controller_listeners_are_listeners(settings: Settings) -> Iterator[SettingP
         if name in bound and not is_controller(settings):
             yield settings.problem(
                 "listeners", f"{name} is a controller listener, but this node is not a controller",
-                "remove it from listeners; controller.listener.names says how controllers are reached",
+                "remove it from listeners; controller.listener.names names the listener for connections to controllers",
             )  # fmt: skip
         elif name not in bound and is_controller(settings):
             yield settings.problem(
@@ -135,7 +135,7 @@ def _sasl_listeners_have_logins(settings: Settings) -> Iterator[SettingProblem]:
 
 
 @rule("listener.security.protocol.map", "listeners", "controller.listener.names")
-def _forms_for_a_listener_name_one(settings: Settings) -> Iterator[SettingProblem]:
+def _listener_forms_name_a_listener(settings: Settings) -> Iterator[SettingProblem]:
     names = {endpoint.listener.lower() for endpoint in endpoints(settings, "listeners")}
     names.update(name.lower() for name in (*controller_listener_names(settings), *protocols_by_listener(settings)))
     for name in sorted(settings.given):
@@ -144,7 +144,7 @@ def _forms_for_a_listener_name_one(settings: Settings) -> Iterator[SettingProble
         listener = name.removeprefix("listener.name.").partition(".")[0]
         if listener in names:
             continue
-        advice = f"there are {', '.join(sorted(names))}"
+        advice = f"allowed are {', '.join(sorted(names))}"
         if listener.lower() in names:
             advice = f"write it in lower case: {name.replace(listener, listener.lower(), 1)}"
         yield settings.problem(name, f"{listener} is not one of the listeners", advice)
@@ -236,7 +236,7 @@ def _early_listeners_are_listeners(settings: Settings) -> Iterator[SettingProble
     if unknown:
         yield settings.problem(
             "early.start.listeners", f"{', '.join(unknown)} is not one of the listeners",
-            f"allowed are {', '.join(known)}; leave it out for the controller listeners",
+            f"allowed are {', '.join(known)}; omit it for the controller listeners",
         )  # fmt: skip
 
 

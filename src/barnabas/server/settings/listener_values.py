@@ -1,8 +1,9 @@
 """The value of a setting for one listener.
 
-A setting may be given for one listener: ``listener.name.<listener in lower case>.<setting>``, and those of a SASL
-mechanism for that too: ``listener.name.<listener>.<mechanism in lower case>.<setting>``. The nearest one that was given
-wins, then the setting itself, then its default: ``listener_value`` is the one place that knows the order.
+A setting may be given for one listener: ``listener.name.<listener in lower case>.<setting>``. Settings of a SASL
+mechanism may be given for that, too: ``listener.name.<listener>.<mechanism in lower case>.<setting>``. The most
+specific form that was given applies, then the setting itself, then its default. Only ``listener_value`` defines this
+order.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["GivenSettings", "listener_setting_name", "listener_value"]
 
 
 class GivenSettings(Protocol):
-    """A NodeConfig, or what will become one when it has been checked."""
+    """A NodeConfig, or the settings from which one is created after the checks."""
 
     @property
     def values(self) -> Mapping[str, ConfigValue]: ...
@@ -27,13 +28,13 @@ class GivenSettings(Protocol):
 
 
 def listener_setting_name(config: GivenSettings, listener: str, name: str, mechanism: str | None = None) -> str:
-    """The name under which a listener's setting was given; ``name`` itself when it was not given for the listener."""
+    """Return the name under which a listener's setting was given; ``name`` itself without a form for the listener."""
     prefix = f"listener.name.{listener.lower()}."
     names = (f"{prefix}{name}",) if mechanism is None else (f"{prefix}{mechanism.lower()}.{name}", f"{prefix}{name}")
     return next((given for given in names if given in config.values), name)
 
 
 def listener_value(config: GivenSettings, listener: str, name: str, mechanism: str | None = None) -> ConfigValue:
-    """The typed value of a setting for one listener (and one SASL mechanism)."""
+    """Return the typed value of a setting for one listener (and one SASL mechanism)."""
     given = listener_setting_name(config, listener, name, mechanism)
     return config.values[given] if given in config.values else config.value(name)

@@ -1,8 +1,8 @@
 """The configuration of a node from ``server.properties`` and ``--override``s, checked before anything is written.
 
-``load_node_config`` gives a NodeConfig or raises InvalidSettings with *every* setting that can't be used: its name and
-value, where it stands, what is wrong, what is allowed and what to do. Unknown names are refused too: a typo that is
-silently ignored costs more than a start that fails. Without a file there are defaults for one node on localhost.
+``load_node_config`` returns a NodeConfig or raises InvalidSettings with *every* unusable setting: its name and value,
+its source, the error, the allowed values and advice. Unknown names are refused too: a typo that is silently ignored
+costs more than a start that fails. Without a file, defaults for one node on localhost apply.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = [
     "node_config_of",
 ]
 
-# A node that was given no file: broker and controller on this machine, with data below the current folder.
+# The settings of a node without a file: broker and controller on this machine, with data below the current folder.
 FILELESS_SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -53,35 +53,35 @@ FILELESS_SETTINGS = {
 }
 
 
-# Names that Kafka never had, and documents of Kafka's do (KIP-133).
-_STANDS_IN = "The dynamic value is used instead, as long as it is set"
+_DYNAMIC_VALUE_USED = "The dynamic value is used instead, as long as it is set"
+# Names that appear in Kafka's documents (KIP-133), but that Kafka never had.
 _ALIASES = {"alter.configs.policy.class.name": "alter.config.policy.class.name"}
 
 _OF_A_PROVIDER = "config.providers."
 
 
 class NodeConfig(NodeSettings):
-    """A node's settings, typed. ``value`` gives any setting; what is declared here follows from several."""
+    """A node's settings, typed. ``value`` returns any setting; the attributes here are derived from several."""
 
     source: str | None
-    """The file; none for a run without one."""
+    """The path of the file; None without a file."""
     static: dict[str, str]
-    """The text of every setting that was given: what describe calls show as the static broker config."""
+    """The text of every setting that was given. Describe calls show it as the static broker config."""
     warnings: list[str]
     """Warnings for the operator, one line each."""
     values: dict[str, ConfigValue]
     """The typed value of every setting that was given."""
     config_providers: ConfigProviders | None
-    """Those that the file names; what refers to them is resolved already."""
+    """The providers that the file names. References to them are resolved already."""
     broker_listeners: list[Endpoint]
     controller_listeners: list[Endpoint]
     advertised_broker_listeners: list[Endpoint]
-    """The advertised addresses. A host may be empty if the listener's is: then it means the machine's own name."""
+    """The advertised addresses. A host may be empty if the listener's is: it means the machine's own name."""
     advertised_controller_listeners: list[Endpoint]
     first_controller_listener: str
-    """The listener of the quorum: by this one controllers and brokers find the controllers."""
+    """The listener of the quorum, by which controllers and brokers find the controllers."""
     controller_security_protocol: str
-    """Of that listener."""
+    """The security protocol of that listener."""
     quorum_voters: list[QuorumVoter]
     quorum_bootstrap_servers: list[QuorumVoter]
     metrics_endpoint: tuple[str, int] | None
@@ -96,14 +96,14 @@ class NodeConfig(NodeSettings):
         return "controller" in self.process_roles
 
     def value(self, name: str) -> ConfigValue:
-        """The typed value of any known setting: the one given, else its default."""
+        """Return the typed value of any known setting: the given value, else the default."""
         return self.values[name] if name in self.values else BROKER_CONFIG_DEF[name].default
 
 
 def load_node_config(path: str | None, overrides: Sequence[str] = ()) -> NodeConfig:
-    """Read the file (if any), put ``key=value`` overrides on top, and check everything.
+    """Read the file (if any), apply ``key=value`` overrides, and check everything.
 
-    Raises InvalidSettings, or OSError when the file can't be read.
+    Raise InvalidSettings, or OSError when the file can't be read.
     """
     given: dict[str, Given] = {}
     problems: list[SettingProblem] = []
@@ -137,7 +137,7 @@ def load_node_config(path: str | None, overrides: Sequence[str] = ()) -> NodeCon
         stored = in_place_of(refused.problems, given)
         if not stored:
             raise
-        warnings += [f"{problem}. {_STANDS_IN}" for problem in refused.problems if problem.name in stored]
+        warnings += [f"{problem}. {_DYNAMIC_VALUE_USED}" for problem in refused.problems if problem.name in stored]
         return node_config_of(
             {**given, **stored},
             source=path,
@@ -155,7 +155,7 @@ def node_config_of(
     problems: Sequence[SettingProblem] = (),
     providers: ConfigProviders | None = None,
 ) -> NodeConfig:
-    """Check settings that were read already; raises InvalidSettings with all that is wrong."""
+    """Check settings that were read already. Raise InvalidSettings with all errors."""
     found = list(problems)
     notes = list(warnings)
     given = _without_aliases(given, notes, found)
@@ -196,28 +196,30 @@ def _resolve_references(
         if name.startswith("config.providers") or not has_reference(text.text):
             continue
         warnings += [
-            f"{name} refers to a provider {provider!r} that config.providers does not name, and is taken as it is"
+            f"{name} refers to a provider {provider!r} that config.providers does not name; the text is used unchanged"
             for provider in providers.unnamed(text.text)
         ]
         try:
             given[name] = Given(providers.resolve(text.text), text.where)
         except UnresolvedReference as error:
-            problems.append(node_problem(name, text, str(error), "put it there, or write the value itself"))
+            problems.append(
+                node_problem(name, text, str(error), "add the key to the provider's source, or write the value itself")
+            )
     return providers
 
 
 def _without_aliases(given: Mapping[str, Given], notes: list[str], found: list[SettingProblem]) -> Mapping[str, Given]:
-    """Settings under the names that are meant."""
+    """Return the settings with aliases replaced by the correct names."""
     renamed = dict(given)
     for alias, name in _ALIASES.items():
         if alias not in given:
             continue
         value = renamed.pop(alias)
         if name in given:
-            found.append(node_problem(alias, value, f"{name} is set too", "keep that one"))
+            found.append(node_problem(alias, value, f"{name} is set too", f"keep only {name}"))
         else:
             renamed[name] = value
-            notes.append(f"{alias} is taken for {name}, which is its name")
+            notes.append(f"{alias} is treated as {name}, its correct name")
     return renamed
 
 
@@ -227,7 +229,7 @@ def _untouched(given: Mapping[str, Given]) -> bool:
 
 
 def _check_one(name: str, given: Given, values: dict[str, ConfigValue], notes: list[str]) -> SettingProblem | None:
-    """Put the setting's value into ``values``, or say what is wrong with it."""
+    """Put the setting's value into ``values``, or return the problem with it."""
     key = broker_config_key(name)
     if key is None or (name not in BROKER_CONFIG_DEF and not name.startswith("listener.name.")):
         return _unknown(name, given)
@@ -255,7 +257,7 @@ def _check_one(name: str, given: Given, values: dict[str, ConfigValue], notes: l
 
 def _is_allowed(key: Setting, value: ConfigValue, also_allowed: Sequence[str], name: str) -> bool:
     if name != key.name and not key.name.startswith("ssl."):
-        return False  # The form for one listener is not a default, unless each listener has one.
+        return False  # The form for one listener has no default, unless each listener has one.
     return value == key.default or any(value == key.parse(text) for text in also_allowed)
 
 
@@ -265,5 +267,5 @@ def _unknown(name: str, given: Given) -> SettingProblem:
         what, _, advice = removed.partition("; ")
         return node_problem(name, given, what, advice)
     nearest = BROKER_CONFIG_DEF.nearest_name(name)
-    advice = f"did you mean {nearest}?" if nearest else "remove it; docs/reference/configs.md lists what there is"
+    advice = f"did you mean {nearest}?" if nearest else "remove it; docs/reference/configs.md lists all settings"
     return node_problem(name, given, "no such setting exists", advice)

@@ -1,6 +1,6 @@
 """Rules between several of a node's settings, and values derived from them.
 
-The rules about roles and listeners are in ``role_rules`` and ``listener_rules``; ``setting_rules`` runs all of them.
+The rules about roles and listeners are in ``role_rules`` and ``listener_rules``. ``setting_rules`` runs all of them.
 """
 
 from __future__ import annotations

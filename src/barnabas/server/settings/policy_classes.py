@@ -15,7 +15,7 @@ _BASES = {ALTER_POLICY: AlterConfigPolicy, CREATE_POLICY: CreateTopicPolicy}
 
 
 class PolicyProblem(NodeStartError):
-    """A policy that can't be had: the setting, what is wrong, and what to do."""
+    """A policy can't be loaded or configured: the setting, the error, and advice."""
 
     def __init__(self, name: str, what: str, advice: str) -> None:
         super().__init__(f"{name}: {what} -> {advice}")
@@ -25,12 +25,12 @@ class PolicyProblem(NodeStartError):
 
 
 def load_policy(name: str, class_name: str) -> Any:
-    """A new instance of the class, not configured yet. Raises PolicyProblem."""
+    """Return a new instance of the class, not configured yet. Raise PolicyProblem if it can't be loaded."""
     base = _BASES[name]
     advice = f"write module:Class of a subclass of {base.__module__}.{base.__name__}"
     module_name, colon, attribute = class_name.partition(":")
     if not colon:
-        raise PolicyProblem(name, f"{class_name} is a class of Java, which can't be loaded here", advice)
+        raise PolicyProblem(name, f"{class_name} is a Java class, which can't be loaded here", advice)
     try:
         found = getattr(import_module(module_name), attribute)
         if not (isinstance(found, type) and issubclass(found, base)):
@@ -38,6 +38,6 @@ def load_policy(name: str, class_name: str) -> Any:
         return found()
     except PolicyProblem:
         raise
-    except Exception as error:  # Whatever a user's module does when it is imported.
+    except Exception as error:  # Importing a user's module may raise anything.
         what = f"{class_name} can't be loaded: {type(error).__name__}: {error}"
         raise PolicyProblem(name, what, "is it on PYTHONPATH?") from error

@@ -1,4 +1,4 @@
-"""An unusable setting, with all that its author needs to fix it: name, value, place, problem, advice."""
+"""An unusable setting, with the facts that its author needs to fix it: name, value, source, problem, advice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Given:
 
 
 def node_problem(name: str, given: Given | None, what: str, advice: str = "") -> SettingProblem:
-    """Return an unusable setting of a node, named with its value unless that may be a secret."""
+    """Return the problem of a node's setting. It shows the value unless that may be a secret."""
     if given is None:
         return SettingProblem(name, what, "", advice, subject=name)
     return SettingProblem(name, what, given.where, advice, subject=f"{name}={_shown(name, given.text)}")
@@ -32,7 +32,7 @@ def _shown(name: str, text: str) -> str:
     key = broker_config_key(name)
     if key is not None:
         return "[hidden]" if key.sensitive else text
-    # An unknown setting may be a secret. A misspelt known name is not, unless it sounds like one.
+    # An unknown setting may be a secret. A misspelt known name is not, unless it contains a word for secrets.
     meant = BROKER_CONFIG_DEF.nearest_name(name)
     if meant is None or BROKER_CONFIG_DEF[meant].sensitive or any(word in name.lower() for word in _SECRET_WORDS):
         return "[hidden]"

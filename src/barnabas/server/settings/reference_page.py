@@ -1,5 +1,6 @@
-"""The reference of all settings, from the tables that a node itself uses: ``docs/reference/configs.md`` and
-``barnabas configs show``.
+"""The reference of all settings, for ``docs/reference/configs.md`` and ``barnabas configs show``.
+
+It is generated from the tables that a node itself uses.
 """
 
 from __future__ import annotations
@@ -29,26 +30,26 @@ _INTRODUCTION = """\
 # Settings
 
 Names, types, defaults, allowed values and file format are Kafka 4.3.1's; settings that begin with `barnabas.` are our
-own. A node reads `server.properties` and `--override key=value`; what is wrong, unknown or not supported is refused by
-name before anything is written.
+own. A node reads `server.properties` and `--override key=value`. It refuses wrong, unknown and unsupported settings by
+name before it writes anything.
 
 `barnabas configs show <name>` prints one of them, `barnabas configs check server.properties` checks a file.
 
 The sections of node settings say how this release treats them:
 
 - **[Used](#used)**: the node applies the value.
-- **[Accepted, without effect](#accepted-without-effect)**: any allowed value is taken, and a value other than the
-  default is logged at the start. What the setting tunes in Kafka does not exist here.
-- **[Refused unless default](#refused-unless-default)**: asking for anything else would silently not happen.
+- **[Accepted, without effect](#accepted-without-effect)**: any allowed value is accepted, and a value other than the
+  default is logged at the start. The mechanism that the setting tunes in Kafka does not exist here.
+- **[Refused unless default](#refused-unless-default)**: another value would silently have no effect, so it is refused.
 
-"Dynamic" is where a change of the setting is followed while the node runs: for one broker, or also for all of them
-(cluster-wide); "for a listener" means as `listener.name.<listener>.<setting>` only. Some that Kafka follows need a
-restart here, which is said there.
+"Dynamic" names the scope in which a change applies while the node runs: for one broker, or also for all of them
+(cluster-wide). "for a listener" means only as `listener.name.<listener>.<setting>`. Some settings that are dynamic in
+Kafka need a restart here; the column says so.
 """
 
 
 def reference_page() -> str:
-    """The whole page, in Markdown."""
+    """Return the whole page in Markdown."""
     lines = [_INTRODUCTION]
     lines += _node_section("Used", SupportState.WORKS, with_reason=False)
     lines += _node_section("Accepted, without effect", SupportState.NO_EFFECT, with_reason=True)
@@ -65,7 +66,7 @@ def reference_page() -> str:
     for names, advice in REMOVED_SETTINGS:
         lines.append(f"| {', '.join(f'`{name}`' for name in names.split())} | {_cell(advice)} |")
     lines += ["", *_section("Topics", TOPIC_CONFIG_DEF, TOPIC_CONFIG_DEF.doc, _topic_fallback)]
-    lines += ["Of these, some are stored and described, and change nothing in this release:", ""]
+    lines += ["Some of these are stored and described, but have no effect in this release:", ""]
     topic_rows = [TOPIC_CONFIG_DEF[name] for name in TOPIC_CONFIG_DEF]
     lines += [f"- `{row.name}`: {row.support.reason}" for row in topic_rows if row.support.reason]
     lines += [""]
@@ -76,7 +77,7 @@ def reference_page() -> str:
 
 
 def describe_setting(name: str) -> list[tuple[str, str]] | None:
-    """Return the information about one setting, as labels and texts; none for an unknown name."""
+    """Return the information about one setting as labels and texts; None for an unknown name."""
     found: list[tuple[str, str]] = []
     broker = broker_config_key(name)
     if broker is not None:
@@ -97,7 +98,7 @@ def describe_setting(name: str) -> list[tuple[str, str]] | None:
 
 
 def all_names() -> list[str]:
-    """Every name that ``describe_setting`` knows."""
+    """Return every name that ``describe_setting`` knows."""
     definitions = (BROKER_CONFIG_DEF, TOPIC_CONFIG_DEF, GROUP_CONFIG_DEF, CLIENT_METRICS_CONFIG_DEF)
     return sorted({name for definition in definitions for name in definition})
 
@@ -115,7 +116,7 @@ def _described(kind: str, key: Setting, doc: str | None) -> list[tuple[str, str]
 
 def _node_section(title: str, state: SupportState, *, with_reason: bool) -> list[str]:
     names = [name for name in BROKER_CONFIG_DEF if support_of(name).state is state]
-    # Our own settings first: readers don't know them from Kafka.
+    # Our own settings come first: readers don't know them from Kafka.
     names.sort(key=lambda name: (not name.startswith("barnabas."), name))
     last = "Why" if with_reason else "Dynamic"
     lines = [
@@ -127,14 +128,14 @@ def _node_section(title: str, state: SupportState, *, with_reason: bool) -> list
     for name in names:
         key = BROKER_CONFIG_DEF[name]
         support = support_of(name)
-        also = "".join(f" Also taken: `{text or ' '}`." for text in support.also_allowed)
+        also = "".join(f" Also accepted: `{text or ' '}`." for text in support.also_allowed)
         end = _cell(support.reason + also) if with_reason else _dynamic(name)
         lines.append(f"{_row(key, broker_config_doc(name))} {end} |")
     return [*lines, ""]
 
 
 def _dynamic(name: str) -> str:
-    """Return where a change of a setting applies while the node runs; empty if nowhere, also in Kafka."""
+    """Return the scope in which a change applies while the node runs; empty if it needs a restart also in Kafka."""
     mode = update_mode(name) or READ_ONLY
     support = dynamic_support_of(name)
     if support is not None:

@@ -1,4 +1,4 @@
-"""Rules about what a node is: its id, its roles, and the quorum that it belongs to."""
+"""Rules about a node's id, its roles, and the quorum that it belongs to."""
 
 from __future__ import annotations
 
@@ -77,6 +77,6 @@ def _there_is_a_quorum(settings: Settings) -> Iterator[SettingProblem]:
         )  # fmt: skip
     if not voters and not servers and not settings.fileless:
         yield settings.problem(
-            "controller.quorum.bootstrap.servers", "it or controller.quorum.voters is required",
+            "controller.quorum.bootstrap.servers", "either this setting or controller.quorum.voters is required",
             "set it to host:port of the controller listener",
         )  # fmt: skip

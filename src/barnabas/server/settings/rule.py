@@ -1,6 +1,6 @@
 """Runs rules about several settings.
 
-A rule names the settings that it uses, and is skipped when one of them is invalid on its own, so that each error is
+A rule names the settings that it uses. It is skipped if one of them is invalid on its own, so that each error is
 reported once.
 """
 
@@ -17,7 +17,7 @@ __all__ = ["Settings", "check_rules", "rule"]
 
 
 class Settings:
-    """The given values with defaults behind them, for the rules to read."""
+    """The given values, or the defaults of settings that were not given, for the rules."""
 
     def __init__(
         self, values: Mapping[str, ConfigValue], given: Mapping[str, Given], *, fileless: bool = False
@@ -26,7 +26,7 @@ class Settings:
         self._given = given
         self.fileless = fileless
         self.notes: list[str] = []
-        """A warning for the operator's log, without an error."""
+        """Warnings for the operator's log that are not errors."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._values
@@ -83,9 +83,9 @@ def check_rules(
     notes: list[str],
     fileless: bool = False,
 ) -> list[SettingProblem]:
-    """The problems of all rules; what a rule complains about is bad for the rules after it.
+    """Return the problems of all rules. A setting that one rule rejects counts as invalid for later rules.
 
-    What isn't wrong and should be known is added to ``notes``.
+    Warnings that are not errors are added to ``notes``.
     """
     settings = Settings(values, given, fileless=fileless)
     known_bad = set(bad)
@@ -100,6 +100,6 @@ def check_rules(
 
 
 def _is_about(name: str, names: tuple[str, ...]) -> bool:
-    """Whether a rule looks at a setting, or at a form of it; ``ssl.*`` stands for all of them."""
+    """Return whether a rule uses a setting or a listener form of it. ``ssl.*`` stands for all ``ssl.`` settings."""
     base = listener_base_name(name) or name
     return name in names or base in names or ("ssl.*" in names and base.startswith("ssl."))

@@ -1,8 +1,8 @@
 """The SASL half of a listener's settings: their errors, and the mechanisms that they define.
 
 Each enabled mechanism needs a JAAS line under ``listener.name.<listener>.<mechanism>.sasl.jaas.config``, as with Kafka:
-a plain ``sasl.jaas.config`` says nothing about a listener. Files with a ``KafkaServer`` section, which a JVM is pointed
-to with ``java.security.auth.login.config``, are not read.
+a plain ``sasl.jaas.config`` does not apply to listeners. Files with a ``KafkaServer`` section, which a JVM finds by
+``java.security.auth.login.config``, are not read.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PACKAGE = "org.apache.kafka.common.security"
 
 
 class _Known(NamedTuple):
-    """A mechanism that works: the login module that its JAAS line names, and the callback handlers that are ours."""
+    """A supported mechanism: the login module that its JAAS line names, and the callback handlers that we implement."""
 
     login_module: str
     handlers: tuple[str, ...]
@@ -65,7 +65,7 @@ class SaslSettings:
         self.listener = listener
 
     def given_name(self, name: str, mechanism: str | None = None) -> str:
-        """The name under which the value stands; the shortest when none was given."""
+        """Return the name under which the value was given; the shortest name if it was not given."""
         return listener_setting_name(self._given, self.listener, name, mechanism)
 
     def is_given(self, name: str) -> bool:
@@ -94,7 +94,7 @@ class SaslSettings:
         return f"listener.name.{self.listener.lower()}.{mechanism.lower()}.{_JAAS}"
 
     def jaas_entry(self, mechanism: str) -> JaasEntry | None:
-        """The mechanism's login module; none without a line. Raises InvalidJaasConfig."""
+        """Return the login module of the JAAS line; None without a line. Raise InvalidJaasConfig if it is invalid."""
         value = self._given.values.get(self.jaas_name(mechanism))
         return parse_jaas_entry(value.value) if isinstance(value, Password) else None
 
@@ -106,7 +106,7 @@ class SaslProblem(NamedTuple):
 
 
 def sasl_problems(given: GivenSettings, listener: str) -> Iterator[SaslProblem]:
-    """What keeps a SASL listener from working."""
+    """Yield the problems that prevent a SASL listener from working."""
     settings = SaslSettings(given, listener)
     name = settings.given_name("sasl.enabled.mechanisms")
     if not settings.mechanisms:
@@ -115,7 +115,7 @@ def sasl_problems(given: GivenSettings, listener: str) -> Iterator[SaslProblem]:
         if mechanism in MECHANISMS:
             yield from _mechanism_problems(settings, mechanism)
         else:
-            what = f"{mechanism} is not there on listener {listener}"
+            what = f"{mechanism} is not supported on listener {listener}"
             if not settings.is_given(name):
                 what += " (it is the default)"
             yield SaslProblem(name, what, f"set it to some of {', '.join(MECHANISMS)}")
@@ -133,11 +133,11 @@ def _mechanism_problems(settings: SaslSettings, mechanism: str) -> Iterator[Sasl
             yield SaslProblem(
                 jaas_name,
                 f"listener {settings.listener} offers {mechanism}, but has no JAAS line for it"
-                " (looked for under this name; neither sasl.jaas.config nor a KafkaServer file counts)",
+                " (only this name counts; sasl.jaas.config and KafkaServer files are not used)",
                 f"set it to '{known.login_module} required ...;'",
             )
         elif entry.login_module != known.login_module:
-            # A line that lacks its beginning may begin with a secret.
+            # If the beginning of the line is missing, its first word may be a secret.
             module = entry.login_module if entry.login_module.endswith("LoginModule") else "its first word"
             yield SaslProblem(jaas_name, f"{module} is not a login module of {mechanism}", f"use {known.login_module}")
     handler = settings.text(_HANDLER, mechanism)
@@ -159,8 +159,8 @@ def _oauthbearer_problems(settings: SaslSettings) -> Iterator[SaslProblem]:
     if url is None:
         yield SaslProblem(
             name,
-            f"listener {settings.listener} offers OAUTHBEARER, and nothing says which keys sign its tokens;"
-            " unsigned tokens are never taken",
+            f"listener {settings.listener} offers OAUTHBEARER, but the keys that sign its tokens are not configured;"
+            " unsigned tokens are never accepted",
             "set it to the file: or https: URL of a JSON Web Key Set",
         )
         return
@@ -171,7 +171,7 @@ def _oauthbearer_problems(settings: SaslSettings) -> Iterator[SaslProblem]:
 
 
 def sasl_listener(given: GivenSettings, listener: str, *, credentials: CredentialStore, clock: Clock) -> SaslListener:
-    """What a listener offers whose settings have no problems."""
+    """Return the SASL side of a listener whose settings have no problems."""
     from barnabas.security.sasl.sasl_listener import SaslListener
 
     settings = SaslSettings(given, listener)
@@ -213,7 +213,7 @@ def _mechanism(
 
 
 def plain_mechanism(given: GivenSettings, listener: str) -> SaslMechanism:
-    """PLAIN with the users of its JAAS line, which has no problems."""
+    """Return PLAIN with the users of its JAAS line, which must be valid."""
     from barnabas.security.sasl.sasl_listener import SaslMechanism
 
     settings = SaslSettings(given, listener)
@@ -221,12 +221,12 @@ def plain_mechanism(given: GivenSettings, listener: str) -> SaslMechanism:
 
 
 def _warn_about_tokens(settings: SaslSettings) -> None:
-    """What Kafka warns about, too; and keys that anybody on the way may change."""
+    """Warn about the same settings as Kafka, and about keys that could be changed in transit."""
     where = f"listener {settings.listener}, OAUTHBEARER"
     if not settings.texts("sasl.oauthbearer.expected.audience", "OAUTHBEARER"):
-        log.warning("%s: sasl.oauthbearer.expected.audience is not set: only tokens without 'aud' are taken", where)
+        log.warning("%s: sasl.oauthbearer.expected.audience is not set: only tokens without 'aud' are accepted", where)
     if settings.text("sasl.oauthbearer.expected.issuer", "OAUTHBEARER") is None:
-        log.warning("%s: sasl.oauthbearer.expected.issuer is not set: tokens of any issuer are taken", where)
+        log.warning("%s: sasl.oauthbearer.expected.issuer is not set: tokens of any issuer are accepted", where)
     if (settings.text(_JWKS_URL, "OAUTHBEARER") or "").lower().startswith("http:"):
         log.warning(
             "%s: %s is not https: an attacker who changes the keys in transit can impersonate any user",

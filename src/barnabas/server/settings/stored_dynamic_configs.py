@@ -1,7 +1,7 @@
 """Dynamic settings of a broker may replace an invalid value in its file.
 
-Such a value is in force as soon as the node has read its metadata, so the bad one must not keep it from starting. What
-is stored is read from the node's own directory. Secrets are left alone: they may be encrypted.
+A stored value is in force as soon as the node has read its metadata, so an invalid value in the file must not prevent
+the start. Stored values are read from the node's own directory. Secrets are skipped, because they may be encrypted.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["in_place_of"]
 
 
 def in_place_of(problems: Sequence[SettingProblem], given: Mapping[str, Given]) -> dict[str, Given]:
-    """Return the dynamic settings of this broker, or of all, for invalid names. Empty if unknown."""
+    """Return the dynamic settings of this broker, or of all brokers, for the invalid names. Empty if unknown."""
     names = {problem.name for problem in problems if problem.name in given and _may_be_stored(problem.name)}
     node_id = _first_of(given, "node.id", "broker.id")
     directory = _first_of(given, "metadata.log.dir", "log.dirs", "log.dir").split(",")[0].strip()

@@ -1,7 +1,7 @@
-"""The support of a node setting: its row defines it, and this module derives that of its forms.
+"""The support of a node setting. The row of a setting defines it; this module derives the support of its forms.
 
-A setting may be given for one listener, and may be changed while the node runs. ``support_of`` answers for what a file
-says, ``dynamic_support_of`` for a change. What older Kafkas had and this one does not is here too, with advice.
+A setting may be given for one listener, and may be changed while the node runs. ``support_of`` returns the support of a
+setting in a file, ``dynamic_support_of`` that of a change. Settings that only older Kafkas had are listed with advice.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ __all__ = [
 _JAAS = "sasl.jaas.config"
 _DOTS_OF_MECHANISM = 4
 """The prefix of a setting for a listener and a mechanism."""
-# What may be set for one listener, as listener.name.<listener>.<setting>.
+# The settings that may be set for one listener, as listener.name.<listener>.<setting>.
 _PER_LISTENER = (
     "sasl.* ssl.* connections.max.reauth.ms principal.builder.class max.connections max.connection.creation.rate"
 )
 
-# What Kafka 4 no longer has, with what to do about it.
+# The settings that Kafka 4 no longer has, with advice.
 REMOVED_SETTINGS: tuple[tuple[str, str], ...] = (
     ("zookeeper.*", "Kafka 4.0 removed ZooKeeper; remove the setting, and set process.roles and node.id"),
     ("inter.broker.protocol.version", "metadata.version replaced it; remove it, and see 'barnabas storage format'"),
@@ -53,7 +53,7 @@ REMOVED_SETTINGS: tuple[tuple[str, str], ...] = (
 
 
 def support_of(name: str) -> Support:
-    """The state of a known setting, or of its listener form. Raises KeyError for an unknown name."""
+    """Return the support of a known setting, or of its listener form. Raise KeyError for an unknown name."""
     base = listener_base_name(name)
     if base == _JAAS and name.count(".", 0, -len(base)) == _DOTS_OF_MECHANISM:
         return WORKS
@@ -74,11 +74,11 @@ class DynamicSupport(NamedTuple):
     reason: str = ""
     also_allowed: tuple[str, ...] = ()
     is_for_listeners_only: bool = False
-    """Nothing follows it unless it is given for a listener."""
+    """Whether the setting applies only if it is given for a listener."""
 
 
 def dynamic_support_of(name: str) -> DynamicSupport | None:
-    """The state of a known setting as one of a running node; None for one that needs a restart."""
+    """Return the support of a change in a running node; None for a setting that needs a restart."""
     key = broker_config_key(name)
     if key is None or key.update_mode == READ_ONLY:
         return None
@@ -93,7 +93,7 @@ def dynamic_support_of(name: str) -> DynamicSupport | None:
 
 
 def removed_setting(name: str) -> str | None:
-    """Return the fate of a setting of older Kafkas, and what to do; none if ``name`` isn't one."""
+    """Return what happened to a setting of older Kafkas, with advice; None if ``name`` isn't one."""
     return next((advice for names, advice in REMOVED_SETTINGS if _fits(name, names)), None)
 
 

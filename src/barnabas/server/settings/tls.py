@@ -1,4 +1,4 @@
-"""The TLS and the principal builder of a listener from the node's settings. It reports every error.
+"""Creates the TLS and the principal builder of a listener from the node's settings, and reports every error.
 
 ``load_node_config`` calls ``tls_problems`` before anything is written: it opens stores, compares keys with
 certificates, and parses rules.
@@ -34,9 +34,9 @@ _SHOWN_TO_BUILDERS = ("ssl.principal.mapping.rules", "sasl.kerberos.principal.to
 
 
 class TlsProblem(NodeStartError):
-    """A setting as it was given (perhaps for one listener) and what is wrong with it.
+    """An unusable setting, as it was given (perhaps for one listener), and the reason.
 
-    When the node opens a listener it can only come from a store that was changed since its settings were checked.
+    If it is raised while the node opens a listener, a store was changed since its settings were checked.
     """
 
     def __init__(self, name: str, what: str, advice: str) -> None:
@@ -47,7 +47,7 @@ class TlsProblem(NodeStartError):
 
 
 def tls_settings_of(config: GivenSettings, listener: str, protocol: str = "SSL") -> TlsSettings:
-    """As in Kafka, ``ssl.client.auth`` applies to a SASL_SSL listener only if it is set for that listener."""
+    """Return the settings. As in Kafka, ``ssl.client.auth`` applies to SASL_SSL only if set for that listener."""
     settings = TlsSettings.read(_lookup(config, listener))
     if protocol == "SASL_SSL" and listener_setting_name(config, listener, _CLIENT_AUTH) == _CLIENT_AUTH:
         settings.client_auth = "none"
@@ -55,7 +55,7 @@ def tls_settings_of(config: GivenSettings, listener: str, protocol: str = "SSL")
 
 
 def server_tls_of(config: GivenSettings, listener: str, protocol: str = "SSL") -> ServerTls:
-    """Raise TlsProblem for unusable settings."""
+    """Create the TLS of a listener. Raise TlsProblem for unusable settings."""
     from barnabas.security.tls import ServerTls  # Loads OpenSSL and cryptography.
 
     value = _lookup(config, listener)
@@ -71,7 +71,7 @@ def server_tls_of(config: GivenSettings, listener: str, protocol: str = "SSL") -
 
 
 def principal_builder_of(config: GivenSettings, listener: str) -> PrincipalBuilder:
-    """Raise TlsProblem for unusable settings."""
+    """Create the principal builder of a listener. Raise TlsProblem for unusable settings."""
     value = _lookup(config, listener)
     class_name = str(value("principal.builder.class"))
     if class_name == KAFKA_DEFAULT_BUILDER:
@@ -115,11 +115,11 @@ def _custom_builder(config: GivenSettings, listener: str, class_name: str) -> Pr
     module_name, colon, attribute = class_name.partition(":")
     if not colon:
         raise TlsProblem(
-            name, f"{class_name} is a class of Java", f"write module:Class of Python, or {KAFKA_DEFAULT_BUILDER}"
+            name, f"{class_name} is a Java class", f"write module:Class of a Python class, or {KAFKA_DEFAULT_BUILDER}"
         )
     try:
         builder_class = getattr(import_module(module_name), attribute)
-    except Exception as error:  # Whatever a user's module does when it is imported.
+    except Exception as error:  # Importing a user's module may raise anything.
         raise TlsProblem(
             name, f"{class_name} can't be loaded: {type(error).__name__}: {error}", "is it on PYTHONPATH?"
         ) from error

@@ -1,7 +1,7 @@
-"""``barnabas storage decrypt-configs``: sensitive configs in clear again, before a data directory moves to Kafka.
+"""``barnabas storage decrypt-configs``: decrypts sensitive configs before a data directory moves to Kafka.
 
-The node must be stopped. The values are written once more, in clear, at the end of the metadata log; earlier
-records are unchanged, and Kafka, which reads the log in order, ends with the clear ones.
+The node must be stopped. The values are written again, in clear text, at the end of the metadata log. Earlier records
+are unchanged. Kafka reads the log in order, so the clear values apply in the end.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["decrypt_configs"]
 
 
 def decrypt_configs(config: NodeConfig, *, now_ms: int, write_line: Callable[[str], None]) -> None:
-    """Decrypt the configs. Raise FormatError with the obstacle; then nothing was written."""
+    """Decrypt the configs. Raise FormatError with the reason if that is impossible; then nothing was written."""
     directories = [LogDirectory(path) for path in dict.fromkeys([*config.log_dirs, config.metadata_log_dir])]
     try:
         for directory in directories:
@@ -75,7 +75,9 @@ def _clear_records(image: MetadataImage, cipher: ConfigCipher | None) -> list[Ap
             if not (is_encrypted(value) and is_sensitive(resource.type, setting)):
                 continue
             if cipher is None:
-                raise FormatError("there are encrypted configs: set barnabas.config.encryption.keys (or its file)")
+                raise FormatError(
+                    "the metadata log has encrypted configs: set barnabas.config.encryption.keys (or its file)"
+                )
             clear = cipher.decrypt(resource, setting, value)
             record = ConfigRecord(resource_type=resource.type, resource_name=name, name=setting, value=clear)
             records.append(ApiMessageAndVersion(record, 0))
@@ -83,7 +85,7 @@ def _clear_records(image: MetadataImage, cipher: ConfigCipher | None) -> list[Ap
 
 
 def _append(config: NodeConfig, records: list[ApiMessageAndVersion], now_ms: int) -> None:
-    """One batch, so that none of it is seen without the rest."""
+    """Append all records in one batch, so that they take effect together."""
     serde = MetadataRecordSerde()
     log = MetadataLog(config.metadata_log_dir, now_ms=now_ms)
     try:

@@ -1,7 +1,7 @@
 """``barnabas storage format`` and ``info``: assign log directories to a node, and describe their contents.
 
-Formatting writes ``meta.properties`` last, so that a directory that was left half formatted counts as empty and is
-formatted again. The texts are those of Kafka's tool: scripts read them.
+Formatting writes ``meta.properties`` last, so that a half-formatted directory counts as empty and is formatted again.
+The texts are those of Kafka's tool, because scripts read them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FLAGS = "--standalone, --initial-controllers, or --no-initial-controllers"
 
 
 class FormatError(Exception):
-    """The directories can't be formatted as requested; the message is for the operator."""
+    """The directories can't be formatted as requested. The message is for the operator."""
 
 
 class _DirectoryType(Enum):
@@ -66,7 +66,7 @@ def format_storage(
     ignore_formatted: bool = False,
     write_line: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Format every log directory that isn't yet; raises FormatError, and writes nothing then."""
+    """Format every log directory that isn't formatted. If it raises FormatError, nothing was written."""
     levels = dict(feature_levels or {})
     _check_features(levels)
     metadata_version = _metadata_version(release_version, levels)
@@ -96,7 +96,7 @@ def format_storage(
 
 
 def describe_storage(config: NodeConfig, *, write_line: Callable[[str], None]) -> bool:
-    """Say what is in the log directories; False when something is wrong with one."""
+    """Describe the contents of the log directories. Return False if one has a problem."""
     problems: list[str] = []
     found: list[str] = []
     previous: MetaProperties | None = None
@@ -136,7 +136,7 @@ def _write_section(write_line: Callable[[str], None], singular: str, plural: str
 
 
 class _Formatter:
-    """Formats one directory after another; the metadata log's directory is first."""
+    """Formats one directory after another, that of the metadata log first."""
 
     def __init__(
         self,
@@ -264,7 +264,7 @@ def _check_quorum_flags(
 
 
 def _kraft_version(levels: dict[str, int], *, is_dynamic: bool, has_voters: bool) -> int:
-    """The level of kraft.version, which the flags decide; it is not a bootstrap record."""
+    """Return the level of kraft.version. The flags decide it; it is not a bootstrap record."""
     asked = levels.pop(KRAFT_VERSION, None)
     if is_dynamic and asked == 0 and not has_voters:
         raise FormatError(
@@ -299,7 +299,7 @@ def _verified_ensemble(config: NodeConfig, cluster_id: str, *, ignore_formatted:
 
 
 def _describe_records(records: Sequence[ApiMessageAndVersion]) -> str:
-    """Records as Kafka's tool prints them, without the keys of credentials."""
+    """Return the records as Kafka's tool prints them, without the keys of credentials."""
     level = int(metadata_version_of([record.message for record in records]))
     shown = ", ".join(f"ApiMessageAndVersion({_describe(record.message)} at version 0)" for record in records)
     return f"BootstrapMetadata(records=[{shown}], metadataVersionLevel={level}, source=format command)"
@@ -327,5 +327,5 @@ def _now_ms() -> int:
 
 
 def _date() -> str:
-    """The date line of a file written by Java's Properties."""
+    """Return the date line of a file in the form of Java's Properties."""
     return time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime())

@@ -1,4 +1,4 @@
-"""The voters that a quorum is formatted with: ``--initial-controllers id@host:port:directory-id,...``."""
+"""Parses the voters of a new quorum: ``--initial-controllers id@host:port:directory-id,...``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class InitialController:
 
 
 def parse_initial_controllers(text: str) -> list[InitialController]:
-    """Every entry of the list; raises ValueError with the words of Kafka's tool."""
+    """Parse every entry of the list. Raise ValueError with the text of Kafka's tool."""
     entries = text.strip()
     if not entries:
         raise ValueError("No voters given.")

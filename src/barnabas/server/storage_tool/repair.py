@@ -1,7 +1,7 @@
-"""``barnabas storage repair``: show what a damaged metadata log has lost, and continue without it.
+"""``barnabas storage repair``: lists the records that a damaged metadata log has lost, and continues without them.
 
-Only a node that is alone needs it, or a quorum most of whose voters are damaged: any other node takes the records from
-its quorum when it starts. The node must be stopped. A torn tail is cut here as it would be at a start.
+Only a node without peers needs it, or a quorum in which most voters are damaged: any other node fetches the records
+from its quorum when it starts. The node must be stopped. A torn tail is truncated as at a start.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ __all__ = ["repair_storage"]
 def repair_storage(
     config: NodeConfig, *, accepts_loss: bool, ask: Callable[[], bool], write_line: Callable[[str], None]
 ) -> bool:
-    """List what is lost and, if that is accepted, cut the log. Gives whether the node can start afterwards.
+    """List the lost records and, if the loss is accepted, truncate the log. Return whether the node can start now.
 
-    ``ask`` is called when the loss was listed and not accepted yet. Raise FormatError.
+    ``ask`` is called after the loss was listed, if it was not accepted yet. Raise FormatError if a file can't be used.
     """
     with ExitStack() as locks:
         try:
@@ -58,12 +58,12 @@ def _repair(log_dir: str, accepts_loss: bool, ask: Callable[[], bool], write_lin
         cut_damaged_log(log_dir, damage, report=write_line)
         damage = _damage(log_dir)
     if lost is not None:
-        write_line(f"{promises.path}: this voter waits for what it lost ({lost.reason}), and does not vote before.")
+        write_line(f"{promises.path}: this voter does not vote until it has what it lost again ({lost.reason}).")
         if not (accepts_loss or ask()):
             write_line("Nothing was changed. `barnabas storage repair --accept-loss` allows it to vote without that.")
             return False
         promises.clear()
-        write_line(f"{promises.path}: removed. The voter votes from its next start on.")
+        write_line(f"{promises.path}: removed. The voter votes after its next start.")
     write_line("The node can start. Every removed byte is kept in the files named above.")
     return True
 

@@ -1,7 +1,7 @@
-"""``--add-scram 'SCRAM-SHA-256=[name=alice,password=secret]'``: a credential to start a cluster with.
+"""``--add-scram 'SCRAM-SHA-256=[name=alice,password=secret]'``: a credential of a new cluster.
 
-Either a password is given (then salt and iterations may be left out), or the salted password with its salt. Values may
-stand in double quotes; a comma in one is not possible, as in Kafka's tool. The messages are that tool's.
+Either a password is given (then salt and iterations may be omitted), or the salted password with its salt. Values may
+be in double quotes. As in Kafka's tool they can't contain commas. The messages are that tool's.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ __all__ = ["InvalidScramArgument", "parse_scram_argument"]
 
 
 class InvalidScramArgument(ValueError):
-    """The argument can't be used; the message says why."""
+    """The argument can't be used. The message is the reason."""
 
 
 def parse_scram_argument(argument: str, random_bytes: Callable[[int], bytes]) -> UserScramCredentialRecord:
-    """The credential record of one argument; raises InvalidScramArgument."""
+    """Return the credential record of one argument. Raise InvalidScramArgument for an invalid one."""
     name, equals, configuration = argument.strip().partition("=")
     if not equals:
         raise InvalidScramArgument(f"Failed to find equals sign in SCRAM argument '{argument.strip()}'")

@@ -130,7 +130,7 @@ def logger() -> Iterator[logging.Logger]:
     logger.setLevel(logging.NOTSET)
 
 
-def test_a_broker_gives_kafkas_recorded_answers_too() -> None:
+def test_a_broker_returns_kafkas_recorded_answers_too() -> None:
     world = World(*RIGHTS, "CLUSTER:CREATE", "CLUSTER:ALTER", "TOPIC:DESCRIBE", "TOPIC:ALTER", "TOPIC:DELETE")
     answers, different = recorded(), {}
     for name, request, version in requests_for_broker():
@@ -189,8 +189,8 @@ def test_a_denied_alteration_of_client_metrics_is_not_logged(caplog: pytest.LogC
 def test_many_client_metrics_are_logged_in_one_line(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.ask(alter(*((CLIENT_METRICS, f"m{number}", ("interval.ms", SET, "5000")) for number in range(300))))
     assert [record.getMessage() for record in caplog.records] == [
-        "User:ANONYMOUS alters the client-metrics subscription m0 and 299 more: it is stored, but brokers of ours "
-        "collect no metrics of clients"
+        "User:ANONYMOUS alters the client-metrics subscription m0 and 299 more: it is stored, but barnabas brokers "
+        "do not collect client metrics"
     ]
 
 

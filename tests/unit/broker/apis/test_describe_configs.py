@@ -208,7 +208,7 @@ def others(broker: Any) -> Others:
     return broker.other_brokers
 
 
-def test_another_broker_is_asked_for_its_own_settings(broker: Any, others: Others) -> None:
+def test_settings_of_another_broker_are_requested_from_it(broker: Any, others: Others) -> None:
     results = _ask(
         broker, (BROKER, "2", ["num.partitions"]), (TOPIC, "t", None), (LOGGER, "2", None), (BROKER, "1", None),
         include_synonyms=True,
@@ -233,7 +233,7 @@ def test_an_unreachable_broker_fails_alone(broker: Any, others: Others) -> None:
 
 
 @pytest.mark.parametrize("name", ["4", "", "x", "-2", "\u0662"])
-def test_no_broker_is_asked_about_an_unregistered_broker(name: str, broker: Any, others: Others) -> None:
+def test_no_request_is_sent_for_an_unregistered_broker(name: str, broker: Any, others: Others) -> None:
     _ask(broker, (BROKER, name, None))
     assert others.requests == []
 

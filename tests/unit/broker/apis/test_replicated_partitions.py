@@ -413,7 +413,7 @@ def test_a_session_counts_for_its_partitions_after_a_fetch_without_a_session(tmp
     run_scenario(tmp_path, scenario, registration(1, 2))
 
 
-def test_an_unreachable_controller_is_asked_again(tmp_path: Path) -> None:
+def test_a_refused_isr_change_is_proposed_again(tmp_path: Path) -> None:
     async def scenario(world: ReplicatedBroker) -> None:
         world.controller.refusal = ApiException(ErrorCode.NOT_CONTROLLER)
         await Follower(world, 3).fetch(0)
@@ -449,7 +449,7 @@ def test_an_invalid_response_of_the_controller_does_not_stop_proposals(
             patched.setattr(world.controller, "send", lambda request: None)
             await Follower(world, 2).fetch(0)
             await turn()
-        world.leader_replicas._look_again()
+        world.leader_replicas._recheck()
         await turn()
         assert world.controller.proposals == [[1, 2]]
 

@@ -49,14 +49,14 @@ def test_a_reported_move_is_completed_after_a_crash() -> None:
 
 def test_a_failed_directory_is_reported_forever_and_known_to_be_reported() -> None:
     reports = DirectoryReports()
-    assert reports.is_told(SOURCE)
+    assert reports.is_reported(SOURCE)
     reports.failed(SOURCE)
-    assert not reports.is_told(SOURCE)
+    assert not reports.is_reported(SOURCE)
     offline = reports.offline
     reports.failed(TARGET)
     reports.note_reported(offline)
-    assert reports.is_told(SOURCE)
-    assert not reports.is_told(TARGET)
+    assert reports.is_reported(SOURCE)
+    assert not reports.is_reported(TARGET)
     reports.failed(SOURCE)
-    assert reports.is_told(SOURCE)
+    assert reports.is_reported(SOURCE)
     assert reports.offline == [SOURCE, TARGET]

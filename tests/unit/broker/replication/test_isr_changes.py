@@ -145,5 +145,5 @@ def test_only_the_first_of_many_proposals_are_logged_in_full() -> None:
     for index in range(7):
         proposing(changes, index)
     send(changes)
-    assert changes.asked().startswith("orders-0 [1, 2, 3], orders-1 [1, 2, 3]")
-    assert changes.asked().endswith("orders-4 [1, 2, 3] and 2 more")
+    assert changes.describe_sent().startswith("orders-0 [1, 2, 3], orders-1 [1, 2, 3]")
+    assert changes.describe_sent().endswith("orders-4 [1, 2, 3] and 2 more")

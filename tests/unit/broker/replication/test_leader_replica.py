@@ -62,7 +62,7 @@ def test_a_replica_about_to_join_is_not_waited_for_after_it_was_removed() -> Non
     leader.append()
     assert leader.high_watermark == 0
     leader.context.cluster = cluster(broker(2, fenced=True))
-    leader.replica.look_again(leader.now_ms)
+    leader.replica.recheck(leader.now_ms)
     assert leader.high_watermark == 1
 
 
@@ -214,10 +214,10 @@ def test_fetches_from_before_the_current_isr_do_not_count() -> None:
     leader.replica.update(
         registration(1, 2, partition_epoch=11), leader.now_ms
     )  # The disk of broker 3 may have failed.
-    leader.replica.look_again(leader.now_ms)
+    leader.replica.recheck(leader.now_ms)
     assert leader.proposals == []
     contact.last_fetch_ms = leader.now_ms + 1
-    leader.replica.look_again(leader.now_ms)
+    leader.replica.recheck(leader.now_ms)
     assert leader.proposals[-1].members == (1, 2, 3)
 
 
@@ -283,7 +283,7 @@ def test_proposals_are_sent_one_at_a_time() -> None:
     assert [proposal.members for proposal in leader.proposals] == [(1, 2)]
     leader.accept()
     contact.last_fetch_ms += 1
-    leader.replica.look_again(leader.now_ms)
+    leader.replica.recheck(leader.now_ms)
     assert [proposal.members for proposal in leader.proposals] == [(1, 2), (1, 2, 3)]
     assert leader.proposals[-1].partition_epoch == 11
     assert leader.stats.expands == 1

@@ -209,8 +209,8 @@ def test_a_log_longer_than_its_leaders_is_truncated_at_the_leaders_end(truncatio
     fetcher.follow(replica, 5)
     answer(fetcher, fetch(fetcher), response(data(error=ErrorCode.OFFSET_OUT_OF_RANGE)))
     request = _list_offsets(fetcher)
-    asked_for = request.topics[0].partitions[0]
-    assert (request.replica_id, asked_for.timestamp, asked_for.current_leader_epoch) == (2, -1, 5)
+    partition = request.topics[0].partitions[0]
+    assert (request.replica_id, partition.timestamp, partition.current_leader_epoch) == (2, -1, 5)
     answer(fetcher, request, _located(4))
     assert replica.log_end_offset == 4
     assert truncations() == ["t-0 is truncated from offset 10 to 4: its leader's log ends there"]
@@ -242,7 +242,7 @@ def test_an_offset_that_is_in_range_after_all_is_fetched_again_later() -> None:
 @pytest.mark.parametrize(
     ("error", "goes_on"), [(ErrorCode.FENCED_LEADER_EPOCH, False), (ErrorCode.NOT_LEADER_OR_FOLLOWER, True)]
 )
-def test_a_leader_that_does_not_return_its_offsets_is_asked_again(error: ErrorCode, goes_on: bool) -> None:
+def test_failed_offset_requests_are_retried_unless_the_leader_epoch_is_fenced(error: ErrorCode, goes_on: bool) -> None:
     fetcher = new_fetcher()
     fetcher.follow(MemoryReplica(), 5)
     answer(fetcher, fetch(fetcher), response(data(error=ErrorCode.OFFSET_OUT_OF_RANGE)))

@@ -298,7 +298,7 @@ class TestFile:
         file = tmp_path / "connect-distributed.properties"
         file.write_text("".join(f"{name}={text}\n" for name, text in LEAST.items()))
         assert load_worker_config(str(file), ["group.id=other"]).group_id == "other"
-        with pytest.raises(InvalidWorkerConfig, match="not of the form key=value"):
+        with pytest.raises(InvalidWorkerConfig, match="does not have the form key=value"):
             load_worker_config(str(file), ["group.id"])
 
     def test_a_secret_is_resolved_by_a_provider_and_not_shown(

@@ -65,16 +65,16 @@ def test_an_image_built_in_steps_is_the_same_in_all_parts(records: list[Any], be
     assert_same_indexes(in_steps.topics, at_once.topics)
 
 
-def assert_same_indexes(one: TopicsImage, other: TopicsImage) -> None:
-    assert (one.by_id, one.by_broker, one.colliding, one.imbalanced) == (
-        other.by_id,
-        other.by_broker,
-        other.colliding,
-        other.imbalanced,
+def assert_same_indexes(left: TopicsImage, right: TopicsImage) -> None:
+    assert (left.by_id, left.by_broker, left.colliding, left.imbalanced) == (
+        right.by_id,
+        right.by_broker,
+        right.colliding,
+        right.imbalanced,
     )
-    assert one.index._led_counts == other.index._led_counts
-    assert one.index._leaderless == other.index._leaderless
-    assert one.index.reassigning == other.index.reassigning
+    assert left.index._led_counts == right.index._led_counts
+    assert left.index._leaderless == right.index._leaderless
+    assert left.index.reassigning == right.index.reassigning
 
 
 @pytest.mark.parametrize("count", [1, 3, 4, 10])
@@ -265,10 +265,14 @@ def test_a_delta_lists_the_partitions_that_a_broker_starts_and_stops() -> None:
     delta.replay(PartitionChangeRecord(partition_id=0, topic_id=first, leader=2))
     delta.replay(PartitionChangeRecord(partition_id=0, topic_id=second, replicas=[2], isr=[2], leader=2))
     assert delta.topics is not None
-    (one, _), (two, _) = (local_changes(delta, broker_id) for broker_id in (1, 2))
-    assert (set(one.followers), set(one.leaders), one.deletes) == ({(first, 0)}, set(), {(second, 0)})
-    assert set(two.leaders) == {(first, 0), (second, 0)}
-    assert two.topic_partition((second, 0)).topic == "b"
+    (of_broker_1, _), (of_broker_2, _) = (local_changes(delta, broker_id) for broker_id in (1, 2))
+    assert (set(of_broker_1.followers), set(of_broker_1.leaders), of_broker_1.deletes) == (
+        {(first, 0)},
+        set(),
+        {(second, 0)},
+    )
+    assert set(of_broker_2.leaders) == {(first, 0), (second, 0)}
+    assert of_broker_2.topic_partition((second, 0)).topic == "b"
     only = delta.topics.local_changes(1, [second, Uuid.from_int(202)])
     assert (only.followers, only.leaders, only.deletes) == ({}, {}, {(second, 0)})
 

@@ -43,7 +43,7 @@ class World:
         self.failure: BaseException | None = None
         self.stopped = asyncio.Event()
         self.reports_now = 0
-        self.told_at_once: list[Uuid] = []
+        self.reported_immediately: list[Uuid] = []
         """The requests that a controller receives before a timeout."""
         self.configs: dict[ConfigResource, dict[str, str]] = {}
         features = SimpleNamespace(
@@ -81,7 +81,7 @@ class World:
 
     def report_now(self) -> None:
         self.reports_now += 1
-        self.reports.note_reported(self.told_at_once)
+        self.reports.note_reported(self.reported_immediately)
 
     async def fail(self, *names: str) -> None:
         """Fail the directory, as a thread that meets an error does."""
@@ -143,7 +143,7 @@ def test_a_node_that_lost_the_directory_of_its_metadata_log_stops(run: Run) -> N
 
 def test_a_node_that_cannot_report_a_failure_stops(run: Run) -> None:
     async def scenario(world: World) -> None:
-        world.told_at_once = [IDS["b"]]
+        world.reported_immediately = [IDS["b"]]
         await world.fail("b", "c")
         await world.stopped.wait()
         assert str(world.folder / "c") in str(world.failure)

@@ -151,23 +151,23 @@ def test_a_change_during_the_policy_call_causes_another_call() -> None:
     policy = OnlyShortRetention()
     world = World(alter=policy)
     world.codes(create(new_topic("t")))
-    first_asked, may_go_on = threading.Event(), threading.Event()
+    is_called, may_go_on = threading.Event(), threading.Event()
 
     def before() -> None:
         if not policy.seen:
-            first_asked.set()
+            is_called.set()
             may_go_on.wait(10)
 
     policy.before = before
 
     async def both() -> list[Any]:
-        one = asyncio.ensure_future(world.ask(alter((TOPIC, "t", ("retention.ms", SET, "5")))))
-        await asyncio.get_running_loop().run_in_executor(None, first_asked.wait, 10)
+        change = asyncio.ensure_future(world.ask(alter((TOPIC, "t", ("retention.ms", SET, "5")))))
+        await asyncio.get_running_loop().run_in_executor(None, is_called.wait, 10)
         # Another request changes the topic, without the policy.
         record = config_record(ConfigResource.topic("t"), "retention.bytes", "9")
         world.harness.controller.submit(lambda: ControllerResult([record], None), lambda error: None)
         may_go_on.set()
-        return [await one]
+        return [await change]
 
     (answer,) = asyncio.run(both())
     assert answer.responses[0].error_code == 0
@@ -320,7 +320,7 @@ def test_a_policy_is_configured_without_secrets_and_closed(module: str) -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("org.example.Policy", "is a class of Java"),
+        ("org.example.Policy", "is a Java class"),
         ("no_such_module:Policy", "can't be loaded: ModuleNotFoundError"),
         ("{}:Missing", "can't be loaded: AttributeError"),
         ("{}:OnlyShortRetention", "is not a CreateTopicPolicy"),
@@ -337,7 +337,7 @@ def test_a_policy_that_cannot_be_loaded_stops_the_start(module: str, name: str, 
 def test_the_name_in_the_kip_is_accepted_with_a_warning(module: str) -> None:
     config = config_of(alter_configs_policy_class_name=f"{module}:OnlyShortRetention")
     assert config.alter_config_policy_class_name == f"{module}:OnlyShortRetention"
-    assert any("alter.configs.policy.class.name is taken for" in warning for warning in config.warnings)
+    assert any("alter.configs.policy.class.name is treated as" in warning for warning in config.warnings)
     with pytest.raises(InvalidSettings, match=r"alter\.config\.policy\.class\.name is set too"):
         config_of(
             alter_configs_policy_class_name=f"{module}:OnlyShortRetention",

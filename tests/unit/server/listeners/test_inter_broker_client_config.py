@@ -71,7 +71,7 @@ def test_an_impossible_login_names_the_missing_setting() -> None:
 
 def test_the_operating_system_sizes_buffers_unless_a_size_is_set() -> None:
     assert inter_broker_client_config(_config(), client_id="x").values["receive.buffer.bytes"] == -1
-    asked_for = _config(replica_socket_receive_buffer_bytes="65536", replica_socket_timeout_ms="7000")
-    client = inter_broker_client_config(asked_for, client_id="x")
+    sized = _config(replica_socket_receive_buffer_bytes="65536", replica_socket_timeout_ms="7000")
+    client = inter_broker_client_config(sized, client_id="x")
     assert client.values["receive.buffer.bytes"] == 65536
     assert client.request_timeout_s == 7.0

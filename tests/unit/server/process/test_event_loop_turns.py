@@ -124,9 +124,9 @@ def frozen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def collect(pauses: BoundedPauses, watch: Watch, took_s: float, generation: int = 2) -> None:
-    pauses._heard("start", {"generation": generation})
+    pauses._on_collection("start", {"generation": generation})
     watch.now_s += took_s
-    pauses._heard("stop", {"generation": generation})
+    pauses._on_collection("stop", {"generation": generation})
 
 
 @pytest.fixture
@@ -301,7 +301,7 @@ def test_memory_stays_bounded_even_if_all_frozen_objects_become_garbage(count: i
 def test_collections_are_observed_until_the_hook_is_removed() -> None:
     pauses = BoundedPauses(list)
     pauses.install()
-    assert pauses._heard in gc.callbacks
+    assert pauses._on_collection in gc.callbacks
     pauses.remove()
     pauses.remove()
-    assert pauses._heard not in gc.callbacks
+    assert pauses._on_collection not in gc.callbacks

@@ -59,7 +59,7 @@ def test_a_log_of_another_quorum_is_refused_with_its_path(tmp_path: Path) -> Non
     before = path.read_bytes()
     with pytest.raises(MixedUpFiles) as raised:
         open_metadata_log(MetadataLogConfig(str(tmp_path)), RAFT, 0)
-    assert str(raised.value).startswith(f"{path}: the log is of another quorum: it begins with the voters 2@")
+    assert str(raised.value).startswith(f"{path}: the log belongs to another quorum: it begins with the voters 2@")
     assert path.read_bytes() == before
 
 

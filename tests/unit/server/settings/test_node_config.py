@@ -211,7 +211,7 @@ def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) ->
         ("delegation.token.expiry.check.interval.ms", "0", "Value must be at least 1"),
         ("delegation.token.master.key", "x", "Kafka 4.0 removed it"),
         ("early.start.listeners", "CONTROLLER,OTHER", "allowed are PLAINTEXT, CONTROLLER"),
-        ("authorizer.class.name", "org.apache.kafka.StandardAuthorizer", "is a class of Java, which can't be loaded"),
+        ("authorizer.class.name", "org.apache.kafka.StandardAuthorizer", "is a Java class, which can't be loaded"),
         ("authorizer.class.name", "no_such_module:Class", "can't be loaded: ModuleNotFoundError"),
         ("authorizer.class.name", "barnabas.security.authorizer.authorizer:Nothing", "has no attribute 'Nothing'"),
         ("authorizer.class.name", "collections:OrderedDict", "is not a subclass of barnabas.security.authorizer"),

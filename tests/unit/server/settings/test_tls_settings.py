@@ -124,7 +124,7 @@ def test_each_tls_listener_has_its_own_context(tmp_path: Path) -> None:
             "listener.name.PUBLIC.ssl.client.auth",
             "write it in lower case: listener.name.public.ssl.client.auth",
         ),
-        ({"principal.builder.class": "com.acme.Builder"}, "principal.builder.class", "is a class of Java"),
+        ({"principal.builder.class": "com.acme.Builder"}, "principal.builder.class", "is a Java class"),
         ({"principal.builder.class": "no.such.module:X"}, "principal.builder.class", "can't be loaded: ModuleNot"),
         ({"principal.builder.class": f"{__name__}:Missing"}, "principal.builder.class", "can't be loaded: Attribute"),
         ({"principal.builder.class": f"{__name__}:WithoutSerde"}, "principal.builder.class", "serialize, deserialize"),

@@ -1,6 +1,6 @@
-"""The properties of the Java clients inside Spark that connectors override: name, type, default, importance.
+"""Define the properties of the Java clients inside Spark that connectors override: name, type, default, importance.
 
-A property that is not here is passed on unchecked, as clients ignore what they don't know.
+Other properties are passed to the clients unchecked, because clients ignore unknown properties.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _TABLES: dict[str, type[SettingTable]] = {
     "admin": AdminSettings,
 }
 
-# Settings that all clients and the worker have. The defaults below differ from the worker's.
+# Settings that all clients and the worker have. For the settings in _DEFAULTS, the defaults differ from the worker's.
 _COMMON = ("bootstrap.servers", "client.", "metadata.", "reconnect.", "retry.", "request.", "connections.", "security.",
            "send.", "receive.", "socket.", "sasl.", "ssl.", "metric")  # fmt: skip
 _DEFAULTS = {
@@ -39,7 +39,7 @@ _DEFAULTS = {
 
 
 def client_property(kind: str, name: str) -> ConfigKey | None:
-    """Of a ``producer``, ``consumer`` or ``admin`` client; None for one that is not known."""
+    """Return the definition of a property of a ``producer``, ``consumer`` or ``admin`` client, or None if unknown."""
     own = _own(kind)
     if name in own:
         return own[name]

@@ -11,13 +11,13 @@ def test_only_files_that_have_grown_are_synced_again(tmp_path: Path) -> None:
     folder = tmp_path / "staging"
     assert sync_grown(folder, seen) == [], "the file does not exist yet"
     (folder / "_temporary").mkdir(parents=True)
-    one, two = folder / "_temporary" / "one", folder / "two"
-    one.write_text("a")
-    two.write_text("a")
-    assert sync_grown(folder, seen) == [one, two]
+    first, second = folder / "_temporary" / "one", folder / "two"
+    first.write_text("a")
+    second.write_text("a")
+    assert sync_grown(folder, seen) == [first, second]
     assert sync_grown(folder, seen) == []
-    two.write_text("ab")
-    assert sync_grown(folder, seen) == [two]
+    second.write_text("ab")
+    assert sync_grown(folder, seen) == [second]
 
 
 def test_an_exception_in_the_block_is_raised_unchanged(tmp_path: Path) -> None:
