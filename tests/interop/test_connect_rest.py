@@ -137,7 +137,8 @@ async def test_requests_that_are_not_http_close_the_connection() -> None:
         ):
             reader, writer = await asyncio.open_connection("127.0.0.1", server.ports[0])
             writer.write(data)
-            answer = await asyncio.wait_for(reader.read(), 10)
+            async with asyncio.timeout(10):
+                answer = await reader.read()
             assert answer.startswith(b"HTTP/1.1 4"), data[:20]
             writer.close()
             await writer.wait_closed()
@@ -159,7 +160,8 @@ async def test_an_endless_request_head_closes_the_connection(monkeypatch: pytest
                 await asyncio.sleep(0.05)
 
         dripping = asyncio.create_task(drip())
-        answer = await asyncio.wait_for(reader.read(), 10)
+        async with asyncio.timeout(10):
+            answer = await reader.read()
         assert answer.startswith(b"HTTP/1.1 200") == bool(whole)
         dripping.cancel()
         await asyncio.gather(dripping, return_exceptions=True)

@@ -65,7 +65,8 @@ def test_aiokafkas_transactional_producer(barnabas_node: BarnabasNode) -> None:
     async def start() -> Any:
         producer = aiokafka.AIOKafkaProducer(bootstrap_servers=barnabas_node.bootstrap, transactional_id="tx")
         try:
-            await asyncio.wait_for(producer.start(), LIMIT_S)
+            async with asyncio.timeout(LIMIT_S):
+                await producer.start()
         finally:
             await producer.stop()
 

@@ -51,7 +51,8 @@ async def main(bootstrap: str, folder: Path) -> None:
         await asyncio.to_thread(until_committed, bootstrap)
         if round_number == 0:
             os.kill(jvm(), signal.SIGKILL)
-            failed = await asyncio.wait_for(events.get(), 240)
+            async with asyncio.timeout(240):
+                failed = await events.get()
             print(type(failed).__name__, getattr(failed, "trace", "").splitlines()[0], flush=True)
     await runtime.stop_tasks([TASK])
     print(type(await asyncio.wait_for(events.get(), 240)).__name__, flush=True)

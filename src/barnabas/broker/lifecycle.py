@@ -249,7 +249,8 @@ class BrokerLifecycle:
         while self.state is not BrokerState.SHUT_DOWN:
             shutting_down = self.state is BrokerState.CONTROLLED_SHUTDOWN
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), _RETRY_S if shutting_down else self._heartbeat_interval_s)
+                async with asyncio.timeout(_RETRY_S if shutting_down else self._heartbeat_interval_s):
+                    await self._wake.wait()
             self._wake.clear()
             await self._heartbeat()
 

@@ -78,7 +78,8 @@ class ReadinessGate:
     async def _hold(self, connection: Connection, frame: bytearray) -> Answer:
         refusal = None
         try:
-            await asyncio.wait_for(self._ready.wait(), self._timeout_s)
+            async with asyncio.timeout(self._timeout_s):
+                await self._ready.wait()
         except TimeoutError:
             refusal = ApiException(
                 ErrorCode.REQUEST_TIMED_OUT, "The node has not finished reading its metadata log; try again."

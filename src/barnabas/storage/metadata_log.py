@@ -363,7 +363,7 @@ class MetadataLog:
 
     def _new_segment(self, base_offset: int, now_ms: int) -> Segment:
         segment = Segment(self.directory, base_offset, self._pool, created_ms=now_ms)
-        segment.create_file()
+        segment.replace_files()
         return segment
 
     def _mark_unflushed(self, segment: Segment) -> None:

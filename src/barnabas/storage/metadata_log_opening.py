@@ -133,7 +133,7 @@ class LogOpening:
 
     def _new_segment(self, base_offset: int) -> Segment:
         segment = Segment(self.directory, base_offset, self._pool, created_ms=self._now_ms)
-        segment.create_file()
+        segment.replace_files()
         return segment
 
     # --- snapshots

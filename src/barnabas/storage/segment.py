@@ -211,6 +211,13 @@ class Segment:
             os.close(os.open(self._path(extension), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, FILE_MODE))
         self.is_flushed = False
 
+    def replace_files(self) -> None:
+        """Create the files as ``create_file`` does. Indexes that a lost segment of this name left behind are emptied."""
+        for index in (self.offset_index, self.time_index):
+            index.clear()
+            index.write()
+        self.create_file()
+
     def flush(self) -> None:
         """Make everything that was written durable. Uses descriptors of its own, so any thread may do it.
 

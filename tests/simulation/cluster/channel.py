@@ -199,7 +199,8 @@ class SimulatedClient:
 
         network.send(node.id, target.id, arrive, refused)
         try:
-            return await asyncio.wait_for(opened, CONNECT_TIMEOUT_S)
+            async with asyncio.timeout(CONNECT_TIMEOUT_S):
+                return await opened
         except TimeoutError:
             raise ConnectFailed(f"{address} does not answer") from None
 
@@ -253,7 +254,8 @@ class SimulatedConnection:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._send(bytes(frame), answer)
         try:
-            data = await asyncio.wait_for(answer, min(self._timeout_s, self.silence_limit_s or self._timeout_s))
+            async with asyncio.timeout(min(self._timeout_s, self.silence_limit_s or self._timeout_s)):
+                data = await answer
         except TimeoutError:
             self.is_open = False
             raise RequestTimedOut(f"{self.address} does not answer") from None

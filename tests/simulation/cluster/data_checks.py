@@ -64,6 +64,18 @@ class DataChecks:
         """Return the number of excused losses. Call this before a request: a loss since then voids its answer."""
         return self._of(name).losses
 
+    def has_gap(self, name: PartitionName) -> bool:
+        """Return whether the last replica has lost records: the others cannot copy what follows, nor readers pass it.
+
+        It happens only after more failures than replicas.
+        """
+        watched = self._checks.data.watched(name)
+        if watched is None or not self._of(name).losses:
+            return False
+        nodes = [self._checks.world.nodes[broker] for broker in watched.isr]
+        logs = [node.data.logs.get(TopicPartition(*name)) for node in nodes if node.data is not None]
+        return any(log is not None and log.damaged for log in logs)
+
     def committed_end(self, name: PartitionName) -> int:
         return self._of(name).committed_end
 
@@ -205,7 +217,7 @@ class DataChecks:
             if logs and not sound and not known.losses:
                 self._checks.fail(f"all in-sync replicas of {name.topic}-{name.partition} are corrupt")
             for node, log in sound:
-                if log is not None:
+                if log is not None and not self.has_gap(name):
                     self._check_log(node, name, known, log)
 
     def _check_log(self, node: SimulatedNode, name: PartitionName, known: _Partition, log: PartitionLog) -> None:

@@ -103,10 +103,14 @@ class DataWatch:
             self._checks.fail(f"{name.topic}-{name.partition} has the ISR {sorted(isr)} with fenced brokers: {fenced}")
 
     def unsettled(self, model: Model) -> str | None:
-        """Return a partition whose replicas are not all in sync, as they must be at the end."""
+        """Return a partition whose replicas are not all in sync, as they must be at the end.
+
+        No replica can copy what all of them have lost: a leader with a damaged range stays alone.
+        """
         for name, partitions in model.now["topics"].values():
             for index, (replicas, isr, _, _, _) in partitions.items():
-                if set(replicas) != set(isr):
+                has_gap = self._checks.records.has_gap(PartitionName(name, index))
+                if set(replicas) != set(isr) and not has_gap:
                     return f"of the replicas {replicas} of {name}-{index} only {isr} are in sync"
         return None
 

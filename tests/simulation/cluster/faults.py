@@ -27,6 +27,7 @@ def carry_out_fault(world: World, step: Step) -> None:
 
 
 def _later(world: World, after_ms: float, action: Callable[[], Any]) -> None:
+    world.faults_over_s = max(world.faults_over_s, world.loop.now_s + after_ms / 1000)
     world.loop.call_later(after_ms / 1000, action)
 
 

@@ -218,6 +218,7 @@ class Reader(_Client):
                 self.world.checks.fail(f"{self.name} has read up to {self._position}, which is now out of range")
             self._position = 0
         if answer.error_code:
+            self.is_settled = self.is_settled or checks.has_gap(name)
             raise _Unavailable
         has_rotted = not self._take(bytes(answer.records or b""), losses)
         self.is_settled = self.is_settled or self._position >= checks.committed_end(name)

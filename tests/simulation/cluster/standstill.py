@@ -88,7 +88,12 @@ class _Probe(Producer):
 
 
 def stand_still(world: World, standstill: Standstill) -> None:
-    """Execute the standstill; fail if it affects more than the suspended node."""
+    """Execute the standstill after all other faults; fail if it affects more than the suspended node."""
+    world.at_next_leader.clear()
+    while world.loop.now_s < world.faults_over_s:
+        world._until(int(world.faults_over_s * 1000) + 1)
+    for other in world.nodes.values():
+        world.restart(other)
     node = _chosen(world, standstill)
     world.steps_max += STEPS_IN_A_SECOND * (standstill.for_ms + AFTERWARDS_MS) // 1000
     probes = [_Probe(world, index, node.id) for index in range(world.shape.data_partitions)]

@@ -66,6 +66,8 @@ class World:
         self.at_next_leader: list[Callable[[SimulatedNode], None]] = []
         """Actions to run immediately after the next election of a quorum leader."""
         self.is_healed = False
+        self.faults_over_s = 0.0
+        """When the last effect of a fault ends: a deposed leader is killed long after the fault begins."""
         self.steps_max = STEPS_MAX
         self.history: list[str] = []
         self.violation: Violation | None = None
@@ -228,6 +230,7 @@ class World:
     def _settle(self, consumers: list[Consumer], producers: list[Producer | Reader]) -> None:
         end_ms = int(self.loop.now_s * 1000) + HEAL_MS
         while True:
+            self.checks.data_rot.restore()  # The last sound replica may be lost by its election after the faults.
             for node in self.nodes.values():
                 self.restart(node)
             self._until(int(self.loop.now_s * 1000) + HEAL_STEP_MS)

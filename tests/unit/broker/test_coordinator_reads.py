@@ -63,7 +63,8 @@ def run_scenario(tmp_path: Path, scenario: Callable[[World], Awaitable[None]]) -
     async def main() -> None:
         world = World(tmp_path)
         try:
-            await asyncio.wait_for(scenario(world), 20)
+            async with asyncio.timeout(20):
+                await scenario(world)
         finally:
             world.close()
 

@@ -296,3 +296,21 @@ def test_heartbeats_always_name_failed_directories_and_cordoned_ones_after_catch
         lifecycle.stop()
 
     asyncio.run(scenario())
+
+
+def test_a_stop_that_coincides_with_a_wake_up_ends_the_heartbeats() -> None:
+    """``asyncio.wait_for`` loses such a cancellation before Python 3.12: the process did not end then."""
+
+    async def scenario() -> None:
+        lifecycle = await running(Listening())
+        task = lifecycle._task
+        assert task is not None
+        await asyncio.sleep(0)
+        lifecycle.report_now()
+        await asyncio.sleep(0)
+        lifecycle.stop()
+        async with asyncio.timeout(5):
+            await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
+
+    asyncio.run(scenario())

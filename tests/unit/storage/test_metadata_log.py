@@ -119,6 +119,17 @@ def test_an_old_segment_is_rolled(tmp_path: Path) -> None:
     ]
 
 
+def test_a_new_segment_does_not_read_the_indexes_of_a_lost_one(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    for extension, data in ((".index", b"\x01" * 5), (".timeindex", b"\x01" * 25)):
+        Path(log.directory, f"{log.end_offset:020d}{extension}").write_bytes(data)
+    log.roll(1000)
+    base_offset = log.end_offset
+    log.append(batch(base_offset))
+    log.close()
+    assert offsets(MetadataLog(str(tmp_path)), base_offset) == [base_offset]
+
+
 def test_truncation_removes_batches_and_their_epochs(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.append(control_batch(10, 3))

@@ -105,7 +105,8 @@ class Forwarder:
         if left_s <= 0:
             return False
         try:
-            await asyncio.wait_for(self._herder.rebalance_over(), left_s)
+            async with asyncio.timeout(left_s):
+                await self._herder.rebalance_over()
         except TimeoutError:
             return False
         # The herder may see the end of a rebalance before its results, so don't retry immediately.

@@ -102,7 +102,8 @@ class RequestBody:
             if self._length > bytes_max:
                 raise Refused(413)
             try:
-                self._body = await asyncio.wait_for(self._read(bytes_max, sender), _TIMEOUT_S)
+                async with asyncio.timeout(_TIMEOUT_S):
+                    self._body = await self._read(bytes_max, sender)
             except TimeoutError:
                 raise _Incomplete(f"The body of the request was not complete within {_TIMEOUT_S:g} s.") from None
         return self._body

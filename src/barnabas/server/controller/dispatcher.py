@@ -190,7 +190,8 @@ class ControllerDispatcher(RequestDispatcher):
 
     async def _when_ready(self, opened: ForwardedRequest, size: int) -> EnvelopeResponse:
         try:
-            await asyncio.wait_for(self._ready.wait(), self._hold_timeout_s)
+            async with asyncio.timeout(self._hold_timeout_s):
+                await self._ready.wait()
         except TimeoutError:
             refusal = ApiException(
                 ErrorCode.REQUEST_TIMED_OUT, "The controller has not finished reading its access rules; try again."

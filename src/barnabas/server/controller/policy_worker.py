@@ -102,7 +102,8 @@ class PolicyWorker:
         self._start()
         self._jobs.put(job)
         try:
-            verdicts = await asyncio.wait_for(asyncio.shield(done), self._timeout_s)
+            async with asyncio.timeout(self._timeout_s):
+                verdicts = await asyncio.shield(done)
         except TimeoutError:
             self.timed_out += 1
             self._hangs_since = time.monotonic() - self._timeout_s

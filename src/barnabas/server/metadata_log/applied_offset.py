@@ -36,7 +36,8 @@ class AppliedOffset:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         heappush(self._waiting, (offset, next(self._numbers), future))
         try:
-            await asyncio.wait_for(future, timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await future
         except TimeoutError:
             return False
         return True

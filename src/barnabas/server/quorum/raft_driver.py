@@ -207,7 +207,8 @@ class RaftDriver:
         self._has_left.clear()
         self.resign(self.node.epoch)
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._has_left.wait(), timeout_s)
+            async with asyncio.timeout(timeout_s):
+                await self._has_left.wait()
 
     def upgrade_kraft_version(self, level: int, validate_only: bool) -> None:
         """Upgrade. Raise ApiException with the reason if that is impossible or this node does not lead."""

@@ -522,7 +522,8 @@ def test_records_committed_while_a_snapshot_is_written_get_another_one(tmp_path:
         generator = SnapshotGenerator(Snapshots(driver), driver, max_bytes=1, max_interval_ms=0)
         for image in images:
             generator.publish(None, image, LoaderManifest(image.provenance, False, 1, 100))
-        await asyncio.wait_for(both.wait(), 10)
+        async with asyncio.timeout(10):
+            await both.wait()
         await generator.close()
         assert saved == [images[0], images[2]]
         await driver.close()

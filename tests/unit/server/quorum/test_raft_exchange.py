@@ -103,7 +103,8 @@ class Member:
     async def until(self, condition: Callable[[], bool]) -> None:
         while not condition():
             self.changed.clear()
-            await asyncio.wait_for(self.changed.wait(), 20)
+            async with asyncio.timeout(20):
+                await self.changed.wait()
 
 
 class Network:

@@ -22,7 +22,8 @@ async def server_info(services: Services, request: ApiRequest) -> Reply:
 async def health(services: Services, request: ApiRequest) -> Reply:
     """Send a no-op through the queue of requests. The worker is unhealthy if it does not return."""
     try:
-        await asyncio.wait_for(services.herder.health(), services.health_timeout_s)
+        async with asyncio.timeout(services.health_timeout_s):
+            await services.herder.health()
     except TimeoutError:
         status, code, text = (
             ("unhealthy", 500, _UNHEALTHY) if services.herder.is_ready else ("starting", 503, _STARTING)
