@@ -212,7 +212,7 @@ class Segment:
         self.is_flushed = False
 
     def replace_files(self) -> None:
-        """Create the files as ``create_file`` does. Indexes that a lost segment of this name left behind are emptied."""
+        """Create the files as ``create_file`` does. Empty the indexes that a lost segment of this name left."""
         for index in (self.offset_index, self.time_index):
             index.clear()
             index.write()
