@@ -131,7 +131,7 @@ def test_a_connector_with_a_missing_class_fails_without_endless_rebalances(
     names = [f"{'ours' if ours_has_it else 'java'}-only-{number}" for number in range(3)]
     if not ours_has_it:
         fewer = PluginRegistry(plugin for plugin in discover() if "FileStream" not in plugin.name)
-        monkeypatch.setattr("barnabas.connect.run.worker.discover", lambda: fewer)
+        monkeypatch.setattr("barnabas.connect.run.worker.discover", lambda **_: fewer)
 
     def config(number: int) -> dict[str, str]:
         generator = {"connector.class": "Generator", "topic": "generated"}
