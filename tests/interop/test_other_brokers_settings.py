@@ -41,7 +41,7 @@ def test_a_broker_describes_another_brokers_settings_and_warns_of_other_defaults
             second.kill()
             code, message, _ = settings_of(first.port, 12)
             assert code == 8
-            assert "Broker 12 can't be asked" in message
+            assert "Broker 12 is unreachable" in message
         finally:
             first.stop()
             second.stop()
