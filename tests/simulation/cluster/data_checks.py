@@ -70,7 +70,7 @@ class DataChecks:
         It happens only after more failures than replicas.
         """
         watched = self._checks.data.watched(name)
-        if watched is None or not self._of(name).losses:
+        if watched is None or len(watched.isr) != 1 or not self._of(name).losses:
             return False
         nodes = [self._checks.world.nodes[broker] for broker in watched.isr]
         logs = [node.data.logs.get(TopicPartition(*name)) for node in nodes if node.data is not None]
