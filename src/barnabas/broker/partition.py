@@ -85,7 +85,7 @@ class Partition:
         self.log_or_none = log
         log.on_log_start_moved = self._notify_watchers
         if self.leader_replica is not None:
-            self.leader_replica.opened(log)
+            self.leader_replica.assign_epoch_start()
 
     def update(self, registration: PartitionRegistration) -> None:
         """Apply a change of the metadata log: a new leader epoch, or another ISR."""

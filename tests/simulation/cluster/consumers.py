@@ -18,6 +18,7 @@ from tests.simulation.cluster.client_process import ClientProcess
 from tests.simulation.cluster.clients import create_topic
 
 if TYPE_CHECKING:
+    from barnabas.metadata.image.partition_registration import PartitionRegistration
     from tests.simulation.cluster.node import SimulatedNode
     from tests.simulation.cluster.world import World
 
@@ -73,19 +74,18 @@ class Consumer:
         brokers = [node for node in self.world.nodes.values() if node.is_broker and node.is_up]
         if not brokers:
             raise _Rejoin("all brokers are down")
-        leader = self._leader_known_by(self._draw.choice(brokers))
-        if leader is None:
+        registration = self._registration_known_by(self._draw.choice(brokers))
+        if registration is None:
             raise _Rejoin("the offsets topic does not exist yet")
-        if leader < 0:
+        if registration.leader < 0:
             raise _Rejoin("the group has no coordinator")
-        return leader
+        return registration.leader
 
-    def _leader_known_by(self, node: SimulatedNode) -> int | None:
+    def _registration_known_by(self, node: SimulatedNode) -> PartitionRegistration | None:
         topic = node.loader.image.topics.by_name.get(OFFSETS_TOPIC)
         if topic is None:
             return None
-        leader: int = topic.partitions[partition_for_group(self.group, len(topic.partitions))].leader
-        return leader
+        return topic.partitions[partition_for_group(self.group, len(topic.partitions))]
 
     async def _request(self, request: Any) -> Any:
         if self._coordinator < 0:
@@ -95,13 +95,14 @@ class Consumer:
     async def _heartbeat(self) -> Any:
         """Send a heartbeat; check that a broker refuses it once its image names another leader for the partition."""
         coordinator = self.world.nodes.get(self._coordinator)
-        leader = self._leader_known_by(coordinator) if coordinator is not None and coordinator.is_up else None
+        known = self._registration_known_by(coordinator) if coordinator is not None and coordinator.is_up else None
         request = heartbeat.HeartbeatRequest(
             group_id=self.group, generation_id=self.generation, member_id=self.member_id
         )
         response = await self._request(request)
-        if coordinator is not None and leader is not None:
-            self.world.checks.groups.heartbeat_answered(self.group, coordinator.id, leader, response.error_code)
+        # The broker may have become the leader while the heartbeat was on its way.
+        if coordinator is not None and known is not None and known == self._registration_known_by(coordinator):
+            self.world.checks.groups.heartbeat_answered(self.group, coordinator.id, known.leader, response.error_code)
         return response
 
     def _check(self, response: Any) -> None:

@@ -72,9 +72,13 @@ class DataChecks:
         watched = self._checks.data.watched(name)
         if watched is None or len(watched.isr) != 1 or not self._of(name).losses:
             return False
-        nodes = [self._checks.world.nodes[broker] for broker in watched.isr]
-        logs = [node.data.logs.get(TopicPartition(*name)) for node in nodes if node.data is not None]
-        return any(log is not None and log.damaged for log in logs)
+        return self.is_damaged(next(iter(watched.isr)), name)
+
+    def is_damaged(self, broker: int, name: PartitionName) -> bool:
+        """Return whether the broker has found damage in its log of the partition."""
+        node = self._checks.world.nodes.get(broker)
+        log = node.data.logs.get(TopicPartition(*name)) if node is not None and node.data is not None else None
+        return log is not None and bool(log.damaged)
 
     def committed_end(self, name: PartitionName) -> int:
         return self._of(name).committed_end

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from barnabas.common.crc32c import crc32c
+from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.record_batch import CRC_START, LOG_OVERHEAD
 from barnabas.server.start_errors import LogDirectoriesLost
 from barnabas.storage.partition_metadata import PARTITION_METADATA
@@ -77,8 +78,26 @@ class DataRot:
         """Return whether the disk still has corrupt bytes, or lacks a lost file."""
         return any(rot.partition == name and _remains(rot) for rot in self._rots.get(node.id, ()))
 
-    def remains_anywhere(self, node: SimulatedNode) -> bool:
-        return any(_remains(rot) for rot in self._rots.get(node.id, ()))
+    def remains_unnoticed(self, node: SimulatedNode) -> bool:
+        """Return whether its disk holds corruption in a log that the process takes for intact."""
+        damaged = node.logs.damaged if node.logs is not None else ()
+        rots = self._rots.get(node.id, ())
+        return any(_remains(rot) and TopicPartition(*rot.partition) not in damaged for rot in rots)
+
+    def forget_verified(self, node: SimulatedNode) -> bool:
+        """Let a process verify its logs again. Return False if a read of its leaderships would not find everything."""
+        if node.data is None or any(rot.after is None for rot in self._rots.get(node.id, ()) if _remains(rot)):
+            return False
+        logs = []
+        for name in {rot.partition for rot in self._rots.get(node.id, ()) if _remains(rot)}:
+            watched, log = self._checks.data.watched(name), node.data.logs.get(TopicPartition(*name))
+            if watched is None or watched.leader != node.id or log is None:
+                return False
+            logs.append(log)
+        for log in logs:
+            for segment in log.segments:
+                segment.checked.cut(0)
+        return True
 
     def may_be_served(self, node: SimulatedNode, name: PartitionName, life: int) -> bool:
         """Return whether this process may serve a corrupt batch.

@@ -103,15 +103,17 @@ class DataWatch:
             self._checks.fail(f"{name.topic}-{name.partition} has the ISR {sorted(isr)} with fenced brokers: {fenced}")
 
     def unsettled(self, model: Model) -> str | None:
-        """Return a partition whose replicas are not all in sync, as they must be at the end.
+        """Return a partition whose replicas are not all in sync with an intact leader, as they must be at the end.
 
         No replica can copy what all of them have lost: a leader with a damaged range stays alone.
         """
         for name, partitions in model.now["topics"].values():
-            for index, (replicas, isr, _, _, _) in partitions.items():
-                has_gap = self._checks.records.has_gap(PartitionName(name, index))
-                if set(replicas) != set(isr) and not has_gap:
+            for index, (replicas, isr, leader, _, _) in partitions.items():
+                partition = PartitionName(name, index)
+                if set(replicas) != set(isr) and not self._checks.records.has_gap(partition):
                     return f"of the replicas {replicas} of {name}-{index} only {isr} are in sync"
+                if len(isr) > 1 and self._checks.records.is_damaged(leader, partition):
+                    return f"broker {leader} leads {name}-{index} with a damaged log, and {isr} are in sync"
         return None
 
     def died(self, broker: int, lost: set[PartitionName]) -> None:

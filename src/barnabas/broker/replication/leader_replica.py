@@ -153,23 +153,20 @@ class LeaderReplica:
 
     def _begin_epoch(self) -> None:
         self.partition.isr_count = len(self.leadership.isr)
-        log = self.partition.log_or_none
-        if log is not None:
-            self.opened(log)
+        self.assign_epoch_start()
 
-    def opened(self, log: ReplicatedLog) -> None:
-        """Called when the partition's log was created.
+    def assign_epoch_start(self) -> None:
+        """Begin the epoch in the log, when one exists.
 
-        The epoch of an earlier process is not assigned: this log may have lost the records before its start.
+        An epoch of an earlier process is not begun: this log may have lost the records before its start.
         """
-        if self.leadership.context.is_known:
+        log = self.partition.log_or_none
+        if log is not None and self.leadership.context.is_known:
             log.assign_epoch_start(self.leadership.leader_epoch)
 
     def process_is_known(self, now_ms: int) -> None:
-        """Called when the metadata has this process's registration: the leadership is that of this process."""
-        log = self.partition.log_or_none
-        if log is not None:
-            self.opened(log)
+        """Called when the metadata has this process's registration: the leadership is its own."""
+        self.assign_epoch_start()
         self.maybe_advance(now_ms)
 
     def end(self, error: ErrorCode = ErrorCode.NOT_LEADER_OR_FOLLOWER) -> None:

@@ -365,7 +365,7 @@ def test_a_leadership_of_an_earlier_process_begins_no_epoch_here() -> None:
     """Its log may have lost records that existed when the epoch began, and that the followers have."""
     leader = Leader(NumberLog(end=15), process_epoch=200)
     assert leader.log.epoch_starts == []
-    leader.replica.opened(leader.log)
+    leader.replica.assign_epoch_start()
     leader.replica.update(registration(leader_epoch=6, partition_epoch=11), leader.now_ms)
     assert leader.log.epoch_starts == []
 

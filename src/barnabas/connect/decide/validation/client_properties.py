@@ -65,5 +65,5 @@ def _own(kind: str) -> dict[str, ConfigKey]:
     return {
         row.name: ConfigKey(row.name, row.type, row.default, row.doc, importance=row.importance)
         for row in rows_of(_TABLES[kind])
-        if not row.name.startswith(_COMMON) or row.name == "client.rack"
+        if row.doc  # The worker's setting of the same name explains the others.
     }
