@@ -28,24 +28,27 @@ def main() -> int:
     parser.add_argument("--file", action="append", default=[], help="only files whose name contains this")
     parser.add_argument("--fault", action="append", default=[], help="only faults whose name contains this")
     parser.add_argument("--missing", action="store_true", help="only cells that were not recorded yet")
+    parser.add_argument("--not-kept", action="store_true", help="only cells in which ours did not keep all data")
     parser.add_argument("--write", action="store_true", help=f"write the cells under {RECORDED}")
     parsed = parser.parse_args()
     for nodes in parsed.nodes or [*SCENES]:
         for ended in parsed.ended or ENDS:
-            known = recorded(parsed.kind).get(nodes, {}).get(ended, {}) if parsed.missing else {}
+            left_out = set(recorded(parsed.kind).get(nodes, {}).get(ended, {})) if parsed.missing else set()
+            if parsed.not_kept:
+                left_out |= kept_by_ours(nodes, ended)
             with tempfile.TemporaryDirectory(prefix="storage-faults-") as folder:
                 scene = SCENES[nodes](parsed.kind, Path(folder), ended=ended)
                 try:
-                    _run(scene, parsed, nodes, ended, set(known))
+                    _run(scene, parsed, nodes, ended, left_out)
                 finally:
                     scene.close()
     return 0
 
 
-def _run(scene: Scene, parsed: argparse.Namespace, nodes: str, ended: str, known: set[str]) -> None:
+def _run(scene: Scene, parsed: argparse.Namespace, nodes: str, ended: str, left_out: set[str]) -> None:
     def wanted(file: str, fault: str) -> bool:
         return (
-            f"{file} / {fault}" not in known
+            f"{file} / {fault}" not in left_out
             and any(part in file for part in parsed.file or [""])
             and any(part in fault for part in parsed.fault or [""])
         )
@@ -64,6 +67,12 @@ def recorded(kind: str) -> dict[str, dict[str, dict[str, list[str]]]]:
     """Number of nodes -> how the node ended before -> ``file / fault`` -> verdict and detail."""
     path = RECORDED / f"{kind}.json"
     return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def kept_by_ours(nodes: str, ended: str) -> set[str]:
+    """Return the cells in which Kafka can't be better."""
+    cells = recorded("barnabas").get(nodes, {}).get(ended, {})
+    return {name for name, (verdict, _) in cells.items() if verdict in ("kept", "-")}
 
 
 def _write(kind: str, nodes: str, ended: str, name: str, cell: Cell) -> None:
