@@ -101,7 +101,7 @@ def cli_page() -> str:
     for name, (module, _) in COMMANDS.items():
         app = getattr(import_module(module), "app", None)
         if app is not None:
-            lines += [command_section(app, name), ""]
+            lines += [command_section(app.full, name), ""]
     return "\n".join(lines)
 
 

@@ -42,5 +42,5 @@ def _whole() -> App:
     whole = App(name="barnabas", version_flags=("--version", "-V"))
     for name, (module, text) in COMMANDS.items():
         command = getattr(import_module(module), "app", None)
-        whole.command(App(name=name, help=text, version_flags=()) if command is None else command, name=name)
+        whole.command(App(name=name, help=text, version_flags=()) if command is None else command.full, name=name)
     return whole

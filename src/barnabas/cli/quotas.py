@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cyclopts import Group, Parameter
-
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
 from barnabas.cli.arguments.config_options import parse_delete_config, parse_settings
+from barnabas.cli.arguments.parameter import Group, Parameter
 from barnabas.cli.output.advice import nearest, problems_of
 from barnabas.cli.output.answer import Answer, Change, change_answer
 from barnabas.cli.output.table import Sheet

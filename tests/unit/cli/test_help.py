@@ -12,7 +12,7 @@ from cyclopts import App
 from barnabas.cli.main import COMMANDS
 
 APPS: dict[str, App] = {
-    name: app for name, (module, _) in COMMANDS.items() if (app := getattr(import_module(module), "app", None))
+    name: app.full for name, (module, _) in COMMANDS.items() if (app := getattr(import_module(module), "app", None))
 }
 
 

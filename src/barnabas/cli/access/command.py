@@ -13,8 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
-from cyclopts import Parameter
-
 from barnabas.access.acl_text import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
 from barnabas.access.explain import explain as explain_access
 from barnabas.access.explanation_json import explanation_json, holders_json, holdings_json
@@ -22,6 +20,7 @@ from barnabas.access.listing import access_of_principal, principals_with_access
 from barnabas.cli.access.sources import LoadedPolicy, Source, SourceError, load_policy
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ClusterOptions, UsageError, running_command
+from barnabas.cli.arguments.parameter import Parameter
 from barnabas.cli.output.answer import Answer, as_json, as_yaml
 from barnabas.cli.output.exit_status import DENIED, FAILED
 from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBindingFilter

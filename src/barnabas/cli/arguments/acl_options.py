@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from cyclopts import Group, Parameter
-
 from barnabas.access.acl_text import operation_name, parse_host, parse_principal
 from barnabas.cli.arguments.cluster_options import Flag, UsageError
+from barnabas.cli.arguments.parameter import Group, Parameter
 from barnabas.cli.output.advice import nearest
 from barnabas.common.acl import WILDCARD_PRINCIPAL, AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from barnabas.common.resource import CLUSTER_NAME, PatternType, ResourceType

@@ -1,18 +1,23 @@
-"""Build and run commands that contact a cluster: the ``App``, ``main``, and usage errors."""
+"""Build and run commands: the ``CommandApp`` with its verbs, ``main``, and usage errors."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-
-from cyclopts import App, CycloptsError, MissingArgumentError, Parameter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from barnabas.cli.arguments.cluster_options import UsageError, running_command
+from barnabas.cli.arguments.quick_parser import parse
 from barnabas.cli.arguments.standard_input import STANDARD_INPUT
 from barnabas.cli.output.exit_status import DONE, USAGE_ERROR
 from barnabas.common.printable import printable
 
-__all__ = ["cluster_app", "main_of"]
+if TYPE_CHECKING:
+    from cyclopts import App
+
+__all__ = ["CommandApp", "cluster_app", "main_of"]
+
+F = TypeVar("F", bound=Callable[..., int])
 
 _EPILOGUE = (
     "Exit status: 0 done, 1 failed (also in part), 2 invalid command line. "
@@ -20,61 +25,124 @@ _EPILOGUE = (
 )
 
 
-def cluster_app(name: str, text: str) -> App:
+class CommandApp:
+    """A command, and its verbs: ``@app.command`` registers one, ``@app.default`` the function of a command without."""
+
+    def __init__(self, name: str, text: str) -> None:
+        self.name = name
+        self.text = text
+        self.default_command: Callable[..., int] | None = None
+        self._verbs: list[tuple[tuple[str, ...], Callable[..., int]]] = []
+        self._full: App | None = None
+
+    @overload
+    def command(self, function: F, *, name: str | Sequence[str] | None = None) -> F: ...
+    @overload
+    def command(self, function: None = None, *, name: str | Sequence[str] | None = None) -> Callable[[F], F]: ...
+    def command(self, function: F | None = None, *, name: str | Sequence[str] | None = None) -> F | Callable[[F], F]:
+        """Register a verb. Its default name is that of the function, with dashes."""
+
+        def registered(verb: F) -> F:
+            names = verb.__name__.strip("_").replace("_", "-") if name is None else name
+            self._verbs.append(((names,) if isinstance(names, str) else tuple(names), verb))
+            self._full = None
+            return verb
+
+        return registered if function is None else registered(function)
+
+    def default(self, function: F) -> F:
+        """Register the function of a command without verbs."""
+        self.default_command = function
+        self._full = None
+        return function
+
+    def __contains__(self, verb: object) -> bool:
+        return verb in tuple(self)
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of the verbs, also of the synonyms."""
+        return (name for names, _ in self._verbs for name in names)
+
+    def function_of(self, verb: str) -> Callable[..., int]:
+        """Return the function of a verb. Raise KeyError."""
+        for names, function in self._verbs:
+            if verb in names:
+                return function
+        raise KeyError(verb)
+
+    def usual_call(self, arguments: Sequence[str]) -> Callable[[], int] | None:
+        """Return the call that a usual command line means, or None if the full parser must decide."""
+        if self.default_command is not None:
+            function, tokens = self.default_command, arguments
+        elif arguments and arguments[0] in self:
+            function, tokens = self.function_of(arguments[0]), arguments[1:]
+        else:
+            return None
+        given = parse(function, tokens)
+        return None if given is None else lambda: function(**given)
+
+    @property
+    def full(self) -> App:
+        """The app of cyclopts, for help texts and mistakes. It takes longer to load than most commands to run."""
+        if self._full is None:
+            from barnabas.cli.arguments.full_parser import full_app
+
+            verbs = list(self._verbs)
+            if self.default_command is not None:
+                verbs.append(((), self.default_command))
+            self._full = full_app(self.name, self.text, verbs)
+        return self._full
+
+
+def cluster_app(name: str, text: str) -> CommandApp:
     """Return the app of a command. ``text`` is its help text."""
-    return App(
-        name=f"barnabas {name}",
-        help=f"{text}\n\n{_EPILOGUE}",
-        version_flags=(),
-        help_format="markdown",
-        # Omit --no-dry-run and --empty-topic: Kafka's tools don't have them, and they clutter the help.
-        default_parameter=Parameter(negative=()),
-    )
+    return CommandApp(f"barnabas {name}", f"{text}\n\n{_EPILOGUE}")
 
 
-def _error_text(error: Exception) -> str:
-    if isinstance(error, MissingArgumentError) and error.argument is not None:
-        return f"{error.argument.name} is missing, or has no value"
-    return " ".join(str(error).split()) if isinstance(error, CycloptsError) else printable(str(error))
-
-
-def _no_verb(app: App, first: str) -> str:
+def _no_verb(app: CommandApp, first: str) -> str:
     """Return the error for a command line that begins with an option, as in Kafka's tools."""
-    if not first.startswith("-") or first in app or app.default_command is not None:
+    if not first.startswith("-") or first in ("--help", "-h") or app.default_command is not None:
         return ""
     word = first.lstrip("-").partition("=")[0]
     if word in app:
-        return f"{first}: the verb must be first, without dashes: '{app.name[0]} {word} ...'"
-    verbs = ", ".join(name for name in app if not name.startswith("-"))
-    return f"{first}: the verb is missing: write one of {verbs} before the options"
+        return f"{first}: the verb must be first, without dashes: '{app.name} {word} ...'"
+    return f"{first}: the verb is missing: write one of {', '.join(app)} before the options"
 
 
-def main_of(app: App) -> Callable[[Sequence[str]], int]:
+def main_of(app: CommandApp) -> Callable[[Sequence[str]], int]:
     """Return the ``main`` of a command's module. ``barnabas.cli.output.exit_status`` documents the exit statuses."""
 
     def main(arguments: Sequence[str]) -> int:
-        name = app.name[0]
+        name = app.name
         verb = next((argument for argument in arguments if not argument.startswith("-")), "")
         if arguments and (wrong := _no_verb(app, arguments[0])):
             sys.stderr.write(f"{name}: {printable(wrong)}\n  next: '{name} --help' lists verbs and options\n")
             return USAGE_ERROR
         running_command.set(f"{name} {verb}" if verb in app else name)
+        tokens = [STANDARD_INPUT if argument == "-" else argument for argument in arguments]
         try:
-            status = app(
-                [STANDARD_INPUT if argument == "-" else argument for argument in arguments],
-                exit_on_error=False,
-                print_error=False,
-                result_action="return_value",
-            )
-        except SystemExit as stop:
-            return int(stop.code or 0)
-        except (CycloptsError, UsageError) as error:
-            sys.stderr.write(f"{running_command.get()}: {_error_text(error)}\n")
-            if isinstance(error, CycloptsError):
-                sys.stderr.write(f"  next: '{running_command.get()} --help' lists verbs and options\n")
+            call = app.usual_call(tokens)
+            status = _parsed_by_cyclopts(app, tokens) if call is None else call()
+        except UsageError as error:
+            sys.stderr.write(f"{running_command.get()}: {printable(str(error))}\n")
             return USAGE_ERROR
-        if not arguments:
-            return USAGE_ERROR
-        return DONE if status is None else int(status)
+        return status if arguments else USAGE_ERROR
 
     return main
+
+
+def _parsed_by_cyclopts(app: CommandApp, tokens: Sequence[str]) -> int:
+    """Print a help text, report a mistake, or run an unusual command line. Raise UsageError."""
+    from cyclopts import CycloptsError, MissingArgumentError
+
+    try:
+        status = app.full(tokens, exit_on_error=False, print_error=False, result_action="return_value")
+        return DONE if status is None else int(status)
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    except CycloptsError as error:
+        argument = error.argument if isinstance(error, MissingArgumentError) else None
+        text = str(error) if argument is None else f"{argument.name} is missing, or has no value"
+    sys.stderr.write(f"{running_command.get()}: {' '.join(text.split())}\n")
+    sys.stderr.write(f"  next: '{running_command.get()} --help' lists verbs and options\n")
+    return USAGE_ERROR

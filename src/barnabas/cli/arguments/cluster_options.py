@@ -12,9 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Group, Parameter
-from cyclopts.validators import Number
-
+from barnabas.cli.arguments.parameter import Group, Number, Parameter
 from barnabas.cli.arguments.properties_arguments import UsageError
 from barnabas.cli.output.advice import UnknownName, problem_of
 from barnabas.cli.output.answer import Answer

@@ -6,9 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Group, Parameter
-
 from barnabas.cli.arguments.cluster_options import Flag, UsageError
+from barnabas.cli.arguments.parameter import Group, Parameter
 from barnabas.cli.output.advice import nearest, problem_of
 from barnabas.cli.output.answer import Problem
 from barnabas.common.error_code import ErrorCode

@@ -14,9 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal  # noqa: F401 (inherited annotations are evaluated here)
 
-from cyclopts import Parameter
-
 from barnabas.cli.arguments.cluster_options import ClusterOptions, UsageError, running_command
+from barnabas.cli.arguments.parameter import Parameter
 from barnabas.cli.bench.advice import ADVICE
 from barnabas.cli.output.advice import UnknownName, nearest, problem_of
 from barnabas.cli.output.answer import Answer

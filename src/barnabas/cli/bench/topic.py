@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from cyclopts import Group, Parameter
-
 from barnabas.cli.arguments.cluster_options import Flag, UsageError
 from barnabas.cli.arguments.config_options import parse_settings
+from barnabas.cli.arguments.parameter import Group, Parameter
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_name import topic_name_problem
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Parameter
-
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
 from barnabas.cli.arguments.config_options import parse_delete_config, parse_settings, read_settings_file
 from barnabas.cli.arguments.config_resources import WHOSE, Entities, noun, resource_problems
+from barnabas.cli.arguments.parameter import Parameter
 from barnabas.cli.output.advice import nearest
 from barnabas.cli.output.answer import Answer, Change, change_answer
 from barnabas.cli.output.exit_status import FAILED

@@ -8,9 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Group, Parameter
-
 from barnabas.cli.arguments.cluster_options import Flag, UsageError, running_command
+from barnabas.cli.arguments.parameter import Group, Parameter
 from barnabas.cli.arguments.standard_input import read_file
 from barnabas.cli.output.answer import Answer, Problem
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
 from barnabas.cli.arguments.cluster_options import Flag, UsageError
+from barnabas.cli.arguments.parameter import Number, Parameter
 from barnabas.cli.connect.options import WorkerChangeOptions
 from barnabas.cli.connect.tables import request_each, status_document, tasks_text
 from barnabas.cli.connect.wait import wait_for

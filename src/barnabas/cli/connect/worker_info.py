@@ -6,10 +6,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cyclopts import Parameter
-from cyclopts.validators import Number
-
 from barnabas.cli.arguments.cluster_options import Flag
+from barnabas.cli.arguments.parameter import Number, Parameter
 from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions, problem_of_request
 from barnabas.cli.connect.tables import request_each
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer

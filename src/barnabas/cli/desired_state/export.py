@@ -6,11 +6,10 @@ import sys
 from dataclasses import replace
 from typing import Annotated, Literal
 
-from cyclopts import Parameter
-
 from barnabas.access.cluster_state import ClusterState
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import Flag
+from barnabas.cli.arguments.parameter import Parameter
 from barnabas.cli.desired_state.sources import FileOptions, Found
 from barnabas.cli.output.answer import Answer, as_json, as_yaml
 

@@ -12,12 +12,11 @@ from typing import (
     NamedTuple,
 )
 
-from cyclopts import Group, Parameter
-
 from barnabas.access.acl_text import parse_super_users
 from barnabas.access.cluster_state import BROKER, GROUP, ClusterState, ConfigTarget, Credential, TopicState, is_secret
 from barnabas.access.desired_state_scope import Scope
 from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag, UsageError, running_command
+from barnabas.cli.arguments.parameter import Group, Parameter
 from barnabas.cli.output.answer import Answer, Problem
 from barnabas.common.scram_mechanism import ScramMechanism
 from barnabas.security.super_user_warnings import super_user_warnings

@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import Group, Parameter
-
 from barnabas.cli.arguments.cluster_options import ChangeOptions, Count, Flag, Long, running_command
+from barnabas.cli.arguments.parameter import Group, Parameter
 from barnabas.cli.arguments.partition_selection import broker_ids
 from barnabas.cli.moves.reassignment_arguments import parse_rates
 from barnabas.cli.output.advice import problem_of, problems_of

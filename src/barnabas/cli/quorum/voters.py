@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from cyclopts import Parameter
-
 from barnabas.cli.arguments.cluster_options import ChangeOptions, NodeId, UsageError
+from barnabas.cli.arguments.parameter import Parameter
 from barnabas.cli.output.advice import UnknownName
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.common.uuid import Uuid
