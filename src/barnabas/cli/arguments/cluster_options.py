@@ -160,7 +160,7 @@ async def open_admin(config: ClientConfig) -> AdminClient:
 
     Raise ClientError.
     """
-    from barnabas.clients.admin.client import AdminClient
+    from barnabas.cli.arguments.lazy_admin import LazyAdmin
     from barnabas.clients.admin.errors import OperationTimedOut
     from barnabas.clients.network_client import NetworkClient
 
@@ -176,4 +176,4 @@ async def open_admin(config: ClientConfig) -> AdminClient:
     except BaseException:
         await network.close()
         raise
-    return AdminClient(config=config, network=network)
+    return LazyAdmin(config, network)
