@@ -268,7 +268,7 @@ def test_a_token_is_read_from_a_file(cluster: Cluster) -> None:
          AuthenticationFailed, "refused the login with SCRAM-SHA-256: "),
         ("PLAINTEXT", {"security_protocol": "SSL"}, ConnectFailed, "if that listener is not encrypted"),
         ("TLS", {"security_protocol": "PLAINTEXT"}, Disconnected, "set security.protocol"),
-        ("SASL", {"security_protocol": "PLAINTEXT"}, Disconnected, "set security.protocol to SASL_PLAINTEXT"),
+        ("SASL", {"security_protocol": "PLAINTEXT"}, Disconnected, "set security.protocol=SASL_PLAINTEXT"),
         ("PLAINTEXT", {"security_protocol": "SASL_PLAINTEXT"}, AuthenticationFailed, "clients do not log in at"),
         ("TLS", {"ssl_truststore_location": "other.pem"}, AuthenticationFailed, "ssl.truststore.location"),
         ("TLS", {"bootstrap_servers": "127.0.0.1"}, AuthenticationFailed, "connect by a name that is in it"),

@@ -15,6 +15,7 @@ __all__ = [
     "ConnectFailed",
     "Disconnected",
     "InvalidClientConfig",
+    "LoginRequired",
     "RemoteProtocolError",
     "RequestTimedOut",
     "UnsupportedVersion",
@@ -43,6 +44,13 @@ class AuthenticationFailed(ClientError, Terminal):
 
 class Disconnected(ClientError, Transient):
     """The connection ended before the answer arrived. It is unknown whether the node performed the request."""
+
+
+class LoginRequired(Disconnected):
+    """The node answered a client without a login once, and then disconnected, as a listener with SASL does.
+
+    A node that stops does the same, so one such error proves nothing; several in succession do.
+    """
 
 
 class RequestTimedOut(ClientError, Transient):

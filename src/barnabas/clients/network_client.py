@@ -234,6 +234,6 @@ def _refused(address: Address, error: OSError, *, uses_tls: bool) -> str:
         reason = getattr(error, "reason", None) or "the connection was closed"
         return (
             f"no TLS with {address}: {reason} -> if that listener is not encrypted, "
-            "set security.protocol to PLAINTEXT or SASL_PLAINTEXT"
+            "set security.protocol=PLAINTEXT, or SASL_PLAINTEXT if it requires a login"
         )
     return f"can't connect to {address}: {error.strerror or error}"

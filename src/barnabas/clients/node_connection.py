@@ -17,6 +17,7 @@ from barnabas.clients.errors import (
     AuthenticationFailed,
     ClientError,
     Disconnected,
+    LoginRequired,
     RemoteProtocolError,
     RequestTimedOut,
     UnsupportedVersion,
@@ -316,11 +317,14 @@ class NodeConnection(asyncio.BufferedProtocol):
         if self._answer_count == 0 and self._is_plaintext:
             return Disconnected(
                 f"{text} before it sent anything -> if its listener is encrypted, "
-                "set security.protocol to SSL or SASL_SSL"
+                "set security.protocol=SSL, or SASL_SSL if it requires a login"
             )
         if self._answer_count == 1 and not self._uses_sasl:
             protocol = "SASL_PLAINTEXT" if self._is_plaintext else "SASL_SSL"
-            return Disconnected(f"{text} -> if it requires a login, set security.protocol to {protocol}")
+            return LoginRequired(
+                f"{text} after its first answer -> if its listener requires a login, "
+                f"set security.protocol={protocol}, sasl.mechanism and sasl.jaas.config"
+            )
         return Disconnected(text)
 
     def _end(self, reason: ClientError) -> None:
@@ -346,7 +350,7 @@ def _is_unsupported_version(frame: bytearray, position: int) -> bool:
 def _no_kafka(address: Address, size: int) -> ClientError:
     start = size.to_bytes(4, "big", signed=True)
     if start[0] in (0x15, 0x16) and start[1] == 3:
-        return Disconnected(f"{address} speaks TLS: set security.protocol=SSL or SASL_SSL")
+        return Disconnected(f"{address} requires TLS -> set security.protocol=SSL, or SASL_SSL if it requires a login")
     if start == b"HTTP":
         return Disconnected(f"{address} is a web server, not a Kafka node")
     return RemoteProtocolError(f"{address} does not speak Kafka's protocol")

@@ -148,7 +148,7 @@ def test_a_request_that_runs_out_of_time_ends_the_connection() -> None:
     [
         (pack(">ii", 5, 7) + b"\0", RemoteProtocolError, "answered another request"),
         (pack(">i", 5) + pack(">i", 1) + b"\0", RemoteProtocolError, "can't be read"),
-        (b"\x15\x03\x03\x00\x02\x02\x50", Disconnected, "speaks TLS: set security.protocol=SSL or SASL_SSL"),
+        (b"\x15\x03\x03\x00\x02\x02\x50", Disconnected, "requires TLS -> set security.protocol=SSL, or SASL_SSL"),
         (b"HTTP/1.1 400 Bad Request", Disconnected, "is a web server"),
         (b"SSH-2.0-x", RemoteProtocolError, "does not speak Kafka's protocol"),
     ],
@@ -199,8 +199,13 @@ def test_an_unrequested_response_ends_the_connection() -> None:
     ("options", "answers", "lost", "message"),
     [
         ({}, 0, None, "before it sent anything -> if its listener is encrypted"),
-        ({}, 1, ConnectionResetError(104, "reset"), "(reset) -> if it requires a login, set security.protocol to"),
-        ({"is_plaintext": False}, 1, None, "set security.protocol to SASL_SSL"),
+        (
+            {},
+            1,
+            ConnectionResetError(104, "reset"),
+            "(reset) after its first answer -> if its listener requires a login, set security.protocol=SASL_PLAIN",
+        ),
+        ({"is_plaintext": False}, 1, None, "set security.protocol=SASL_SSL, sasl.mechanism and sasl.jaas.config"),
         ({"uses_sasl": True}, 1, None, "node:9092 closed the connection"),
         ({}, 2, None, "node:9092 closed the connection"),
     ],

@@ -27,7 +27,7 @@ def full_app(name: str, text: str, verbs: Sequence[Verb]) -> cyclopts.App:
         name=name,
         help=text,
         version_flags=(),
-        help_format="markdown",
+        help_format="plaintext",
         # Omit --no-dry-run and --empty-topic: Kafka's tools don't have them, and they clutter the help.
         default_parameter=cyclopts.Parameter(negative=()),
     )

@@ -66,7 +66,13 @@ def problem_of(
         return Problem(text, item, error.code.name, _refused(error, item, right, names, advice or {}))
     if isinstance(error, UnknownName):
         return error.problem
-    return Problem(str(error), advice=_unanswered(error))
+    # Errors of connections that know the setting to change name it after an arrow.
+    text, _, advice = str(error).partition(" -> ")
+    if "\n" in advice:
+        text, advice = str(error), ""  # Several servers failed, maybe for several reasons.
+    if advice:
+        advice += "; --command-config names the file of these settings"
+    return Problem(text, advice=advice or _unanswered(error))
 
 
 def problems_of(

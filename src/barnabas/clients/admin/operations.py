@@ -15,7 +15,7 @@ from barnabas.clients.admin.errors import AdminError, NotVisible, OperationTimed
 from barnabas.clients.admin.results import Results
 from barnabas.clients.admin.retry import RETRIED, Backoff, Deadline
 from barnabas.clients.admin.routing import ANY, CONTROLLER, Connection, Router, Target, broker
-from barnabas.clients.errors import ClientError, UnsupportedVersion
+from barnabas.clients.errors import ClientError, LoginRequired, UnsupportedVersion
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
@@ -38,6 +38,8 @@ Found = Iterable[tuple[K, V | AdminError]]
 Placed = tuple[dict[K, int], dict[K, AdminError]]
 
 _LAG_PAUSE_MS = (10, 200)
+_LOGINS_REQUIRED = 3
+"""A request fails when so many connections in succession ended as those of a listener with SASL do."""
 
 
 class Operations:
@@ -102,6 +104,7 @@ class Operations:
         """
         backoff = self._backoff()
         problem: Exception
+        logins_required = 0
         while True:
             sent = False
             throttled_s = 0.0
@@ -124,7 +127,10 @@ class Operations:
             except TimeoutError as timeout:
                 raise OperationTimedOut(self._too_late(api, deadline)) from timeout
             except ClientError as failure:
+                logins_required = logins_required + 1 if isinstance(failure, LoginRequired) else 0
                 if not isinstance(failure, Transient) or (sent and not repeatable):
+                    raise
+                if logins_required == _LOGINS_REQUIRED:
                     raise
                 problem = failure
                 self._router.is_stale()

@@ -16,7 +16,7 @@ from barnabas.clients.admin import (
     TopicAlreadyExists,
     UnsupportedVersion,
 )
-from barnabas.clients.errors import AuthenticationFailed, Disconnected
+from barnabas.clients.errors import AuthenticationFailed, Disconnected, LoginRequired
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.create_delegation_token import CreateDelegationTokenResponse
@@ -191,6 +191,25 @@ def test_a_request_that_must_not_be_repeated_is_sent_once() -> None:
         with pytest.raises(Disconnected):
             await admin_of(cluster).create_delegation_token()
         assert len(cluster[1].requests(ApiKey.CREATE_DELEGATION_TOKEN)) == 1
+
+    run(test)
+
+
+@pytest.mark.parametrize(("closed", "attempts"), [(3, 3), (2, 3)])
+def test_a_listener_that_requires_a_login_is_reported_soon(closed: int, attempts: int) -> None:
+    """One connection may end because the node stops, but not three in succession."""
+
+    async def test() -> None:
+        cluster = ScriptedCluster()
+        script = [LoginRequired("closed -> set security.protocol=SASL_SSL")] * closed
+        cluster[1].script[ApiKey.CREATE_TOPICS] = [*script, created()]
+        request = admin_of(cluster, {"retry.backoff.ms": "1"}).create_topics([NewTopic("a")])
+        if closed == 3:
+            with pytest.raises(LoginRequired, match="set security.protocol"):
+                await request
+        else:
+            assert (await request).ok
+        assert len(cluster[1].requests(ApiKey.CREATE_TOPICS)) == attempts
 
     run(test)
 
