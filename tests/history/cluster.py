@@ -16,10 +16,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+from barnabas.testing.link_proxy import LinkProxy
 from tests.history.clocks import Clock, ClockShim
 from tests.history.small_disk import SmallDisk
 from tests.peers import kafka_command, require_peer
-from tests.peers.link_proxy import LinkProxy
 from tests.peers.node_process import NodeProcess, free_ports
 from tests.peers.quorums import barnabas
 

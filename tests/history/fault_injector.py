@@ -15,10 +15,10 @@ from barnabas.clients.admin import AdminError, SyncAdminClient
 from barnabas.clients.admin.replicas import ElectionType
 from barnabas.clients.errors import ClientError
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.testing.link_proxy import CLIENT
 from tests.history.cluster import Cluster, ClusterNode
 from tests.history.faults import Direction, Fault, FaultKind, Role
 from tests.history.hang_check import Impairment
-from tests.peers.link_proxy import CLIENT
 
 __all__ = ["FaultInjector"]
 

@@ -24,13 +24,13 @@ from pathlib import Path
 from barnabas.clients.admin import AdminError, SyncAdminClient
 from barnabas.clients.admin.replicas import ElectionType
 from barnabas.clients.errors import ClientError
+from barnabas.testing.link_proxy import CLIENT
 from tests.history.clients import HistoryProducer, HistoryReader, final_read
 from tests.history.cluster import KINDS, Cluster, ClusterNode, running_cluster
 from tests.history.metadata_watch import Fencing, MetadataWatch
 from tests.history.records_check import RecordsCheck
 from tests.history.stall_probe import Stall, StallProbe, longest
 from tests.history.story import check_equal_logs, create_replicated, leader, wait_for_replicas
-from tests.peers.link_proxy import CLIENT
 from tests.peers.quorums import wait_until
 
 __all__ = [

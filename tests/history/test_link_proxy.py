@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 
 import pytest
 
-from tests.peers import link_proxy
-from tests.peers.link_proxy import CLIENT, STANDSTILL_S, LinkProxy
+from barnabas.testing import link_proxy
+from barnabas.testing.link_proxy import CLIENT, STANDSTILL_S, LinkProxy
 from tests.peers.node_process import free_ports
 
 pytestmark = pytest.mark.interop

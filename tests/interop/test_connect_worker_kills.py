@@ -27,10 +27,10 @@ from barnabas.clients.consumer.topic_consumer import TopicConsumer
 from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.topic_metadata import TopicMetadataSource
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.testing.link_proxy import LinkProxy
 from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.connect_worker import worker_settings
 from tests.peers.counting_worker import BATCH, CountingWorker
-from tests.peers.link_proxy import LinkProxy
 from tests.peers.node_process import free_ports
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]

@@ -34,6 +34,8 @@ CLIENT = "client"
 """The name for a peer that is not a node."""
 _WATCH = "the proxy itself"
 
+_NEXT_PORT = "\n"
+"""Separates the name of a node from the number of a further port of it."""
 _CHUNK = 1 << 16
 _BACKLOG = 1024
 _WATCH_EVERY_S = 0.5
@@ -76,7 +78,10 @@ class LinkProxy:
         self._lock = threading.Lock()
         self._cut: set[tuple[str, str]] = set()
         self._process = subprocess.Popen(
-            [sys.executable, str(Path(__file__).resolve())], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            [sys.executable, str(Path(__file__).resolve())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            process_group=0,  # Ctrl-C in a terminal must not end it before the nodes.
         )
 
     @property
@@ -84,14 +89,14 @@ class LinkProxy:
         return self._process.pid
 
     def add(self, name: str, *, port: int, target_port: int) -> None:
-        """Make ``port`` lead to ``target_port`` while the node is up."""
+        """Make ``port`` lead to ``target_port`` while the node is up. A node may have several ports."""
         self._call("add", name, port, target_port)
 
     def node_is_up(self, name: str, pid: int) -> None:
         self._call("node_is_up", name, pid)
 
     def node_is_down(self, name: str) -> None:
-        """Make the node's port refuse connections, as that of a dead process does."""
+        """Make the node's ports refuse connections, as those of a dead process do."""
         self._call("node_is_down", name)
 
     def cut(self, source: str, destination: str) -> None:
@@ -179,19 +184,23 @@ class _Proxy:
         self._nodes[name].server = await asyncio.start_server(accept, sock=listening, backlog=_BACKLOG)
 
     async def add(self, name: str, port: int, target_port: int) -> None:
-        self._nodes[name] = _Node(port, target_port)
+        key = name if name not in self._nodes else f"{name}{_NEXT_PORT}{port}"
+        self._nodes[key] = _Node(port, target_port)
 
     async def node_is_up(self, name: str, pid: int) -> None:
-        node = self._nodes[name]
-        node.pid = pid
-        if node.server is None:
-            await self._listen(name, socket.create_server(("127.0.0.1", node.port), backlog=_BACKLOG))
+        for key, node in self._ports_of(name):
+            node.pid = pid
+            if node.server is None:
+                await self._listen(key, socket.create_server(("127.0.0.1", node.port), backlog=_BACKLOG))
 
     async def node_is_down(self, name: str) -> None:
-        node = self._nodes[name]
-        if node.server is not None:
-            node.server.close()
-            node.server = None
+        for _, node in self._ports_of(name):
+            if node.server is not None:
+                node.server.close()
+                node.server = None
+
+    def _ports_of(self, name: str) -> list[tuple[str, _Node]]:
+        return [(key, node) for key, node in self._nodes.items() if _node_name(key) == name]
 
     async def cut(self, source: str, destination: str) -> None:
         self._links[source, destination].is_open.clear()
@@ -213,16 +222,17 @@ class _Proxy:
 
         return accept
 
-    async def _serve(self, name: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        source = await self._owners.of(writer)
-        if source is None:
+    async def _serve(self, key: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        owner = await self._owners.of(writer)
+        if owner is None:
             writer.transport.abort()
             return
         try:
-            their_reader, their_writer = await asyncio.open_connection("127.0.0.1", self._nodes[name].target_port)
+            their_reader, their_writer = await asyncio.open_connection("127.0.0.1", self._nodes[key].target_port)
         except OSError:
             writer.transport.abort()
             return
+        source, name = _node_name(owner), _node_name(key)
         try:
             async with asyncio.TaskGroup() as both:
                 both.create_task(self._pump(reader, their_writer, self._links[source, name]))
@@ -329,6 +339,11 @@ async def _say_hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         writer.write(b"!")
         await writer.drain()
     writer.close()
+
+
+def _node_name(key: str) -> str:
+    """Return the name of the node to which a port belongs."""
+    return key.partition(_NEXT_PORT)[0]
 
 
 def _new_link() -> _Link:
