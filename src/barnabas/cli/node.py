@@ -1,6 +1,7 @@
 """``barnabas node [server.properties] [--override key=value ...]``: run a node until SIGTERM.
 
-The arguments are Kafka's (kafka-server-start). They are parsed by hand: see ``barnabas.cli.main``.
+The arguments are Kafka's (kafka-server-start), and those of ``readiness_options``. They are parsed by hand: see
+``barnabas.cli.main``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import sys
 from collections.abc import Sequence
 
 from barnabas.cli.arguments.properties_arguments import UsageError, parse_arguments
+from barnabas.cli.arguments.readiness_options import ReadinessOptions, parse_readiness
 from barnabas.cli.output.exit_status import USAGE_ERROR
 from barnabas.common.settings.problem import InvalidSettings
 from barnabas.server.settings.node_config import NodeConfig, load_node_config
@@ -17,6 +19,7 @@ __all__ = ["main"]
 
 HELP = """\
 usage: barnabas node [server.properties] [--override key=value ...]
+                     [--ready-file FILE] [--ready-fd N]
 
 Run a Kafka broker and controller in this process, until SIGTERM or Ctrl-C.
 
@@ -24,6 +27,12 @@ Run a Kafka broker and controller in this process, until SIGTERM or Ctrl-C.
                         (controller on localhost:9093) that keeps its data in ./barnabas-data
                         and formats that folder at the first start.
   --override key=value  a setting that overrides the file; may be repeated.
+  --ready-file FILE     write a line of JSON to this file when the node serves clients: its addresses,
+                        ids and process id. The node deletes the file when it stops.
+  --ready-fd N          write the same line to this open file descriptor, and close it.
+
+systemd receives the same notice (Type=notify). With barnabas.metrics.listener=127.0.0.1:9404,
+/readyz answers 200 while the node serves clients, and /healthz while it works.
 
 Before it writes anything, the node reports every invalid, unknown or unsupported setting.
 'barnabas configs show <name>' shows the meaning of a setting, and whether it is supported.
@@ -36,7 +45,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stdout.write(HELP)
         return 0
     try:
-        path, overrides = parse_arguments(arguments)
+        readiness, rest = parse_readiness(arguments)
+        path, overrides = parse_arguments(rest)
     except UsageError as error:
         sys.stderr.write(f"barnabas node: {error}\n")
         return USAGE_ERROR
@@ -48,10 +58,17 @@ def main(arguments: Sequence[str]) -> int:
     except OSError as error:
         sys.stderr.write(f"barnabas node: can't read {path}: {error.strerror}\n")
         return 1
-    return _run(config)
+    return _run(config, readiness)
 
 
-def _run(config: NodeConfig) -> int:
+def _run(config: NodeConfig, readiness: ReadinessOptions) -> int:
     from barnabas.server.node import run
+    from barnabas.server.process.readiness import Readiness, UnusableReadyFile
 
-    return run(config)
+    report = Readiness(readiness.file, readiness.fd)
+    try:
+        report.prepare()
+    except UnusableReadyFile as error:
+        sys.stderr.write(f"barnabas node: {error}\n")
+        return USAGE_ERROR
+    return run(config, report)

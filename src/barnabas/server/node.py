@@ -3,7 +3,7 @@
 A node is a core (``node_core``) with a controller (``controller_part``), a broker (``broker_part``) or both, according
 to ``process.roles``.
 
-Start: directories, metadata log, listeners bound, registration, unfenced, listeners serve, ready line.
+Start: ports free, directories, metadata log, listeners bound, registration, unfenced, listeners serve, ready line.
 Stop (SIGTERM, SIGINT): leave the cluster, stop accepting, close logs, metadata log last.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -28,7 +29,9 @@ from barnabas.server.metrics.endpoint import MetricsEndpoint
 from barnabas.server.node_core import NodeCore
 from barnabas.server.process.event_loop_turns import measured_loop
 from barnabas.server.process.garbage_collection import BoundedPauses
+from barnabas.server.process.listening_ports import require_free_ports
 from barnabas.server.process.logging_setup import configure_logging
+from barnabas.server.process.readiness import Readiness
 from barnabas.server.start_errors import LogDirectoriesLost, NodeStartError
 from barnabas.storage.errors import StorageError
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.image.metadata_image import MetadataImage
     from barnabas.server.audit.service import AccessAuditService
     from barnabas.server.controller_channel.network import NetworkChannel
+    from barnabas.server.settings.endpoints import Endpoint
     from barnabas.server.settings.node_config import NodeConfig
 
 __all__ = ["Node", "run"]
@@ -104,6 +108,7 @@ class Node:
         """Start the node, and return when it serves clients. Raise NodeStartError if it can't start."""
         core = self.core
         await self._bind()
+        self.metrics.start_soon()
         controller = self.controller_part
         if controller is not None:
             controller.connect()
@@ -142,9 +147,22 @@ class Node:
             if part is not None:
                 await part.join(self.listeners)
 
-    def describe_listeners(self) -> str:
+    def advertised(self) -> list[Endpoint]:
         parts = [part for part in (self.broker_part, self.controller_part) if part is not None]
-        return ", ".join(str(endpoint) for part in parts for endpoint in part.advertised(self.listeners))
+        return [endpoint for part in parts for endpoint in part.advertised(self.listeners)]
+
+    def ready_facts(self) -> dict[str, object]:
+        """Return what a program needs that waits for this node: the ready line in JSON."""
+        config, brokers = self.config, self.broker_part
+        clients = () if brokers is None else brokers.advertised(self.listeners)
+        return {
+            "node_id": config.node_id,
+            "cluster_id": self.core.identity.cluster_id,
+            "bootstrap_servers": ",".join(str(endpoint).partition("://")[2] for endpoint in clients[:1]),
+            "listeners": {endpoint.listener: str(endpoint).partition("://")[2] for endpoint in self.advertised()},
+            "metrics_port": self.metrics.port or None,
+            "log_dirs": [os.path.abspath(path) for path in config.log_dirs],
+        }
 
     async def stop(self) -> None:
         """Leave the cluster and close everything. Afterwards all acknowledged records are on disk."""
@@ -173,7 +191,7 @@ class Node:
             controller.close_policies()
 
 
-def run(config: NodeConfig) -> int:
+def run(config: NodeConfig, readiness: Readiness | None = None) -> int:
     """Run a node until SIGTERM or SIGINT. Return the exit status: 0 after a clean stop, 1 after an error."""
     configure_logging(config)
     shorten_switch_interval()
@@ -181,7 +199,7 @@ def run(config: NodeConfig) -> int:
         log.warning("%s", warning)
     try:
         with asyncio.Runner(loop_factory=measured_loop) as runner:
-            return runner.run(_main(config))
+            return runner.run(_main(config, readiness or Readiness()))
     except NodeStartError as error:
         log.critical("the node can't start: %s", error)
         return 1
@@ -193,8 +211,9 @@ def run(config: NodeConfig) -> int:
         return 1
 
 
-async def _main(config: NodeConfig) -> int:
+async def _main(config: NodeConfig, readiness: Readiness) -> int:
     began = perf_counter()
+    require_free_ports(config)
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -214,16 +233,19 @@ async def _main(config: NodeConfig) -> int:
             gc.freeze()
             gc.enable()
             pauses.install()
+            start_s = perf_counter() - began
             log.info(
                 "barnabas node %d is ready in %.2f s: %s; cluster %s; data in %s",
                 config.node_id,
-                perf_counter() - began,
-                node.describe_listeners(),
+                start_s,
+                ", ".join(map(str, node.advertised())),
                 node.core.identity.cluster_id,
                 ", ".join(config.log_dirs),
             )
+            readiness.ready({**node.ready_facts(), "start_s": round(start_s, 3)})
             await asyncio.wait({stopped, failed}, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        readiness.stopping()
         pauses.remove()
         gc.enable()
         for task in (starting, stopped, failed):

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli import node
-from barnabas.cli.arguments.properties_arguments import parse_arguments
+from barnabas.cli.arguments.properties_arguments import UsageError, parse_arguments
+from barnabas.cli.arguments.readiness_options import ReadinessOptions, parse_readiness
 from barnabas.server.settings.node_config import NodeConfig
 
 
@@ -16,7 +17,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[NodeConfig]:
     """The configs with which nodes would have been started; no node is started."""
     configs: list[NodeConfig] = []
 
-    def run(config: NodeConfig) -> int:
+    def run(config: NodeConfig, readiness: ReadinessOptions) -> int:
         configs.append(config)
         return 0
 
@@ -51,6 +52,41 @@ def test_a_wrong_argument_is_named(
     assert node.main(arguments) == 2
     assert complaint in capsys.readouterr().err
     assert started == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected", "others"),
+    [
+        ([], (None, None), []),
+        (["a", "--ready-file", "f", "--override", "b=c"], ("f", None), ["a", "--override", "b=c"]),
+        (["--ready-file=f", "--ready-fd=3", "a"], ("f", 3), ["a"]),
+        (["--override", "--ready-fd", "--override"], (None, None), ["--override", "--ready-fd", "--override"]),
+    ],
+)
+def test_readiness_options_may_be_anywhere(
+    arguments: list[str], expected: tuple[str | None, int | None], others: list[str]
+) -> None:
+    assert parse_readiness(arguments) == (expected, others)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--ready-file"], "--ready-file needs a path"),
+        (["--ready-fd="], "--ready-fd needs a number"),
+        (["--ready-fd", "-1"], "--ready-fd -1: write the number of a descriptor"),
+        (["--ready-fd", "1", "--ready-fd=2"], "--ready-fd is given twice"),
+    ],
+)
+def test_a_wrong_readiness_option_is_named(arguments: list[str], complaint: str) -> None:
+    with pytest.raises(UsageError, match=complaint):
+        parse_readiness(arguments)
+
+
+def test_an_unusable_ready_file_is_named_before_the_start(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert node.main(["--ready-file", str(tmp_path / "no" / "ready"), "--override", f"log.dirs={tmp_path}/data"]) == 2
+    assert "is not a folder that can be written" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_node_is_started_with_its_config(started: list[NodeConfig]) -> None:

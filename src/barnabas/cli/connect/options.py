@@ -125,10 +125,8 @@ class WorkerChangeOptions(WorkerOptions):
 
 def open_worker(options: WorkerOptions) -> ConnectClient:
     """Return a client of the worker. Raise UsageError."""
-    try:
-        from barnabas.connect.rest.connect_client import ConnectClient, InvalidWorkerUrl
-    except ModuleNotFoundError as error:
-        raise UsageError(f"{error.name} is not installed: pip install 'barnabas[connect]'") from error
+    from barnabas.connect.rest.connect_client import ConnectClient, InvalidWorkerUrl
+
     if options.timeout <= 0:
         raise UsageError(f"--timeout {options.timeout:g}: the timeout is too short")
     url = options.worker or os.environ.get(_URL) or _DEFAULT_URL

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.properties_arguments import UsageError, parse_arguments
@@ -57,6 +58,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(config: WorkerConfig) -> int:
+    if find_spec("pyspark") is None:
+        raise ModuleNotFoundError("no pyspark", name="pyspark")  # Now, not when the first task starts.
     import asyncio
     import logging
 

@@ -1,7 +1,8 @@
 """Serves Prometheus metrics, /healthz and /readyz over HTTP if ``barnabas.metrics.listener`` names an address.
 
 Names are Kafka's in Prometheus form. The numbers are plain counters kept where the work is done; they are read
-when a scraper requests them. The web server and the metrics library are loaded after the node is ready.
+when a scraper requests them. The web server and the metrics library are loaded after the node is ready, or before if
+its start takes long: an orchestrator then receives /healthz and /readyz while the node reads its logs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ __all__ = ["MetricsEndpoint"]
 
 log = logging.getLogger(__name__)
 
+_EARLY_S = 1.0
+"""Longer than a start that has nothing to recover, so that such a start loads no web server."""
+
 
 class MetricsEndpoint:
     def __init__(self, node: Node) -> None:
@@ -28,6 +32,8 @@ class MetricsEndpoint:
         self._socket: socket.socket | None = None
         self._server: Any = None
         self._thread: threading.Thread | None = None
+        self._turn = asyncio.Lock()
+        self._early: asyncio.Task[None] | None = None
         self.port = 0
 
     def bind(self) -> None:
@@ -42,15 +48,29 @@ class MetricsEndpoint:
             raise OSError(error.errno, reason) from error
         self.port = self._socket.getsockname()[1]
 
+    def start_soon(self) -> None:
+        """Serve before the node is ready, if that takes long."""
+        if self._socket is not None:
+            self._early = asyncio.get_running_loop().create_task(self._start_early())
+
+    async def _start_early(self) -> None:
+        await asyncio.sleep(_EARLY_S)
+        await self.start()
+
     async def start(self) -> None:
-        if self._socket is None:
-            return
-        self._server = await asyncio.get_running_loop().run_in_executor(None, self._make_server, self._socket)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
-        self._thread.start()
-        log.info("metrics on http://%s:%d/metrics", self._socket.getsockname()[0], self.port)
+        """Serve, unless this was started before."""
+        async with self._turn:
+            if self._socket is None or self._server is not None:
+                return
+            self._server = await asyncio.get_running_loop().run_in_executor(None, self._make_server, self._socket)
+            self._thread = threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True)
+            self._thread.start()
+            log.info("metrics on http://%s:%d/metrics", self._socket.getsockname()[0], self.port)
 
     async def stop(self) -> None:
+        if self._early is not None:
+            self._early.cancel()
+            await asyncio.gather(self._early, return_exceptions=True)
         if self._server is not None and self._thread is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._server.shutdown)
             self._thread.join()
@@ -99,6 +119,8 @@ class MetricsEndpoint:
 
         def application(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
             path = environ.get("PATH_INFO", "/")
+            if path == "/metrics" and not self._node.started.is_set():
+                return _text(start_response, False, "the node is starting")
             if path == "/metrics":
                 answer: Iterable[bytes] = metrics(environ, start_response)
                 return answer
