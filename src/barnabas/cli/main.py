@@ -124,6 +124,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
+    except ModuleNotFoundError as error:
+        from barnabas.cli.output.missing_extra import missing_extra  # Only needed without an extra.
+
+        if not (text := missing_extra(error)):
+            raise
+        sys.stderr.write(f"barnabas {command}: {text}\n")
+        return 1
     return int(status)
 
 
