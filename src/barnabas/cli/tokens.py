@@ -44,7 +44,10 @@ def list_(*, owner_principal: list[str] | None = None, options: ClusterOptions |
 
     async def work(admin: AdminClient) -> Answer:
         found = await admin.describe_delegation_tokens(owners)
-        sheet = Sheet(columns=("token", "owner", "requester", "renewers", "issued", "expires", "max lifetime"))
+        sheet = Sheet(
+            columns=("token", "owner", "requester", "renewers", "issued", "expires", "max lifetime"),
+            drop_first=("requester", "renewers", "issued", "max lifetime"),
+        )
         for token in found:
             sheet.add(
                 token.token_id, token.owner, token.requester or "", ", ".join(token.renewers),

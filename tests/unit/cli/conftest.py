@@ -8,7 +8,7 @@ from unittest.mock import create_autospec
 
 import pytest
 
-from barnabas.clients.admin import AdminClient, TopicListing
+from barnabas.clients.admin import AdminClient, Results, TopicListing
 from barnabas.common.uuid import Uuid
 
 
@@ -18,6 +18,7 @@ class FakeAdmin:
     def __init__(self) -> None:
         self.mock: Any = create_autospec(AdminClient, instance=True)
         self.mock.describe_features_of_brokers.return_value = {}
+        self.mock.describe_log_dirs.return_value = Results({}, {})
         self.topics = ["orders", "payments", "__consumer_offsets"]
         self.config: Any = None
 
@@ -28,7 +29,7 @@ class FakeAdmin:
         for index, name in enumerate(sorted(self.topics)):
             is_internal = name.startswith("__")
             if include_internal or not is_internal:
-                yield TopicListing(name, Uuid.from_int(index + 1 << 80), is_internal)
+                yield TopicListing(name, Uuid.from_int(index + 1 << 80), is_internal, index + 1, 3)
 
     async def __aenter__(self) -> FakeAdmin:
         return self

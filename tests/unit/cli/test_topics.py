@@ -14,8 +14,10 @@ from barnabas.clients.admin import (
     ConfigResource,
     ConfigSource,
     CreatedTopic,
+    LogDirDescription,
     NewPartitions,
     NewTopic,
+    ReplicaInfo,
     Results,
     TopicDescription,
     TopicPartitionInfo,
@@ -23,6 +25,7 @@ from barnabas.clients.admin import (
 )
 from barnabas.clients.admin.errors import admin_error
 from barnabas.common.error_code import ErrorCode
+from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from tests.unit.cli.conftest import FakeAdmin
 
@@ -54,6 +57,34 @@ def test_topics_are_listed(admin: FakeAdmin, capsys: pytest.CaptureFixture[str])
     assert document["errors"] == []
     assert main(["list", "--exclude-internal", "-o", "yaml"]) == 0
     assert [topic["topic"] for topic in yaml.safe_load(capsys.readouterr().out)["topics"]] == ["orders", "payments"]
+
+
+def test_the_list_has_partitions_replicas_and_sizes(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    replicas = {
+        TopicPartition("orders", 0): ReplicaInfo(1000, 0, False),
+        TopicPartition("x", 0): ReplicaInfo(1, 0, False),
+    }
+    dirs = {"/data": LogDirDescription(replicas)}
+    admin.describe_log_dirs.return_value = Results({1: dirs, 2: dirs}, {})
+    assert main(["list", "orders"]) == 0
+    header, row = capsys.readouterr().out.splitlines()
+    assert header.split() == ["topic", "partitions", "replicas", "size", "id"]
+    assert row.split()[:5] == ["orders", "2", "3", "2.0", "KiB"]
+    assert main(["list", "orders", "-o", "json"]) == 0
+    (topic,) = json.loads(capsys.readouterr().out)["topics"]
+    assert (topic["partitions"], topic["replication_factor"], topic["size_bytes"]) == (2, 3, 2000)
+
+
+def test_sizes_are_missing_without_the_right_to_them(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    admin.describe_log_dirs.side_effect = admin_error(ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    assert main(["list", "orders", "-o", "json"]) == 0
+    assert json.loads(capsys.readouterr().out)["topics"][0]["size_bytes"] is None
+
+
+def test_names_alone_are_for_pipes(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--names", "--exclude-internal"]) == 0
+    assert capsys.readouterr().out == "orders\npayments\n"
+    admin.describe_log_dirs.assert_not_called()
 
 
 def test_a_missing_topic_is_answered_with_the_closest_name(

@@ -34,7 +34,9 @@ def print_explanation(e: Explanation) -> None:
 
 def print_holders(holders: PrincipalsWithAccess) -> None:
     what = "do what" if holders.operation is None else operation_name(holders.operation)
-    sheet = Sheet(f"Who may {what} on {holders.resource}", ("principal", "host", "operations", "denied", "rules"))
+    sheet = Sheet(
+        f"Who may {what} on {holders.resource}", ("principal", "host", "operations", "denied", "rules"), keep=4
+    )
     for grant in holders.grants:
         sheet.add(*_grant_cells(grant, holders))
     if not holders.has_rules:
@@ -49,7 +51,7 @@ def print_holders(holders: PrincipalsWithAccess) -> None:
 
 def print_holdings(holdings: AccessOfPrincipal) -> None:
     columns = ("resource", "host", "operations", "denied", "except", "rules")
-    sheet = Sheet(f"Access of {holdings.principal}", columns)
+    sheet = Sheet(f"Access of {holdings.principal}", columns, keep=5)
     for access in holdings.accesses:
         sheet.add(*_access_cells(access))
     sheet.drop_last_column_if_empty()  # DescribeAcls returns no ids.

@@ -68,7 +68,7 @@ def list_(
 
     async def work(admin: AdminClient) -> Answer:
         found = await _found(admin, wanted)
-        sheet = Sheet(columns=("resource", "principal", "permission", "operation", "host"))
+        sheet = Sheet(columns=("resource", "principal", "permission", "operation", "host"), keep=5)
         for acl in found:
             style = "red" if acl.permission == _DENY else ""
             sheet.add(

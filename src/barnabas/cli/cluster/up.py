@@ -184,7 +184,7 @@ def _answer(cluster: LocalCluster, folder: Path, supervisor: Supervisor | None, 
     """Return the result of the command. ``supervisor`` is None if nothing was started."""
     from barnabas.cli.cluster.local_folder import client_file
 
-    sheet = Sheet(f"cluster {cluster.cluster_id}", ("node", "address", "pid", "log"))
+    sheet = Sheet(f"cluster {cluster.cluster_id}", ("node", "address", "pid", "log"), keep=4)
     nodes: list[dict[str, object]] = []
     for node in cluster.nodes:
         pid = None if supervisor is None else supervisor.pid_of(node)

@@ -117,7 +117,7 @@ def _title(config: Config) -> str:
 
 
 def _sheet(config: Config, explanation: ConfigExplanation) -> Sheet:
-    sheet = Sheet(f"{explanation.setting} of {_title(config)}", ["node", "value", "because", "otherwise"])
+    sheet = Sheet(f"{explanation.setting} of {_title(config)}", ["node", "value", "because", "otherwise"], keep=3)
     for answer in explanation.answers:
         behind = [
             f"{_HIDDEN if answer.sensitive else synonym.value} ({reason(synonym)})" for synonym in answer.chain[1:]

@@ -50,12 +50,12 @@ _CAUSES = {
 def plan_sheets(plan: Plan) -> list[Sheet]:
     sheets = []
     if plan.steps:
-        sheet = Sheet("Changes, in this order", ("step", "", "what", "how"))
+        sheet = Sheet("Changes, in this order", ("step", "", "what", "how"), keep=4)
         _add_steps(sheet, plan.steps)
         sheet.caption = f"{_count(plan.change_count, 'change')} in {_count(len(plan.steps), 'step')}"
         sheets.append(sheet)
     if plan.withheld:
-        sheet = Sheet("Kept, although the file lacks it (--allow-delete deletes it)", ("", "", "what", "how"))
+        sheet = Sheet("Kept, although the file lacks it (--allow-delete deletes it)", ("", "", "what", "how"), keep=4)
         _add_steps(sheet, plan.withheld, is_numbered=False)
         sheets.append(sheet)
     if plan.impossible:
@@ -137,7 +137,7 @@ def _proof_sheets(proof: Proof) -> list[Sheet]:
         rights = [change for change in proof.any_resource if change.is_allowed == is_opening]
         if not changes and not rights:
             continue
-        sheet = Sheet(title, columns)
+        sheet = Sheet(title, columns, keep=len(columns))
         sign = _ADDS if is_opening else _REMOVES
         for change in changes:
             sheet.add(sign, *_access_cells(change, is_opening=is_opening), style=_STYLES[sign])

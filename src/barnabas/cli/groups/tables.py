@@ -107,6 +107,8 @@ def _offsets(group: GroupDescription, places: Sequence[_Place]) -> Sheet:
     sheet = Sheet(
         f"group {group.group_id} ({group.state})",
         ("topic", "partition", "offset", "log end", "lag", "member", "host", "client"),
+        keep=5,
+        drop_first=("client", "host"),
     )
     for place in places:
         member = place.member
@@ -119,7 +121,10 @@ def _offsets(group: GroupDescription, places: Sequence[_Place]) -> Sheet:
 
 
 def _members(groups: Sequence[GroupDescription]) -> Sheet:
-    sheet = Sheet(columns=("group", "member", "instance", "host", "client", "partitions"))
+    sheet = Sheet(
+        columns=("group", "member", "instance", "host", "client", "partitions"),
+        drop_first=("instance", "client", "host"),
+    )
     for group in groups:
         for member in group.members:
             assigned = _NONE if member.assignment is None else ", ".join(map(str, member.assignment))

@@ -108,7 +108,7 @@ def _directories(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
 
 
 def _replicas(chosen: dict[int, dict[str, Any]], *, in_bytes: bool) -> Any:
-    sheet = Sheet(columns=("broker", "directory", "topic", "partition", "size", "lag", "state"))
+    sheet = Sheet(columns=("broker", "directory", "topic", "partition", "size", "lag", "state"), keep=5)
     for broker, found in chosen.items():
         for path, directory in found.items():
             for tp, info in sorted(directory.replicas.items()):

@@ -92,7 +92,7 @@ class MovePlan:
         brokers.drop_last_column_if_empty()
         if not self.moves:
             return [brokers]
-        moves = Sheet(columns=("topic", "partition", "now", "then", "copied to", "size"))
+        moves = Sheet(columns=("topic", "partition", "now", "then", "copied to", "size"), keep=4)
         for move in sorted(self.moves, key=lambda shown: (-shown.copied_bytes, shown.partition))[:_SHOWN_MOVES]:
             partition = move.partition
             moves.add(

@@ -407,7 +407,7 @@ async def _wait(
 def _plan_sheet(
     stage: ReassignmentState, moves: Mapping[TopicPartition, RequestedReplicas], different: Sequence[TopicPartition]
 ) -> Any:
-    sheet = Sheet(columns=("topic", "partition", "now", "then", "copied to"))
+    sheet = Sheet(columns=("topic", "partition", "now", "then", "copied to"), keep=4)
     for partition in different:
         now, then = stage.replicas[partition], moves[partition].replicas
         new = [broker for broker in then if broker not in now]

@@ -36,7 +36,7 @@ async def verified_answer(admin: AdminClient, wanted: RequestedMoves, *, frees: 
     stage = await read_reassignment_state(admin, wanted.topic_names)
     problems = list(stage.problems)
     missing = {problem.item for problem in problems}
-    sheet = Sheet(columns=("topic", "partition", "state", "replicas", "wanted"))
+    sheet = Sheet(columns=("topic", "partition", "state", "replicas", "wanted"), keep=3)
     documents = []
     counts = dict.fromkeys((_COMPLETE, _MOVING, _ELSEWHERE), 0)
     for partition in [] if problems and not wanted.by_file else wanted.partitions(stage):
@@ -76,7 +76,7 @@ async def verified_answer(admin: AdminClient, wanted: RequestedMoves, *, frees: 
 
 
 def listed_answer(moving: Mapping[TopicPartition, PartitionReassignment]) -> Answer:
-    sheet = Sheet(columns=("topic", "partition", "replicas", "adding", "removing"))
+    sheet = Sheet(columns=("topic", "partition", "replicas", "adding", "removing"), keep=5)
     for partition, reassignment in sorted(moving.items()):
         sheet.add(
             partition.topic, str(partition.partition), ids(reassignment.replicas), ids(reassignment.adding_replicas),

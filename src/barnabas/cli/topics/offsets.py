@@ -65,7 +65,7 @@ def offsets(
             for at in description.partitions
             if numbers is None or at.partition in numbers
         )
-        sheet = Sheet(columns=("topic", "partition", "offset"))
+        sheet = Sheet(columns=("topic", "partition", "offset"), keep=3)
         documents: list[dict[str, Any]] = []
         problems = problems_of(described.errors, right="DESCRIBE on Topic:{item}") if described else []
         for part in in_steps(wanted, _STEP, "reading offsets"):

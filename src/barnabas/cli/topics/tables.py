@@ -103,8 +103,8 @@ def _sheets(
 ) -> list[Sheet]:
     if not rows:
         return []
-    topics = Sheet(columns=("topic", "id", "partitions", "replication factor", "own settings"))
-    partitions = Sheet(columns=("topic", "partition", "leader", "replicas", "in sync", "offline"))
+    topics = Sheet(columns=("topic", "id", "partitions", "replication factor", "own settings"), drop_first=("id",))
+    partitions = Sheet(columns=("topic", "partition", "leader", "replicas", "in sync", "offline"), keep=3)
     for topic, some in rows:
         own = " ".join(f"{name}={value}" for name, value in overrides[topic.name].items())
         factor = max((len(partition.replicas) for partition in topic.partitions), default=0)

@@ -58,7 +58,7 @@ def producer_document(producer: ProducerState) -> dict[str, object]:
 
 
 def hanging_sheet(hanging: Sequence[tuple[TopicPartition, ProducerState]]) -> Sheet:
-    sheet = Sheet(columns=("topic", "partition", "producer id", "epoch", "start offset", "last written"))
+    sheet = Sheet(columns=("topic", "partition", "producer id", "epoch", "start offset", "last written"), keep=3)
     for partition, producer in hanging:
         sheet.add(
             partition.topic, str(partition.partition), str(producer.producer_id), str(producer.producer_epoch),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from barnabas.clients.admin.errors import AdminError, admin_error
 from barnabas.clients.admin.operations import Operations, chunks, refuse_unless
@@ -87,9 +87,13 @@ class CreatedTopic:
 
 @dataclass(frozen=True, slots=True)
 class TopicListing:
+    """``replication_factor`` is the largest number of replicas of a partition, if they differ."""
+
     name: str
     topic_id: Uuid
     is_internal: bool
+    partitions: int = 0
+    replication_factor: int = 0
 
 
 class TopicOperations(Operations):
@@ -190,13 +194,20 @@ class TopicOperations(Operations):
         self, *, include_internal: bool = False, timeout_s: float | None = None
     ) -> AsyncGenerator[TopicListing]:
         """List all visible topics, by name; in pages, where the node supports that."""
-        last = ""
+        begun: TopicListing | None = None
         async for topics in self._all_topics(self._deadline(timeout_s)):
             for topic in topics:
-                name = topic.name or ""
-                if name != last and not topic.error_code and (include_internal or not topic.is_internal):
-                    yield TopicListing(name, topic.topic_id, topic.is_internal)
-                last = name
+                if topic.error_code or (topic.is_internal and not include_internal):
+                    continue
+                page = _listing(topic)
+                if begun is not None and begun.name == page.name:
+                    begun = _joined_listing(begun, page)
+                    continue
+                if begun is not None:
+                    yield begun
+                begun = page
+        if begun is not None:
+            yield begun
 
     async def describe_topics(
         self,
@@ -372,6 +383,19 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
             for index, brokers in enumerate(topic.assignments or ())
         ],
         configs=[CreatableTopicConfig(name=name, value=value) for name, value in topic.configs.items()],
+    )
+
+
+def _listing(topic: DescribedTopic) -> TopicListing:
+    factor = max((len(partition.replica_nodes) for partition in topic.partitions), default=0)
+    return TopicListing(topic.name or "", topic.topic_id, topic.is_internal, len(topic.partitions), factor)
+
+
+def _joined_listing(begun: TopicListing, page: TopicListing) -> TopicListing:
+    return replace(
+        begun,
+        partitions=begun.partitions + page.partitions,
+        replication_factor=max(begun.replication_factor, page.replication_factor),
     )
 
 
