@@ -1,6 +1,7 @@
 """``barnabas topics list|describe|create|alter|add-partitions|delete``: manage the topics of a cluster.
 
-``elect-leaders`` and ``delete-records`` are in ``partitions``, ``offsets`` in ``offsets``.
+``list`` is in ``listing``, ``elect-leaders`` and ``delete-records`` are in ``partitions``, ``offsets`` in
+``offsets``.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from barnabas.cli.arguments.topic_selection import (
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, change_answer
 from barnabas.cli.output.progress import in_steps
-from barnabas.cli.output.table import Sheet
+from barnabas.cli.topics.listing import list_topics
 from barnabas.cli.topics.offsets import offsets
 from barnabas.cli.topics.partitions import delete_records, elect_leaders
 from barnabas.common.error_code import ErrorCode
@@ -32,52 +33,12 @@ __all__ = ["app", "main"]
 
 app = cluster_app("topics", "List, describe, create, alter and delete topics, elect leaders, and delete records.")
 main = main_of(app)
+app.command(list_topics, name="list")
 app.command(elect_leaders, name="elect-leaders")
 app.command(delete_records, name="delete-records")
 app.command(offsets)
 
 _TOPICS_PER_STEP = 100
-
-
-@app.command(name="list")
-def list_(
-    topic: list[str] | None = None,
-    *,
-    exclude_internal: Flag = False,
-    options: ClusterOptions | None = None,
-) -> int:
-    """List the topics that you may see.
-
-    For example:
-
-        barnabas topics list
-        barnabas topics list 'pay.*' --exclude-internal --output json
-
-    Parameters
-    ----------
-    topic
-        Only topics with this name, or whose whole name matches this regular expression. May be repeated.
-    exclude_internal
-        Omit internal topics, such as __consumer_offsets.
-    """
-
-    async def work(admin: AdminClient) -> Answer:
-        wanted = await select_topics(admin, topic, include_internal=not exclude_internal)
-        sheet = Sheet(columns=("topic", "id", "internal"))
-        for listing in wanted:
-            sheet.add(listing.name, str(listing.topic_id), "yes" if listing.is_internal else "")
-        sheet.drop_last_column_if_empty()
-        document = {
-            "topics": [
-                {"topic": listing.name, "id": str(listing.topic_id), "internal": listing.is_internal}
-                for listing in wanted
-            ]
-        }
-        return Answer(
-            document, [sheet] if wanted else [], [] if wanted else ["no such topics exist, or you may not see them"]
-        )
-
-    return (options or ClusterOptions()).run(work, right="DESCRIBE on the topics")
 
 
 @app.command
