@@ -23,6 +23,11 @@ COMMANDS = {
         "barnabas.cli.topics.command",
         "list, describe, create, alter and delete topics; elect leaders, delete records",
     ),
+    "produce": (
+        "barnabas.cli.records.produce",
+        "write records to a topic: lines of text, JSON lines, or values with a schema",
+    ),
+    "consume": ("barnabas.cli.records.consume", "read the records of a topic, alone or in a group, and follow it"),
     "reassign": (
         "barnabas.cli.moves.reassign",
         "move partitions to other brokers, and change their replication factor",
@@ -70,8 +75,8 @@ _OF_KAFKA = {
     "cluster": "cluster",
     "configs": "configs",
     "connect-distributed": "worker",
-    "console-consumer": "bench consume",
-    "console-producer": "bench produce",
+    "console-consumer": "consume",
+    "console-producer": "produce",
     "consumer-groups": "groups",
     "consumer-perf-test": "bench consume",
     "delegation-tokens": "tokens",

@@ -76,7 +76,7 @@ ONLY_LOOKS = {
     "quotas": {"list", "describe"},
     "reassign": {"generate", "list"},
     "tokens": {"list", "describe"},
-    "topics": {"list", "describe", "offsets"},
+    "topics": {"list", "describe", "offsets", "tail"},
     "transactions": {"list", "describe", "describe-producers", "find-hanging"},
     "users": {"list", "describe"},
 }  # fmt: skip

@@ -1,7 +1,7 @@
 """``barnabas topics list|describe|create|alter|add-partitions|delete``: manage the topics of a cluster.
 
-``list`` is in ``listing``, ``elect-leaders`` and ``delete-records`` are in ``partitions``, ``offsets`` in
-``offsets``.
+``list`` is in ``listing``, ``elect-leaders`` and ``delete-records`` are in ``partitions``, ``offsets`` and ``tail`` in
+modules of their names.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from barnabas.cli.output.progress import in_steps
 from barnabas.cli.topics.listing import list_topics
 from barnabas.cli.topics.offsets import offsets
 from barnabas.cli.topics.partitions import delete_records, elect_leaders
+from barnabas.cli.topics.tail import tail
 from barnabas.common.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ app.command(list_topics, name="list")
 app.command(elect_leaders, name="elect-leaders")
 app.command(delete_records, name="delete-records")
 app.command(offsets)
+app.command(tail)
 
 _TOPICS_PER_STEP = 100
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from barnabas.protocol.control_record import ControlRecordType, control_record_type
+from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.record_batch import BatchView, Record
 from barnabas.protocol.varint import read_varint
 
-__all__ = ["Fetched", "aborted_of", "count_records", "given_batches"]
+__all__ = ["Fetched", "aborted_of", "batch_values", "count_records", "given_batches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,71 @@ def count_records(fetched: Fetched) -> tuple[int, int]:
                 count += 1
                 size += len(record.key or b"") + len(record.value or b"")
     return count, size
+
+
+def batch_values(batch: BatchView, null: bytes) -> tuple[list[bytes], int] | None:
+    """Return the values of all records of the batch, ``null`` for those without, and the bytes of keys and values.
+
+    The records are not created, which would cost twice as much. None for a batch that only
+    ``BatchView.records`` reads or refuses: it has offsets with gaps, or is malformed.
+    """
+    section = batch.record_section()
+    count = batch.count
+    if batch.last_offset_delta != count - 1:
+        return None
+    values: list[bytes] = []
+    add = values.append
+    position = total = 0
+    try:
+        for _ in range(count):
+            byte = section[position]
+            if byte < 0x80:
+                position += 1
+                end = position + (byte >> 1)
+            elif (second := section[position + 1]) < 0x80:
+                position += 2
+                end = position + ((byte & 0x7F | second << 7) >> 1)
+            else:
+                length, position = read_varint(section, position)
+                end = position + length
+            # After the attributes follow the two deltas. Only the last byte of each has no high bit.
+            position += 1
+            while section[position] >= 0x80:
+                position += 1
+            position += 1
+            while section[position] >= 0x80:
+                position += 1
+            position += 1
+            byte = section[position]
+            if byte == 1:
+                position += 1
+            else:
+                length, position = _read_length(section, position)
+                if length > 0:
+                    position += length
+                    total += length
+            byte = section[position]
+            if byte < 0x80:
+                position += 1
+                length = (byte >> 1) ^ -(byte & 1)
+            elif (second := section[position + 1]) < 0x80:
+                position += 2
+                length = (byte & 0x7F | second << 7) >> 1
+            else:
+                length, position = read_varint(section, position)
+            if length < 0:
+                add(null)
+            else:
+                after = position + length
+                add(section[position:after])
+                position = after
+                total += length
+            if not position < end:
+                return None  # The number of headers is still to come.
+            position = end
+    except (IndexError, DecodeError):
+        return None
+    return (values, total) if position == len(section) else None
 
 
 def _payload_bytes(batch: BatchView) -> int | None:

@@ -75,8 +75,10 @@ class Fetcher:
         *,
         until: Mapping[int, int] | None = None,
         answered: Callable[[float], None] = lambda duration_s: None,
+        room: asyncio.Event | None = None,
     ) -> None:
-        """``answered`` receives the duration of each fetch that returned data."""
+        """``answered`` receives the duration of each fetch that returned data. No fetch is sent while ``room``, if
+        any, is not set: the caller has not processed the data yet."""
         self.statistics = FetcherStatistics()
         self.failure: Exception | None = None
         self.finished = asyncio.Event()
@@ -88,6 +90,7 @@ class Fetcher:
         self._received = received
         self._answered = answered
         self._until = until
+        self._room = room
         self._loop = asyncio.get_running_loop()
         self._led: dict[Address, list[int]] = {}
         self._tasks: dict[Address | None, asyncio.Task[None]] = {}
@@ -136,6 +139,9 @@ class Fetcher:
         came: list[Fetched] = []
         while (partitions := self._led.get(address)) and self.failure is None:
             try:
+                if self._room is not None and not self._room.is_set():
+                    self._hand_over(came)
+                    await self._room.wait()
                 connection = await self._network.connection_to(address)
                 await connection.ready()
                 version = connection.version_of(FetchRequest.API_KEY)

@@ -114,6 +114,13 @@ class Batch:
         """Return the concatenated records; called once."""
         raise NotImplementedError
 
+    def _replace_by(self, first: Batch, second: Batch) -> None:
+        """Give the batch's attempts and sequences to two that have its records together."""
+        for half in (first, second):
+            half.attempts, half.is_full = self.attempts, True
+        first.sequence = self.sequence
+        second.sequence = (self.sequence + first.count) % (1 << 31)
+
 
 class ProducerBatch(Batch):
     """Records without keys, and their runs."""

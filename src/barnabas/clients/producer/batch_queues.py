@@ -199,6 +199,16 @@ class BatchQueues(Generic[B]):
             place += 1
         queue.batches.insert(place, batch)
 
+    def _replace(self, batch: B, halves: Iterable[B]) -> None:
+        """Queue the halves of a batch in flight in its place."""
+        queue = self._queues[batch.partition]
+        queue.in_flight.remove(batch)
+        self._forget(batch)
+        for half in halves:
+            self._insert(queue, half)
+            self.buffered_bytes += half.size
+            self.waiting += half.count
+
     def _remove(self, queue: BatchQueue[B], batch: B) -> None:
         queue.batches.remove(batch)
         queue.queued_bytes -= batch.size

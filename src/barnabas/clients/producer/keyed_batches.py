@@ -97,10 +97,7 @@ class KeyedBatch(Batch):
             KeyedBatch(self.partition, self.created_s, records)
             for records in (self.records[:middle], self.records[middle:])
         )
-        for half in (first, second):
-            half.attempts, half.is_full = self.attempts, True
-        first.sequence = self.sequence
-        second.sequence = (self.sequence + middle) % (1 << 31)
+        self._replace_by(first, second)
         return first, second
 
     def _take_records(self) -> bytes:
@@ -139,14 +136,8 @@ class KeyedAccumulator(BatchQueues[KeyedBatch]):
 
     def divide(self, batch: KeyedBatch) -> None:
         """Split a batch that the cluster refused as too large. Later ones of its partition are no larger."""
-        queue = self._queues[batch.partition]
-        queue.in_flight.remove(batch)
         self._limits[batch.partition] = min(self._limits.get(batch.partition, batch.size), max(1, batch.size // 2))
-        self._forget(batch)
-        for half in batch.halves():
-            self._insert(queue, half)
-            self.buffered_bytes += half.size
-            self.waiting += half.count
+        self._replace(batch, batch.halves())
 
     def drain(self, partitions: Iterable[int], now: float) -> list[KeyedBatch]:
         self._leave_out_ended(partitions)

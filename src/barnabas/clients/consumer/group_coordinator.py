@@ -1,0 +1,160 @@
+"""Requests to the coordinator of a group, and the offsets of one topic that the group has committed.
+
+They have a connection of their own, because a parked fetch delays every answer behind it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar
+
+from barnabas.clients.admin.errors import AdminError, admin_error
+from barnabas.clients.client_config import Address
+from barnabas.clients.errors import ClientError, UnsupportedVersion
+from barnabas.common.error_code import ErrorCode
+from barnabas.common.errors import Transient
+from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
+from barnabas.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from barnabas.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Mapping
+
+    from barnabas.clients.network_client import NetworkClient
+    from barnabas.clients.node_connection import NodeConnection
+    from barnabas.protocol.schema import Message, Request
+
+__all__ = ["COORDINATOR_MOVED", "GroupCoordinator"]
+
+R = TypeVar("R", bound="Message")
+
+COORDINATOR_MOVED = frozenset(
+    {
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+_AGAIN = COORDINATOR_MOVED | {ErrorCode.UNSTABLE_OFFSET_COMMIT}
+_COORDINATORS_VERSION = 4
+_GROUPS_VERSION = 8
+"""The first version of OffsetFetch for several groups: Kafka 3.0."""
+_BY_NAME_VERSION = 9
+"""The last version of OffsetCommit and OffsetFetch that names topics."""
+
+
+class GroupCoordinator:
+    """``timeout_s`` limits the repetitions of a request."""
+
+    def __init__(self, network: NetworkClient, group_id: str, *, timeout_s: float = 60.0) -> None:
+        self.group_id = group_id
+        self.backoff_s = float(network.config.values["retry.backoff.ms"]) / 1000
+        self._network = network
+        self._timeout_s = timeout_s
+        self._opening = asyncio.Lock()
+        self._connection: NodeConnection | None = None
+
+    async def request(
+        self, message: Request[R], *, version_max: int | None = None, timeout_s: float | None = None
+    ) -> R:
+        """Send a request once, and return the answer, whatever its error is. Raise AdminError, ClientError."""
+        connection = await self._connected()
+        version = connection.version_of(message.API_KEY)
+        if version_max is not None:
+            version = min(version, version_max)
+        return await connection.request(message, version=version, timeout_s=timeout_s)
+
+    async def committed(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """Return the committed offsets; partitions without one are left out. Raise AdminError, ClientError."""
+        wanted = [OffsetFetchRequestTopics(name=topic, partition_indexes=sorted(partitions))]
+        group = OffsetFetchRequestGroup(group_id=self.group_id, topics=wanted)
+        request = OffsetFetchRequest(groups=[group], require_stable=True)
+        found: dict[int, int] = {}
+
+        async def ask() -> int:
+            connection = await self._connected()
+            if connection.version_of(request.API_KEY) < _GROUPS_VERSION:
+                raise UnsupportedVersion(f"the node at {connection.address} is older than Kafka 3.0")
+            (answered,) = (await self.request(request, version_max=_BY_NAME_VERSION)).groups
+            of_partitions = [partition for answer in answered.topics for partition in answer.partitions]
+            found.update({part.partition_index: part.committed_offset for part in of_partitions})
+            return next(filter(None, (answered.error_code, *(part.error_code for part in of_partitions))), 0)
+
+        await self._until_answered(ask)
+        return {partition: offset for partition, offset in found.items() if offset >= 0}
+
+    async def commit(self, topic: str, offsets: Mapping[int, int], *, member_id: str, generation: int) -> None:
+        """Commit the next offset to read of each partition. Raise AdminError, ClientError."""
+        parts = [
+            OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata="")
+            for partition, offset in offsets.items()
+        ]
+        request = OffsetCommitRequest(
+            group_id=self.group_id,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            topics=[OffsetCommitRequestTopic(name=topic, partitions=parts)],
+        )
+
+        async def ask() -> int:
+            response = await self.request(request, version_max=_BY_NAME_VERSION)
+            codes = (part.error_code for answer in response.topics for part in answer.partitions)
+            return next(filter(None, codes), 0)
+
+        await self._until_answered(ask)
+
+    async def drop_connection(self) -> None:
+        """Look up the coordinator again at the next request."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await connection.close()
+
+    async def _until_answered(self, ask: Callable[[], Coroutine[object, object, int]]) -> None:
+        """Repeat a request while the coordinator moves or loads. ``ask`` returns the error code."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + self._timeout_s
+        while True:
+            error: AdminError | ClientError
+            try:
+                code = await ask()
+                if not code:
+                    return
+                error = admin_error(code, None, self.group_id)
+                may_repeat = error.code in _AGAIN
+            except ClientError as failure:
+                error, may_repeat = failure, isinstance(failure, Transient)
+            if not may_repeat or loop.time() >= deadline:
+                raise error
+            await self.drop_connection()
+            await asyncio.sleep(self.backoff_s)
+
+    async def _connected(self) -> NodeConnection:
+        async with self._opening:
+            if self._connection is None or not self._connection.is_open:
+                self._connection = await self._network.open(await self._find())
+            return self._connection
+
+    async def _find(self) -> Address:
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        while True:
+            connection = await self._network.connect()
+            version = min(connection.version_of(FindCoordinatorRequest.API_KEY), _COORDINATORS_VERSION)
+            if version < _COORDINATORS_VERSION:
+                raise UnsupportedVersion(f"the node at {connection.address} is older than Kafka 3.0")
+            request = FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group_id])
+            (found,) = (await connection.request(request, version=version)).coordinators
+            if not found.error_code:
+                return Address(found.host, found.port)
+            error = admin_error(found.error_code, found.error_message, self.group_id)
+            if error.code not in COORDINATOR_MOVED or asyncio.get_running_loop().time() >= deadline:
+                raise error
+            await asyncio.sleep(self.backoff_s)
