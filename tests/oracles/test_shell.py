@@ -119,7 +119,7 @@ def test_the_acl_of_a_real_log_is_named(unpacked: Path, capsys: pytest.CaptureFi
     }
     anybody = ["--principal", "User:x", "--resource", "group:any", "--operation", "DESCRIBE"]
     status, answer = explained(unpacked, capsys, *anybody)
-    assert (status, answer["why"]) == (0, "ALLOW every user Read on Group:* (all) from any host; Read implies Describe")
+    assert (status, answer["why"]) == (0, "ALLOW User:* Read on Group:* (all) from any host; Read implies Describe")
     assert answer["rules_for_resource"] == 1
 
 

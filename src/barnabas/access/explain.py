@@ -101,13 +101,12 @@ def explain(
 
 
 def rule_text(rule: Rule) -> str:
-    """Format an ACL: ``ALLOW User:alice Read on Topic:orders from 10.0.0.1``."""
+    """Format an ACL: ``ALLOW User:alice Read on Topic:orders from 10.0.0.1``. ``User:*`` means all users."""
     b = rule.binding
-    who = "every user" if b.principal == WILDCARD_PRINCIPAL else b.principal
     host = "any host" if b.host == WILDCARD_HOST else b.host
     permission = "DENY" if rule.is_deny else "ALLOW"
     where = pattern_text(b.resource_type, b.name, b.pattern_type)
-    return f"{permission} {who} {operation_name(b.operation)} on {where} from {host}"
+    return f"{permission} {b.principal} {operation_name(b.operation)} on {where} from {host}"
 
 
 def _why(e: Explanation) -> str:

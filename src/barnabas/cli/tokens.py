@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.acl_options import parse_principals
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
 from barnabas.cli.output.answer import Answer, Change, change_answer
+from barnabas.cli.output.moment import moment
 from barnabas.cli.output.table import Sheet
 from barnabas.common.error_code import ErrorCode
 
@@ -51,7 +51,7 @@ def list_(*, owner_principal: list[str] | None = None, options: ClusterOptions |
         for token in found:
             sheet.add(
                 token.token_id, token.owner, token.requester or "", ", ".join(token.renewers),
-                _moment(token.issue_timestamp_ms), _moment(token.expiry_timestamp_ms), _moment(token.max_timestamp_ms),
+                _until(token.issue_timestamp_ms), _until(token.expiry_timestamp_ms), _until(token.max_timestamp_ms),
             )  # fmt: skip
         notes = [] if found else ["no tokens exist, or you may not see them"]
         return Answer({"tokens": [_document(token) for token in found]}, [sheet] if found else [], notes)
@@ -107,8 +107,8 @@ def create(
         sheet.add("token", made.token_id)
         sheet.add("hmac", hmac)
         sheet.add("owner", made.owner)
-        sheet.add("expires", _moment(made.expiry_timestamp_ms))
-        sheet.add("max lifetime", _moment(made.max_timestamp_ms))
+        sheet.add("expires", _until(made.expiry_timestamp_ms))
+        sheet.add("max lifetime", _until(made.max_timestamp_ms))
         return Answer({"token": _document(made) | {"hmac": hmac}}, [sheet])
 
     return options.run(work, right="CREATE_TOKENS on User:<owner>")
@@ -138,7 +138,7 @@ def renew(*, hmac_file: str, renew_time_period: int = -1, options: ChangeOptions
             return await _tried(admin, hmac, "renewed")
         expiry_ms = await admin.renew_delegation_token(hmac, renew_period_ms=renew_time_period)
         more = {"expiry_timestamp_ms": expiry_ms}
-        return change_answer([Change("token", "", "renewed", f"until {_moment(expiry_ms)}", more)], dry_run=False)
+        return change_answer([Change("token", "", "renewed", f"until {_until(expiry_ms)}", more)], dry_run=False)
 
     return options.run(work)
 
@@ -167,7 +167,7 @@ def expire(*, hmac_file: str, expiry_time_period: int = -1, options: ChangeOptio
             return await _tried(admin, hmac, "expired")
         expiry_ms = await admin.expire_delegation_token(hmac, expiry_time_period_ms=expiry_time_period)
         more = {"expiry_timestamp_ms": expiry_ms}
-        return change_answer([Change("token", "", "expired", f"at {_moment(expiry_ms)}", more)], dry_run=False)
+        return change_answer([Change("token", "", "expired", f"at {_until(expiry_ms)}", more)], dry_run=False)
 
     return options.run(work)
 
@@ -199,8 +199,8 @@ def _hmac(path: str) -> bytes:
         raise UsageError(f"--hmac-file: {path} is not base64") from None
 
 
-def _moment(timestamp_ms: int) -> str:
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(sep=" ", timespec="seconds")
+def _until(timestamp_ms: int) -> str:
+    return moment(timestamp_ms, timespec="seconds")
 
 
 def _document(token: DelegationToken) -> dict[str, object]:

@@ -54,7 +54,7 @@ def test_an_allow_rule_is_named_with_the_operations_it_implies() -> None:
 
 def test_all_includes_everything() -> None:
     found = explain(Policy([allow("*", ALL, "ord", pattern=PREFIXED)]), EVE, "*", AclOperation.ALTER, ORDERS)
-    assert found.text == "ALLOW every user All on Topic:ord* (prefix) from any host; All includes Alter"
+    assert found.text == "ALLOW User:* All on Topic:ord* (prefix) from any host; All includes Alter"
 
 
 def test_a_deny_rule_overrides_allow_rules_and_both_are_shown() -> None:

@@ -73,7 +73,7 @@ def test_the_quorum_is_described(admin: FakeAdmin, capsys: pytest.CaptureFixture
     assert quorum(["describe", "--replication", "--human-readable"]) == 0
     first, second = capsys.readouterr().out.splitlines()[1:]
     assert first.split()[:2] == ["1", "leader"]
-    assert second.split()[3:] == ["90", "10", "1970-01-01", "00:00:00.000+00:00", "unknown"]
+    assert second.split()[3:] == ["90", "10", "1970-01-01", "00:00:00.000Z", "unknown"]
     assert quorum(["describe", "-o", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["voters"][1]["lag"] == 10
 

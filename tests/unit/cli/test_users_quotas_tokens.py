@@ -132,7 +132,7 @@ def test_a_token_is_renewed_and_expired(admin: FakeAdmin, tmp_path: Path, capsys
     admin.renew_delegation_token.return_value = 5000
     assert tokens(["renew", "--hmac-file", str(file), "--renew-time-period", "7"]) == 0
     admin.renew_delegation_token.assert_awaited_once_with(TOKEN.hmac, renew_period_ms=7)
-    assert capsys.readouterr().out == "token  renewed (until 1970-01-01 00:00:05+00:00)\n"
+    assert capsys.readouterr().out == "token  renewed (until 1970-01-01 00:00:05Z)\n"
     admin.describe_delegation_tokens.return_value = [TOKEN]
     assert tokens(["expire", "--hmac-file", str(file), "--dry-run"]) == 0
     admin.expire_delegation_token.assert_not_called()

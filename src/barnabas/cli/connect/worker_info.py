@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from barnabas.cli.arguments.cluster_options import Flag
@@ -11,10 +10,10 @@ from barnabas.cli.arguments.parameter import Number, Parameter
 from barnabas.cli.connect.options import WorkerChangeOptions, WorkerOptions, problem_of_request
 from barnabas.cli.connect.tables import request_each
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.moment import moment
 from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
-    from barnabas.cli.output.table import Sheet
     from barnabas.connect.rest.connect_client import ConnectClient, Document
 
 __all__ = ["health", "loggers", "logs", "plugin_config", "plugins", "set_logger"]
@@ -122,9 +121,9 @@ def _log_sheets(lines: list[Document]) -> list[Sheet]:
     """Return a row for each line of text. The lines of a stack trace follow its first line."""
     sheet = Sheet(columns=("time", "level", "message"))
     for line in lines:
-        moment = datetime.fromtimestamp(line["time"] / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S.%f")[:-3] + "Z"
+        when = moment(line["time"])
         first, *rest = line["message"].splitlines() or [""]
-        sheet.add(moment, line["level"], f"{first} ({line['logger']})")
+        sheet.add(when, line["level"], f"{first} ({line['logger']})")
         for text in rest:
             sheet.add("", "", text)
     return [sheet] if lines else []

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag
 from barnabas.cli.output.answer import Answer
+from barnabas.cli.output.moment import moment
 from barnabas.cli.output.table import Sheet
 from barnabas.cli.quorum.voters import add_controller, remove_controller
 
@@ -39,7 +39,7 @@ def describe(
 
         barnabas quorum describe
         barnabas quorum describe --status --bootstrap-controller localhost:9093
-        barnabas quorum describe --replication --human-readable
+        barnabas quorum describe --replication --output json
 
     Parameters
     ----------
@@ -48,9 +48,10 @@ def describe(
     replication
         Show only the offset of each replica.
     human_readable
-        Show times as dates instead of milliseconds since 1970.
+        Has no effect: tables always show times as dates. Kafka's tool needs this option.
     """
     both = status == replication
+    del human_readable
 
     async def work(admin: AdminClient) -> Answer:
         found = await admin.describe_quorum()
@@ -58,7 +59,7 @@ def describe(
         if status or both:
             sheets.append(_status(found))
         if replication or both:
-            sheets.append(_replication(found, human_readable=human_readable))
+            sheets.append(_replication(found))
         return Answer(_document(found), sheets)
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on Cluster")
@@ -81,7 +82,7 @@ def _status(found: QuorumInfo) -> Any:
     return sheet
 
 
-def _replication(found: QuorumInfo, *, human_readable: bool) -> Any:
+def _replication(found: QuorumInfo) -> Any:
     sheet = Sheet(
         columns=("node", "role", "directory", "log end offset", "lag", "last fetch", "last caught up"),
         drop_first=("directory",),
@@ -92,18 +93,10 @@ def _replication(found: QuorumInfo, *, human_readable: bool) -> Any:
             sheet.add(
                 str(state.replica_id), "leader" if is_leader else role, str(state.directory_id),
                 str(state.log_end_offset), str(_lag(found, state)),
-                _moment(state.last_fetch_timestamp_ms, human_readable=human_readable),
-                _moment(state.last_caught_up_timestamp_ms, human_readable=human_readable),
+                moment(state.last_fetch_timestamp_ms, none="unknown"),
+                moment(state.last_caught_up_timestamp_ms, none="unknown"),
             )  # fmt: skip
     return sheet
-
-
-def _moment(timestamp_ms: int | None, *, human_readable: bool) -> str:
-    if timestamp_ms is None:
-        return "unknown"
-    if not human_readable:
-        return str(timestamp_ms)
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
 
 
 def _document(found: QuorumInfo) -> dict[str, Any]:

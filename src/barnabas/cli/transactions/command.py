@@ -14,6 +14,7 @@ from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Long, NodeId, UsageError
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
+from barnabas.cli.output.moment import moment
 from barnabas.cli.output.table import Sheet
 from barnabas.cli.transactions.partitions import parse_partition, partitions_of
 from barnabas.cli.transactions.search import PRODUCERS, open_transactions, transaction_at, unknown_to_coordinators
@@ -21,7 +22,6 @@ from barnabas.cli.transactions.tables import (
     described_document,
     described_sheet,
     hanging_sheet,
-    moment,
     number,
     producer_document,
 )

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from barnabas.cli.output.moment import moment
 from barnabas.cli.output.table import Sheet
 from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import ProducerState, TransactionDescription
 
-__all__ = ["described_document", "described_sheet", "hanging_sheet", "moment", "number", "producer_document"]
+__all__ = ["described_document", "described_sheet", "hanging_sheet", "number", "producer_document"]
 
 _NONE = "-"
 
@@ -69,9 +69,3 @@ def hanging_sheet(hanging: Sequence[tuple[TopicPartition, ProducerState]]) -> Sh
 
 def number(value: int | None) -> str:
     return _NONE if value is None else str(value)
-
-
-def moment(timestamp_ms: int | None) -> str:
-    if timestamp_ms is None:
-        return _NONE
-    return datetime.fromtimestamp(timestamp_ms / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")
