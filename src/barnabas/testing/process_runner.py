@@ -1,0 +1,148 @@
+"""Runs a node as a child process that ends with this process, however it dies.
+
+The child is in a process group of its own: Ctrl-C in a terminal reaches only this process. When this process dies, the
+system sends SIGHUP and SIGCONT to the group if the child is stopped, because the group has lost its parent. So a paused
+node also notices that its socket has closed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import barnabas
+from barnabas.testing.errors import NodeFailed
+from barnabas.testing.launch import Launch
+from barnabas.testing.node_log import NodeLog
+
+__all__ = ["ProcessRunner", "child_command"]
+
+_ROOT = Path(barnabas.__file__).resolve().parents[1]
+_COMMAND_TIMEOUT_S = 10.0
+
+
+def child_command(module: str, *arguments: str) -> list[str]:
+    """Return the command that runs ``main`` of a module with the interpreter and the code of this process."""
+    program = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from {module} import main; main()"
+    return [sys.executable, "-c", program, *arguments]
+
+
+class ProcessRunner:
+    def __init__(self, log: NodeLog) -> None:
+        self._log = log
+        self._name = ""
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._unread = b""
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def launch(self, launch: Launch) -> None:
+        self._name = launch.name
+        ours, theirs = socket.socketpair()
+        with theirs, self._log.path.open("ab") as output:
+            self._process = subprocess.Popen(
+                child_command("barnabas.testing.child", str(theirs.fileno())),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                cwd=launch.folder,
+                pass_fds=(theirs.fileno(),),
+                process_group=0,
+            )
+        self._socket = ours
+        ours.sendall(launch.to_json().encode() + b"\n")
+
+    def await_ready(self, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        try:
+            message = self._receive(deadline)
+        except TimeoutError:
+            self.kill()
+            raise NodeFailed(
+                f"{self._name} was not ready after {timeout_s:g} s; give it more time with timeout_s=...\n"
+                f"{self._log.tail()}"
+            ) from None
+        if message.get("event") == "ready":
+            return
+        self._wait(_COMMAND_TIMEOUT_S)
+        reason = message.get("reason")
+        raise NodeFailed(f"{self._name} can't start: {reason}" if reason else self._end())
+
+    def stop(self, timeout_s: float) -> None:
+        if self._process is not None:
+            self.resume()
+            self._process.terminate()
+            self._wait(timeout_s)
+        self._close()
+
+    def kill(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._close()
+
+    def pause(self) -> None:
+        """Return when all threads have stopped. If this process died earlier, the child would miss the SIGCONT."""
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def resume(self) -> None:
+        if self.is_running:
+            os.kill(self.pid, signal.SIGCONT)
+
+    def set_disk_full(self, *, is_full: bool) -> None:
+        if self._socket is None or not self.is_running:
+            return
+        command = "disk_full" if is_full else "disk_free"
+        with suppress(OSError):
+            self._socket.sendall(json.dumps({"command": command}).encode() + b"\n")
+            self._receive(time.monotonic() + _COMMAND_TIMEOUT_S)
+
+    def _receive(self, deadline: float) -> dict[str, str]:
+        """Return the next message, or an empty one if the process has ended. Raise TimeoutError."""
+        assert self._socket is not None
+        while b"\n" not in self._unread:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            try:
+                data = self._socket.recv(65536)
+            except ConnectionError:
+                data = b""
+            if not data:
+                return {}
+            self._unread += data
+        line, _, self._unread = self._unread.partition(b"\n")
+        message: dict[str, str] = json.loads(line)
+        return message
+
+    def _wait(self, timeout_s: float) -> None:
+        assert self._process is not None
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _end(self) -> str:
+        status = None if self._process is None else self._process.returncode
+        how = f"was killed by signal {-status}" if status is not None and status < 0 else f"ended with status {status}"
+        return f"{self._name} {how}\n{self._log.tail()}"
+
+    def _close(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
