@@ -161,6 +161,7 @@ class _Consumption:
         """Stop fetching, write what was fetched, commit, and leave the group."""
         await self._stop_fetching(_WRITE_WITHIN_S if self._stop.is_set() else None)
         self._sink.close()
+        self.consumed.failure = self.consumed.failure or self._sink.failure
         try:
             await self._commit()
         except (AdminError, ClientError) as error:

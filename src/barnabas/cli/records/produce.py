@@ -395,7 +395,9 @@ def _answer(produced: Produced, topic: str, *, is_quiet: bool, has_stopped: bool
     if failure is None:
         return Answer(document, sheets, notes)
     if isinstance(failure, UnusableInput):
-        problem = Problem(str(failure), failure.where, advice=failure.advice or "the records before it were written")
+        problem = Problem(
+            str(failure), failure.where, advice=failure.advice or "correct it; the records before it were written"
+        )
     elif isinstance(failure, OSError):
         problem = Problem(f"can't be read: {failure.strerror or failure}", str(failure.filename or "the input"))
     else:

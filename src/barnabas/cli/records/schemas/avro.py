@@ -16,7 +16,7 @@ from fastavro.validation import validate
 from barnabas.cli.records.schemas.errors import SchemaError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 __all__ = ["AvroCodec"]
 
@@ -30,7 +30,9 @@ class AvroCodec:
         try:
             for used in references:
                 parse_schema(_without_logical_types(json.loads(used)), named_schemas=named)
-            self._schema = parse_schema(_without_logical_types(json.loads(text)), named_schemas=named)
+            schema = parse_schema(_without_logical_types(json.loads(text)), named_schemas=named)
+            # A schema that is not a record is parsed again by the library when it is used, without the other ones.
+            self._schema = parse_schema(_self_contained(schema, named, set())) if references else schema
         except (SchemaParseException, UnknownType, ValueError, TypeError, KeyError) as error:
             raise SchemaError(f"the Avro schema can't be read: {error}") from error
         self._named = named
@@ -69,7 +71,8 @@ class AvroCodec:
             missing = [name for name, field in fields.items() if name not in value and "default" not in field]
             if missing:
                 raise SchemaError(f"{path} lacks the field {missing[0]!r}, which has no default in the schema")
-            return {name: self._as_avro(part, fields[name]["type"], f"{path}.{name}") for name, part in value.items()}
+            given = {name: value.get(name, field.get("default")) for name, field in fields.items()}
+            return {name: self._as_avro(part, fields[name]["type"], f"{path}.{name}") for name, part in given.items()}
         if kind == "array" and isinstance(value, list):
             return [self._as_avro(part, schema["items"], f"{path}[{index}]") for index, part in enumerate(value)]
         if kind == "map" and isinstance(value, dict):
@@ -121,6 +124,27 @@ def _without_logical_types(schema: Any) -> Any:
             if name != "logicalType"
         }
     return [_without_logical_types(part) for part in schema] if isinstance(schema, list) else schema
+
+
+def _self_contained(schema: Any, named: Mapping[str, Any], defined: set[str]) -> Any:
+    """Return the schema with the definition of each named type at its first use."""
+    if isinstance(schema, str):
+        if schema not in named or schema in defined:
+            return schema
+        schema = named[schema]
+    if isinstance(schema, list):
+        return [_self_contained(branch, named, defined) for branch in schema]
+    if schema["type"] in ("record", "error", "enum", "fixed"):
+        defined.add(schema["name"])
+    whole = {name: part for name, part in schema.items() if not name.startswith("__")}
+    for name in ("type", "items", "values"):
+        if name in whole and whole[name] not in ("record", "error", "enum", "fixed", "array", "map"):
+            whole[name] = _self_contained(whole[name], named, defined)
+    if "fields" in whole:
+        whole["fields"] = [
+            field | {"type": _self_contained(field["type"], named, defined)} for field in whole["fields"]
+        ]
+    return whole
 
 
 def _as_json(value: Any) -> Any:
