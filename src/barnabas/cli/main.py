@@ -106,7 +106,19 @@ BROKEN_PIPE = 141
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status."""
-    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        status = _run(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (head, less) has closed the pipe. Discard the buffer, so that the exit does not fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    return status
+
+
+def _run(arguments: Sequence[str]) -> int:
     if not arguments:
         sys.stderr.write(_help())
         return USAGE_ERROR
@@ -121,14 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(_unknown(command))
         return USAGE_ERROR
     try:
-        status = import_module(COMMANDS[command][0]).main(rest)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader (head, less) has closed the pipe. Discard the buffer, so that the exit does not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return BROKEN_PIPE
-    except KeyboardInterrupt:
-        return INTERRUPTED
+        return int(import_module(COMMANDS[command][0]).main(rest))
     except ModuleNotFoundError as error:
         from barnabas.cli.output.missing_extra import missing_extra  # Only needed without an extra.
 
@@ -136,7 +141,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write(f"barnabas {command}: {text}\n")
         return 1
-    return int(status)
 
 
 def _help() -> str:

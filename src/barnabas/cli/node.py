@@ -57,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     except OSError as error:
         sys.stderr.write(f"barnabas node: can't read {path}: {error.strerror}\n")
-        return 1
+        return USAGE_ERROR
     return _run(config, readiness)
 
 

@@ -198,9 +198,11 @@ def parse_addresses(text: str) -> list[Address]:
     """Parse ``host:port`` pairs separated by commas, with IPv6 addresses in brackets. Raise ValueError."""
     addresses: list[Address] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
-        match = re.fullmatch(r"(?:[A-Za-z_]+://)?(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:\[\]/]+)):(\d{1,5})", part)
-        if match is None or not 0 < int(match[3]) < 65536:
-            raise ValueError(f"{part!r} is not host:port; write an IPv6 address in brackets: [::1]:9092")
+        match = re.fullmatch(r"(?:[A-Za-z_]+://)?(?:\[([0-9A-Fa-f:.%\w]+)\]|([^\s:\[\]/]+)):(\d{1,9})", part)
+        if match is None:
+            raise ValueError(f"{part!r} is not host:port; write it as localhost:9092, or [::1]:9092 with IPv6")
+        if not 0 < int(match[3]) < 65536:
+            raise ValueError(f"{part!r}: the port must be between 1 and 65535")
         addresses.append(Address(match[1] or match[2], int(match[3])))
     if not addresses:
         raise ValueError("no server is given; write host:port, or several separated by commas")

@@ -28,7 +28,7 @@ PRODUCE = ("produce", "--topic", "t", "--num-records", "10")
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((*PRODUCE, "--acks", "2"), "Choose from"),
+        ((*PRODUCE, "--acks", "2"), "choose one of"),
         ((*PRODUCE[:3], "--num-records", "0"), "--num-records 0: it must be at least 1"),
         ((*PRODUCE, "--throughput", "0"), "or -1 for as fast as the cluster accepts them"),
         ((*PRODUCE, "--throughput", "nan"), "--throughput nan"),
@@ -68,7 +68,7 @@ PRODUCE = ("produce", "--topic", "t", "--num-records", "10")
         (("admin",), "use --yes to run it, or --dry-run"),
         (("admin", "--yes", "--prefix", "a b"), "--prefix a b"),
         (("admin", "--yes", "--clients", "0"), "--clients 0"),
-        (("admin", "--yes", "--operation", "drop-tables"), "Choose from"),
+        (("admin", "--yes", "--operation", "drop-tables"), "choose one of"),
         (("connections", "--num-connections", "0"), "it must be at least 1"),
         (("api-versions", "--connections", "0"), "it must be at least 1"),
     ],

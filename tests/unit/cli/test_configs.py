@@ -68,7 +68,7 @@ def test_an_invalid_file_fails_the_check(tmp_path: Path, capsys: pytest.CaptureF
     path.write_text(GOOD)
     assert main(["check", str(path), "--override", "num.partitions=0"]) == 1
     assert "num.partitions=0 (--override)" in capsys.readouterr().err
-    assert main(["check", str(tmp_path / "none")]) == 1
+    assert main(["check", str(tmp_path / "none")]) == 2
     assert "No such file" in capsys.readouterr().err
 
 

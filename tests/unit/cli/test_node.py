@@ -107,7 +107,7 @@ def test_an_invalid_setting_starts_nothing_and_writes_nothing(
 
 
 def test_a_missing_file_is_named(started: list[NodeConfig], capsys: pytest.CaptureFixture[str]) -> None:
-    assert node.main(["no/such.properties"]) == 1
+    assert node.main(["no/such.properties"]) == 2
     assert "can't read no/such.properties: No such file" in capsys.readouterr().err
 
 

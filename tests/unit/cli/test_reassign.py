@@ -259,7 +259,7 @@ def test_racks_are_required_of_all_brokers_or_of_none(orders: FakeAdmin, capsys:
         (["execute", "--topic", "a", "--replicas", "1,1"], "a broker is listed twice"),
         (["execute", "--topic", "a", "--broker-list", "x"], "for example 1,2"),
         (["execute", "--topic", "a", "--throttle", "5"], "at least 1024"),
-        (["execute", "--topic", "a", "--replication-factor", "0"], "Must be >= 1"),
+        (["execute", "--topic", "a", "--replication-factor", "0"], "the number must be >= 1"),
         (["execute", "--topic", "a b"], "contains one or more characters"),
         (["generate", "--topic", "a:x"], "write partitions as in a:0,2"),
         (["cancel", "--all", "--topic", "a"], "omit --reassignment-json-file and --topic"),

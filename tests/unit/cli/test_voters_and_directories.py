@@ -121,7 +121,7 @@ def test_settings_that_do_not_describe_a_controller_are_refused(
         ),
         (["add-controller", "--controller-id", "2", "--controller-config", "x"], "can't be used together"),
         (["add-controller", "--controller-config", "/none"], "can't read /none"),
-        (["remove-controller"], "--controller-id"),
+        (["remove-controller"], "CONTROLLER-ID is missing"),
         (["remove-controller", "1", "-d", "x"], "--controller-directory-id x"),
     ],
 )

@@ -133,7 +133,9 @@ def main_of(app: CommandApp) -> Callable[[Sequence[str]], int]:
 
 def _parsed_by_cyclopts(app: CommandApp, tokens: Sequence[str]) -> int:
     """Print a help text, report a mistake, or run an unusual command line. Raise UsageError."""
-    from cyclopts import CycloptsError, MissingArgumentError
+    from cyclopts import CycloptsError
+
+    from barnabas.cli.arguments.mistakes import mistake
 
     try:
         status = app.full(tokens, exit_on_error=False, print_error=False, result_action="return_value")
@@ -141,8 +143,6 @@ def _parsed_by_cyclopts(app: CommandApp, tokens: Sequence[str]) -> int:
     except SystemExit as stop:
         return int(stop.code or 0)
     except CycloptsError as error:
-        argument = error.argument if isinstance(error, MissingArgumentError) else None
-        text = str(error) if argument is None else f"{argument.name} is missing, or has no value"
-    sys.stderr.write(f"{running_command.get()}: {' '.join(text.split())}\n")
+        sys.stderr.write(f"{running_command.get()}: {printable(mistake(error, tuple(app)))}\n")
     sys.stderr.write(f"  next: '{running_command.get()} --help' lists verbs and options\n")
     return USAGE_ERROR

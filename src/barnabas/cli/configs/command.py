@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Annotated
 
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
-from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
+from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError, running_command
 from barnabas.cli.arguments.config_options import parse_delete_config, parse_settings, read_settings_file
 from barnabas.cli.arguments.config_resources import WHOSE, Entities, noun, resource_problems
 from barnabas.cli.arguments.parameter import Parameter
@@ -273,11 +273,10 @@ def check(path: str, *, override: list[str] | None = None) -> int:
     try:
         config = load_node_config(path, override or ())
     except InvalidSettings as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"{running_command.get()}: {error}\n")
         return FAILED
     except OSError as error:
-        sys.stderr.write(f"can't read {path}: {error.strerror}\n")
-        return FAILED
+        raise UsageError(f"can't read {path}: {error.strerror}") from error
     for warning in config.warnings:
         sys.stdout.write(f"{warning}\n")
     sys.stdout.write(f"{path}: {len(config.static)} settings are valid\n")
@@ -289,4 +288,4 @@ def _unknown(name: str) -> str:
 
     close = nearest(name, all_names())
     hint = f"did you mean {close}?" if close else "docs/reference/configs.md lists all settings."
-    return f"{name}: no such setting exists: {hint}\n"
+    return f"{running_command.get()}: {name}: no such setting exists: {hint}\n"

@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     except InvalidWorkerConfig as error:
         return _say(str(error), 1)
     except OSError as error:
-        return _say(f"can't read {path}: {error.strerror}", 1)
+        return _say(f"can't read {path}: {error.strerror}", USAGE_ERROR)
     return _run(config)
 
 

@@ -17,6 +17,7 @@ _NOT_AUTHORIZED = frozenset(code for code in ErrorCode if code.name.endswith("AU
 _NO_AUTHORIZER = (
     "set authorizer.class.name on every node, or use another cluster; without it every client may do everything"
 )
+_RIGHTS = "'barnabas access mine' shows your rights; a user with ALTER on Cluster can grant it with 'barnabas acls add'"
 _ADVICE = {
     ErrorCode.SECURITY_DISABLED: _NO_AUTHORIZER,
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "'barnabas topics list' shows the topics that you may see",
@@ -106,7 +107,7 @@ def _refused(error: AdminError, item: str, right: str, names: Iterable[str], adv
     code = error.code
     if code in _NOT_AUTHORIZED:
         needed = f"this needs {right.replace('{item}', item)}" if right else "a right is missing"
-        return f"{needed}; 'barnabas access mine' shows your rights, 'barnabas acls add' grants one"
+        return f"{needed}; {_RIGHTS}"
     if "did you mean" in (error.message or ""):
         return ""  # Barnabas nodes suggest the name in their own message.
     meant = nearest(item, names)
