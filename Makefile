@@ -40,10 +40,10 @@ SEED ?=
 KIND ?= ours
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help env dev run test unit oracles interop older slow spark simulate defects history faults siege fuzz check lint types layers format docs bench lock clean
+.PHONY: help env dev run test unit oracles interop older slow spark simulate defects history faults siege fuzz check lint types layers site format docs docs-serve bench lock clean
 
 help: ## this list
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 # ---- set-up --------------------------------------------------------------------------------------
 
@@ -125,7 +125,7 @@ fuzz: dev ## the property tests with many more examples
 
 # ---- checks --------------------------------------------------------------------------------------
 
-check: lint types layers ## format, lint, strict types, layers
+check: lint types layers site ## format, lint, strict types, layers, the documentation site
 
 lint: dev
 	@$(BIN)/ruff format --check . || { echo "make format mends this" >&2; exit 1; }
@@ -138,6 +138,10 @@ layers: dev
 	@$(BIN)/lint-imports --no-logo
 	@$(PYTEST) -q tests/contracts
 
+site: dev ## build the documentation site into build/site; a broken link or anchor fails it
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "documentation site: build/site/index.html"
+
 format: dev ## write the format that `check` expects
 	@$(BIN)/ruff check --quiet --fix-only .
 	@$(BIN)/ruff format .
@@ -149,6 +153,9 @@ bench: dev ## a real Kafka and our node in turn; tables and plots go to docs/ben
 
 docs: dev ## write docs/reference again from the code
 	@$(BIN)/python -m tests.docs.reference
+
+docs-serve: dev ## show the documentation site on http://127.0.0.1:8000 while you write
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --watch src $(ARGS)
 
 clean: ## remove what was made here, downloads included
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist
