@@ -68,14 +68,10 @@ class SchemaRegistry:
         for url in self._urls:
             if not url.startswith(("http://", "https://")):
                 raise SchemaError(f"--schema-registry {url}: write a URL as in http://localhost:8081")
-        self._client = httpx.Client(
-            auth=(user, password) if user_info else None, headers=headers, timeout=_TIMEOUT_S, follow_redirects=True
-        )
+        self._auth = (user, password) if user_info else None
+        self._headers = headers
         self._by_id: dict[int, RegisteredSchema] = {}
         self._by_reference: dict[tuple[str, int, bool], RegisteredSchema] = {}
-
-    def close(self) -> None:
-        self._client.close()
 
     def schema(self, schema_id: int) -> RegisteredSchema:
         """Return a schema by its id, a Protobuf one serialized. Raise SchemaError."""
@@ -116,12 +112,16 @@ class SchemaRegistry:
         failures: list[str] = []
         for url in self._urls * _TRIES:
             try:
-                response = self._client.request(
+                response = httpx.request(
                     method,
                     url + path,
                     params=parameters,
                     content=body,
-                    headers=None if body is None else {"Content-Type": _CONTENT_TYPE},
+                    headers=self._headers if body is None else self._headers | {"Content-Type": _CONTENT_TYPE},
+                    auth=self._auth,
+                    timeout=_TIMEOUT_S,
+                    follow_redirects=True,
+                    verify=url.startswith("https:"),  # Without TLS, certificates are not even loaded.
                 )
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 failures.append(f"{_without_password(url)}: {error or type(error).__name__}")
