@@ -13,15 +13,27 @@ if TYPE_CHECKING:
     from barnabas.testing.acls import allow, deny
     from barnabas.testing.cluster import Cluster
     from barnabas.testing.cluster_node import ClusterNode
+    from barnabas.testing.connect_worker import ConnectWorker
     from barnabas.testing.errors import NodeFailed, NotPossible
     from barnabas.testing.node import Node
     from barnabas.testing.records import ReceivedRecord
 
-__all__ = ["Cluster", "ClusterNode", "Node", "NodeFailed", "NotPossible", "ReceivedRecord", "allow", "deny"]
+__all__ = [
+    "Cluster",
+    "ClusterNode",
+    "ConnectWorker",
+    "Node",
+    "NodeFailed",
+    "NotPossible",
+    "ReceivedRecord",
+    "allow",
+    "deny",
+]
 
 _MODULES = {
     "Cluster": "cluster",
     "ClusterNode": "cluster_node",
+    "ConnectWorker": "connect_worker",
     "Node": "node",
     "NodeFailed": "errors",
     "NotPossible": "errors",

@@ -16,7 +16,7 @@ from barnabas.testing.ports import HOST
 
 __all__ = ["CertificateAuthority"]
 
-_DAYS = 30
+_DAYS = 365
 _HOSTS = ("localhost", HOST, "::1")
 
 

@@ -14,7 +14,7 @@ from barnabas.testing.security import check_users
 if TYPE_CHECKING:
     from barnabas.common.acl import AclBinding
 
-__all__ = ["NodeOptions", "Options", "SettingValue", "Topics"]
+__all__ = ["NodeOptions", "Options", "SettingValue", "Topics", "setting_text"]
 
 SettingValue = str | int | float | bool
 Topics = Mapping[str, int] | Iterable[str]
@@ -122,7 +122,7 @@ class Options:
         return self.replication or min(3, self.brokers)
 
     def settings_text(self) -> dict[str, str]:
-        return {name: _text(value) for name, value in (self.settings or {}).items()}
+        return {name: setting_text(value) for name, value in (self.settings or {}).items()}
 
     def partitions_by_topic(self) -> dict[str, int]:
         """Return all topics, also those that only ``records`` names."""
@@ -138,5 +138,6 @@ class Options:
         return {topic: keys_and_values(records) for topic, records in (self.records or {}).items()}
 
 
-def _text(value: SettingValue) -> str:
+def setting_text(value: SettingValue) -> str:
+    """Return the value as in a file: True is ``true``."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -22,21 +22,23 @@ from barnabas.testing.errors import NodeFailed
 from barnabas.testing.launch import Launch
 from barnabas.testing.node_log import NodeLog
 
-__all__ = ["ProcessRunner", "child_command"]
+__all__ = ["ProcessRunner"]
 
 _ROOT = Path(barnabas.__file__).resolve().parents[1]
 _COMMAND_TIMEOUT_S = 10.0
 
 
-def child_command(module: str, *arguments: str) -> list[str]:
+def _child_command(module: str, *arguments: str) -> list[str]:
     """Return the command that runs ``main`` of a module with the interpreter and the code of this process."""
     program = f"import sys; sys.path.insert(0, {str(_ROOT)!r}); from {module} import main; main()"
     return [sys.executable, "-c", program, *arguments]
 
 
 class ProcessRunner:
-    def __init__(self, log: NodeLog) -> None:
+    def __init__(self, log: NodeLog, module: str = "barnabas.testing.node_child") -> None:
+        """``module`` is that of the process; ``barnabas.testing.node_child`` describes what it does."""
         self._log = log
+        self._module = module
         self._name = ""
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
@@ -56,7 +58,7 @@ class ProcessRunner:
         ours, theirs = socket.socketpair()
         with theirs, self._log.path.open("ab") as output:
             self._process = subprocess.Popen(
-                child_command("barnabas.testing.child", str(theirs.fileno())),
+                _child_command(self._module, str(theirs.fileno())),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
