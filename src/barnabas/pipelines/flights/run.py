@@ -152,7 +152,7 @@ class FlightsRun:
         names = (topics.second.name, *internal_topics(options.topic).values())
         others = [name for name in names if FlightTopic(topics.bootstrap_server, name).id() is not None]
         start = starting_point(
-            self._directory.record(), wanted, topic_id=wanted.topic_id, others=others, is_fresh_asked=options.fresh
+            self._directory.record(), wanted, topic_id=wanted.topic_id, others=others, is_restart=options.fresh
         )
         self._print(start.text)
         return start, wanted

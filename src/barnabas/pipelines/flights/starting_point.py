@@ -45,7 +45,7 @@ def starting_point(
     *,
     topic_id: str | None,
     others: Sequence[str] = (),
-    is_fresh_asked: bool,
+    is_restart: bool,
 ) -> StartingPoint:
     """Return where the run starts.
 
@@ -67,8 +67,8 @@ def starting_point(
         )
     if former is None:
         return StartingPoint(False, "this is the first run here")
-    if is_fresh_asked:
-        return StartingPoint(False, "starting over, as --fresh asks")
+    if is_restart:
+        return StartingPoint(False, "starting over because of --fresh")
     if former.state is RunState.FINISHED:
         return StartingPoint(False, "the last run here was finished: starting over, its topic and results are replaced")
     if former.state is RunState.STARTING:

@@ -13,7 +13,7 @@ FOREIGN = replace(WANTED, bootstrap_server="kafka:9092")
 
 
 def start(former: RunRecord | None, wanted: RunRecord = WANTED, *, topic_id: str | None = "first") -> StartingPoint:
-    return starting_point(former, wanted, topic_id=topic_id, is_fresh_asked=False)
+    return starting_point(former, wanted, topic_id=topic_id, is_restart=False)
 
 
 def test_an_interrupted_run_resumes() -> None:
@@ -21,7 +21,7 @@ def test_an_interrupted_run_resumes() -> None:
 
 
 def test_an_interrupted_run_starts_over_on_request() -> None:
-    assert not starting_point(INTERRUPTED, WANTED, topic_id="first", is_fresh_asked=True).resumes
+    assert not starting_point(INTERRUPTED, WANTED, topic_id="first", is_restart=True).resumes
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_a_topic_of_a_foreign_cluster_that_the_run_did_not_create_is_not_used(fo
 
 def test_the_other_topics_of_the_run_are_not_replaced_on_a_foreign_cluster() -> None:
     with pytest.raises(PipelineError, match=r"flights-second-half at kafka:9092.*--topic"):
-        starting_point(None, FOREIGN, topic_id=None, others=["flights-second-half"], is_fresh_asked=False)
+        starting_point(None, FOREIGN, topic_id=None, others=["flights-second-half"], is_restart=False)
     deleted_by_hand = replace(FOREIGN, state=RunState.FINISHED, topic_id="first")
     point = starting_point(
-        deleted_by_hand, FOREIGN, topic_id=None, others=["flights-second-half"], is_fresh_asked=False
+        deleted_by_hand, FOREIGN, topic_id=None, others=["flights-second-half"], is_restart=False
     )
     assert not point.resumes
-    assert starting_point(None, WANTED, topic_id=None, others=["flights-connect-configs"], is_fresh_asked=False)
+    assert starting_point(None, WANTED, topic_id=None, others=["flights-connect-configs"], is_restart=False)
 
 
 @pytest.mark.parametrize("state", RunState)
