@@ -8,16 +8,25 @@ from pathlib import Path
 import pytest
 
 from barnabas.access.acl_text import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
-from barnabas.cli.access.command import main
+from barnabas.cli.access.command import Options, main
 from barnabas.common.acl import AclBinding
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.image.acls import acl_record
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.protocol.records.feature_level_record import FeatureLevelRecord
+from barnabas.protocol.schema import Message
 from barnabas.server.metadata_log.record_serde import MetadataRecordSerde
 from barnabas.storage.bootstrap_file import write_bootstrap_file
 
 EXPLAIN = ["explain", "--principal", "User:alice", "--resource", "Topic:orders", "--operation", "read"]
+
+
+def snapshot_of(folder: Path, rules: list[AclBinding]) -> str:
+    messages: list[Message] = [FeatureLevelRecord(name="metadata.version", feature_level=30)]
+    messages += [acl_record(Uuid.from_int(1 << 100 | i), rule) for i, rule in enumerate(rules)]
+    records = [ApiMessageAndVersion(message, 0) for message in messages]
+    write_bootstrap_file(str(folder), records, serde=MetadataRecordSerde(), now_ms=1)
+    return str(folder / "bootstrap.checkpoint")
 
 
 @pytest.fixture
@@ -27,11 +36,7 @@ def snapshot(tmp_path: Path) -> str:
         AclBinding(2, "orders", 3, "User:alice", "10.0.0.1", 3, 3),
         AclBinding(2, "[red]orders\x1b", 3, "User:[bold]mallory", "*", 3, 3),
     ]
-    messages = [FeatureLevelRecord(name="metadata.version", feature_level=30)]
-    messages += [acl_record(Uuid.from_int(1 << 100 | i), rule) for i, rule in enumerate(rules)]  # type: ignore[misc]
-    records = [ApiMessageAndVersion(message, 0) for message in messages]
-    write_bootstrap_file(str(tmp_path), records, serde=MetadataRecordSerde(), now_ms=1)
-    return str(tmp_path / "bootstrap.checkpoint")
+    return snapshot_of(tmp_path, rules)
 
 
 def test_the_exit_status_reports_the_decision(snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -89,13 +94,12 @@ def test_markup_and_control_characters_in_names_are_printed_as_text(
 @pytest.mark.parametrize(
     ("arguments", "status", "message"),
     [
-        ([*EXPLAIN], 2, "no source of ACLs"),
         ([*EXPLAIN, "--snapshot", "a", "--directory", "b"], 2, "choose one source"),
         ([*EXPLAIN, "--snapshot", "a", "--super-users", "alice"], 2, "--super-users: 'alice' is not a principal"),
         ([*EXPLAIN, "--snapshot", "no-such-file"], 1, "no such file or directory"),
-        ([*EXPLAIN, "--config", "no-such-file"], 1, "can't read no-such-file"),
-        ([*EXPLAIN, "--bootstrap-server", "nowhere"], 1, "is not host:port"),
-        ([*EXPLAIN, "--command-config", "no-such-file"], 1, "can't read no-such-file"),
+        ([*EXPLAIN, "--config", "no-such-file"], 2, "can't read no-such-file"),
+        ([*EXPLAIN, "--bootstrap-server", "nowhere"], 2, "is not host:port"),
+        ([*EXPLAIN, "--command-config", "no-such-file"], 2, "can't read no-such-file"),
         (["explain", "--principal", "User:alice"], 2, "--resource"),
         (["bogus"], 2, "bogus"),
         (["who", "Topic:x", "--output", "xml"], 2, "xml"),
@@ -111,6 +115,30 @@ def test_mistakes_set_the_exit_status_and_report_what_to_do(
     assert main(arguments) == status
     captured = capsys.readouterr()
     assert message in " ".join((captured.err + captured.out).split())
+
+
+def test_the_default_source_is_the_cluster_on_this_machine() -> None:
+    assert Options().source().bootstrap_server == "localhost:9092"
+    assert Options(config="server.properties").source().bootstrap_server is None
+    assert Options(snapshot="a").source().bootstrap_server is None
+
+
+def test_principals_without_access_are_listed_only_on_request(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    allow, deny = 3, 2
+    rules = [
+        AclBinding(2, "orders", 3, "User:alice", "*", 3, allow),
+        AclBinding(2, "orders", 3, "User:mallory", "*", 2, deny),
+    ]
+    question = ["who", "Topic:orders", "--snapshot", snapshot_of(tmp_path, rules)]
+    assert main(question) == 0
+    out = capsys.readouterr().out
+    assert "User:alice" in out
+    assert "User:mallory" not in out
+    assert "1 principal has no access, although ACLs name them (--denied)" in out
+    assert main([*question, "--denied"]) == 0
+    assert "User:mallory" in capsys.readouterr().out
 
 
 def test_help_succeeds(capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,6 +84,55 @@ def test_new_access_can_be_refused_by_an_option(
     assert plan.main([file, "--snapshot", snapshot, "--super-users", "User:[bold]alice", "--forbid-new-access"]) == 0
 
 
+def test_access_is_grouped_by_its_cause(tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+    text = SCOPE + (
+        "acls:\n"
+        "  - {principal: 'User:[bold]alice', operations: Read, resources: Topic:orders}\n"
+        "  - {principal: 'User:*', operations: Read, resources: 'Topic:ship-*'}\n"
+        "  - {principal: [User:bob, User:carol], operations: [Read, Write], resources: 'Topic:ship-*'}\n"
+        "configs: {broker-defaults: {log.retention.ms: 5}}\n"
+    )
+    assert planned(tmp_path, snapshot, text) == 3
+    out = capsys.readouterr().out
+    assert "because of new: ALLOW User:bob Read, Write on Topic:ship-* (prefix) from any host" in out
+    assert "Topic:ship-* means the names with this prefix that no narrower ACL covers" in out
+    shared = next(line for line in out.splitlines() if "User:bob, User:carol" in line)
+    assert shared.split() == [
+        "+",
+        "User:bob,",
+        "User:carol",
+        "*",
+        "Write",
+        "some",
+        "Topic",
+        "(an",
+        "idempotent",
+        "producer)",
+    ]
+
+
+def test_hidden_names_say_how_to_see_them(tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+    topics = [f"Topic:t{number}" for number in range(6)]
+    text = SAME + f"  # more\n- {{principal: User:bob, operations: Read, resources: {topics}}}\n".replace("'", '"')
+    text = SCOPE + f"acls: [{{principal: User:bob, operations: Read, resources: {topics}}}]\n"
+    assert planned(tmp_path, snapshot, text) == 3
+    out = capsys.readouterr().out
+    assert "Topic:t0; Topic:t1; Topic:t2 and 3 more" in out
+    assert "--output json lists all names and causes" in out
+
+
+def test_a_plan_can_be_a_comment_in_markdown(tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert planned(tmp_path, snapshot, MORE, "--output", "markdown") == 3
+    captured = capsys.readouterr()
+    lines = captured.out.splitlines()
+    assert "### Changes, in this order" in lines
+    assert "| step |  | what | how |" in lines
+    assert r"| 1 | + | acl | ALLOW User:\[bold\]alice Write on Topic:orders from any host |" in lines
+    assert "| --- | --- | --- | --- |" in lines
+    assert planned(tmp_path, snapshot, SAME, "-o", "markdown") == 0
+    assert capsys.readouterr().out == "- no changes: everything in the file's scope matches the file\n"
+
+
 def test_the_json_form_is_complete(tmp_path: Path, snapshot: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert planned(tmp_path, snapshot, MORE, "--forbid-new-access", "-o", "json") == 3
     found = json.loads(capsys.readouterr().out)

@@ -19,7 +19,7 @@ from barnabas.access.explanation_json import explanation_json, holders_json, hol
 from barnabas.access.listing import access_of_principal, principals_with_access
 from barnabas.cli.access.sources import LoadedPolicy, Source, SourceError, load_policy
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
-from barnabas.cli.arguments.cluster_options import ClusterOptions, UsageError, running_command
+from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag, UsageError, running_command
 from barnabas.cli.arguments.parameter import Parameter
 from barnabas.cli.output.answer import Answer, as_json, as_yaml
 from barnabas.cli.output.exit_status import DENIED, FAILED
@@ -48,7 +48,7 @@ class Options:
     """The source of the ACLs, the authorizer settings, and the output format."""
 
     bootstrap_server: str | None = None
-    """The address of a broker, host:port. Separate several with commas."""
+    """The address of a broker, host:port; separate several with commas. Default, without a file: localhost:9092."""
     command_config: str | None = None
     """A file of Kafka client properties for the cluster, with TLS and SASL settings."""
     directory: str | None = None
@@ -77,17 +77,13 @@ class Options:
         ]
         if len(given) > 1:
             raise UsageError(f"{' and '.join(given)} can't be used together: choose one source of ACLs")
-        if not given and self.config is None:
-            raise UsageError(
-                "no source of ACLs: use --bootstrap-server host:port for a cluster, --directory or --snapshot for "
-                "the files of a node, or --config with its server.properties"
-            )
         try:
             super_users = None if self.super_users is None else parse_super_users(self.super_users)
         except ValueError as error:
             raise UsageError(f"--super-users: {error}") from error
+        is_default = not given and self.config is None
         return Source(
-            self.bootstrap_server,
+            "localhost:9092" if is_default else self.bootstrap_server,
             self.command_config,
             self.directory or self.snapshot,
             self.config,
@@ -102,6 +98,8 @@ def main(arguments: Sequence[str]) -> int:
         return _run(arguments)
     except SourceError as error:
         sys.stderr.write(f"{running_command.get()}: {printable(str(error))}\n")
+        if error.advice:
+            sys.stderr.write(f"  next: {printable(error.advice)}\n")
         return FAILED
 
 
@@ -155,6 +153,7 @@ def who(
     resource: str,
     *,
     operation: str | None = None,
+    denied: Flag = False,
     options: Options | None = None,
 ) -> int:
     """List the principals with access to a resource, by literal, prefixed and wildcard ACLs.
@@ -162,6 +161,7 @@ def who(
     For example:
 
         barnabas access who Topic:orders --operation Write --bootstrap-server localhost:9092
+        barnabas access who Topic:orders --denied
 
     Parameters
     ----------
@@ -169,6 +169,8 @@ def who(
         The resource, for example Topic:orders. Cluster needs no name.
     operation
         Only principals that may perform this operation.
+    denied
+        Also list principals that ACLs name, but that have no access.
     """
     wanted = _parsed(parse_resource, resource)
     wanted_operation = None if operation is None else _parsed(parse_operation, operation)
@@ -180,7 +182,7 @@ def who(
     else:
         from barnabas.cli.access.tables import print_holders
 
-        print_holders(holders)
+        print_holders(holders, with_denied=denied)
         _print_notes(loaded)
     return 0
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from barnabas.access.acl_text import parse_super_users
 from barnabas.access.rule_set import Policy, Rule
+from barnabas.cli.arguments.cluster_options import UsageError
+from barnabas.cli.output.advice import problem_of
 from barnabas.common.acl import AclBinding, AclBindingFilter
 from barnabas.common.error_code import ErrorCode
 from barnabas.security.super_user_warnings import super_user_warnings
@@ -28,7 +30,11 @@ _BROKER = 4
 
 
 class SourceError(Exception):
-    """The ACLs can't be read. The message contains the reason and what to do."""
+    """The ACLs can't be read. The message contains the reason; ``advice`` may say what to do."""
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +67,7 @@ class _Found:
 
 
 def load_policy(source: Source, filters: list[AclBindingFilter]) -> LoadedPolicy:
-    """Read the ACLs that ``filters`` select, and the authorizer settings. Raise SourceError."""
+    """Read the ACLs that ``filters`` select, and the authorizer settings. Raise SourceError or UsageError."""
     settings, directory = _node_settings(source.config) if source.config is not None else ({}, None)
     if source.bootstrap_server is not None or source.command_config is not None:
         found = _from_cluster(source, filters)
@@ -104,9 +110,9 @@ def _node_settings(path: str) -> tuple[dict[str, str], str | None]:
     try:
         values = read_properties_file(path).values
     except OSError as error:
-        raise SourceError(f"can't read {path}: {error.strerror}") from error
+        raise UsageError(f"--config: can't read {path}: {error.strerror}") from error
     except MalformedProperties as error:
-        raise SourceError(f"{path}: {error}") from error
+        raise UsageError(f"--config: {path}: {error}") from error
     directory = values.get("metadata.log.dir") or values.get("log.dirs") or values.get("log.dir") or ""
     return values, directory.split(",")[0].strip() or None
 
@@ -130,7 +136,7 @@ def _from_files(path: str, filters: list[AclBindingFilter]) -> _Found:
 
 def _from_cluster(source: Source, filters: list[AclBindingFilter]) -> _Found:
     from barnabas.clients.client_config import client_config, read_client_config
-    from barnabas.clients.errors import ClientError
+    from barnabas.clients.errors import ClientError, InvalidClientConfig
 
     try:
         if source.command_config is not None:
@@ -138,8 +144,11 @@ def _from_cluster(source: Source, filters: list[AclBindingFilter]) -> _Found:
         else:
             config = client_config({}, bootstrap=source.bootstrap_server)
         found = asyncio.run(_ask_cluster(config, filters))
+    except InvalidClientConfig as error:
+        raise UsageError(str(error)) from error
     except ClientError as error:
-        raise SourceError(str(error)) from error
+        problem = problem_of(error)
+        raise SourceError(problem.text, problem.advice) from error
     found.notes = (*config.warnings, *found.notes)
     return found
 

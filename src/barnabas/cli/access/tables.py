@@ -32,20 +32,27 @@ def print_explanation(e: Explanation) -> None:
     show(sheet)
 
 
-def print_holders(holders: PrincipalsWithAccess) -> None:
+def print_holders(holders: PrincipalsWithAccess, *, with_denied: bool = False) -> None:
+    """Print who has access; with ``with_denied`` also the principals that have none, although ACLs name them."""
     what = "do what" if holders.operation is None else operation_name(holders.operation)
     sheet = Sheet(
         f"Who may {what} on {holders.resource}", ("principal", "host", "operations", "denied", "rules"), keep=4
     )
-    for grant in holders.grants:
+    with_access = {grant.principal for grant in holders.grants if grant.operations}
+    shown = [grant for grant in holders.grants if with_denied or grant.principal in with_access]
+    for grant in shown:
         sheet.add(*_grant_cells(grant, holders))
     if not holders.has_rules:
         rest = "all other principals may" if holders.default_allows else "no other principal may"
         sheet.caption = f"no ACL names {holders.resource}: {rest} (allow.everyone.if.no.acl.found)"
-    elif holders.grants:
+    elif shown:
         sheet.caption = "* means every principal or host not listed above it"
     else:
         sheet.caption = f"no principal has this access: ACLs exist for {holders.resource}, and none of them allows it"
+    left_out = len({grant.principal for grant in holders.grants} - {grant.principal for grant in shown})
+    if left_out:
+        principals = "1 principal has" if left_out == 1 else f"{left_out} principals have"
+        sheet.caption += f"; {principals} no access, although ACLs name them (--denied)"
     show(sheet)
 
 
@@ -105,7 +112,7 @@ def _patterns(rules: Sequence[Rule]) -> str:
 
 def _ids(rules: Sequence[Rule]) -> str:
     ids = [str(rule.id) for rule in rules if rule.id is not None]
-    more = f" and {len(ids) - _SHOWN_RULES_MAX} more" if len(ids) > _SHOWN_RULES_MAX else ""
+    more = f" and {len(ids) - _SHOWN_RULES_MAX} more (--output json lists all)" if len(ids) > _SHOWN_RULES_MAX else ""
     return ", ".join(ids[:_SHOWN_RULES_MAX]) + more
 
 

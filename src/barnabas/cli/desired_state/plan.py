@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from barnabas.access.desired_state import InvalidFile
 from barnabas.access.plan import Plan, Verdict, make_plan, verdict
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import Flag, running_command
+from barnabas.cli.arguments.parameter import Parameter
 from barnabas.cli.desired_state.sources import AccessOptions, FileOptions, Found
 from barnabas.cli.output.answer import Answer, Problem
 from barnabas.cli.output.exit_status import DENIED, DONE, USAGE_ERROR
@@ -31,6 +33,14 @@ app = cluster_app(
     "Exit status 3: changes are needed; with --forbid-new-access: some access opens.",
 )
 _main = main_of(app)
+
+
+@dataclass(kw_only=True)
+class PlanOptions(FileOptions):
+    """The same options, with one more output format."""
+
+    output: Annotated[Literal["table", "json", "yaml", "markdown"], Parameter(name=["--output", "-o"])] = "table"  # type: ignore[assignment]
+    """Output format: a table, one document for programs, or a comment for a pull request."""
 
 
 class InvalidState(Exception):
@@ -53,7 +63,7 @@ def plan(
     allow_delete: Flag = False,
     forbid_new_access: Flag = False,
     access: AccessOptions | None = None,
-    options: FileOptions | None = None,
+    options: PlanOptions | None = None,
 ) -> int:
     """Compare a file of desired state with a cluster, or with the files of a node.
 
@@ -63,6 +73,7 @@ def plan(
 
         barnabas plan state.yaml --bootstrap-server localhost:9092
         barnabas plan state.yaml --allow-delete --forbid-new-access --output json
+        barnabas plan state.yaml --output markdown > comment.md
 
     Parameters
     ----------
@@ -93,7 +104,7 @@ def plan(
             answer.notes = [*answer.notes, "--forbid-new-access forbids access that the change opens"]
         return answer
 
-    status = (options or FileOptions()).find(desired.scope, work)
+    status = (options or PlanOptions()).find(desired.scope, work)
     if status != DONE:
         return status
     if forbid_new_access:

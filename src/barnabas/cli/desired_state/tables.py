@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 from barnabas.access.acl_text import operation_name, resource_type_name
@@ -130,59 +130,90 @@ def _values(values: Iterable[Sequence[object]]) -> str:
 
 
 def _proof_sheets(proof: Proof) -> list[Sheet]:
-    sheets = []
-    columns = ("", "who", "host", "operations", "names", "because of")
-    for is_opening, title in ((True, "Access that opens"), (False, "Access that closes")):
-        changes = [change for change in proof.changes if (change.opened if is_opening else change.closed)]
-        rights = [change for change in proof.any_resource if change.is_allowed == is_opening]
-        if not changes and not rights:
-            continue
-        sheet = Sheet(title, columns, keep=len(columns))
-        sign = _ADDS if is_opening else _REMOVES
-        for change in changes:
-            sheet.add(sign, *_access_cells(change, is_opening=is_opening), style=_STYLES[sign])
-        for right in rights:
-            sheet.add(sign, *_right_cells(right), style=_STYLES[sign])
-        if "*" in {*(change.principal for change in changes), *(right.principal for right in rights)}:
-            sheet.caption = "* means all principals without their own ACLs on these names"
-        sheets.append(sheet)
+    sheets = [
+        sheet
+        for is_opening, title in ((True, "Access that opens"), (False, "Access that closes"))
+        if (sheet := _access_sheet(proof, title, is_opening=is_opening)) is not None
+    ]
     if not sheets:
         sheet = Sheet()
         sheet.add("No access opens or closes.")
-        sheets.append(sheet)
+        return [sheet]
     return sheets
 
 
-def _access_cells(change: AccessChange, *, is_opening: bool) -> list[str]:
+def _access_sheet(proof: Proof, title: str, *, is_opening: bool) -> Sheet | None:
+    """Return the changes of access, grouped by their cause: principals with the same change share a line."""
+    changes = [change for change in proof.changes if (change.opened if is_opening else change.closed)]
+    rights = [change for change in proof.any_resource if change.is_allowed == is_opening]
+    if not changes and not rights:
+        return None
+    by_cause: dict[str, dict[tuple[str, ...], list[str]]] = {}
+    for change in changes:
+        because, cells = _access_cells(change, is_opening=is_opening)
+        by_cause.setdefault(because, {}).setdefault(cells, []).append(change.principal)
+    for right in rights:
+        by_cause.setdefault("", {}).setdefault(_right_cells(right), []).append(right.principal)
+    sheet = Sheet(title, ("", "who", "host", "operations", "names"), keep=5)
+    sign = _ADDS if is_opening else _REMOVES
+    for because, accesses in sorted(by_cause.items(), key=lambda entry: not entry[0]):
+        sheet.add_heading(f"because of {because}" if because else "as a consequence")
+        for cells, principals in accesses.items():
+            sheet.add(sign, ", ".join(dict.fromkeys(principals)), *cells, style=_STYLES[sign])
+    sheet.caption = _legend(changes, rights, by_cause)
+    return sheet
+
+
+def _legend(
+    changes: Sequence[AccessChange],
+    rights: Sequence[AnyResourceChange],
+    by_cause: Mapping[str, Iterable[Sequence[str]]],
+) -> str:
+    """Explain the signs that the table uses."""
+    parts = []
+    if "*" in {*(change.principal for change in changes), *(right.principal for right in rights)}:
+        parts.append("* means all principals without their own ACLs on these names")
+    shown = [name_class.names for change in changes for name_class in islice(change.classes, _CLASSES_SHOWN)]
+    prefix = next((names for names in shown if _is_prefix(names)), None)
+    if prefix is not None:
+        kind = resource_type_name(prefix.resource_type)
+        parts.append(
+            f"{kind}:{prefix.name}* means the names with this prefix that no narrower ACL covers; "
+            "narrower names have their own lines if their access changes"
+        )
+    texts = (text for because, accesses in by_cause.items() for text in (because, *(cells[-1] for cells in accesses)))
+    if any(text.endswith(" more") for text in texts):
+        parts.append("--output json lists all names and causes")
+    return "; ".join(parts)
+
+
+def _access_cells(change: AccessChange, *, is_opening: bool) -> tuple[str, tuple[str, ...]]:
+    """Return the cause, and the cells after the principal."""
     codes = change.opened if is_opening else change.closed
     count = len(change.classes)
     looked_at = list(islice(change.classes, _CLASSES_LOOKED_AT))
-    causes = dict.fromkeys(
+    causes = _causes(
         cause for name_class in looked_at for cause in (name_class.opened_by if is_opening else name_class.closed_by)
     )
-    shown = [_cause(cause) for cause in islice(causes, _CAUSES_SHOWN)]
+    shown = causes[:_CAUSES_SHOWN]
     because = _some(shown, len(causes))
     if count > len(looked_at) and len(causes) >= _CAUSES_SHOWN:
         because = "; ".join(shown) + " and more"
-    return [
-        change.principal,
+    return because, (
         _hosts(change.hosts, change.hosts_except),
         _operations(codes, change.resource_type),
         _some([_names(name_class.names) for name_class in looked_at[:_CLASSES_SHOWN]], count),
-        because,
-    ]
+    )
 
 
-def _right_cells(change: AnyResourceChange) -> list[str]:
+def _right_cells(change: AnyResourceChange) -> tuple[str, ...]:
     word = "an idempotent producer" if change.operation == AclOperation.WRITE else "some"
     kind = resource_type_name(change.resource_type)
-    return [
-        change.principal,
+    return (
         _hosts(change.hosts, change.hosts_except),
         operation_name(change.operation),
         f"some {kind} ({word})" if kind == "Topic" else f"some {kind}",
-        "",
-    ]
+    )
 
 
 def _hosts(hosts: Sequence[str], excepted: Sequence[str]) -> str:
@@ -196,6 +227,10 @@ def _operations(codes: Sequence[int], resource_type: int) -> str:
     return ", ".join(map(operation_name, codes))
 
 
+def _is_prefix(names: NameClass) -> bool:
+    return names.pattern_type == PatternType.PREFIXED and not names.is_rest
+
+
 def _names(names: NameClass) -> str:
     kind = resource_type_name(names.resource_type)
     if names.pattern_type == PatternType.LITERAL:
@@ -205,9 +240,25 @@ def _names(names: NameClass) -> str:
     return f"{kind}:{names.name}* (as {names.example})"
 
 
-def _cause(cause: Cause) -> str:
-    text = _CAUSES[cause.kind]
-    return text if cause.binding is None else f"{text} {rule_text(Rule(cause.binding))}"
+def _causes(causes: Iterable[Cause]) -> list[str]:
+    """Return the texts of causes. ACLs that differ only in their operation share one."""
+    operations: dict[tuple[CauseKind, AclBinding | None], list[str]] = {}
+    for cause in dict.fromkeys(causes):
+        binding = cause.binding
+        alike = None if binding is None else binding._replace(operation=AclOperation.ANY)
+        operations.setdefault((cause.kind, alike), []).append(
+            "" if binding is None else operation_name(binding.operation)
+        )
+    return [_cause(kind, binding, names) for (kind, binding), names in operations.items()]
+
+
+def _cause(kind: CauseKind, binding: AclBinding | None, operations: Sequence[str]) -> str:
+    if binding is None:
+        return _CAUSES[kind]
+    text = rule_text(Rule(binding)).replace(
+        f" {operation_name(AclOperation.ANY)} on ", f" {', '.join(operations)} on ", 1
+    )
+    return f"{_CAUSES[kind]} {text}"
 
 
 def _some(shown: Sequence[str], count: int) -> str:

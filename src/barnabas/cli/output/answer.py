@@ -60,12 +60,16 @@ class Answer:
                 if index:
                     sys.stdout.write("\n")
                 show(sheet)
+        elif output == "markdown":
+            from barnabas.cli.output.markdown import markdown_of
+
+            sys.stdout.write(markdown_of(self.sheets, self.notes, [problem.lines()[0] for problem in self.problems]))
         else:
             document = self.document | {name: make() for name, make in self.late.items()}
             document |= {"errors": [problem.document() for problem in self.problems]}
             sys.stdout.write(as_json(document) if output == "json" else as_yaml(document))
         sys.stdout.flush()
-        for note in self.notes:
+        for note in self.notes if output != "markdown" else ():
             sys.stderr.write(f"note: {printable(note)}\n")
         for problem in self.problems:
             first, *rest = problem.lines()

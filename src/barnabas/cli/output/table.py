@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import textwrap
 from collections.abc import Sequence
 
 from barnabas.cli.output.table_layout import cell_width, fill, lay_out
@@ -38,12 +39,18 @@ class Sheet:
         self.drop_first = drop_first
         self.rows: list[list[str]] = []
         self.styles: list[str] = []
+        self.headings: dict[int, str] = {}
+        """Lines between rows, by the index of the row that follows."""
         self.caption = ""
 
     def add(self, *cells: str, style: str = "") -> None:
         """Add a row. Escape the texts, so that they can't control the terminal. The style applies to the first cell."""
         self.rows.append([printable(cell) for cell in cells])
         self.styles.append(style)
+
+    def add_heading(self, text: str) -> None:
+        """Add a line of its own before the next row."""
+        self.headings[len(self.rows)] = printable(text)
 
     def drop_last_column_if_empty(self) -> None:
         if not any(row[-1] for row in self.rows):
@@ -58,7 +65,12 @@ def show(sheet: Sheet) -> None:
         return
     rows = [list(sheet.columns), *sheet.rows] if sheet.columns else sheet.rows
     widths = [max(map(cell_width, column)) for column in zip(*rows, strict=True)]
-    lines = [_GAP.join(line) for row in rows for line in fill(row, widths)]
+    first = len(rows) - len(sheet.rows)
+    lines = []
+    for index, row in enumerate(rows):
+        if index - first in sheet.headings:
+            lines.append(sheet.headings[index - first])
+        lines += [_GAP.join(line) for line in fill(row, widths)]
     if sheet.title:
         lines.insert(0, printable(sheet.title))
     if sheet.caption:
@@ -92,15 +104,21 @@ def terminal_lines(sheet: Sheet, width: int, *, has_colors: bool = False) -> lis
     lines = [_styled(printable(sheet.title), "bold", has_colors)] if sheet.title else []
     for index, (row, style) in enumerate(zip(rows, styles, strict=True)):
         is_header = index == 0 and bool(sheet.columns)
+        if (heading := sheet.headings.get(index - bool(sheet.columns))) is not None and not is_header:
+            lines += _wrapped(heading, width)
         for cells in fill([row[column] for column in layout.columns], layout.widths):
             first, *others = (_GAP.join(cells).rstrip(),) if is_header else cells
             lines.append(_GAP.join([_styled(first, style, has_colors), *others]).rstrip())
     if sheet.caption:
-        lines.append(printable(sheet.caption))
+        lines += _wrapped(printable(sheet.caption), width)
     hidden = [name for column, name in enumerate(sheet.columns) if column not in layout.columns and name]
     if hidden:
-        lines.append(f"not shown: {', '.join(hidden)}; a wider terminal or --output json shows all")
+        lines += _wrapped(f"not shown: {', '.join(hidden)}; a wider terminal or --output json shows all", width)
     return lines
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, max(width, 1), break_long_words=False, break_on_hyphens=False)
 
 
 def _styled(text: str, style: str, has_colors: bool) -> str:

@@ -67,7 +67,7 @@ async def described_answer(
     hidden = [topic.name for topic in topics if topic.name not in configs]
     notes = []
     if hidden:
-        which = f"Topic:{hidden[0]}" + (f" and {len(hidden) - 1} more" if len(hidden) > 1 else "")
+        which = f"Topic:{hidden[0]}" + (f" and {len(hidden) - 1} other topics" if len(hidden) > 1 else "")
         notes.append(f"settings are not shown: this needs DESCRIBE_CONFIGS on {which}")
     if not rows and not problems:
         notes.append("no such topics exist" if shown.kind is None else f"no partition is {shown.kind}")
