@@ -1,8 +1,8 @@
 """Builds wheel and sdist of a commit so that the same commit gives the same bytes.
 
 The source is an export of the commit, so nothing that is only in the working tree gets into a package. The wheel is
-built from the sdist, so a file that is missing in the sdist is missing in the wheel, too. Times in the archives are those
-of SOURCE_DATE_EPOCH.
+built from the sdist, so a file that is missing in the sdist is missing in the wheel, too. Times in the archives are
+those of SOURCE_DATE_EPOCH.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import subprocess
 import tarfile
 from hashlib import sha256
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -36,8 +35,7 @@ def export_commit(root: Path, folder: Path) -> None:
     """Write the files of the last commit into ``folder``. Raise CalledProcessError outside a git checkout."""
     command = ["git", "-c", "safe.directory=*", "archive", "--format=tar", "HEAD"]
     archived = subprocess.run(command, cwd=root, capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=BytesIO(archived)) as archive:
-        archive.extractall(folder, filter="data")
+    subprocess.run(["tar", "--extract", "--directory", str(folder)], input=archived, check=True)
 
 
 def build_distributions(source: Path, output: Path, tools: ToolEnvironment, *, epoch: int) -> list[Path]:
