@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 from barnabas.cli.arguments.parameter import Parameter, parameter_of, type_hints
 
-__all__ = ["Option", "Options", "options_of", "parse"]
+__all__ = ["NotUsual", "Option", "Options", "options_of", "parse"]
 
 _INT = re.compile(r"[0-9]{1,18}", re.ASCII)
 _FLOAT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
@@ -23,7 +23,7 @@ _VARIABLE = 4 | 8
 """The flags of a function with ``*args`` or ``**kwargs``."""
 
 
-class _NotUsual(Exception):
+class NotUsual(Exception):
     """The full parser must decide."""
 
 
@@ -50,15 +50,15 @@ def parse(function: Callable[..., object], tokens: Sequence[str]) -> dict[str, o
     """Return the arguments of the function, or None if the full parser must decide."""
     try:
         return _parse(options_of(function), tokens)
-    except _NotUsual:
+    except NotUsual:
         return None
 
 
 def options_of(function: Callable[..., Any]) -> Options:
-    """Return the options that the function's signature describes."""
+    """Return the options that the function's signature describes. Raise NotUsual for one that this parser leaves."""
     code = function.__code__
     if code.co_flags & _VARIABLE:
-        raise _NotUsual
+        raise NotUsual
     hints = type_hints(function)
     keyword_only = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     positional_names = code.co_varnames[: code.co_argcount]
@@ -69,7 +69,7 @@ def options_of(function: Callable[..., Any]) -> Options:
         kind, parameters = _bare(hints[name])
         if isinstance(kind, type) and hasattr(kind, "__dataclass_fields__"):
             if parameter_of(kind) is None and not any(_is_flat(parameter) for parameter in parameters):
-                raise _NotUsual
+                raise NotUsual
             holders[name] = kind
             for field, hint in type_hints(kind).items():
                 _add(by_name, name, field, hint)
@@ -124,17 +124,17 @@ def _parse(options: Options, tokens: Sequence[str]) -> dict[str, object]:
         name, has_value, text = token.partition("=")
         option = options.by_name.get(name)
         if option is None or (has_value and not name.startswith("--")):
-            raise _NotUsual
+            raise NotUsual
         if option.hint is bool:
             if has_value:
-                raise _NotUsual
+                raise NotUsual
             _put(found, option, True)
         else:
             _put(found, option, _value(option.hint, option.parameters, text if has_value else next(rest, "-")))
     _put_words(found, options.positional, words)
     arguments: dict[str, object] = {holder: value for (holder, field), value in found.items() if field is None}
     if options.required - arguments.keys():
-        raise _NotUsual
+        raise NotUsual
     for holder, kind in options.holders.items():
         fields = {field: value for (of, field), value in found.items() if of == holder and field is not None}
         if fields:
@@ -150,7 +150,7 @@ def _put(found: dict[tuple[str, str | None], object], option: Option, value: obj
     elif isinstance(known, list) and isinstance(value, list):
         known += value
     else:
-        raise _NotUsual
+        raise NotUsual
 
 
 def _put_words(found: dict[tuple[str, str | None], object], positional: Sequence[Option], words: Sequence[str]) -> None:
@@ -159,14 +159,14 @@ def _put_words(found: dict[tuple[str, str | None], object], positional: Sequence
         if not left:
             return
         if (option.holder, option.field) in found:
-            raise _NotUsual
+            raise NotUsual
         if get_origin(option.hint) is list:
             for word in left:
                 _put(found, option, _value(option.hint, option.parameters, word))
             return
         found[option.holder, None] = _value(option.hint, option.parameters, left.pop(0))
     if left:
-        raise _NotUsual
+        raise NotUsual
 
 
 def _value(hint: object, parameters: Sequence[object], text: str) -> object:
@@ -175,7 +175,7 @@ def _value(hint: object, parameters: Sequence[object], text: str) -> object:
         not isinstance(parameter, Parameter) or parameter.consume_multiple or parameter.allow_leading_hyphen
         for parameter in parameters
     ):
-        raise _NotUsual
+        raise NotUsual
     if get_origin(hint) is list:
         kind, of_element = _bare(get_args(hint)[0])
         return [_value(kind, of_element, text)]
@@ -183,13 +183,13 @@ def _value(hint: object, parameters: Sequence[object], text: str) -> object:
     for parameter in parameters:
         validator = parameter.validator if isinstance(parameter, Parameter) else None
         if validator is not None and not (isinstance(value, int) and validator.allows(value)):
-            raise _NotUsual
+            raise NotUsual
     return value
 
 
 def _simple(hint: object, text: str) -> object:
     if not text or text[0] in "-[{":  # cyclopts may read a list or an object in JSON.
-        raise _NotUsual
+        raise NotUsual
     if hint is str:
         return text
     if hint is int and _INT.fullmatch(text):
@@ -198,4 +198,4 @@ def _simple(hint: object, text: str) -> object:
         return float(text)
     if get_origin(hint) is Literal and text in get_args(hint):
         return text
-    raise _NotUsual
+    raise NotUsual
