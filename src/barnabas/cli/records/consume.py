@@ -29,7 +29,29 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "consumer_settings", "main", "print_records", "printer_of", "schema_readers"]
 
-app = cluster_app("consume", "Read the records of a topic: as lines of text, or as JSON lines with everything.")
+_TEXT = (
+    "Read the records of a topic: as lines of text, or as JSON lines with everything.\n\n"
+    "Without another start, only records written from now on are read, and the command follows the topic until "
+    "Ctrl-C, as Kafka's console consumer does. --no-follow ends at the end that the topic has now; with it, "
+    "reading begins at the beginning. Counts and rates are printed to standard error at the end, unless "
+    "--quiet is used.\n\n"
+    "With --group, several commands share the partitions. Reading begins after the committed offsets, and what "
+    "was written is committed every 5 seconds and at the end.\n\n"
+    "With --output json a record has the fields topic, partition, offset, timestamp (milliseconds since 1970), "
+    "key, value and headers; bytes that are not UTF-8 are base64 in key_base64 or value_base64. The same lines "
+    "are the input of 'barnabas produce --input json'.\n\n"
+    "For example:\n\n"
+    "    barnabas consume orders\n"
+    "    barnabas consume orders --no-follow\n"
+    "    barnabas consume orders --from-beginning -n 10 --print-key\n"
+    "    barnabas consume orders --from -1h --until now --output json\n"
+    "    barnabas consume orders --from 2026-01-31T12:30:00 --partition 0,2\n"
+    "    barnabas consume orders --offset -10 --no-follow\n"
+    "    barnabas consume orders --group billing --from-beginning\n"
+    "    barnabas consume orders --schema-registry http://localhost:8081"
+)
+
+app = cluster_app("consume", _TEXT)
 main = main_of(app)
 
 ADVICE = {
@@ -70,28 +92,6 @@ def consume(
     options: RecordOptions | None = None,
 ) -> int:
     """Read the records of a topic: as lines of text, or as JSON lines with everything.
-
-    Without another start, only records written from now on are read, and the command follows the topic until Ctrl-C, as
-    Kafka's console consumer does. --no-follow ends at the end that the topic has now; with it, reading begins at the
-    beginning. Counts and rates are printed to standard error at the end, unless --quiet is used.
-
-    With --group, several commands share the partitions. Reading begins after the committed offsets, and what was
-    written is committed every 5 seconds and at the end.
-
-    With --output json a record has the fields topic, partition, offset, timestamp (milliseconds since 1970), key,
-    value and headers; bytes that are not UTF-8 are base64 in key_base64 or value_base64. The same lines are the input
-    of 'barnabas produce --input json'.
-
-    For example:
-
-        barnabas consume orders
-        barnabas consume orders --no-follow
-        barnabas consume orders --from-beginning --max-messages 10 --print-key --print-timestamp
-        barnabas consume orders --from -1h --until now --output json
-        barnabas consume orders --from 2026-01-31T12:30:00 --partition 0,2
-        barnabas consume orders --offset -10 --no-follow
-        barnabas consume orders --group billing --isolation-level read_committed
-        barnabas consume orders --schema-registry http://localhost:8081 --output json
 
     Parameters
     ----------

@@ -31,7 +31,30 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-app = cluster_app("produce", "Write records to a topic: lines of text, JSON lines, or values with a schema.")
+_TEXT = (
+    "Write records to a topic: each line of the standard input, or of files, is a record.\n\n"
+    "Records with a key go to the partition that Kafka's own clients choose. The others stay with one "
+    "partition for a batch. All replicas in sync acknowledge each record, and the cluster has it only once, "
+    "however often it is sent again. The first record that can't be written ends the command, with exit status "
+    "1. The number of records and their rate are printed to standard error, unless --quiet is used; --output "
+    "json prints counts and offsets.\n\n"
+    "With --input json, each line has the fields that 'barnabas consume --output json' prints: value, key, "
+    "headers, timestamp, and value_base64 or key_base64 for bytes. A value that is not a text is written as "
+    "JSON.\n\n"
+    "With a schema registry, values are encoded with a schema: the latest one of the subject TOPIC-value, "
+    "unless --value-schema names another. Lines are then values in JSON.\n\n"
+    "For example:\n\n"
+    "    barnabas produce orders < lines.txt\n"
+    "    barnabas produce orders --file lines.txt --compression zstd --acks all\n"
+    "    barnabas produce orders --parse-key --key-separator : < keyed.txt\n"
+    "    barnabas produce orders --key c17 --header source=shop < lines.txt\n"
+    "    barnabas produce orders --input json --file records.jsonl\n"
+    "    barnabas produce pictures --whole --file picture.png --key picture.png\n"
+    "    barnabas produce orders --command-property linger.ms=50 < lines.txt\n"
+    "    barnabas produce orders --schema-registry http://localhost:8081 < values"
+)
+
+app = cluster_app("produce", _TEXT)
 main = main_of(app)
 
 _BATCH_BYTES = 256 * 1024
@@ -108,28 +131,6 @@ def produce(
     options: RecordOptions | None = None,
 ) -> int:
     """Write records to a topic: each line of the standard input, or of files, is a record.
-
-    Records with a key go to the partition that Kafka's own clients choose. The others stay with one partition for a
-    batch. All replicas in sync acknowledge each record, and the cluster has it only once, however often it is sent
-    again. The first record that can't be written ends the command, with exit status 1. The number of records and their
-    rate are printed to standard error, unless --quiet is used; --output json prints counts and offsets.
-
-    With --input json, each line has the fields that 'barnabas consume --output json' prints: value, key, headers,
-    timestamp, and value_base64 or key_base64 for bytes. A value that is not a text is written as JSON.
-
-    With a schema registry, values are encoded with a schema: the latest one of the subject TOPIC-value, unless
-    --value-schema names another. Lines are then values in JSON.
-
-    For example:
-
-        barnabas produce orders < lines.txt
-        barnabas produce orders --file lines.txt --compression zstd --acks all
-        barnabas produce orders --parse-key --key-separator : < keyed.txt
-        barnabas produce orders --key customer-17 --header source=shop < lines.txt
-        barnabas produce orders --input json --file records.jsonl --keep-partitions
-        barnabas produce pictures --whole --file picture.png --key picture.png
-        barnabas produce orders --command-property linger.ms=50 --command-property enable.idempotence=false
-        barnabas produce orders --schema-registry http://localhost:8081 --value-schema order.avsc < values.jsonl
 
     Parameters
     ----------

@@ -29,8 +29,7 @@ def tail(
 ) -> int:
     """Show the last records of all partitions of a topic, in the order of their times, and those that follow.
 
-    The output is a table, unless --output says otherwise: --output text prints values, --output json what 'barnabas
-    consume --output json' prints. Ctrl-C ends it.
+    The output is a table. --output text prints values, --output json the lines of 'barnabas consume'. Ctrl-C ends it.
 
     For example:
 
