@@ -48,7 +48,8 @@ def is_alive(pid: int) -> bool:
 
 
 def test_records_and_topics_exist_from_the_beginning() -> None:
-    with Node(topics={"orders": 3}, records={"orders": [("k1", "a"), ("k2", None)], "events": ["x", b"y"]}) as node:
+    events = (value for value in ("x", b"y"))
+    with Node(topics={"orders": 3}, records={"orders": [("k1", "a"), ("k2", None)], "events": events}) as node:
         assert {(record.key, record.value) for record in node.consume("orders")} == {(b"k1", b"a"), (b"k2", None)}
         assert [(record.offset, record.value) for record in node.consume("events")] == [(0, b"x"), (1, b"y")]
         with node.admin() as admin:

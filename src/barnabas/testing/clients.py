@@ -113,8 +113,11 @@ class Clients(ABC):
         )
         return name
 
-    def create_topics(self, topics: Mapping[str, int]) -> None:
-        """Create topics with these numbers of partitions. Raise AdminError, or a group of them."""
+    def create_topics(self, topics: Mapping[str, int] | Iterable[str]) -> None:
+        """Create topics with these numbers of partitions, or with one. Raise AdminError, or a group of them."""
+        topics = topics if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
+        if not topics:
+            return
         run_in_background(cluster_calls().create_topics(self._own_properties(), topics, None, {}))
 
     def delete_topic(self, name: str) -> None:

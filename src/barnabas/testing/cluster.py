@@ -17,7 +17,7 @@ from barnabas.testing.clients import Clients, cluster_calls
 from barnabas.testing.cluster_node import ClusterNode
 from barnabas.testing.errors import NotPossible
 from barnabas.testing.link_proxy import LinkProxy
-from barnabas.testing.options import NodeOptions, Options
+from barnabas.testing.options import NodeOptions, Options, check_names
 from barnabas.testing.parts import Parts
 from barnabas.testing.security import Security
 
@@ -42,7 +42,8 @@ class Cluster(Clients):
         **options: Unpack[NodeOptions],
     ) -> None:
         """``replication`` is the default of topics: 3, or the number of brokers if that is less. The other options are
-        those of ``NodeOptions``. Raise NotPossible, which names the option."""
+        those of ``NodeOptions``. Raise NotPossible or TypeError, which name the option."""
+        check_names(options)
         self._options = Options(brokers, controllers, replication, **options)
         self._built: Parts | None = None
 
@@ -101,9 +102,14 @@ class Cluster(Clients):
     # --- life
 
     def start(self) -> None:
-        """Start every node that does not run, and return when all serve clients. Raise NodeFailed."""
+        """Start every node that does not run, resume every paused one, and return when all serve clients.
+
+        Raise NodeFailed.
+        """
         is_new = self._built is None
         self._built = self._built or Parts(self._options)
+        for node in self._built.nodes:
+            node.resume()
         stopped = [node for node in self._built.nodes if not node.is_running]
         try:
             for node in stopped:
@@ -121,8 +127,8 @@ class Cluster(Clients):
         options = self._options
         if options.acls is not None:
             self.create_acls(options.acls)
-        self.create_topics(options.partitions_by_topic())
-        for topic, records in options.records_by_topic().items():
+        self.create_topics(options.topics)
+        for topic, records in (options.records or {}).items():
             self.produce(topic, records)
 
     def stop(self) -> None:

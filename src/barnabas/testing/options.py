@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
 from barnabas.testing.errors import NotPossible
-from barnabas.testing.records import KeyAndValue, RecordData, keys_and_values
+from barnabas.testing.records import RecordData, keys_and_values
 from barnabas.testing.security import check_users
 
 if TYPE_CHECKING:
     from barnabas.common.acl import AclBinding
 
-__all__ = ["NodeOptions", "Options", "SettingValue", "Topics", "setting_text"]
+__all__ = ["NodeOptions", "Options", "SettingValue", "Topics", "check_names", "setting_text"]
 
 SettingValue = str | int | float | bool
 Topics = Mapping[str, int] | Iterable[str]
@@ -64,9 +65,12 @@ class NodeOptions(TypedDict, total=False):
     """How long a node may take to start. Default: 60."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Options:
-    """The options of a cluster. Creating it raises NotPossible, which names the option."""
+    """The options of a cluster. Creating it raises NotPossible, which names the option.
+
+    Iterables are read once, here: a test may pass generators.
+    """
 
     brokers: int
     controllers: int | None = None
@@ -102,14 +106,18 @@ class Options:
         folder = self.data_folder
         if folder is not None and folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise NotPossible(f"folder={str(folder)!r} is not an empty folder: nodes begin with empty disks")
-        self.partitions_by_topic()
-        self.records_by_topic()
+        if self.timeout_s <= 0:
+            raise NotPossible(f"timeout_s={self.timeout_s}: use more than 0 seconds")
+        self.records = {topic: keys_and_values(records) for topic, records in (self.records or {}).items()}
+        self.topics = self._partitions_by_topic(self.records)
 
     def _check_security(self) -> None:
         if self.users is not None:
             check_users(self.users)
         if self.acls is not None and self.users is None:
             raise NotPossible("acls=... needs users={...}: without users all clients are User:ANONYMOUS")
+        if self.acls is not None:
+            self.acls = list(self.acls)
         if self.client_certificates and not self.tls:
             raise NotPossible("client_certificates=True needs tls=True")
 
@@ -124,18 +132,24 @@ class Options:
     def settings_text(self) -> dict[str, str]:
         return {name: setting_text(value) for name, value in (self.settings or {}).items()}
 
-    def partitions_by_topic(self) -> dict[str, int]:
+    def _partitions_by_topic(self, others: Iterable[str]) -> dict[str, int]:
         """Return all topics, also those that only ``records`` names."""
         if isinstance(self.topics, str):
             raise NotPossible(f"topics={self.topics!r} is a single name: write topics=[{self.topics!r}]")
         named = dict(self.topics) if isinstance(self.topics, Mapping) else dict.fromkeys(self.topics, 1)
         for name, partitions in named.items():
-            if partitions < 1:
-                raise NotPossible(f"topics: {name!r} has {partitions} partitions; use 1 or more")
-        return {**dict.fromkeys(self.records or (), 1), **named}
+            if not isinstance(partitions, int) or partitions < 1:
+                raise NotPossible(f"topics: {name!r} has {partitions!r} partitions; use a number from 1 on")
+        return {**dict.fromkeys(others, 1), **named}
 
-    def records_by_topic(self) -> dict[str, list[KeyAndValue]]:
-        return {topic: keys_and_values(records) for topic, records in (self.records or {}).items()}
+
+def check_names(options: Mapping[str, object]) -> None:
+    """Raise TypeError for an unknown option, with the nearest one."""
+    known = NodeOptions.__annotations__
+    for name in options.keys() - known.keys():
+        near = get_close_matches(name, known, n=1)
+        advice = f"did you mean {near[0]}?" if near else f"the options are {', '.join(known)}"
+        raise TypeError(f"{name}=... is not an option of a node: {advice}")
 
 
 def setting_text(value: SettingValue) -> str:

@@ -16,7 +16,9 @@ from barnabas.testing import Cluster, Node, NotPossible, allow
         ({"controllers": 0}, "controllers=0: use 1 or more"),
         ({"brokers": 2, "replication": 3}, "replication=3: each copy needs a broker of its own, so use 1 to 2"),
         ({"topics": "orders"}, "write topics=['orders']"),
-        ({"topics": {"orders": 0}}, "'orders' has 0 partitions; use 1 or more"),
+        ({"topics": {"orders": 0}}, "'orders' has 0 partitions; use a number from 1 on"),
+        ({"topics": {"orders": "3"}}, "'orders' has '3' partitions; use a number from 1 on"),
+        ({"timeout_s": 0}, "timeout_s=0: use more than 0 seconds"),
         ({"records": {"orders": "text"}}, "write ['text']"),
         ({"users": {"a b": "secret"}}, "'a b' is not a usable name"),
         ({"users": {"node": "secret"}}, "'node' is the name with which nodes log in to each other"),
@@ -41,7 +43,7 @@ def test_a_folder_with_files_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_option_is_a_type_error() -> None:
-    with pytest.raises(TypeError, match="'timout_s'"):
+    with pytest.raises(TypeError, match=r"timout_s=... is not an option of a node: did you mean timeout_s\?"):
         Node(timout_s=3)  # type: ignore[call-arg]
 
 
