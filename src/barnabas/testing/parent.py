@@ -38,9 +38,8 @@ class Parent:
 
     def receive_launch(self) -> Launch:
         """Wait for the first line. End the process if the parent has died before."""
-        signal.signal(
-            signal.SIGHUP, signal.SIG_IGN
-        )  # A stopped process receives it when its parent dies, with SIGCONT.
+        # When the parent of a stopped process dies, the system sends SIGHUP and SIGCONT: it must survive to clean up.
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
         text = self.next_line()
         if not text:
             os._exit(1)

@@ -67,7 +67,8 @@ class ProcessRunner:
                 process_group=0,
             )
         self._socket = ours
-        ours.sendall(launch.to_json().encode() + b"\n")
+        with suppress(ConnectionError):  # A process that ended already is reported by await_ready.
+            ours.sendall(launch.to_json().encode() + b"\n")
 
     def await_ready(self, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
@@ -101,7 +102,8 @@ class ProcessRunner:
     def pause(self) -> None:
         """Return when all threads have stopped. If this process died earlier, the child would miss the SIGCONT."""
         os.kill(self.pid, signal.SIGSTOP)
-        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+        if hasattr(os, "waitid"):  # macOS has it from Python 3.13 on.
+            os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         if self.is_running:
