@@ -13,7 +13,7 @@ from barnabas.cli.arguments.topic_selection import parse_partitions
 from barnabas.cli.output.advice import problem_of
 from barnabas.cli.output.answer import Answer, Problem
 from barnabas.cli.output.exit_status import INTERRUPTED
-from barnabas.cli.records.options import RecordOptions, one_topic, put, usage_error
+from barnabas.cli.records.options import RecordOptions, hint, one_topic, put, usage_error
 from barnabas.common.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _TEXT = (
     "was written is committed every 5 seconds and at the end.\n\n"
     "With --output json a record has the fields topic, partition, offset, timestamp (milliseconds since 1970), "
     "key, value and headers; bytes that are not UTF-8 are base64 in key_base64 or value_base64. The same lines "
-    "are the input of 'barnabas produce --input json'.\n\n"
+    "are the input of 'barnabas produce --input json'. On a terminal, control characters are escaped.\n\n"
     "For example:\n\n"
     "    barnabas consume orders\n"
     "    barnabas consume orders --no-follow\n"
@@ -60,6 +60,13 @@ ADVICE = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "this needs READ on Group:{item}",
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "members of the group use another assignor than range: use another --group",
 }
+
+_INSTEAD = {
+    "auto.offset.reset": "--from-beginning or --from",
+    "enable.auto.commit": "--no-commit",
+    "group.id": "--group",
+}
+"""Options for properties of Kafka's consumer. In a file, which other tools share, these properties have no effect."""
 
 _FETCH_BYTES = 16 * 1024 * 1024
 """The default of fetch.max.bytes: a response of 50 MiB would wait in memory for the reader of a pipe."""
@@ -142,7 +149,7 @@ def consume(
     name = one_topic(topic)
     now_ms = int(time.time() * 1000)
     from barnabas.cli.records.consuming import ConsumeJob
-    from barnabas.cli.records.positions import chosen_start
+    from barnabas.cli.records.positions import Start, chosen_start
     from barnabas.cli.records.text_lines import Columns, unescaped
     from barnabas.cli.records.times import parse_point
 
@@ -186,6 +193,8 @@ def consume(
     )
     settings = consumer_settings(options, isolation_level)
     readers = schema_readers(options, schema_keys=schema_keys)
+    if start == Start() and group is None:
+        hint("waiting for new records; --from-beginning also reads those that exist. Ctrl-C ends", options)
     printer = printer_of(options.output or "text", name, columns, readers)
 
     async def work(config: ClientConfig, output: Output, stop: asyncio.Event) -> Consumed:
@@ -258,7 +267,7 @@ def consumer_settings(options: RecordOptions, isolation_level: str | None) -> Co
     from barnabas.clients.errors import InvalidClientConfig
 
     try:
-        properties = options.properties({"isolation.level": isolation_level}, CONSUMER_PROPERTIES)
+        properties = options.properties({"isolation.level": isolation_level}, CONSUMER_PROPERTIES, _INSTEAD)
         return consumer_config({"fetch.max.bytes": put(_FETCH_BYTES) or ""} | properties, source=options.source)
     except InvalidClientConfig as error:
         raise usage_error(error) from error

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.errors import InvalidClientConfig
 
-__all__ = ["RecordOptions", "Work", "one_topic", "put", "stop_at_signals", "usage_error"]
+__all__ = ["RecordOptions", "Work", "hint", "one_topic", "put", "stop_at_signals", "usage_error"]
 
 Work = Callable[["ClientConfig", asyncio.Event], Awaitable[Answer]]
 """It receives the settings and the event that Ctrl-C sets."""
@@ -69,14 +69,20 @@ class RecordOptions(ClusterOptions):
     quiet: Annotated[bool, Parameter(name=["--quiet", "-q"], show_default=False)] = False
     """Print no counts and rates to standard error."""
 
-    def properties(self, own: Mapping[str, str | None], known: Collection[str]) -> dict[str, str]:
+    def properties(
+        self, own: Mapping[str, str | None], known: Collection[str], instead: Mapping[str, str] | None = None
+    ) -> dict[str, str]:
         """Return the properties of the file, overridden by the command line. ``own`` are properties with options.
 
-        Raise UsageError for a name that is not ``known`` to the verb or to Kafka's clients.
+        Raise UsageError for a name that is not ``known`` to the verb or to Kafka's clients, or for which ``instead``
+        names an option.
         """
         if self.bootstrap_controller:
             raise UsageError("--bootstrap-controller: controllers don't serve records; use --bootstrap-server")
         given = self._given()
+        for name, option in (instead or {}).items():
+            if name in given:
+                raise UsageError(f"--command-property {name}={given[name]}: use {option}")
         for name, value in own.items():
             if value is not None and given.setdefault(name, value) != value:
                 raise UsageError(
@@ -169,8 +175,8 @@ def _check_names(given: Mapping[str, str], known: Collection[str]) -> None:
     for name in given:
         if name not in known and name not in _REGISTRY_PROPERTIES and not is_client_property(name):
             near = nearest(name, known)
-            hint = f"did you mean {near}?" if near else "Kafka's clients don't have this property"
-            raise UsageError(f"--command-property {name}: {hint}")
+            advice = f"did you mean {near}?" if near else "Kafka's clients don't have this property"
+            raise UsageError(f"--command-property {name}: {advice}")
 
 
 async def _topics(config: ClientConfig) -> list[str]:
@@ -211,6 +217,12 @@ def stop_at_signals() -> Iterator[asyncio.Event]:
         if not stop.is_set():
             for number in signals:
                 loop.remove_signal_handler(number)
+
+
+def hint(text: str, options: RecordOptions) -> None:
+    """Tell a person at a terminal what the command waits for."""
+    if not options.quiet and sys.stderr.isatty():
+        sys.stderr.write(f"note: {text}\n")
 
 
 def usage_error(error: InvalidClientConfig) -> UsageError:

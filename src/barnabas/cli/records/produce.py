@@ -15,7 +15,7 @@ from barnabas.cli.output.advice import problem_of
 from barnabas.cli.output.answer import Answer, Problem
 from barnabas.cli.output.exit_status import INTERRUPTED
 from barnabas.cli.output.table import Sheet
-from barnabas.cli.records.options import RecordOptions, one_topic, usage_error
+from barnabas.cli.records.options import RecordOptions, hint, one_topic, usage_error
 from barnabas.common.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -204,6 +204,8 @@ def produce(
     if isinstance(format_, Answer):
         return format_.give(running_command.get(), _document_format(options))
     paths = ["-" if path == STANDARD_INPUT else path for path in file or ["-"]]
+    if paths == ["-"] and sys.stdin.isatty():
+        hint("each line is a record; Ctrl-D ends", options)
     interrupted = False
 
     async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:

@@ -16,13 +16,15 @@ import threading
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
+from barnabas.common.printable import printable
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from barnabas.cli.records.printers import Printed, Printer
     from barnabas.clients.consumer.completed_fetch import Fetched
 
-__all__ = ["Output", "RecordSink", "StandardOutput"]
+__all__ = ["Output", "RecordSink", "StandardOutput", "harmless"]
 
 _WAITING_BYTES_MAX = 8 * 1024 * 1024
 
@@ -45,6 +47,7 @@ class StandardOutput:
 
     def __init__(self) -> None:
         sys.stdout.flush()
+        self._is_terminal = sys.stdout.isatty()
         self._descriptor: int | None = None
         try:
             self._descriptor = sys.stdout.fileno()
@@ -52,6 +55,8 @@ class StandardOutput:
             pass  # A replaced standard output, without a file.
 
     def write(self, data: bytes) -> None:
+        if self._is_terminal:
+            data = harmless(data)
         if self._descriptor is None:
             sys.stdout.buffer.write(data)
             sys.stdout.flush()
@@ -72,6 +77,13 @@ class StandardOutput:
             closed()
 
         threading.Thread(target=wait, name="reader of the output", daemon=True).start()
+
+
+def harmless(data: bytes) -> bytes:
+    """Return lines that can't control a terminal: all control characters but line ends and tabs are escaped."""
+    text = data.decode(errors="backslashreplace")
+    lines = ("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+    return "\n".join(lines).encode()
 
 
 class RecordSink:

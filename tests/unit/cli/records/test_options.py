@@ -43,6 +43,8 @@ NOWHERE = ("--bootstrap-server", "127.0.0.1:1")
         ("consume orders --schema-keys", "--schema-keys needs --schema-registry"),
         ("consume orders --bootstrap-controller localhost:1", "controllers don't serve records"),
         ("consume orders --command-property isolation.level=x", "isolation.level"),
+        ("consume orders --command-property group.id=g", "--command-property group.id=g: use --group"),
+        ("consume orders --command-property auto.offset.reset=earliest", "use --from-beginning or --from"),
         ("topics tail", "no topic given"),
         ("topics tail orders --lines 0", "--lines"),
     ],

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable
 
 from barnabas.cli.records.printers import Printed, TextPrinter
-from barnabas.cli.records.sink import RecordSink
+from barnabas.cli.records.sink import RecordSink, harmless
 from barnabas.cli.records.text_lines import Columns
 from barnabas.clients.consumer.completed_fetch import Fetched
 from barnabas.protocol.record_batch import BatchView, Record
@@ -123,3 +123,7 @@ def test_a_reader_that_closes_its_end_is_noticed_without_a_record() -> None:
 
     sink, _ = sinking(use, output)
     assert isinstance(sink.failure, BrokenPipeError)
+
+
+def test_a_terminal_receives_no_control_characters() -> None:
+    assert harmless(b"a\tb\x1b[31m\n\xff\x07\n") == b"a\tb\\x1b[31m\n\\xff\\x07\n"
