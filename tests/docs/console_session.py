@@ -21,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from barnabas.spark.connector_jars import cache_directory
 from tests.docs.console_output import PAGE_FOLDER
 
 __all__ = ["Session", "missing_for_sessions"]
@@ -40,7 +41,7 @@ _FOREGROUND = re.compile(
 )
 _READY = re.compile(r" is ready in |Ctrl-C stops all of them|is listening on ")
 _PATIENCE_S = 100.0
-_KEPT = ("HOME", "JAVA_HOME", "LANG", "BARNABAS_CACHE", "BARNABAS_PEER_LIB")
+_KEPT = ("JAVA_HOME", "LANG", "BARNABAS_PEER_LIB")
 
 
 def missing_for_sessions() -> str | None:
@@ -72,11 +73,12 @@ class Session:
         self._count = 0
         self._servers: list[tuple[str, Path]] = []
         """The shell's process id and the output of each program in the foreground."""
-        self._starting: list[Path] = []
-        """Outputs of programs in the background that are not ready yet."""
+        self._starting: list[tuple[str, Path]] = []
+        """The same of programs in the background that are not ready yet."""
 
     def __enter__(self) -> Self:
         self._control.mkdir()
+        (self._folder / "home").mkdir()
         (self._folder / ".venv").symlink_to(sys.prefix)
         (self._folder / "docs").symlink_to(PROJECT / "docs")
         self._shell = subprocess.Popen(
@@ -102,8 +104,8 @@ class Session:
         """Run a command of the page and return the lines that it printed. Raise TimeoutError."""
         if server := _FOREGROUND.match(command):
             return self._start(command.removesuffix("&").rstrip(), in_background=server["rest"].endswith("&"))
-        for output in self._starting:
-            self._wait_until_ready(output)
+        for pid, output in self._starting:
+            self._wait_until_ready(pid, output)
         self._starting.clear()
         self._count += 1
         script, output = self._control / f"{self._count}.sh", self._control / f"{self._count}.out"
@@ -123,19 +125,19 @@ class Session:
         output = self._control / f"{self._count}.out"
         output.touch()  # The shell creates it some time after it has printed the process id.
         quoted = shlex.quote(str(output))
-        pid = self._evaluate(f"{{ {command} ; }} > {quoted} 2>&1 < /dev/null & printf '%s' $!").strip()
+        pid = self._evaluate(f"{command} > {quoted} 2>&1 < /dev/null & printf '%s' $!").strip()
         if in_background:
-            self._starting.append(output)
+            self._starting.append((pid, output))
             return []
         self._servers.append((pid, output))
-        self._wait_until_ready(output, pid)
+        self._wait_until_ready(pid, output)
         return self._lines(output.read_text(errors="replace"))
 
-    def _wait_until_ready(self, output: Path, pid: str = "") -> None:
-        """Return when the program is ready or, with ``pid``, has ended."""
+    def _wait_until_ready(self, pid: str, output: Path) -> None:
+        """Return when the program is ready or has ended."""
         end = time.monotonic() + _PATIENCE_S
         while not _READY.search(output.read_text(errors="replace")):
-            if pid and self._evaluate(f"kill -0 {pid} 2>/dev/null || printf ended") == "ended":
+            if self._evaluate(f"kill -0 {pid} 2>/dev/null || printf ended") == "ended":
                 self._servers = [server for server in self._servers if server[0] != pid]
                 return
             if time.monotonic() > end:
@@ -162,5 +164,6 @@ class Session:
         return printed[:-1].decode()
 
     def _lines(self, text: str) -> list[str]:
-        """Return the output as a page would show it: with the page's name of the folder."""
-        return [line.rstrip() for line in text.replace(str(self._folder), PAGE_FOLDER).splitlines()]
+        """Return the output as a page would show it: with the page's name of the folder, without reports on jobs."""
+        lines = [line.rstrip() for line in text.splitlines() if f"{self._control.name}/" not in line]
+        return [line.replace(str(self._folder), PAGE_FOLDER) for line in lines]

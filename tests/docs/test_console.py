@@ -52,7 +52,7 @@ def test_the_commands_of_a_page_print_what_it_shows(name: str, tmp_path: Path) -
 def test_a_block_that_is_not_run_says_why_and_what_shows_it(name: str) -> None:
     for step in PAGES[name].steps:
         if isinstance(step, NotRun):
-            named = [word.strip("`,;.()") for word in step.reason.split() if word.startswith(("tests/", "`tests/"))]
+            named = [word.strip("`,;.()") for word in step.reason.split() if "/" in word]
             assert named or "make " in step.reason, f"{name}, line {step.line}: {step.reason}"
             assert all((PROJECT / path).exists() for path in named), f"{name}, line {step.line}: {step.reason}"
 
