@@ -22,6 +22,41 @@ def verbs(app: App) -> Iterator[tuple[str, App]]:
             yield name, app[name]
 
 
+@pytest.mark.parametrize("command", APPS)
+def test_the_help_text_has_every_option_with_its_explanation(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    module = import_module(COMMANDS[command][0])
+    parsers = [([], APPS[command])] if APPS[command].default_command else [([n], v) for n, v in verbs(APPS[command])]
+    for words, verb in parsers:
+        assert module.main([*words, "--help"]) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        for argument in verb.assemble_argument_collection(parse_docstring=True):
+            text = " ".join(str(argument.parameter.help or "").split())
+            if argument.show and argument.field_info.kind is not argument.field_info.VAR_POSITIONAL:
+                assert argument.name in shown, (words, argument.name)
+                assert text in shown, (words, argument.name)
+
+
+def test_a_help_text_fits_the_terminal_except_its_examples(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "70")
+    assert import_module(COMMANDS["topics"][0]).main(["create", "--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "usage: barnabas topics create [TOPIC ...] [options]"
+    assert [line for line in lines if len(line) > 70 and not line.startswith("    barnabas ")] == []
+    assert "  --output, -o table|json|yaml  Output format: a table, or one" in lines
+    assert any(line.startswith("    barnabas topics create orders payments --config retention") for line in lines)
+
+
+def test_a_command_without_a_verb_shows_its_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert import_module(COMMANDS["topics"][0]).main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "  add-partitions (alter)" in captured.err
+    assert import_module(COMMANDS["topics"][0]).main(["-h"]) == 0
+    assert "usage: barnabas topics VERB [options]" in capsys.readouterr().out
+
+
 def examples(app: App) -> list[str]:
     lines = ((verb.help or "") + (verb.default_command.__doc__ or "") for _, verb in verbs(app) if verb.default_command)
     return [line.strip() for text in lines for line in text.splitlines() if line.startswith("        barnabas ")]

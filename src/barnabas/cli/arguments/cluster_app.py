@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from barnabas.cli.arguments.cluster_options import UsageError, running_command
@@ -19,6 +20,8 @@ __all__ = ["CommandApp", "cluster_app", "main_of"]
 
 F = TypeVar("F", bound=Callable[..., int])
 
+_HELP = frozenset({"--help", "-h"})
+_WIDTH_MAX = 110
 _EPILOGUE = (
     "Exit status: 0 done, 1 failed (also in part), 2 invalid command line. "
     "Errors are printed to standard error, with what to do next."
@@ -81,6 +84,17 @@ class CommandApp:
         given = parse(function, tokens)
         return None if given is None else lambda: function(**given)
 
+    def help_text(self, arguments: Sequence[str], *, width: int) -> str:
+        """Return the help of the verb that the arguments name, or of the command."""
+        from barnabas.cli.arguments.help_text import command_help, verb_help
+
+        verb = next((argument for argument in arguments if not argument.startswith("-")), "")
+        if self.default_command is not None:
+            return verb_help(self.name, self.default_command, width=width, more=_EPILOGUE)
+        if verb in self:
+            return verb_help(f"{self.name} {verb}", self.function_of(verb), width=width)
+        return command_help(self.name, self.text, self._verbs, width=width)
+
     @property
     def full(self) -> App:
         """The app of cyclopts, for help texts and mistakes. It takes longer to load than most commands to run."""
@@ -101,7 +115,7 @@ def cluster_app(name: str, text: str) -> CommandApp:
 
 def _no_verb(app: CommandApp, first: str) -> str:
     """Return the error for a command line that begins with an option, as in Kafka's tools."""
-    if not first.startswith("-") or first in ("--help", "-h") or app.default_command is not None:
+    if not first.startswith("-") or first in _HELP or app.default_command is not None:
         return ""
     word = first.lstrip("-").partition("=")[0]
     if word in app:
@@ -119,6 +133,10 @@ def main_of(app: CommandApp) -> Callable[[Sequence[str]], int]:
             sys.stderr.write(f"{name}: {printable(wrong)}\n  next: '{name} --help' lists verbs and options\n")
             return USAGE_ERROR
         running_command.set(f"{name} {verb}" if verb in app else name)
+        if not _HELP.isdisjoint(arguments) or (not arguments and app.default_command is None):
+            width = min(_WIDTH_MAX, get_terminal_size().columns)
+            (sys.stdout if arguments else sys.stderr).write(app.help_text(arguments, width=width))
+            return DONE if arguments else USAGE_ERROR
         tokens = [STANDARD_INPUT if argument == "-" else argument for argument in arguments]
         try:
             call = app.usual_call(tokens)
@@ -126,7 +144,7 @@ def main_of(app: CommandApp) -> Callable[[Sequence[str]], int]:
         except UsageError as error:
             sys.stderr.write(f"{running_command.get()}: {printable(str(error))}\n")
             return USAGE_ERROR
-        return status if arguments else USAGE_ERROR
+        return status
 
     return main
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_ori
 
 from barnabas.cli.arguments.parameter import Parameter, parameter_of, type_hints
 
-__all__ = ["NotUsual", "Option", "Options", "options_of", "parse"]
+__all__ = ["NotUsual", "Option", "Options", "bare", "options_of", "parse"]
 
 _INT = re.compile(r"[0-9]{1,18}", re.ASCII)
 _FLOAT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,15})?", re.ASCII)
@@ -66,7 +66,7 @@ def options_of(function: Callable[..., Any]) -> Options:
     positional: list[Option] = []
     holders: dict[str, type] = {}
     for name in (*positional_names, *keyword_only):
-        kind, parameters = _bare(hints[name])
+        kind, parameters = bare(hints[name])
         if isinstance(kind, type) and hasattr(kind, "__dataclass_fields__"):
             if parameter_of(kind) is None and not any(_is_flat(parameter) for parameter in parameters):
                 raise NotUsual
@@ -84,7 +84,7 @@ def options_of(function: Callable[..., Any]) -> Options:
 
 
 def _add(by_name: dict[str, Option], holder: str, field: str | None, hint: object) -> Option:
-    kind, parameters = _bare(hint)
+    kind, parameters = bare(hint)
     names = [name for parameter in parameters if isinstance(parameter, Parameter) for name in parameter.names]
     option = Option(
         holder, field, kind, parameters, tuple(names) or ("--" + (field or holder).strip("_").replace("_", "-"),)
@@ -97,7 +97,7 @@ def _is_flat(parameter: object) -> bool:
     return isinstance(parameter, Parameter) and parameter.names == ("*",)
 
 
-def _bare(hint: object) -> tuple[object, tuple[object, ...]]:
+def bare(hint: object) -> tuple[object, tuple[object, ...]]:
     """Return the type without ``| None`` and ``Annotated``, and the metadata."""
     parameters: tuple[object, ...] = ()
     while True:
@@ -177,7 +177,7 @@ def _value(hint: object, parameters: Sequence[object], text: str) -> object:
     ):
         raise NotUsual
     if get_origin(hint) is list:
-        kind, of_element = _bare(get_args(hint)[0])
+        kind, of_element = bare(get_args(hint)[0])
         return [_value(kind, of_element, text)]
     value = _simple(hint, text)
     for parameter in parameters:
