@@ -32,13 +32,13 @@ class InputError(Exception):
     """A line of the input is not a record. The message says why."""
 
 
-class JsonHeader(Struct):
+class JsonHeader(Struct, gc=False):
     key: str
     value: str | UnsetType | None = UNSET
     value_base64: str | UnsetType = UNSET
 
 
-class JsonRecord(Struct):
+class JsonRecord(Struct, gc=False):
     """The fields of an output line, in its order."""
 
     topic: str
@@ -52,7 +52,7 @@ class JsonRecord(Struct):
     headers: list[JsonHeader] = []
 
 
-class _Input(Struct, forbid_unknown_fields=True):
+class _Input(Struct, forbid_unknown_fields=True, gc=False):
     topic: str | UnsetType = UNSET
     partition: int | UnsetType = UNSET
     offset: int | UnsetType = UNSET
@@ -123,13 +123,24 @@ def parse_line(
         found = _DECODER.decode(line)
     except msgspec.DecodeError as error:
         raise InputError(_told(str(error))) from error
-    if found.value is UNSET and found.value_base64 is UNSET:
+    value, key = found.value, found.key
+    if value is UNSET and found.value_base64 is UNSET:
         raise InputError("it has neither value nor value_base64; write null for a tombstone")
-    key = _content("key", found.key, found.key_base64, write_key)
-    value = _content("value", found.value, found.value_base64, write_value)
+    # The usual texts are encoded here, without a call.
+    value_bytes = (
+        value.encode()
+        if type(value) is str and write_value is None and found.value_base64 is UNSET
+        else _content("value", value, found.value_base64, write_value)
+    )
+    key_bytes = (
+        key.encode()
+        if type(key) is str and write_key is None and found.key_base64 is UNSET
+        else _content("key", key, found.key_base64, write_key)
+    )
     timestamp = None if isinstance(found.timestamp, UnsetType) else found.timestamp
     partition = None if isinstance(found.partition, UnsetType) else found.partition
-    return partition, StreamRecord(timestamp_of(timestamp), key, value, _headers(found.headers))
+    headers = _headers(found.headers) if found.headers else ()
+    return partition, StreamRecord(timestamp_of(timestamp), key_bytes, value_bytes, headers)
 
 
 def _told(message: str) -> str:

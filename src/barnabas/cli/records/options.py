@@ -7,6 +7,7 @@ printed. The second one ends it immediately.
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
@@ -30,6 +31,8 @@ __all__ = ["RecordOptions", "Work", "hint", "one_topic", "put", "stop_at_signals
 
 Work = Callable[["ClientConfig", asyncio.Event], Awaitable[Answer]]
 """It receives the settings and the event that Ctrl-C sets."""
+
+_OBJECTS_PER_COLLECTION = 100_000
 
 _REGISTRY_URL = "schema.registry.url"
 _REGISTRY_USER = ("schema.registry.basic.auth.user.info", "basic.auth.user.info")
@@ -117,7 +120,8 @@ class RecordOptions(ClusterOptions):
                         raise
                     return Answer({}, problems=[Problem(error.strerror or str(error), str(error.filename or ""))])
 
-        answer = asyncio.run(worked())
+        with _rare_collections():
+            answer = asyncio.run(worked())
         answer.notes = [*config.warnings, *answer.notes]
         return answer
 
@@ -157,6 +161,17 @@ class RecordOptions(ClusterOptions):
                 raise UsageError(f"--command-property {pair}: {name.strip()} is given twice")
             found[name.strip()] = value.strip()
         return found
+
+
+@contextmanager
+def _rare_collections() -> Iterator[None]:
+    """Look for cyclic garbage rarely: records have none, and looking at each several times costs as much as parsing."""
+    before = gc.get_threshold()
+    gc.set_threshold(_OBJECTS_PER_COLLECTION, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def one_topic(topic: str | None) -> str:

@@ -302,14 +302,18 @@ def _json_format(fields: _Fields, write_key: SchemaWriter | None, write_value: S
         if is_given:
             raise UsageError(f"{option} can't be used with --input json: each line has key, headers and value")
 
+    fixed_ms = fields.timestamp_ms
+
     def timestamp_of(given: int | str | None) -> int:
-        if fields.timestamp_ms is not None:
-            return fields.timestamp_ms
+        if fixed_ms is not None:
+            return fixed_ms
+        if isinstance(given, int) and given >= 0:
+            return given
         now_ms = int(time.time() * 1000)
         if given is None or given == -1:
             return now_ms
         if isinstance(given, int):
-            return given
+            raise InputError(f"timestamp {given} is negative: write milliseconds since 1970")
         try:
             return parse_point(given, "timestamp", now_ms)
         except UsageError as error:

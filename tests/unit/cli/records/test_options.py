@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 from typing import Any
 
 import pytest
@@ -59,7 +60,9 @@ def test_a_mistake_is_named_and_nothing_is_sent(line: str, message: str, capsys:
 
 @pytest.mark.parametrize("line", ["produce orders", "consume orders -e", "topics tail orders -e"])
 def test_an_unreachable_cluster_is_a_failure_with_advice(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    threshold = gc.get_threshold()
     assert main([*line.split(), *NOWHERE]) == 1
+    assert gc.get_threshold() == threshold
     error = capsys.readouterr().err
     assert "nothing listens at 127.0.0.1:1" in error
     assert "next: check that a node runs at this address" in error
