@@ -39,6 +39,8 @@ _NEXT_PORT = "\n"
 _CHUNK = 1 << 16
 _BACKLOG = 1024
 _WATCH_EVERY_S = 0.5
+_START_S = 1.0
+_TRY_AGAIN_S = 0.02
 STANDSTILL_S = 1.0
 """The limit for a connection of the proxy itself: the connection timeout of nodes is two seconds."""
 
@@ -57,6 +59,8 @@ class _Node:
     target_port: int
     pid: int | None = None
     server: asyncio.Server | None = None
+    has_served: bool = False
+    """Whether its process has accepted a connection since its start."""
 
 
 @dataclass(slots=True)
@@ -190,6 +194,7 @@ class _Proxy:
     async def node_is_up(self, name: str, pid: int) -> None:
         for key, node in self._ports_of(name):
             node.pid = pid
+            node.has_served = False
             if node.server is None:
                 await self._listen(key, socket.create_server(("127.0.0.1", node.port), backlog=_BACKLOG))
 
@@ -228,7 +233,7 @@ class _Proxy:
             writer.transport.abort()
             return
         try:
-            their_reader, their_writer = await asyncio.open_connection("127.0.0.1", self._nodes[key].target_port)
+            their_reader, their_writer = await _connected(self._nodes[key])
         except OSError:
             writer.transport.abort()
             return
@@ -339,6 +344,25 @@ async def _say_hello(reader: asyncio.StreamReader, writer: asyncio.StreamWriter)
         writer.write(b"!")
         await writer.drain()
     writer.close()
+
+
+async def _connected(node: _Node) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """Connect to the node. Wait for a process that does not listen yet, instead of closing the connections of others.
+
+    Raise OSError if it refuses.
+    """
+    loop = asyncio.get_running_loop()
+    until = loop.time() + _START_S
+    while True:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", node.target_port)
+        except ConnectionRefusedError:
+            if node.has_served or node.server is None or loop.time() > until:
+                raise
+            await asyncio.sleep(_TRY_AGAIN_S)
+        else:
+            node.has_served = True
+            return reader, writer
 
 
 def _node_name(key: str) -> str:
