@@ -40,7 +40,7 @@ SEED ?=
 KIND ?= ours
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help env dev run test unit oracles interop older slow spark simulate defects history faults siege fuzz check lint types layers site format docs docs-serve bench lock clean
+.PHONY: help env dev run test unit oracles interop older slow spark simulate defects history faults siege fuzz check lint types layers site format docs docs-serve bench lock release clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -74,7 +74,9 @@ lock: $(VENV)/.uv.stamp ## pin and hash again what pyproject.toml asks for (ARGS
 	$(LOCK) $(LOCKS)/uv.in -o $(LOCKS)/uv.lock.txt
 	$(LOCK) $(LOCKS)/build.in -o $(LOCKS)/build.lock.txt
 	$(LOCK) --extra spark --extra connect --extra flights --extra uvloop pyproject.toml -o $(LOCKS)/run.lock.txt
+	$(LOCK) -c $(LOCKS)/run.lock.txt pyproject.toml -o $(LOCKS)/node.lock.txt
 	$(LOCK) -c $(LOCKS)/run.lock.txt --all-extras --group dev pyproject.toml -o $(LOCKS)/dev.lock.txt
+	$(LOCK) -c $(LOCKS)/dev.lock.txt $(LOCKS)/release.in -o $(LOCKS)/release.lock.txt
 
 # ---- the main job --------------------------------------------------------------------------------
 
@@ -156,6 +158,9 @@ docs: dev ## write docs/reference again from the code
 
 docs-serve: dev ## show the documentation site on http://127.0.0.1:8000 while you write
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve --watch src $(ARGS)
+
+release: env ## build wheel, sdist, bill of materials and checksums into dist (ARGS=--rehearsal before everything is set)
+	@PYTHONPATH=packaging/tools $(BIN)/python -m barnabas_release build $(ARGS)
 
 clean: ## remove what was made here, downloads included
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis build dist

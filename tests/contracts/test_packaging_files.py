@@ -153,3 +153,12 @@ def test_the_workflow_runs_what_every_machine_runs() -> None:
     assert workflow["permissions"] == {"contents": "read"}
     for step in job["steps"]:
         assert re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", step.get("uses", "a/b@" + "0" * 40))
+
+
+def test_the_image_has_the_versions_that_the_tests_use() -> None:
+    pins = {
+        name: set(re.findall(r"^[a-z0-9._-]+==[^ \n]+", (PROJECT / "requirements" / name).read_text(), re.MULTILINE))
+        for name in ("node.lock.txt", "run.lock.txt")
+    }
+    assert pins["node.lock.txt"] < pins["run.lock.txt"]
+    assert "pyspark" not in {pin.partition("==")[0] for pin in pins["node.lock.txt"]}
