@@ -48,7 +48,7 @@ class Clients(ABC):
     @property
     @abstractmethod
     def _responsive_servers(self) -> str:
-        """The servers that are neither stopped nor paused; all of them if there are none."""
+        """The servers that are neither stopped nor paused, if any; those that are cut off come last."""
 
     def _own_properties(self, user: str | None = None) -> dict[str, str]:
         """Return the properties of the calls below. They reach a cluster of which a test has paused a part."""
@@ -84,16 +84,16 @@ class Clients(ABC):
         return path
 
     def admin(self, user: str | None = None) -> SyncAdminClient:
-        """Return an admin client; use it in a ``with`` block."""
+        """Return an admin client; use it in a ``with`` block. It prefers nodes that are not paused or cut off."""
         admin: SyncAdminClient = import_module("barnabas.clients.admin").SyncAdminClient(
-            properties=self.client_properties(user)
+            properties={**self.client_properties(user), "bootstrap.servers": self._responsive_servers}
         )
         return admin
 
     def async_admin(self, user: str | None = None) -> AdminClient:
-        """Return an admin client for asyncio; use it in an ``async with`` block."""
+        """Return an admin client for asyncio, like ``admin``; use it in an ``async with`` block."""
         admin: AdminClient = import_module("barnabas.clients.admin").AdminClient(
-            properties=self.client_properties(user)
+            properties={**self.client_properties(user), "bootstrap.servers": self._responsive_servers}
         )
         return admin
 

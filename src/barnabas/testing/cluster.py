@@ -203,8 +203,10 @@ class Cluster(Clients):
 
     @property
     def _responsive_servers(self) -> str:
-        responsive = [broker.address for broker in self.brokers if broker.is_running and not broker.is_paused]
-        return ",".join(responsive) or self.bootstrap_servers
+        responsive = [broker for broker in self.brokers if broker.is_running and not broker.is_paused]
+        if (proxy := self._parts.proxy) is not None:
+            responsive.sort(key=lambda broker: proxy.cuts_of(broker.name))
+        return ",".join(broker.address for broker in responsive) or self.bootstrap_servers
 
     @property
     def _security(self) -> Security:

@@ -122,6 +122,10 @@ class LinkProxy:
         self._cut.discard((source, destination))
         self._call("heal", source, destination, resets)
 
+    def cuts_of(self, name: str) -> int:
+        """Return how many directions from and to the node are cut."""
+        return sum(name in pair for pair in self._cut)
+
     def heal_all(self) -> None:
         for source, destination in list(self._cut):
             self.heal(source, destination, resets=False)
