@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from barnabas.clients.errors import UnsupportedVersion
 from barnabas.clients.producer.batch import NO_PRODUCER, ProducerId
 from barnabas.clients.producer.producer_ids import request_producer_id
-from barnabas.clients.producer.sender import Sender, SenderStatistics
+from barnabas.clients.producer.sender import Sender
 from barnabas.clients.producer.stream_batches import Pair, StreamAccumulator, StreamBatch, StreamRecord
 from barnabas.clients.topic_metadata import TopicMetadataSource
 from barnabas.common.murmur2 import partition_for_key
@@ -68,10 +68,6 @@ class StreamProducer:
             recovery=self,
         )  # fmt: skip
         self._sender.start(metadata)
-
-    @property
-    def statistics(self) -> SenderStatistics:
-        return self._sender.statistics
 
     @property
     def waiting(self) -> int:
