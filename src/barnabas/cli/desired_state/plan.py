@@ -73,7 +73,7 @@ def plan(
 
         barnabas plan state.yaml --bootstrap-server localhost:9092
         barnabas plan state.yaml --allow-delete --forbid-new-access --output json
-        barnabas plan state.yaml --output markdown > comment.md
+        barnabas plan state.yaml --output markdown
 
     Parameters
     ----------
