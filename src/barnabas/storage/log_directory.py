@@ -149,14 +149,20 @@ class LogDirectory:
         """Read and remove the clean shutdown marker: the broker epoch in it (-1 if none), or None without a marker.
 
         It is removed before anything is loaded, so that a crash from now on is detected. Before Kafka 3.7 it was an
-        empty file; one that is neither empty nor JSON is damaged, and proves nothing.
+        empty file; one that is neither empty nor JSON is damaged, and proves nothing. Neither does one without
+        permission to read it.
         """
         path = f"{self.path}/{CLEAN_SHUTDOWN_FILE}"
         try:
             with naming(path), open(path, "rb") as file:
-                content = file.read()
-            os.unlink(path)
+                content: bytes | None = file.read()
         except FileNotFoundError:
+            return None
+        except PermissionError as error:
+            _log.error("%s is not readable (%s): the logs in %s are checked as after a crash", path, error, self.path)
+            content = None
+        os.unlink(path)
+        if content is None:
             return None
         if not content:
             return -1

@@ -13,6 +13,7 @@ import pytest
 
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
+from barnabas.storage import log_directory
 from barnabas.storage.errors import StorageError
 from barnabas.storage.log_cleaner import LogCleaner
 from barnabas.storage.log_dir_usage import log_dir_usage
@@ -99,6 +100,27 @@ def test_a_clean_restart_finds_every_log_unchanged(start: Start, tmp_path: Path)
     assert again.get(A0).high_watermark == 2
     assert again.get(B0).topic_id == TOPIC_ID
     assert offsets_and_values(again.get(A1)) == []
+
+
+def test_a_marker_of_a_clean_stop_that_cannot_be_read_proves_nothing(
+    start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    manager = start()
+    append(open_log(manager, A0), batch(b"1"))
+    manager.shutdown(now_ms=NOW_MS, broker_epoch=28)
+    marker = tmp_path / "data" / ".kafka_cleanshutdown"
+
+    def refuse_the_marker(path: str, mode: str) -> Any:
+        if path == str(marker):
+            raise PermissionError(13, "Permission denied", path)
+        return open(path, mode)
+
+    monkeypatch.setattr(log_directory, "open", refuse_the_marker, raising=False)
+    again = start()
+    assert not again.report.is_clean
+    assert not marker.exists()
+    assert f"{marker} is not readable" in caplog.text
+    assert offsets_and_values(again.get(A0)) == [(0, b"1")]
 
 
 def test_after_a_kill_every_appended_record_is_found(start: Start, tmp_path: Path) -> None:
