@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,6 +18,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+from barnabas.cli.main import main
 from tests.interop.schema_registry import running_registry
 from tests.peers import run_class
 from tests.peers.commands import Run, runner
@@ -366,6 +368,25 @@ def test_topics_and_rights_that_are_missing_are_named(run: Run, peer: SecureNode
     other = run("consume", topic, "-g", "other", *as_alice, server="SASL_SSL")
     assert other.status == 1
     assert "GROUP_AUTHORIZATION_FAILED" in other.err
+
+
+def test_a_server_that_is_silent_or_wants_a_login_is_reported_soon(
+    run: Run, topic: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for verb in (("produce",), ("consume", "-e"), ("topics", "tail", "-e")):
+        began_at = time.monotonic()
+        denied = run(*verb, "--topic", topic, server="SASL_SSL")
+        assert denied.status == 1
+        assert "--command-config" in denied.err or "security.protocol" in denied.err
+        assert time.monotonic() - began_at < 5
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            address = f"127.0.0.1:{silent.getsockname()[1]}"
+            began_at = time.monotonic()
+            assert main([*verb, "--topic", topic, "--timeout", "1", "--bootstrap-server", address]) == 1
+            assert time.monotonic() - began_at < 5
+        error = capsys.readouterr().err
+        assert f"the cluster at {address} did not answer within 1 s" in error
+        assert "--timeout sets the limit" in error
 
 
 def test_values_with_schemas_come_back_as_json(run: Run, topic: str, tmp_path: Path) -> None:

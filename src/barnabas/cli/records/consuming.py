@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from barnabas.cli.output.advice import UnknownName
+from barnabas.cli.records.limits import within_api_timeout
 from barnabas.cli.records.positions import Start, end_positions, start_positions
 from barnabas.cli.records.rates import Volume, live
 from barnabas.cli.records.sink import RecordSink
@@ -75,7 +76,7 @@ async def consume_records(
     """Read and write records until the end of the job. Raise AdminError or ClientError if it can't begin."""
     async with NetworkClient(config) as network:
         consumption = _Consumption(network, settings, job, stop)
-        await consumption.begin(printer, output)
+        await within_api_timeout(config, consumption.begin(printer, output))
         consumed = consumption.consumed
         try:
             async with live(consumed.volume, is_shown=job.shows_rates, now=asyncio.get_running_loop().time):

@@ -57,7 +57,7 @@ class RecordOptions(ClusterOptions):
     """The cluster to contact, and the output format."""
 
     timeout: float | None = None
-    """Timeout of each metadata request, in seconds. Records have no limit."""
+    """Time limit in seconds for everything before the first record. Default: default.api.timeout.ms, else 60."""
     bootstrap_controller: Annotated[str | None, Parameter(show=False)] = None
     """Refused, because controllers don't serve records."""
     command_property: Annotated[

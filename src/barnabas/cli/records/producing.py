@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from barnabas.cli.output.advice import UnknownName
+from barnabas.cli.records.limits import within_api_timeout
 from barnabas.cli.records.rates import Volume, live
 from barnabas.cli.records.source import Format, Piece, RecordSource, UnusableInput
 from barnabas.clients.network_client import NetworkClient
@@ -63,7 +64,8 @@ async def produce_records(
     produced = Produced(Volume(loop.time()))
     async with NetworkClient(config) as network:
         producer = StreamProducer(network, job.topic, settings, lambda batch: produced.take(batch, loop.time()))
-        async with producer:
+        await within_api_timeout(config, producer.open())
+        try:
             _check_partition(job.partition, producer, f"{job.topic}-{job.partition}")
             produced.volume.began_at = loop.time()
             async with live(produced.volume, is_shown=job.shows_rates, now=loop.time):
@@ -78,6 +80,8 @@ async def produce_records(
                 await _flush(producer, _FLUSH_WITHIN_S if stop.is_set() else None)
             produced.not_delivered = producer.waiting
             produced.failure = producer.failure or produced.failure
+        finally:
+            await producer.close()
     return produced
 
 

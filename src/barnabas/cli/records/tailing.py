@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from barnabas.cli.records.consuming import Consumed, ConsumeJob, consume_records
+from barnabas.cli.records.limits import within_api_timeout
 from barnabas.cli.records.positions import Start, end_positions, start_positions
 from barnabas.cli.records.printers import UnreadableRecord
 from barnabas.cli.records.rates import Volume
@@ -48,9 +49,15 @@ async def tail_records(
     volume = Volume(asyncio.get_running_loop().time())
     async with NetworkClient(config) as network:
         source = TopicMetadataSource(network, job.topic)
-        partitions = (await source.load()).partitions
-        ends = await end_positions(network, source, partitions, read_committed=settings.read_committed)
-        beginnings = await start_positions(network, source, partitions, Start(EARLIEST))
+        beginnings: dict[int, int] = {}
+        ends: dict[int, int] = {}
+
+        async def look_up() -> None:
+            partitions = (await source.load()).partitions
+            ends.update(await end_positions(network, source, partitions, read_committed=settings.read_committed))
+            beginnings.update(await start_positions(network, source, partitions, Start(EARLIEST)))
+
+        await within_api_timeout(config, look_up())
         try:
             last = await _last(network, source, settings, count, beginnings, ends)
             for partition, record in last:
