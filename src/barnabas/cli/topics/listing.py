@@ -74,13 +74,13 @@ async def _sizes(admin: AdminClient) -> dict[str, int]:
 
 
 def _sheet(topics: Sequence[TopicListing], sizes: dict[str, int]) -> Sheet:
-    sheet = Sheet(columns=("topic", "partitions", "replicas", "size", "id", "internal"), drop_first=("id", "internal"))
+    columns = ("topic", "partitions", "replicas", *(("size",) if sizes else ()), "id", "internal")
+    sheet = Sheet(columns=columns, drop_first=("id", "internal"))
     for topic in topics:
         size = sizes.get(topic.name)
-        sheet.add(
-            topic.name, str(topic.partitions), str(topic.replication_factor), "" if size is None else size_of(size),
-            str(topic.topic_id), "yes" if topic.is_internal else "",
-        )  # fmt: skip
+        sized = ("" if size is None else size_of(size),) if sizes else ()
+        counts = (str(topic.partitions), str(topic.replication_factor))
+        sheet.add(topic.name, *counts, *sized, str(topic.topic_id), "yes" if topic.is_internal else "")
     sheet.drop_last_column_if_empty()
     return sheet
 
