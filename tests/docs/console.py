@@ -25,7 +25,7 @@ GENERATED = {
 """Pages with examples from help texts, and the test that checks these examples."""
 
 KAFKA_TOOLS = {
-    "kafka-acls.sh": "kafka.admin.AclCommand",
+    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
     "kafka-configs.sh": "kafka.admin.ConfigCommand",
     "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-console-producer.sh": "org.apache.kafka.tools.ConsoleProducer",
@@ -81,7 +81,7 @@ def differences(page: Page, folder: Path, *, tools: Path | None = None) -> Itera
         for step in page.steps:
             match step:
                 case WrittenFile(name, content):
-                    (folder / name).write_text(content)
+                    session.write(name, content)
                 case Command(text, expected):
                     printed = session.run(text)
                     if not step.is_setup and not matches(expected, printed, figures_vary=step.figures_vary):

@@ -53,18 +53,17 @@ def missing_for_sessions() -> str | None:
 
 
 class Session:
-    """Use it as a context manager. ``folder`` is the working folder, outside of it nothing is written."""
+    """Use it as a context manager. Commands run in ``folder``, which has the checkout's ``.venv`` and ``docs``."""
 
     def __init__(self, folder: Path, *, tools: Path | None = None) -> None:
         """``tools`` is a folder that is first on the PATH, before that of this Python."""
         self._folder = folder
         self._control = folder.parent / f"{folder.name}.session"
         path = [*([str(tools)] if tools else []), str(Path(sys.executable).parent), os.environ["PATH"]]
-        kept = {
-            name: os.environ[name] for name in ("HOME", "JAVA_HOME", "LANG", "BARNABAS_PEER_LIB") if name in os.environ
-        }
         self._environment = {
-            **kept,
+            **{name: os.environ[name] for name in _KEPT if name in os.environ},
+            "HOME": str(folder / "home"),
+            "BARNABAS_CACHE": str(cache_directory(os.environ)),
             "PATH": ":".join(path),
             "PYTHONPATH": str(PROJECT / "src"),
             "COLUMNS": "80",
@@ -109,9 +108,13 @@ class Session:
         self._starting.clear()
         self._count += 1
         script, output = self._control / f"{self._count}.sh", self._control / f"{self._count}.out"
-        script.write_text(command.replace(f"{PAGE_FOLDER}/", f"{self._folder}/") + "\n")
+        script.write_text(self._outside(command) + "\n")
         self._evaluate(f"source {shlex.quote(str(script))} > {shlex.quote(str(output))} 2>&1 < /dev/null")
         return self._lines(output.read_text(errors="replace"))
+
+    def write(self, name: str, content: str) -> None:
+        """Write a file of the page."""
+        (self._folder / name).write_text(self._outside(content))
 
     def interrupt(self) -> list[str]:
         """Send SIGINT to the last program in the foreground; return what it printed since then."""
@@ -162,6 +165,10 @@ class Session:
                 raise EOFError(f"the shell has ended at: {line}")
             printed += received
         return printed[:-1].decode()
+
+    def _outside(self, text: str) -> str:
+        """Return a text of the page with the real name of its folder."""
+        return text.replace(f"{PAGE_FOLDER}/", f"{self._folder}/")
 
     def _lines(self, text: str) -> list[str]:
         """Return the output as a page would show it: with the page's name of the folder, without reports on jobs."""
