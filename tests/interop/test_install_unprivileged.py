@@ -1,6 +1,6 @@
 """The command lines of packaging/: run as an unprivileged user with a read-only root, from a fresh installation.
 
-No container engine, systemd or Kubernetes runs here. Images, units and pods are checked by ``test_install_linters.py``.
+They need no container engine, systemd or Kubernetes. ``test_install_linters.py`` checks the files themselves.
 """
 
 from __future__ import annotations
@@ -44,15 +44,25 @@ TEST_NETWORK = "192.0.2"
 
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The node, installed as the Containerfile installs it, for an interpreter that every user may run."""
+    """The node, installed as the Containerfile installs it."""
+    return installed(tmp_path_factory.mktemp("program") / "barnabas", "node")
+
+
+@pytest.fixture(scope="module")
+def worker_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The worker with Spark, installed as the Containerfile installs it."""
+    return installed(tmp_path_factory.mktemp("worker") / "barnabas", "run")
+
+
+def installed(folder: Path, lock: str) -> Path:
+    """Install barnabas with the pinned packages for an interpreter that every user may run."""
     readable = [python for python in ("/usr/bin/python3", *pythons().values()) if _any_user_may_run(python)]
     if not readable:
         pytest.skip("this machine has no Python 3.11 or later that an unprivileged user may run")
-    folder = tmp_path_factory.mktemp("program") / "barnabas"
     uv, environment = find_uv(), environment_without_java()
     target = ["--quiet", "--python", str(folder / "bin" / "python")]
     build = ["--build-constraint", str(PROJECT / "requirements" / "build.lock.txt")]
-    pinned = ["--require-hashes", "-r", str(PROJECT / "requirements" / "node.lock.txt")]
+    pinned = ["--require-hashes", "-r", str(PROJECT / "requirements" / f"{lock}.lock.txt")]
     for command in (
         ["venv", "--quiet", "--relocatable", "--python", readable[0], str(folder)],
         ["pip", "install", *target, *build, *pinned],
@@ -144,6 +154,32 @@ def test_the_command_of_the_node_unit_runs_and_notifies_systemd(program: Path, t
     written = [path for path in (place.data / "data").rglob("*") if path.is_file()]
     assert written
     assert [path for path in written if stat.S_IMODE(path.stat().st_mode) & 0o007] == []
+
+
+@pytest.mark.long  # The installation of Spark takes half a minute.
+def test_the_commands_of_both_workers_serve_their_rest_api(program: Path, worker_program: Path, tmp_path: Path) -> None:
+    stage, unit = read_stages()["worker"], read_unit("barnabas-connect.service")
+    node_place = place_of(program, PACKAGING / "systemd", tmp_path / "node")
+    node = start_confined(read_stages()["node"].command, ENVIRONMENT, node_place, tmp_path / "node")
+    try:
+        wait_until_ready(node)
+        for name, folder, command, data_at in (
+            ("container", PACKAGING / "container", stage.command, stage.directory),
+            ("unit", PACKAGING / "systemd", unit["ExecStart"][0].split(), f"/var/lib/{unit['StateDirectory'][0]}"),
+        ):
+            place = place_of(worker_program, folder, tmp_path / name)
+            place.data_at = data_at
+            worker = start_confined(command, ENVIRONMENT, place, tmp_path / name, network_of=node)
+            try:
+                deadline = time.monotonic() + 60
+                while worker.run_inside(stage.health_check, ENVIRONMENT).returncode:
+                    assert worker.process.poll() is None, worker.printed()
+                    assert time.monotonic() < deadline, worker.printed()
+                    time.sleep(0.2)
+            finally:
+                assert worker.finish() == 0, worker.printed()
+    finally:
+        assert node.finish() == 0, node.printed()
 
 
 @pytest.fixture
