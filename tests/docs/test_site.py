@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator
+from functools import partial
 from html.parser import HTMLParser
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from mkdocs.commands.build import build
@@ -13,6 +17,7 @@ from mkdocs.config import load_config
 
 from tests.docs.site_hook import ROOT_PAGES, with_links_of_the_site
 from tests.docs.tracked import PROJECT
+from tests.interop.chromium import Chromium, require_chromium
 
 
 class Requested(HTMLParser):
@@ -72,6 +77,36 @@ def test_the_search_finds_a_setting_a_command_and_a_class(site: Path) -> None:
     assert any(location.startswith("reference/configs/") for location in found["log.retention.hours"])
     assert any(location.startswith("reference/cli/") for location in found["reset-offsets"])
     assert any(location.startswith("reference/python/admin/") for location in found["SyncAdminClient"])
+
+
+@pytest.fixture
+def address(site: Path) -> Iterator[str]:
+    """Serve the site; return its address."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site))) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.interop
+@pytest.mark.filterwarnings("ignore")
+def test_a_browser_finds_a_setting_and_requests_nothing_from_elsewhere(address: str, tmp_path: Path) -> None:
+    browser = Chromium(require_chromium(), tmp_path / "profile")
+    try:
+        browser.open(f"{address}?q=unclean.leader.election.enable")
+        browser.wait_for("document.querySelector('.md-search-result__item a[href*=configs]') !== null")
+        requested = browser.run("performance.getEntriesByType('resource').map(entry => entry.name)")
+        assert requested
+        assert [name for name in requested if not name.startswith((address, "blob:", "data:"))] == []
+    finally:
+        browser.close()
 
 
 @pytest.mark.parametrize(
