@@ -15,6 +15,7 @@ from typing import Literal
 from barnabas.cli.arguments.candidates import Wanted, candidates, given_options
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ClusterOptions, UsageError, open_admin
+from barnabas.cli.main import COMMANDS
 
 __all__ = ["app", "main"]
 
@@ -112,7 +113,7 @@ def completion(shell: Literal["bash", "zsh", "fish"]) -> int:
 
 
 def _complete(words: Sequence[str]) -> list[str]:
-    found = candidates(words)
+    found = candidates(words, COMMANDS)
     if found is Wanted.FILES:
         return [_FILES]
     if isinstance(found, Wanted):

@@ -98,22 +98,22 @@ def test_bash_completes_a_command_line(
     ],
 )
 def test_the_words_that_can_follow(line: str, expected: list[str] | Wanted) -> None:
-    found = candidates(line.split(" "))
+    found = candidates(line.split(" "), COMMANDS)
     assert (found if isinstance(found, Wanted) else sorted(found)) == (
         expected if isinstance(expected, Wanted) else sorted(expected)
     )
 
 
 def test_every_command_and_verb_can_be_completed() -> None:
-    first = candidates([""])
+    first = candidates([""], COMMANDS)
     assert isinstance(first, list)
     assert {*COMMANDS} <= {*first}
     for command in COMMANDS:
-        assert candidates([command, ""]), command
+        assert candidates([command, ""], COMMANDS), command
 
 
 def test_hidden_options_are_not_offered() -> None:
-    found = candidates(["bench", "produce", "--bootstrap"])
+    found = candidates(["bench", "produce", "--bootstrap"], COMMANDS)
     assert found == ["--bootstrap-server"]
 
 

@@ -13,7 +13,6 @@ from typing import Literal, get_args, get_origin
 from barnabas.cli.arguments.cluster_app import CommandApp
 from barnabas.cli.arguments.parameter import Parameter
 from barnabas.cli.arguments.quick_parser import NotUsual, Option, Options, options_of
-from barnabas.cli.main import COMMANDS
 
 __all__ = ["Wanted", "candidates", "given_options"]
 
@@ -40,18 +39,21 @@ _OTHERS: Mapping[str, tuple[str, ...]] = {
 """Verbs and options of the commands that parse their arguments by hand or as Kafka's tool."""
 
 
-def candidates(words: Sequence[str]) -> list[str] | Wanted:
-    """Return what the last word, which may be empty, can become. ``words`` are those after ``barnabas``."""
+def candidates(words: Sequence[str], commands: Mapping[str, tuple[str, str]]) -> list[str] | Wanted:
+    """Return what the last word, which may be empty, can become.
+
+    ``words`` are those after ``barnabas``; ``commands`` have the name of their module first.
+    """
     *before, last = words or [""]
     if not before:
-        return _starting(last, [*COMMANDS, "--help", "--version"])
+        return _starting(last, [*commands, "--help", "--version"])
     command, *arguments = before
     if command in _OTHERS:
         found = _starting(last, _OTHERS[command])
         return found if found and (last or command == "storage") else Wanted.FILES
-    if command not in COMMANDS:
+    if command not in commands:
         return []
-    app = getattr(import_module(COMMANDS[command][0]), "app", None)
+    app = getattr(import_module(commands[command][0]), "app", None)
     if not isinstance(app, CommandApp):
         return []
     if app.default_command is not None:
