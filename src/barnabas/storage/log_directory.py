@@ -102,6 +102,7 @@ class LogDirectory:
         self.is_cordoned = False
         self._lock_fd = -1
         self._written_high_watermarks: Mapping[TopicPartition, int] | None = None
+        self._written_cleaner_offsets: Mapping[TopicPartition, int] | None = None
 
     def __repr__(self) -> str:
         return f"LogDirectory({self.path!r})"
@@ -234,7 +235,10 @@ class LogDirectory:
         return self._read(REPLICATION_OFFSET_CHECKPOINT)
 
     def read_cleaner_offsets(self) -> dict[TopicPartition, int]:
-        return self._read(CLEANER_OFFSET_CHECKPOINT)
+        known = self._read(CLEANER_OFFSET_CHECKPOINT)
+        if os.path.exists(f"{self.path}/{CLEANER_OFFSET_CHECKPOINT}"):
+            self._written_cleaner_offsets = dict(known)
+        return known
 
     def write_recovery_points(self, offsets: Mapping[TopicPartition, int]) -> None:
         write_offsets(f"{self.path}/{RECOVERY_POINT_OFFSET_CHECKPOINT}", offsets)
@@ -250,7 +254,10 @@ class LogDirectory:
         self._written_high_watermarks = offsets
 
     def write_cleaner_offsets(self, offsets: Mapping[TopicPartition, int]) -> None:
-        write_offsets(f"{self.path}/{CLEANER_OFFSET_CHECKPOINT}", offsets)
+        """Write them, unless the file holds them already."""
+        if offsets != self._written_cleaner_offsets:
+            write_offsets(f"{self.path}/{CLEANER_OFFSET_CHECKPOINT}", offsets)
+            self._written_cleaner_offsets = dict(offsets)
 
     def _read(self, name: str) -> dict[TopicPartition, int]:
         """Read a checkpoint. A damaged one counts as missing, as in Kafka, and is kept: recovery then reads more."""

@@ -102,6 +102,21 @@ def test_a_clean_restart_finds_every_log_unchanged(start: Start, tmp_path: Path)
     assert offsets_and_values(again.get(A1)) == []
 
 
+def test_the_cleaner_checkpoint_is_written_only_when_it_changes(start: Start, tmp_path: Path) -> None:
+    """A disk without space does not stop a node that cleans nothing."""
+    manager = start()
+    open_log(manager, A0)
+    manager.shutdown(now_ms=NOW_MS, broker_epoch=28)
+    checkpoint = tmp_path / "data" / "cleaner-offset-checkpoint"
+    before = checkpoint.stat()
+    again = start()
+    again.checkpoint_cleaner_offsets()
+    assert checkpoint.stat().st_ino == before.st_ino
+    again.cleaner_offsets[A0] = 0
+    again.checkpoint_cleaner_offsets()
+    assert read_offsets(str(checkpoint)) == {A0: 0}
+
+
 def test_a_marker_of_a_clean_stop_that_cannot_be_read_proves_nothing(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
