@@ -19,6 +19,8 @@ from tests.unit.cli.conftest import FakeAdmin
         ("export extra", "barnabas export: extra: an unexpected argument"),
         ("topics list --topics a", "--topics is not an option of this command; did you mean --topic?"),
         ("topics create a --partitions x", "--partitions x: this is not a whole number"),
+        ("topics create a --partitions=1.5", "--partitions 1.5: this is not a whole number"),
+        ("cluster drain --broker-id 1.5", "--broker-id 1.5: this is not a whole number"),
         ("groups list --timeout x", "--timeout x: this is not a number"),
         ("topics create a --partitions 0", "--partitions 0: the number must be >= 1"),
         ("topics create a --partitions", "--partitions needs a value"),

@@ -14,6 +14,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from barnabas.cli.arguments.parameter import Parameter, parameter_of, type_hints
+from barnabas.cli.arguments.properties_arguments import UsageError
 
 __all__ = ["NotUsual", "Option", "Options", "bare", "options_of", "parse"]
 
@@ -47,7 +48,7 @@ class Options(NamedTuple):
 
 
 def parse(function: Callable[..., object], tokens: Sequence[str]) -> dict[str, object] | None:
-    """Return the arguments of the function, or None if the full parser must decide."""
+    """Return the arguments of the function, or None if the full parser must decide. Raise UsageError."""
     try:
         return _parse(options_of(function), tokens)
     except NotUsual:
@@ -130,7 +131,9 @@ def _parse(options: Options, tokens: Sequence[str]) -> dict[str, object]:
                 raise NotUsual
             _put(found, option, True)
         else:
-            _put(found, option, _value(option.hint, option.parameters, text if has_value else next(rest, "-")))
+            value = text if has_value else next(rest, "-")
+            _refuse_fraction(option, name, value)
+            _put(found, option, _value(option.hint, option.parameters, value))
     _put_words(found, options.positional, words)
     arguments: dict[str, object] = {holder: value for (holder, field), value in found.items() if field is None}
     if options.required - arguments.keys():
@@ -140,6 +143,13 @@ def _parse(options: Options, tokens: Sequence[str]) -> dict[str, object]:
         if fields:
             arguments[holder] = kind(**fields)
     return arguments
+
+
+def _refuse_fraction(option: Option, name: str, text: str) -> None:
+    """Refuse 1.5 as a whole number, which cyclopts would round without a message."""
+    kind = bare(get_args(option.hint)[0])[0] if get_origin(option.hint) is list else option.hint
+    if kind is int and _FLOAT.fullmatch(text.removeprefix("-")) and "." in text:
+        raise UsageError(f"{name} {text}: this is not a whole number")
 
 
 def _put(found: dict[tuple[str, str | None], object], option: Option, value: object) -> None:

@@ -16,7 +16,9 @@ INTERRUPTED = 130
 TABLE = {
     DONE: "success",
     FAILED: "complete or partial failure: the cluster refused a request, or is unreachable",
-    USAGE_ERROR: "invalid command line; no request was sent",
+    USAGE_ERROR: (
+        "invalid command line, or a file that can't be read; no request was sent (`storage`: 1, as in Kafka's tool)"
+    ),
     DENIED: (
         "negative result: `access explain` finds access denied, `plan` finds changes, `--forbid-new-access` "
         "finds that access would open, `reassign verify` finds ongoing moves"
