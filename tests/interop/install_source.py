@@ -74,23 +74,23 @@ def _executable(path: str, version: str) -> dict[str, str]:
     return {version: executable} if ended.returncode == 0 and found == version else {}
 
 
-def install(python: str, package: Path, folder: Path, *, with_pip: bool = False) -> Path:
-    """Make a fresh environment in ``folder`` and install the package as a user does. Return its ``bin``.
+def install(python: str, package: Path, folder: Path, *others: str, with_pip: bool = False) -> Path:
+    """Make a fresh environment in ``folder``, and install the package and ``others`` in it. Return its ``bin``.
 
     Dependencies have the versions that ``requirements`` pins, so that a new release of one does not fail the test.
     """
     bin_folder = folder / "bin"
     pins = folder.parent / f"{folder.name}-pins.txt"
-    text = (PROJECT / "requirements" / "run.lock.txt").read_text()
+    text = (PROJECT / "requirements" / "dev.lock.txt").read_text()
     pins.write_text("".join(line.split(" \\")[0] + "\n" for line in text.splitlines() if line[:1].isalnum()))
     if with_pip:
         _run(python, "-m", "venv", str(folder))
-        _run(str(bin_folder / "python"), "-m", "pip", "install", "--quiet", "-c", str(pins), str(package))
+        _run(str(bin_folder / "python"), "-m", "pip", "install", "--quiet", "-c", str(pins), str(package), *others)
     else:
         _run(find_uv(), "venv", "--quiet", "--python", python, str(folder))
         build = str(PROJECT / "requirements" / "build.lock.txt")
         target = ("--python", str(bin_folder / "python"), "--build-constraint", build, "-c", str(pins))
-        _run(find_uv(), "pip", "install", "--quiet", *target, str(package))
+        _run(find_uv(), "pip", "install", "--quiet", *target, str(package), *others)
     return bin_folder
 
 

@@ -84,6 +84,7 @@ def test_the_sdist_has_every_file_of_the_repository(source: Path, built: dict[st
     assert names_in_sdist(built["sdist"]) == names | {"PKG-INFO"}
 
 
+@pytest.mark.long  # It imports every test; the test above has the same files.
 def test_the_tests_of_the_sdist_can_be_collected(tmp_path: Path, built: dict[str, Path]) -> None:
     subprocess.run(["tar", "--extract", "--file", str(built["sdist"]), "--directory", str(tmp_path)], check=True)
     (folder,) = tmp_path.iterdir()

@@ -71,8 +71,21 @@ def running_node(bin_folder: Path, folder: Path) -> Iterator[tuple[str, int]]:
     assert status == 0, (folder / "node.log").read_text()
 
 
-@pytest.mark.parametrize("kind", ["wheel", "sdist"])
-@pytest.mark.parametrize("version", VERSIONS)
+CASES = [
+    pytest.param(version, kind, marks=[pytest.mark.long] if kind == "sdist" and version != VERSIONS[0] else [])
+    for version in VERSIONS
+    for kind in ("wheel", "sdist")
+]
+FIVE_LINES = """\
+def test_an_order_arrives(kafka, kafka_topic):
+    kafka.produce(kafka_topic, ["one espresso"])
+    (record,) = kafka.consume(kafka_topic)
+    assert record.value == b"one espresso"
+    assert kafka.bootstrap_servers
+"""
+
+
+@pytest.mark.parametrize(("version", "kind"), CASES)
 def test_a_fresh_environment_runs_a_node(tmp_path: Path, packages: dict[str, Path], version: str, kind: str) -> None:
     python = python_of(version)
     # pip is what a user has; it needs ten seconds more than uv.
@@ -86,3 +99,23 @@ def test_a_fresh_environment_runs_a_node(tmp_path: Path, packages: dict[str, Pat
         assert "orders" in listed
         with urlopen(f"http://127.0.0.1:{metrics}/readyz", timeout=5) as answer:
             assert answer.status == 200
+
+
+@pytest.mark.parametrize("which", ["oldest", "newest"])
+def test_five_lines_of_pytest_have_a_node(tmp_path: Path, packages: dict[str, Path], which: str) -> None:
+    """Beside barnabas the environment has pytest only; nothing registers the plugin but the installed package."""
+    found = [version for version in VERSIONS if version in pythons()] or [VERSIONS[0]]
+    python = python_of(found[0] if which == "oldest" else found[-1])
+    bin_folder = install(python, packages["wheel"], tmp_path / "venv", "pytest")
+    (tmp_path / "test_orders.py").write_text(FIVE_LINES)
+    ended = subprocess.run(
+        [str(bin_folder / "python"), "-m", "pytest", "-W", "error", "-p", "no:cacheprovider", str(tmp_path)],
+        cwd=tmp_path,
+        env=environment_without_java(bin_folder),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert "1 passed" in ended.stdout
