@@ -74,7 +74,7 @@ _MARK = re.compile(r"^<!-- console: (?P<mark>.*?) *(?P<closed>-->)?$")
 
 
 def parse_page(text: str) -> Page:
-    """Return the steps of a page. Raise ValueError, with the line, for a mark that does not exist."""
+    """Return the steps of a page. Raise ValueError, with the line, for unknown marks and commands in other blocks."""
     lines = text.splitlines()
     steps: list[Step] = []
     long: str | None = None
@@ -130,6 +130,8 @@ def _block(lines: Sequence[str], start: int, end: int, fence: re.Match[str], mar
             yield NotRun(mark.removeprefix("not run: "), start + 1)
         else:
             yield from _commands(content, start + 1, figures_vary=mark == "figures vary")
+    elif any(line.startswith("$ ") for line in content):
+        raise ValueError(f"line {start + 1}: a block with commands begins with ```console")
     elif title := _TITLE.search(fence["info"]):
         yield WrittenFile(title["name"], "\n".join([*content, ""]))
 

@@ -17,6 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -35,7 +36,7 @@ with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
     fcntl.ioctl(control, 0x8914, struct.pack("16sh22x", b"lo", 0x41))
 os.execvp("bash", ["bash", "--norc", "--noprofile"])
 """
-_ISOLATED = ("unshare", "--map-root-user", "--net", "--pid", "--fork", "--kill-child")
+_ISOLATED = ("unshare", "--net", "--pid", "--fork", "--kill-child")
 _FOREGROUND = re.compile(
     r"^(?:\w+=\S* )*(?:\.venv/bin/)?barnabas (?:node(?! .*--help)|worker|cluster up)\b(?P<rest>[^|;>]*)$"
 )
@@ -44,12 +45,24 @@ _PATIENCE_S = 100.0
 _KEPT = ("JAVA_HOME", "LANG", "BARNABAS_PEER_LIB")
 
 
-def missing_for_sessions() -> str | None:
-    """Return why no session can run here, or None."""
+@cache
+def _isolation() -> tuple[list[str], str]:
+    """Return the beginning of the shell's command line, and why it can't work here, or an empty text."""
     if shutil.which("unshare") is None:
-        return "needs `unshare` of util-linux"
-    tried = subprocess.run([*_ISOLATED, sys.executable, "-c", _ENTER], input=b"", capture_output=True, check=False)
-    return f"needs a network namespace: {tried.stderr.decode().strip()}" if tried.returncode else None
+        return [], "needs `unshare` of util-linux"
+    printed = ""
+    for options in (["--map-root-user"], []):  # Any user may have a user namespace, or only root may have the others.
+        command = [*_ISOLATED, *options, sys.executable, "-c", _ENTER]
+        tried = subprocess.run(command, input=b"", capture_output=True, check=False)
+        if tried.returncode == 0:
+            return command, ""
+        printed = tried.stderr.decode(errors="replace").strip()
+    return [], f"needs a network of its own: {printed}"
+
+
+def missing_for_sessions() -> str:
+    """Return why no session can run here, or an empty text."""
+    return _isolation()[1]
 
 
 class Session:
@@ -81,7 +94,7 @@ class Session:
         (self._folder / ".venv").symlink_to(sys.prefix)
         (self._folder / "docs").symlink_to(PROJECT / "docs")
         self._shell = subprocess.Popen(
-            [*_ISOLATED, sys.executable, "-c", _ENTER],
+            _isolation()[0],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
