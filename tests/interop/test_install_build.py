@@ -102,6 +102,14 @@ def test_the_tests_of_the_sdist_can_be_collected(tmp_path: Path, built: dict[str
     assert int(collected[1]) > 8000
 
 
+def test_the_builder_has_the_pinned_version(built: dict[str, Path]) -> None:
+    pinned = re.search(r"^hatchling==(\S+)", (PROJECT / "requirements/build.lock.txt").read_text(), re.MULTILINE)
+    with zipfile.ZipFile(built["wheel"]) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/WHEEL")]
+        assert pinned is not None
+        assert f"Generator: hatchling {pinned[1]}" in archive.read(name).decode()
+
+
 def test_an_index_would_accept_both(built: dict[str, Path], tools: ToolEnvironment) -> None:
     tools.run("twine", "check", "--strict", *map(str, built.values()), cwd=PROJECT)
 

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,10 +39,7 @@ def test_yaml_files_are_well_formed(tools: ToolEnvironment) -> None:
 def test_the_manifests_match_the_schema_of_kubernetes(tools: ToolEnvironment, tmp_path: Path, version: str) -> None:
     first_start = tmp_path / "first-start.yaml"
     script = ["sh", str(PACKAGING / "kubernetes" / "first-start.sh"), "kafka"]
-    environment = {
-        **os.environ,
-        "PATH": f"{shutil.which('barnabas') or ''}:{PROJECT / '.venv/bin'}:{os.environ['PATH']}",
-    }
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
     first_start.write_text(subprocess.run(script, env=environment, capture_output=True, text=True, check=True).stdout)
     manifests = [path for path in (PACKAGING / "kubernetes").glob("*.yaml") if path.name != "kustomization.yaml"]
     names = [str(path) for path in [*sorted(manifests), first_start]]
