@@ -37,7 +37,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def with_links_of_the_site(markdown: str, page: str) -> str:
-    """Return ``markdown`` with its links rewritten; ``page`` is the path on the site, as ``connect/rest.md``."""
+    """Return ``markdown`` with its links rewritten; ``page`` is the path on the site."""
     in_repository = page if page in ROOT_PAGES else f"docs/{page}"
 
     def prose(text: str) -> str:

@@ -1,7 +1,7 @@
 """Records between Kafka's bytes and a connector: created by converters, changed by transforms, passed to sinks.
 
 A RecordBatch is a DataFrame, of a micro-batch or of the records of a source, whose rows all have the same schemas. It
-has exactly the columns of ``COLUMNS``:
+has exactly these columns:
 
 - ``topic`` string, ``partition`` int, ``offset`` bigint, ``timestamp`` timestamp (each may be null for a source);
 - ``key`` and ``value``, typed by their Connect schemas (see ``spark_types``), or VARIANT without a schema;
@@ -24,9 +24,7 @@ from barnabas.connect_spark.converters.connect_schema import ConnectSchema
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["COLUMNS", "FAILURE", "HEADERS", "ORIGINAL", "RAW_HEADERS", "Datum", "RecordBatch", "Stage"]
-
-COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers", "failure", "original")
+__all__ = ["FAILURE", "HEADERS", "ORIGINAL", "RAW_HEADERS", "Datum", "RecordBatch", "Stage"]
 
 RAW_HEADERS = "array<struct<key: string, value: binary>>"
 HEADERS = "array<struct<key: string, value: variant, schema: string>>"
