@@ -112,8 +112,8 @@ def _used_names(tree: ast.Module) -> Iterator[str]:
         node, enclosing = waiting.pop()
         match node:
             case (
-                ast.Assign(targets=[ast.Name(id="__all__")]) | ast.Expr(value=ast.Constant())
-            ):  # The latter are docstrings.
+                ast.Assign(targets=[ast.Name(id="__all__" | "_MODULES")]) | ast.Expr(value=ast.Constant())
+            ):  # Exports, also those that are imported when they are used; docstrings.
                 continue
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
                 enclosing += (node.name,)
