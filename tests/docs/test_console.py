@@ -148,6 +148,11 @@ def test_unknown_marks_outputs_without_a_command_and_commands_elsewhere_are_refu
         ("one\n...\nfour", "one\nfour"),
         ("ready: ...; data", "ready: localhost; data"),
         (f"node  10523  {PAGE_FOLDER}/node.log", f"node  7  {PAGE_FOLDER}/node.log"),
+        (
+            "up: controller-1 is the active controller, in epoch 1\ncluster",
+            "up: controller-3 is the active controller, in epoch 1\n"
+            "up: controller-2 is the active controller, in epoch 2\ncluster",
+        ),
     ],
 )
 def test_what_is_new_in_each_run_is_not_compared(expected: str, printed: str) -> None:
