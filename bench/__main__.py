@@ -4,9 +4,9 @@
 wire`` measures only its second part again. ``--only admin`` compares the requests of an operator's tools, times
 the plan of a large cluster, and writes their page. ``--only quorum`` compares quorums of controllers: their start,
 failover, forwarding and snapshots; ``--only replication`` compares three brokers with replicas; ``--only connect``
-compares workers of Connect, also with plain PySpark; ``--only turns`` measures how long our controller holds the event
-loop, without Kafka. Any of these but the last with ``--quick`` is small: a check that it
-works, not a comparison.
+compares workers of Connect, also with plain PySpark; ``--only first-steps`` compares what a new user meets first, also
+with kcat and small brokers; ``--only turns`` measures how long our controller holds the event loop, without Kafka.
+``--quick`` makes quorum, replication, connect and first-steps small: a check that they work, not a comparison.
 
 Rounds alternate, so that a change of the machine's speed affects both. Everything stays on loopback and
 stops automatically; the folders are removed at the end.
@@ -28,6 +28,9 @@ from bench.authorizer import measure_authorizer
 from bench.authorizer_report import read_shapes, write_authorizer_report
 from bench.codec import measure_codec
 from bench.connect_report import write_connect_report
+from bench.first_steps import QUICK as QUICK_FIRST_STEPS
+from bench.first_steps import FirstStepsSizes, measure_first_steps
+from bench.first_steps_report import write_first_steps_report
 from bench.measurements import Figures, folder_for, measure
 from bench.quorum import QUICK, QuorumSizes, measure_quorum
 from bench.quorum_report import write_quorum_report
@@ -38,6 +41,7 @@ from bench.turns import SHAPES, measure_turns
 from bench.turns_report import write_turns_report
 from tests.peers import require_peer
 
+QUICK_PARTS = ("quorum", "replication", "connect", "first-steps")
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -48,18 +52,18 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=10_000, help="one-partition topics to create")
     parser.add_argument(
         "--only",
-        choices=["nodes", "codec", "authorizer", "wire", "admin", "quorum", "replication", "connect", "turns"],
+        choices=["nodes", "codec", "authorizer", "wire", "admin", *QUICK_PARTS, "turns"],
         help="leave the other parts out",
     )
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="with --only quorum, replication or connect: one small round, to .cache/bench",
+        help=f"with --only {', '.join(QUICK_PARTS)}: one small round, to .cache/bench",
     )
     parser.add_argument("--output", type=Path, help="folder of the pages (default docs/benchmarks)")
     options = parser.parse_args()
-    if options.quick and options.only not in ("quorum", "replication", "connect"):
-        parser.error("--quick is of --only quorum, replication and connect: add one of them, or leave --quick out")
+    if options.quick and options.only not in QUICK_PARTS:
+        parser.error(f"--quick needs one of --only {', '.join(QUICK_PARTS)}: add one of them, or omit --quick")
     if options.output is None:
         options.output = PROJECT / (".cache/bench" if options.quick else "docs/benchmarks")
     if options.only in (None, "turns"):
@@ -90,7 +94,11 @@ def main() -> None:
         of_connect = connect.QUICK if options.quick else connect.ConnectSizes()
         connected = connect.measure_connect(1 if options.quick else min(options.rounds, 2), of_connect)
         print(f"written: {write_connect_report(options.output, connected, of_connect)}", flush=True)
-    if options.only in ("authorizer", "wire", "admin", "quorum", "replication", "connect"):
+    if options.only in (None, "first-steps"):
+        steps = QUICK_FIRST_STEPS if options.quick else FirstStepsSizes()
+        found = measure_first_steps(1 if options.quick else options.rounds, steps)
+        print(f"written: {write_first_steps_report(options.output, found, steps)}", flush=True)
+    if options.only in ("authorizer", "wire", "admin", *QUICK_PARTS):
         return
     codec = {} if options.only == "nodes" else measure_codec()
     for name, value in codec.items():
