@@ -98,7 +98,7 @@ def _write_and_read(bootstrap: str) -> None:
     from confluent_kafka import Consumer, Producer, TopicPartition
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    servers: dict[str, str | int | bool] = {"bootstrap.servers": bootstrap}
+    servers: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap}
     admin = AdminClient(servers)
     admin.create_topics([NewTopic("first", 1, 1)])["first"].result(_RECORD_S)
     producer = Producer(servers)
