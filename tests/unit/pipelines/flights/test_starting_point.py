@@ -60,9 +60,7 @@ def test_the_other_topics_of_the_run_are_not_replaced_on_a_foreign_cluster() -> 
     with pytest.raises(PipelineError, match=r"flights-second-half at kafka:9092.*--topic"):
         starting_point(None, FOREIGN, topic_id=None, others=["flights-second-half"], is_restart=False)
     deleted_by_hand = replace(FOREIGN, state=RunState.FINISHED, topic_id="first")
-    point = starting_point(
-        deleted_by_hand, FOREIGN, topic_id=None, others=["flights-second-half"], is_restart=False
-    )
+    point = starting_point(deleted_by_hand, FOREIGN, topic_id=None, others=["flights-second-half"], is_restart=False)
     assert not point.resumes
     assert starting_point(None, WANTED, topic_id=None, others=["flights-connect-configs"], is_restart=False)
 
