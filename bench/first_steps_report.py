@@ -48,6 +48,9 @@ def first_steps_page(found: FirstSteps, sizes: FirstStepsSizes) -> str:
         "the wait for a core. A ratio above 1 means that barnabas is better; its range over the rounds is in "
         "parentheses.",
         "",
+        "Kafka's node and tools have the JVM options of Kafka's own scripts. How it is measured: "
+        "[bench/first_steps.py](../../bench/first_steps.py).",
+        "",
         "![ratios](first-steps.png)",
         "",
         "## From nothing to the first record",
