@@ -21,8 +21,9 @@ from barnabas.common.config_value import ConfigException, ConfigType
 from barnabas.connect.settings.plugin_config_def import ConfigDef, ConfigKey
 from barnabas.connect_spark.converters.connect_schema import ConnectSchema, DataException
 from barnabas.connect_spark.converters.converter import Converter, Decoded, DecodedHeader, Encoded
-from barnabas.connect_spark.converters.json_decoding import JsonDecoding, default_literal, member
+from barnabas.connect_spark.converters.json_decoding import JsonDecoding, default_literal, member, no_error
 from barnabas.connect_spark.converters.json_encoding import JsonEncoding
+from barnabas.connect_spark.converters.plain_json import PlainJson, plain_json
 from barnabas.connect_spark.converters.spark_types import connect_schema, spark_type
 from barnabas.connect_spark.converters.unknown_fields import unknown_fields
 
@@ -95,7 +96,14 @@ class JsonConverter(Converter):
             values[_UNKNOWN] == "error",
         )
 
+    @property
+    def _plain(self) -> PlainJson | None:
+        return None if self.schemas else plain_json(self.given, refuses_unknown=self.refuses_unknown)
+
     def prepare(self, data: Column) -> Column:
+        plain = self._plain
+        if plain is not None:
+            return F.struct(data.alias("data"), plain.parse(data.cast("string")).alias("plain"))
         return F.struct(data.alias("data"), F.try_parse_json(data.cast("string")).alias("parsed"))
 
     def variety(self, prepared: Column) -> Column | None:
@@ -107,6 +115,9 @@ class JsonConverter(Converter):
         return F.when(_is_envelope(parsed) & ~F.is_variant_null(schema), F.to_json(schema)).otherwise(_SCHEMALESS)
 
     def to_connect(self, prepared: Column, variety: str | None) -> Decoded:
+        plain = self._plain
+        if plain is not None:
+            return self._read_plain(plain, prepared["data"], prepared["plain"])
         data, parsed = prepared["data"], prepared["parsed"]
         # Without an envelope an empty value is a tombstone as well, as in Connect.
         present = data.isNotNull() if self.schemas and self.content is None else F.octet_length(data) > 0
@@ -117,6 +128,22 @@ class JsonConverter(Converter):
         broken = F.coalesce(broken, F.when(present & ~_is_envelope(parsed), F.lit(_NO_ENVELOPE)))
         schema = None if variety in (None, _SCHEMALESS) else _schema(str(variety))
         return self._typed(schema, present, member(parsed, "payload"), broken)
+
+    def _read_plain(self, plain: PlainJson, data: Column, parsed: Column) -> Decoded:
+        """Read records that are not plain through VARIANT. The generated code of a lambda function is small, while
+        that of the whole decoding can exceed what Java allows for a method."""
+        schema, text, present = plain.schema, data.cast("string"), F.octet_length(data) > 0
+
+        def decoded(variant: Column) -> Column:
+            broken = F.when(variant.isNull(), F.lit(_NO_JSON))
+            read = self._typed(schema, F.lit(True), variant, broken)
+            error = no_error() if read.error is None else read.error
+            return F.struct(read.column.cast(spark_type(schema)).alias("value"), error.alias("error"))
+
+        is_plain = plain.is_plain(text, parsed)
+        other = F.get(F.transform(F.array(F.try_parse_json(text)), decoded), F.lit(0))
+        value = F.when(is_plain, plain.value(parsed)).when(present, other["value"])
+        return Decoded(schema, value, F.when(present & ~is_plain, other["error"]))
 
     def _typed(self, schema: ConnectSchema | None, present: Column, variant: Column, broken: Column) -> Decoded:
         if schema is None:

@@ -42,6 +42,7 @@ _CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.caseSensitive": "true",  # As in Kafka's records: id and ID are two fields.
     "spark.sql.legacy.codingErrorAction": "true",  # Invalid text is replaced, as by Kafka's deserializers.
+    "spark.sql.variant.allowDuplicateKeys": "true",  # Of a field's values the last one counts, as in Connect.
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
