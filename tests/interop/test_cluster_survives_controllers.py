@@ -144,7 +144,7 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
     produced: list[int] = []
     try:
         # Its producer id comes from a controller, so the first record needs one.
-        wait_until(lambda: load.acknowledged, what="the first acknowledged record", timeout_s=30)
+        wait_until(lambda: bool(load.acknowledged), what="the first acknowledged record", timeout_s=30)
         for _ in range(KILLS):
             time.sleep(0.5)
             before = len(load.acknowledged)
