@@ -67,14 +67,14 @@ def test_merging_keeps_each_row_once_and_drops_invalid_records(spark: SparkSessi
     known = flights(spark, (1, "UA", HOUR, 5), (2, "AA", HOUR, None))
     arrived = flights_from_records(records(spark, flight(row=2, carrier="AA", dep_delay=None), flight(row=3), "noise"))
     expected = flights(spark, (1, "UA", HOUR, 5), (2, "AA", HOUR, None), (3, "UA", HOUR, -3))
-    assertDataFrameEqual(merged_flights(known, arrived), expected)
+    assertDataFrameEqual(merged_flights(known.unionByName(arrived)), expected)
 
 
 def test_merging_twice_changes_nothing(spark: SparkSession) -> None:
     known = flights(spark, (1, "UA", HOUR, 5))
     arrived = flights(spark, (1, "UA", HOUR, 5), (2, "UA", HOUR, 9), (2, "UA", HOUR, 9))
-    once = merged_flights(known, arrived)
-    assertDataFrameEqual(merged_flights(once, arrived), once)
+    once = merged_flights(known.unionByName(arrived))
+    assertDataFrameEqual(merged_flights(once.unionByName(arrived)), once)
 
 
 def test_an_hour_without_any_departure_has_no_mean_and_no_percentile(spark: SparkSession) -> None:

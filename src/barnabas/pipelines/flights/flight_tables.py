@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from barnabas.pipelines.flights.month_table import MonthTable
+from barnabas.pipelines.flights.month_table import MonthTable, by_month
 from barnabas.pipelines.flights.schema import DELAYS_BY_CARRIER_HOUR, FLIGHTS
 from barnabas.pipelines.flights.transforms import (
     delays_by_carrier_hour,
@@ -48,10 +48,11 @@ class FlightTables:
             counts = {row["month"]: row["records"] for row in records_by_month(arrived).collect()}
             foreign = counts.pop(None, 0)
             if counts:
-                merged = merged_flights(self.flights.read(spark, counts), arrived)
-                self.flights.replace(merged, months=len(counts), order=["row"])
-                delays = delays_by_carrier_hour(self.flights.read(spark, counts))
-                self.delays.replace(delays, months=len(counts), order=["time_hour", "carrier"])
+                known = self.flights.read(spark, counts)
+                merged = merged_flights(by_month(known.unionByName(arrived), len(counts)))
+                self.flights.replace(merged, order=["row"])
+                delays = delays_by_carrier_hour(by_month(self.flights.read(spark, counts), len(counts)))
+                self.delays.replace(delays, order=["time_hour", "carrier"])
         finally:
             arrived.unpersist()
         self.foreign_records += foreign

@@ -13,13 +13,20 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import functions as F
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["MonthTable"]
+__all__ = ["MonthTable", "by_month"]
 
 _PARTITION = "month"
+
+
+def by_month(frame: DataFrame, months: int) -> DataFrame:
+    """Return the same rows, those of a month in one partition. A later step that groups by month moves no rows."""
+    return frame.repartition(months, _PARTITION)
 
 
 class MonthTable:
@@ -35,11 +42,14 @@ class MonthTable:
         """Return the rows of those months that exist; an empty frame with the same columns if none does."""
         present = [str(self._month_file(month)) for month in sorted(months) if self._month_file(month).exists()]
         if not present:
-            return spark.createDataFrame([], self._schema)
+            # Unlike a frame of no rows from Python, the optimizer knows that this one is empty.
+            columns = [F.lit(None).cast(field.dataType).alias(field.name) for field in self._schema]
+            return spark.range(0).select(*columns)
         return spark.read.schema(self._schema).option("basePath", str(self.path)).parquet(*present)
 
-    def replace(self, frame: DataFrame, *, months: int, order: Iterable[str]) -> None:
-        """Replace the frame's months, and leave the others untouched.
+    def replace(self, frame: DataFrame, *, order: Iterable[str]) -> None:
+        """Replace the frame's months, and leave the others untouched. One task writes a month (``by_month``), so it
+        becomes one file.
 
         ``frame`` may read the months that it replaces: everything is written before anything is renamed.
         """
@@ -47,7 +57,6 @@ class MonthTable:
         columns = self._schema.fieldNames()
         (
             frame.select(columns)
-            .repartition(months, _PARTITION)  # One task writes a month, so it becomes one file.
             .sortWithinPartitions(_PARTITION, *order)
             .write.partitionBy(_PARTITION)
             .parquet(str(self._scratch))

@@ -100,9 +100,9 @@ def _parser() -> argparse.ArgumentParser:
     how.add_argument(
         "--batch-records-max",
         type=_integer(100, 10_000_000),
-        default=60_000,
+        default=180_000,
         metavar="COUNT",
-        help="maximum records in a batch of a connector (default: 60000)",
+        help="maximum records in a batch of a connector (default: 180000)",
     )
     how.add_argument(
         "--cores", type=_cores, default="*", metavar="COUNT", help="cores for Spark (default: all of this machine)"

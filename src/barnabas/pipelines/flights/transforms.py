@@ -36,20 +36,14 @@ def records_by_month(flights: DataFrame) -> DataFrame:
     return flights.select("month").groupBy("month").agg(F.count(F.lit(1)).alias("records")).select("month", "records")
 
 
-def merged_flights(known: DataFrame, arrived: DataFrame) -> DataFrame:
-    """Return the union of both, with each row number once.
+def merged_flights(flights: DataFrame) -> DataFrame:
+    """Return each flight once.
 
     So the upsert is idempotent: a micro-batch may be repeated, or a producer may have written a flight twice,
     and the outcome is the same. Copies of a row are equal, so it does not matter which one stays.
     """
     columns = FLIGHTS.fieldNames()
-    is_flight = F.col("row").isNotNull()
-    return (
-        known.select(columns)
-        .unionByName(arrived.where(is_flight).select(columns))
-        .dropDuplicates(["row"])
-        .select(columns)
-    )
+    return flights.where(F.col("row").isNotNull()).select(columns).dropDuplicates(["month", "row"]).select(columns)
 
 
 def delays_by_carrier_hour(flights: DataFrame) -> DataFrame:
@@ -57,7 +51,7 @@ def delays_by_carrier_hour(flights: DataFrame) -> DataFrame:
     delay = F.col("dep_delay")
     return (
         flights.select("carrier", "time_hour", "dep_delay", "month")
-        .groupBy("carrier", "time_hour", "month")
+        .groupBy("month", "time_hour", "carrier")
         .agg(
             F.count(F.lit(1)).alias("flights"),
             F.count(delay).alias("departed"),
