@@ -24,12 +24,13 @@ UNDEFINED_OFFSET = -1
 
 
 class LeaderEpochCheckpoint:
-    __slots__ = ("_entries", "_is_dirty", "path")
+    __slots__ = ("_entries", "_is_dirty", "_read_entries", "path")
 
     def __init__(self, path: str, *, is_new: bool = False) -> None:
         self.path = path
         self._entries: list[tuple[int, int]] = [] if is_new else _read(path)
         self._is_dirty = False
+        self._read_entries = None if is_new else list(self._entries)
 
     @property
     def entries(self) -> list[tuple[int, int]]:
@@ -96,6 +97,10 @@ class LeaderEpochCheckpoint:
         """Write the file if it is not current. With ``sync`` it and its directory are durable; returns if it wrote."""
         if not self._is_dirty:
             return False
+        if self._entries == self._read_entries:  # Opening a log removes epochs, and finds the same ones in its batches.
+            self._is_dirty = False
+            return False
+        self._read_entries = None
         write_checkpoint(self.path, [f"{epoch} {start}" for epoch, start in self._entries], sync=sync)
         self._is_dirty = False
         return True

@@ -99,6 +99,24 @@ def test_the_end_of_an_epoch_agrees_with_a_list_of_all_offsets(
         assert found == (floor, end)
 
 
+def test_epochs_that_are_found_again_are_not_written(epochs: LeaderEpochCheckpoint) -> None:
+    """A full disk, or one that only can be read, does not prevent the start of a node whose epochs are known."""
+    epochs.assign(3, 0)
+    epochs.assign(5, 20)
+    epochs.flush()
+    before = os.stat(epochs.path)
+    reopened = LeaderEpochCheckpoint(epochs.path)
+    reopened.truncate_from_end(10)
+    reopened.assign(5, 20)
+    assert not reopened.flush()
+    assert os.stat(epochs.path).st_ino == before.st_ino
+    reopened.truncate_from_end(10)
+    assert reopened.flush()
+    reopened.assign(5, 20)
+    assert reopened.flush()
+    assert LeaderEpochCheckpoint(epochs.path).entries == [(3, 0), (5, 20)]
+
+
 def test_a_damaged_epoch_checkpoint_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "leader-epoch-checkpoint"
     for text in ("0\n2\n5 0\n3 10\n", "0\n1\nx y\n"):
