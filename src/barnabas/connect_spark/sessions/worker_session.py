@@ -11,6 +11,7 @@ import importlib.util
 import logging
 import os
 import threading
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any
@@ -149,6 +150,8 @@ class EmbeddedSessions(Sessions):
             if self._session is None:
                 self._reason = None
                 stack = ExitStack()
+                log.info("starting Spark on %s for the first task", self._settings.shown_master)
+                began_s = time.monotonic()
                 try:
                     self._session, self._exit_status = self._start(stack, self._settings)
                 except BaseException:
@@ -156,6 +159,7 @@ class EmbeddedSessions(Sessions):
                         stack.close()
                     raise
                 self._stack = stack
+                log.info("Spark is ready after %.1f s", time.monotonic() - began_s)
                 if self._is_closed:
                     self._end()
                     raise SparkUnavailable(_STOPPING)

@@ -153,13 +153,17 @@ class ChildProcess:
         self._record = record
 
 
-def free_ports(count: int) -> tuple[int, ...]:
-    """Return ports that were free a moment ago. All are held until all are known, so that they differ."""
+def free_ports(count: int, *, without: int | None = None) -> tuple[int, ...]:
+    """Return ports that were free a moment ago, none of them ``without``.
+
+    All are held until all are known, so that they differ.
+    """
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count + 1)]
         for listener in sockets:
             listener.bind((HOST, 0))
-        return tuple(listener.getsockname()[1] for listener in sockets)
+        found = (listener.getsockname()[1] for listener in sockets)
+        return tuple(port for port in found if port != without)[:count]
 
 
 def is_free(port: int) -> bool:

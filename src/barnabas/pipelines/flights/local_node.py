@@ -17,9 +17,11 @@ _READY_TIMEOUT_SECONDS = 60.0
 
 
 class LocalNode:
-    def __init__(self, directory: RunDirectory, *, port: int | None, keep: bool) -> None:
+    def __init__(self, directory: RunDirectory, *, port: int | None, keep: bool, worker_port: int) -> None:
+        """``worker_port`` is reserved for the worker, which starts later."""
         self._data = directory.node
         self._port = port
+        self._worker_port = worker_port
         self.process = ChildProcess(
             "node",
             argument=f"log.dirs={directory.node}",
@@ -59,11 +61,14 @@ class LocalNode:
             raise PipelineError(
                 f"port {self._port} of {HOST} is in use. Choose another with --port, or omit it for a free one."
             )
-        port, controller_port = free_ports(2)
+        port, controller_port = free_ports(2, without=self._worker_port)
         if former is not None:
-            port = former.port if is_free(former.port) else port
-            controller_port = former.controller_port if is_free(former.controller_port) else controller_port
+            port = former.port if self._is_usable(former.port) else port
+            controller_port = former.controller_port if self._is_usable(former.controller_port) else controller_port
         return ProcessRecord(0, self._port or port, controller_port)
+
+    def _is_usable(self, port: int) -> bool:
+        return port != self._worker_port and is_free(port)
 
 
 def _overrides(data: Path, port: int, controller_port: int) -> list[str]:

@@ -47,9 +47,12 @@ def internal_topics(topic: str) -> dict[str, str]:
 
 
 class LocalWorker:
-    def __init__(self, directory: RunDirectory, *, bootstrap_server: str, topic: str, cores: str, keep: bool) -> None:
+    def __init__(
+        self, directory: RunDirectory, *, topic: str, cores: str, keep: bool, node_port: int | None = None
+    ) -> None:
+        """Choose the port, so that the console's address is known before the worker starts. The port is not
+        ``node_port``."""
         self._directory = directory
-        self._bootstrap_server = bootstrap_server
         self._topic = topic
         self._cores = cores
         self.process = ChildProcess(
@@ -59,24 +62,29 @@ class LocalWorker:
             log=directory.worker_log,
             keep=keep,
         )
+        former = self.process.former()
+        self._former = former if former is not None and self.process.is_running(former) else None
+        """The worker that an earlier run left running."""
+        if former is not None and (self._former or (former.port != node_port and is_free(former.port))):
+            self.port = former.port
+        else:
+            (self.port,) = free_ports(1, without=node_port)
 
     @property
     def url(self) -> str:
-        return f"http://{HOST}:{self.process.record.port}"
+        return f"http://{HOST}:{self.port}"
 
-    def start(self) -> str:
+    def start(self, bootstrap_server: str) -> str:
         """Start the worker, or take over the one that an earlier run left. Say which."""
-        former = self.process.former()
-        if former is not None and self.process.is_running(former):
-            self._check_cluster(former)
-            return self.process.take_over(former)
-        port = former.port if former is not None and is_free(former.port) else free_ports(1)[0]
+        if self._former is not None and self.process.is_running(self._former):
+            self._check_cluster(self._former, bootstrap_server)
+            return self.process.take_over(self._former)
         self._directory.worker.mkdir(exist_ok=True)
         shutil.rmtree(self._directory.worker / "scratch", ignore_errors=True)
-        write_durably(self._directory.worker_properties, format_properties(self._properties(port)))
+        write_durably(self._directory.worker_properties, format_properties(self._properties(bootstrap_server)))
         # SIGKILL: unfinished work is repeated, and a graceful end could take longer than the next start.
         self.process.start(
-            ["worker", str(self._directory.worker_properties)], ProcessRecord(0, port), end_by=signal.SIGKILL
+            ["worker", str(self._directory.worker_properties)], ProcessRecord(0, self.port), end_by=signal.SIGKILL
         )
         return f"starting a Connect worker, its settings are in {self._directory.worker_properties}"
 
@@ -90,24 +98,24 @@ class LocalWorker:
 
         self.process.await_ready(is_ready, seconds=_READY_TIMEOUT_SECONDS)
 
-    def _check_cluster(self, former: ProcessRecord) -> None:
+    def _check_cluster(self, former: ProcessRecord, bootstrap_server: str) -> None:
         """Raise PipelineError if the worker runs for another cluster or topic."""
         try:
             settings = parse_properties(self._directory.worker_properties.read_text()).values
         except (OSError, MalformedProperties):
             settings = {}
-        wanted = self._properties(former.port)
+        wanted = self._properties(bootstrap_server)
         if any(settings.get(name) != wanted[name] for name in ("bootstrap.servers", "group.id")):
             raise PipelineError(
                 f"a worker of an earlier run still runs (process {former.process_id}), for "
                 f"{settings.get('bootstrap.servers', 'another cluster')}. Stop it first: kill {former.process_id}"
             )
 
-    def _properties(self, port: int) -> Mapping[str, str]:
+    def _properties(self, bootstrap_server: str) -> Mapping[str, str]:
         return {
-            "bootstrap.servers": self._bootstrap_server,
+            "bootstrap.servers": bootstrap_server,
             "group.id": f"{self._topic}-connect",
-            "listeners": f"http://{HOST}:{port}",
+            "listeners": self.url,
             **internal_topics(self._topic),
             "config.storage.replication.factor": "-1",
             "offset.storage.replication.factor": "-1",

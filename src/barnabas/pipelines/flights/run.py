@@ -62,14 +62,15 @@ class FlightsRun:
             dataset = find_dataset(flights=self._options.flights)
             # The worker would do both itself, but report an error as a trace.
             connector_jars(cache_directory(self._environment), find_java(self._environment), self._print)
-            bootstrap_server = self._start_node(resources)
+            worker = self._choose_worker()
+            bootstrap_server = self._start_node(resources, worker)
             topics = FlightTopics(
                 bootstrap_server,
                 self._options.topic,
                 flights=self._options.flights,
                 partitions=self._options.partitions,
             )
-            record, totals = self._stream(topics, dataset, resources)
+            record, totals = self._stream(topics, dataset, worker, resources)
             self._conclude(record, totals, topics, dataset)
             self._print(f"finished in {time.monotonic() - started:.0f} s")
             self._say_where(bootstrap_server)
@@ -86,12 +87,26 @@ class FlightsRun:
 
     # ---- node and worker
 
-    def _start_node(self, resources: ExitStack) -> str:
+    def _choose_worker(self) -> LocalWorker:
+        """Print the console's address first: it serves during the whole run."""
+        worker = LocalWorker(
+            self._directory,
+            topic=self._options.topic,
+            cores=self._options.cores,
+            keep=self._options.keep,
+            node_port=self._options.port,
+        )
+        self._print(f"console        {worker.url}/console, as soon as the worker is ready")
+        return worker
+
+    def _start_node(self, resources: ExitStack, worker: LocalWorker) -> str:
         if self._options.bootstrap_server is not None:
             # Fails immediately if no broker answers.
             FlightTopic(self._options.bootstrap_server, self._options.topic).id()
             return self._options.bootstrap_server
-        self._node = LocalNode(self._directory, port=self._options.port, keep=self._options.keep)
+        self._node = LocalNode(
+            self._directory, port=self._options.port, keep=self._options.keep, worker_port=worker.port
+        )
         resources.callback(self._node.process.stop)
         self._print(self._node.start())
         self._node.await_ready()
@@ -100,40 +115,34 @@ class FlightsRun:
         )
         return self._node.bootstrap_server
 
-    def _start_worker(self, bootstrap_server: str, resources: ExitStack) -> tuple[LocalWorker, ConnectClient]:
-        worker = self._worker = LocalWorker(
-            self._directory,
-            bootstrap_server=bootstrap_server,
-            topic=self._options.topic,
-            cores=self._options.cores,
-            keep=self._options.keep,
-        )
+    def _start_worker(self, worker: LocalWorker, bootstrap_server: str, resources: ExitStack) -> ConnectClient:
+        self._worker = worker
         resources.callback(worker.process.stop)
-        self._print(worker.start())
+        self._print(worker.start(bootstrap_server))
         client = resources.enter_context(ConnectClient(worker.url))
         worker.await_ready(client)
-        self._print(
-            f"the worker is ready (process {worker.process.record.process_id}), its console is {worker.url}/console"
-        )
-        return worker, client
+        self._print(f"the worker is ready (process {worker.process.record.process_id})")
+        return client
 
     # ---- the stream
 
     def _stream(
-        self, topics: FlightTopics, dataset: FlightDataset, resources: ExitStack
+        self, topics: FlightTopics, dataset: FlightDataset, worker: LocalWorker, resources: ExitStack
     ) -> tuple[RunRecord, SourceTotals]:
         """Let the connectors process every flight. Unless the worker is kept, it has stopped when this returns."""
         start, wanted = self._starting_point(topics)
         if not start.resumes:
             self._directory.write_record(wanted)  # After a kill from here on, the next run starts over.
-        worker, client = self._start_worker(topics.bootstrap_server, resources)
+        client = self._start_worker(worker, topics.bootstrap_server, resources)
         configs = connector_configs(topics, self._directory, self._options.batch_records_max)
         connectors = FlightConnectors(client, configs, self._check, self._print)
         record = self._directory.record() if start.resumes else self._start_over(topics, connectors, wanted)
         assert record is not None
         connectors.create()
-        self._print(f"connectors {', '.join(configs)}: created by REST; their tasks start Spark")
+        self._print(f"connectors {', '.join(configs)}: created by REST; Spark is starting for their tasks")
+        began = time.monotonic()
         connectors.await_running()
+        self._print(f"Spark runs after {time.monotonic() - began:.0f} s")
         self._print(f"they read the topics that match {topics.pattern}; streaming {self._options.flights:,} flights")
         producer = FlightProducer(topics, dataset, rate=self._options.rate, resume=start.resumes, notify=self._print)
         try:

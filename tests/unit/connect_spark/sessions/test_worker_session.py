@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from contextlib import ExitStack
 from typing import Any
 
@@ -40,6 +41,16 @@ def test_all_tasks_share_one_session_that_starts_when_it_is_needed(spark: Spark)
     assert spark.started == 0
     assert sessions.session() == sessions.session() == 1
     assert sessions.failure() is None
+
+
+def test_the_log_says_that_spark_starts_and_how_long_it_took(spark: Spark, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    sessions = EmbeddedSessions(SETTINGS, start=spark.start)
+    sessions.session()
+    sessions.session()
+    starting, ready = caplog.messages
+    assert starting == "starting Spark on local[*] for the first task"
+    assert re.fullmatch(r"Spark is ready after \d+\.\d s", ready)
 
 
 @pytest.mark.parametrize(
