@@ -66,14 +66,14 @@ def main() -> None:
     found: list[MicroBatch] = []
     print(f"{'flights before':>14}  {'months touched':>14}  {'seconds':>7}")
     with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as folder:
-        for each in measure(Path(folder), flights=options.flights, batch=options.batch):
-            found.append(each)
-            print(f"{each.flights_before:14,}  {each.months:14}  {each.seconds:7.2f}", flush=True)
+        for micro_batch in measure(Path(folder), flights=options.flights, batch=options.batch):
+            found.append(micro_batch)
+            print(f"{micro_batch.flights_before:14,}  {micro_batch.months:14}  {micro_batch.seconds:7.2f}", flush=True)
     counted = found[_WARM_UP:]
     half = len(counted) // 2
     if half:
-        early = statistics.median(each.seconds for each in counted[:half])
-        late = statistics.median(each.seconds for each in counted[-half:])
+        early = statistics.median(micro_batch.seconds for micro_batch in counted[:half])
+        late = statistics.median(micro_batch.seconds for micro_batch in counted[-half:])
         print(f"median of the earlier half {early:.2f} s, of the later half {late:.2f} s: ratio {late / early:.2f}")
 
 
