@@ -29,6 +29,7 @@ def main() -> int:
     parser.add_argument("--fault", action="append", default=[], help="only faults whose name contains this")
     parser.add_argument("--missing", action="store_true", help="only cells that were not recorded yet")
     parser.add_argument("--not-kept", action="store_true", help="only cells in which ours did not keep all data")
+    parser.add_argument("--hangs", action="store_true", help="write Kafka's hangs too: only on an idle machine")
     parser.add_argument("--write", action="store_true", help=f"write the cells under {RECORDED}")
     parsed = parser.parse_args()
     for nodes in parsed.nodes or [*SCENES]:
@@ -59,7 +60,7 @@ def _run(scene: Scene, parsed: argparse.Namespace, nodes: str, ended: str, left_
         sys.stdout.write(f"{nodes:5} {ended:10} {name:55} {cell.verdict:14} {cell.detail[:150]}\n")
         sys.stdout.flush()
         # A start that took too long on a busy machine is not evidence about Kafka.
-        if parsed.write and (parsed.kind == "barnabas" or cell.verdict != "hang"):
+        if parsed.write and (parsed.kind == "barnabas" or parsed.hangs or cell.verdict != "hang"):
             _write(parsed.kind, nodes, ended, name, cell)
 
 

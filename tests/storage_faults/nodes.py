@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -253,10 +254,18 @@ class NodeOfKafka(Node):
         self._last = self.printed()
         if is_sound:
             self._since = self._host.send(f"stop {self._name}")
-            is_sound = self._await("@@stopped", 30) == "up"
+            is_sound = self._await("@@stopped", 30) == "up" and not self._still_listens()
         if not is_sound:
             self._host.kill()
         self._since = None
+
+    def _still_listens(self) -> bool:
+        """Return whether Kafka left a listener behind. Only the end of its process closes it."""
+        for listener in self.settings["listeners"].split(","):
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", int(listener.rpartition(":")[2]))) == 0:
+                    return True
+        return False
 
     def kill(self) -> None:
         if self._since is not None:

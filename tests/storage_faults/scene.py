@@ -86,7 +86,8 @@ class Scene(ABC):
         }
         if isinstance(host, OurHost):
             return NodeOfOurs(folder, settings, host)
-        return NodeOfKafka(folder, settings, host)
+        # Kafka writes its checkpoints only 30 s after the start, when the fault has ended.
+        return NodeOfKafka(folder, {**settings, "log.initial.task.delay.ms": "500"}, host)
 
     def more_settings(self) -> Mapping[str, str]:
         return {}

@@ -40,11 +40,9 @@ class Three(Scene):
         super().__init__(kind, folder, ended=ended)
         ports = {number: self.new_ports() for number in self.replicas}
         self._servers = ",".join(f"127.0.0.1:{controller}" for _, controller in ports.values())
-        alone, others = self.new_host("host"), self.new_host("others", feels_no_space=False)
+        hosts = {number: self.new_host(f"host-{number}", feels_no_space=number == 1) for number in self.replicas}
         self._nodes = {
-            number: self.new_node(
-                folder / f"node-{number}", number, ports[number], self._servers, alone if number == 1 else others
-            )
+            number: self.new_node(folder / f"node-{number}", number, ports[number], self._servers, hosts[number])
             for number in self.replicas
         }
         self._voters = ",".join(
