@@ -275,7 +275,11 @@ def test_a_real_kafka_opens_our_data_directory(tmp_path: Path) -> None:
     assert retention_of(kafka, "ours") == "987654321"
     send(producer(kafka), "ours", "theirs", 10)
     kafka.stop()
-    assert "ERROR" not in kafka.printed()
+    # Kafka's controller may register before it is active, repeats that, and logs it as an error.
+    errors = [
+        line for line in kafka.printed().splitlines() if "ERROR" in line and "CONTROLLER_REGISTRATION" not in line
+    ]
+    assert errors == []
 
     ours.start()
     assert [value for _, value in consume(ours, "ours", COMMITTED)][5000:] == [b"theirs %d" % n for n in range(10)]

@@ -235,6 +235,7 @@ class Cluster:
         return {name: node.finish() for name, node in self.nodes.items()}
 
 
+@pytest.mark.long
 def test_three_pods_form_a_cluster_and_one_returns_with_a_new_volume(
     program: Path, tmp_path: Path, switch: Confined, maps: dict[str, dict[str, str]]
 ) -> None:

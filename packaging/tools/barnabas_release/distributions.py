@@ -45,6 +45,7 @@ def build_distributions(source: Path, output: Path, tools: ToolEnvironment, *, e
     """
     environment = {
         **os.environ,
+        "PYTHONDONTWRITEBYTECODE": "1",
         "SOURCE_DATE_EPOCH": str(epoch),
         "UV_CONSTRAINT": str(source / "requirements" / "build.lock.txt"),
         "PATH": os.pathsep.join([str(Path(find_uv()).parent), os.environ.get("PATH", "")]),

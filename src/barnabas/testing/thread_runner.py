@@ -113,14 +113,21 @@ class ThreadRunner:
     async def _serve(self, launch: Launch) -> None:
         self._loop = asyncio.get_running_loop()
         node = Node(prepare(launch))
+        ends = [asyncio.create_task(event.wait()) for event in (self._stop, node.core.stopping)]
         try:
-            await node.start()
+            starting = asyncio.create_task(node.start())
+            await asyncio.wait([starting, *ends], return_when=asyncio.FIRST_COMPLETED)
+            if node.core.failure is not None or not starting.done():  # It has failed while it started.
+                starting.cancel()
+                await asyncio.gather(starting, return_exceptions=True)
+                self._failure = str(node.core.failure or "it was stopped")
+                return
+            starting.result()
             self._settled.set()
-            ends = [asyncio.create_task(event.wait()) for event in (self._stop, node.core.stopping)]
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
             for task in ends:
                 task.cancel()
-        finally:
             await node.stop()
 
 
