@@ -139,7 +139,7 @@ def stop_in_the_middle(cluster: Cluster, number: signal.Signals, *words: str) ->
 def test_a_rebalance_and_a_drain_finish_despite_interruptions(cluster: Cluster) -> None:
     fill(cluster)
     planned = cluster.run("rebalance", "--dry-run")
-    assert [(broker["id"], broker["replicas"], broker["replicas_then"]) for broker in planned["brokers"]] == [
+    assert [(broker["id"], broker["replicas"], broker["replicas_after"]) for broker in planned["brokers"]] == [
         (1, 9, 4), (2, 3, 4), (3, 0, 4)
     ]  # fmt: skip
     slow = ("--throttle", "400000", "--at-once", "1")

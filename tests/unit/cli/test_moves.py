@@ -182,7 +182,7 @@ def test_a_plan_can_be_saved_as_a_file_for_reassign(
     (tmp_path / "plan.json").write_text(out)
     assert len(read_moves(str(tmp_path / "plan.json"), "--file")) == document["replicas_to_copy"] == 4
     assert document["bytes_to_copy"] == 40 * MIB
-    assert [(row["id"], row["gets"], row["gives"]) for row in document["brokers"]] == [
+    assert [(row["id"], row["replicas_added"], row["replicas_removed"]) for row in document["brokers"]] == [
         (1, 0, 4),
         (2, 2, 0),
         (3, 2, 0),

@@ -78,15 +78,15 @@ class MovePlan:
 
     def sheets(self) -> list[Sheet]:
         title = f"{_counted(len(self.moves), 'partition')} to move, {size_of(self.copied_bytes)} to copy"
-        brokers = Sheet(title, ("broker", "replicas", "leaders", "size", "gets", "gives", "sends", "rack"))
+        brokers = Sheet(title, ("broker", "replicas", "leaders", "size", "added", "removed", "sends", "rack"))
         for broker in self._brokers():
             row = self._broker(broker)
             brokers.add(
-                str(broker), _change(row["replicas"], row["replicas_then"]),
-                _change(row["leaders"], row["leaders_then"]),
-                _change(size_of(row["bytes"]), size_of(row["bytes_then"])),
-                f"{row['gets']} ({size_of(row['bytes_received'])})" if row["gets"] else "",
-                str(row["gives"] or ""), size_of(row["bytes_sent"]) if row["bytes_sent"] else "",
+                str(broker), _change(row["replicas"], row["replicas_after"]),
+                _change(row["leaders"], row["leaders_after"]),
+                _change(size_of(row["bytes"]), size_of(row["bytes_after"])),
+                f"{row['replicas_added']} ({size_of(row['bytes_received'])})" if row["replicas_added"] else "",
+                str(row["replicas_removed"] or ""), size_of(row["bytes_sent"]) if row["bytes_sent"] else "",
                 row["rack"] or "",
             )  # fmt: skip
         brokers.drop_last_column_if_empty()
@@ -111,13 +111,15 @@ class MovePlan:
 
     @cached_property
     def _counts(self) -> Mapping[str, Counter[int]]:
-        found: dict[str, Counter[int]] = {key: Counter() for key in ("replicas", "replicas_then", "gets", "gives")}
-        found |= {key: Counter() for key in ("leaders", "leaders_then", "bytes", "bytes_then")}
-        for then, where in (("", self.survey.replicas), ("_then", self.after)):
+        found: dict[str, Counter[int]] = {
+            key: Counter() for key in ("replicas", "replicas_after", "replicas_added", "replicas_removed")
+        }
+        found |= {key: Counter() for key in ("leaders", "leaders_after", "bytes", "bytes_after")}
+        for suffix, where in (("", self.survey.replicas), ("_after", self.after)):
             for partition, brokers in where.items():
-                found[f"replicas{then}"].update(brokers)
+                found[f"replicas{suffix}"].update(brokers)
                 for broker in brokers:
-                    found[f"bytes{then}"][broker] += self.survey.sizes.get(partition, 0)
+                    found[f"bytes{suffix}"][broker] += self.survey.sizes.get(partition, 0)
         elected = {*self.elections, *self.survey.under_way, *(move.partition for move in self.moves)}
         for partition, leader in self.survey.leaders.items():
             if leader is not None:
@@ -125,10 +127,10 @@ class MovePlan:
             if partition in elected:
                 leader = self.after[partition][0]
             if leader is not None:
-                found["leaders_then"][leader] += 1
+                found["leaders_after"][leader] += 1
         for move in self.moves:
-            found["gets"].update(move.adds)
-            found["gives"].update(broker for broker in move.before if broker not in move.after)
+            found["replicas_added"].update(move.adds)
+            found["replicas_removed"].update(broker for broker in move.before if broker not in move.after)
         return found
 
     def _broker(self, broker: int) -> dict[str, Any]:
