@@ -6,11 +6,13 @@ Spark writes the end of a batch into its checkpoint before the batch runs, so it
 from __future__ import annotations
 
 import json
+import logging
 import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from barnabas.connect_spark.positions.checkpoints import Checkpoint
+from barnabas.connect_spark.queries.batch_gate import QueryEnds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,6 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["QueryHandle", "start_query"]
 
 _START_TIMEOUT_S = 120
+
+
+def _is_error(record: logging.LogRecord) -> bool:
+    """Return whether Py4J reports an error of a batch, and not that its query is being stopped."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], QueryEnds)
 
 
 class QueryHandle:
@@ -67,6 +74,7 @@ def start_query(
         with gate.batch():
             process(frame, batch_number, handle)
 
+    logging.getLogger("py4j.clientserver").addFilter(_is_error)  # Adding it again does nothing.
     records.sparkSession.sparkContext.setLocalProperty("spark.scheduler.pool", pool)
     query = (
         records.writeStream.queryName(name)
