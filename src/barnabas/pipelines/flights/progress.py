@@ -12,6 +12,8 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn
 __all__ = ["BarProgress", "LineProgress", "Pace", "RunProgress", "run_progress"]
 
 _SECONDS_BETWEEN_LINES = 5.0
+_SHARE_MIN = 0.1
+"""Below this share no time is estimated: the first batch of a connector is small, and Spark is cold."""
 
 
 class Pace:
@@ -36,11 +38,15 @@ class Pace:
         return self._count / seconds if self._count and seconds > 0 else None
 
     def seconds_left(self, now: float) -> float | None:
-        """Return 0 when all is done; None before the first change, and when it takes longer than estimated."""
+        """Return 0 when all is done; None while too little is done, and when it takes longer than estimated."""
         if self._count >= self._total:
             return 0.0
         rate = self.rate
-        left = 0.0 if rate is None else (self._total - self._count) / rate - (now - self._changed)
+        left = (
+            0.0
+            if rate is None or self._count < self._total * _SHARE_MIN
+            else (self._total - self._count) / rate - (now - self._changed)
+        )
         return left if left > 0 else None
 
 

@@ -29,14 +29,14 @@ def test_without_a_terminal_a_line_is_printed_every_five_seconds_and_at_the_end(
     progress = run_progress(Console(file=out, width=120), connectors=["files", "delays"], total=1000)
     assert isinstance(progress, LineProgress)
     progress.start()
-    for second, produced, processed in [(1, 10, 0), (5, 400, 100), (6, 500, 100), (20, 1000, 1000), (21, 1000, 1000)]:
+    for second, produced, processed in [(1, 10, 0), (5, 400, 400), (6, 500, 400), (20, 1000, 1000), (21, 1000, 1000)]:
         time.now = 100.0 + second
         progress.update(
             produced=produced, processed={"files": processed, "delays": processed // 2 if processed < 1000 else 1000}
         )
     progress.stop()
     assert out.getvalue().splitlines() == [
-        "     5 s  produced 40%; files 10%, delays 5%; 10 flights/s, about 95 s left",
+        "     5 s  produced 40%; files 40%, delays 20%; 40 flights/s, about 20 s left",
         "    20 s  produced 100%; files 100%, delays 100%; 50 flights/s",
     ]
 
@@ -75,6 +75,12 @@ def test_the_time_left_runs_down_between_two_batches() -> None:
     pace.note(20, 25.0)
     assert (pace.rate, pace.seconds_left(25.0)) == (2.0, 25.0)
     assert pace.seconds_left(60.0) is None
+
+
+def test_a_small_first_batch_gives_a_rate_but_no_time_left() -> None:
+    pace = Pace(1000, 0.0)
+    pace.note(20, 10.0)
+    assert (pace.rate, pace.seconds_left(10.0)) == (2.0, None)
 
 
 def test_all_done_leaves_no_time() -> None:
