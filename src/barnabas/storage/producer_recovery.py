@@ -46,9 +46,10 @@ def rebuild_producers(
                 break
         delete_snapshot(directory, offset)
     if replay_from < log_end_offset:
-        for index, segment in enumerate(segments):
-            if index + 1 == len(segments) or segments[index + 1].base_offset > replay_from:
-                _replay_producers(segment, state, replay_from)
+        ends = [*(segment.base_offset for segment in segments[1:]), log_end_offset]
+        for segment, end_offset in zip(segments, ends, strict=True):
+            if end_offset > replay_from:
+                _replay_producers(segment, state, replay_from, end_offset)
     return state, snapshot_offset
 
 
@@ -92,8 +93,11 @@ def _batches_of(segment: Segment, entry: ProducerEntry, end_offset: int) -> list
     return found
 
 
-def _replay_producers(segment: Segment, state: ProducerState, replay_from: int) -> None:
-    """Apply the batches from ``replay_from`` on, and restore aborted transactions that the index lacks."""
+def _replay_producers(segment: Segment, state: ProducerState, replay_from: int, end_offset: int) -> None:
+    """Apply the batches from ``replay_from`` on, and restore aborted transactions that the index lacks.
+
+    Those from ``end_offset`` on are not in the log: a restored file may be longer than the segment was.
+    """
     position = _position_of(segment, replay_from)
     if position is None:
         return
@@ -106,6 +110,8 @@ def _replay_producers(segment: Segment, state: ProducerState, replay_from: int) 
                 position = jumps[position]
                 continue
             header = read_header(segment.path, view, position)
+            if header[0] >= end_offset:
+                break
             end = position + header[1] + BATCH_OVERHEAD
             producer_id, attributes = header[9], header[5]
             if producer_id >= 0:

@@ -185,6 +185,21 @@ def test_recovery_replays_only_batches_after_the_last_snapshot(tmp_path: Path) -
     assert produce(restarted, 19) == (19, 19, True)
 
 
+def test_batches_at_or_after_the_next_segment_are_not_replayed(log: PartitionLog, tmp_path: Path) -> None:
+    """A file that was restored from a backup may be longer than the segment that the log continued after.
+
+    A batch that is not in the log would be taken for a repeated one, and acknowledged without being written.
+    """
+    for sequence in range(5):
+        produce(log, sequence)
+    directory = killed(log, tmp_path / "copy")
+    (directory / f"{3:020d}.log").touch()
+    restarted, _ = reload(directory)
+    assert restarted.log_end_offset == 3
+    assert produce(restarted, 2) == (2, 2, True)
+    assert produce(restarted, 3) == (3, 3, False)
+
+
 def test_silent_producers_are_forgotten_unless_a_transaction_is_open(log: PartitionLog) -> None:
     produce(log, 0, producer_id=1)
     produce(log, 0, producer_id=2, transactional=True)
