@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
+from barnabas.cli.arguments.stop_signals import stop_at_signals
 from barnabas.cli.bench.admin import AdminLoad
 from barnabas.cli.bench.command import main
 from barnabas.cli.bench.measurements import latency_cells, latency_document, number, rate, volume
-from barnabas.cli.bench.options import BenchOptions, stop_at_signals, until_stopped
+from barnabas.cli.bench.options import BenchOptions, until_stopped
 from barnabas.cli.bench.payloads import FilePayloads, RandomPayloads, read_payloads
 from barnabas.cli.bench.produce import ProduceResult
 from barnabas.cli.bench.progress import Progress, described
@@ -214,7 +215,7 @@ def test_the_first_signal_stops_the_run_cleanly_and_sets_the_exit_status(
 
 def test_the_second_signal_has_its_usual_effect() -> None:
     async def scenario() -> None:
-        with stop_at_signals() as stop:
+        with stop_at_signals("") as stop:
             os.kill(os.getpid(), signal.SIGINT)
             await stop.wait()
             with pytest.raises(KeyboardInterrupt):

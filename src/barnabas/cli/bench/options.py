@@ -7,15 +7,13 @@ ACLs that it created, and exits with status 130. The second one ends it immediat
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal  # noqa: F401 (inherited annotations are evaluated here)
 
 from barnabas.cli.arguments.cluster_options import ClusterOptions, UsageError, running_command
 from barnabas.cli.arguments.parameter import Parameter
+from barnabas.cli.arguments.stop_signals import stop_at_signals
 from barnabas.cli.bench.advice import ADVICE
 from barnabas.cli.output.advice import UnknownName, nearest, problem_of
 from barnabas.cli.output.answer import Answer
@@ -26,7 +24,7 @@ if TYPE_CHECKING:
     from barnabas.clients.errors import InvalidClientConfig
     from barnabas.common.error_code import ErrorCode
 
-__all__ = ["BenchOptions", "Measurement", "RecordOptions", "put", "stop_at_signals", "until_stopped", "usage_error"]
+__all__ = ["BenchOptions", "Measurement", "RecordOptions", "put", "until_stopped", "usage_error"]
 
 Measurement = Callable[["ClientConfig", asyncio.Event], Awaitable[Answer]]
 """A measurement receives the settings and the event that Ctrl-C sets."""
@@ -49,7 +47,7 @@ class BenchOptions(ClusterOptions):
 
         async def measured() -> Answer:
             nonlocal interrupted
-            with stop_at_signals() as stop:
+            with stop_at_signals("stopping; press Ctrl-C again to end immediately\n") as stop:
                 try:
                     return await work(config, stop)
                 except (AdminError, ClientError, UnknownName, ValueError) as error:
@@ -123,33 +121,6 @@ def _check_names(given: Mapping[str, str], known: Collection[str]) -> None:
             near = nearest(name, known)
             hint = f"did you mean {near}?" if near else "Kafka's clients don't have this property"
             raise UsageError(f"--command-property {name}: {hint}")
-
-
-@contextmanager
-def stop_at_signals() -> Iterator[asyncio.Event]:
-    """Yield an event that the first signal sets. Further signals have their usual effect."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
-
-    def stopped() -> None:
-        stop.set()
-        if sys.stderr.isatty():
-            sys.stderr.write("\nstopping; press Ctrl-C again to end immediately\n")
-        for number in signals:
-            loop.remove_signal_handler(number)
-
-    try:
-        for number in signals:
-            loop.add_signal_handler(number, stopped)
-    except (NotImplementedError, RuntimeError, ValueError):
-        pass  # Not the main thread, or Windows: Ctrl-C ends the command immediately.
-    try:
-        yield stop
-    finally:
-        if not stop.is_set():
-            for number in signals:
-                loop.remove_signal_handler(number)
 
 
 async def until_stopped(work: Awaitable[object], stop: asyncio.Event, *, grace_s: float = 0) -> bool:

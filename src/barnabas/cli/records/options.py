@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import signal
 import sys
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from barnabas.cli.arguments.cluster_options import ClusterOptions, UsageError, open_admin
 from barnabas.cli.arguments.parameter import Parameter
+from barnabas.cli.arguments.stop_signals import stop_at_signals
 from barnabas.cli.output.advice import UnknownName, nearest, problem_of
 from barnabas.cli.output.answer import Answer, Problem
 from barnabas.common.error_code import ErrorCode
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.errors import InvalidClientConfig
 
-__all__ = ["RecordOptions", "Work", "hint", "one_topic", "put", "stop_at_signals", "usage_error"]
+__all__ = ["RecordOptions", "Work", "hint", "one_topic", "put", "usage_error"]
 
 Work = Callable[["ClientConfig", asyncio.Event], Awaitable[Answer]]
 """It receives the settings and the event that Ctrl-C sets."""
@@ -107,7 +107,7 @@ class RecordOptions(ClusterOptions):
         config = self._config()
 
         async def worked() -> Answer:
-            with stop_at_signals() as stop:
+            with stop_at_signals("") as stop:
                 try:
                     return await work(config, stop)
                 except AdminError as error:
@@ -205,33 +205,6 @@ async def _topics(config: ClientConfig) -> list[str]:
             return await topic_names(admin)
     except (AdminError, ClientError):
         return []
-
-
-@contextmanager
-def stop_at_signals() -> Iterator[asyncio.Event]:
-    """Yield an event that the first signal sets. Further signals have their usual effect."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    signals = (signal.SIGINT, signal.SIGTERM)
-
-    def stopped() -> None:
-        stop.set()
-        if sys.stderr.isatty():
-            sys.stderr.write("\n")  # After the ^C of the terminal.
-        for number in signals:
-            loop.remove_signal_handler(number)
-
-    try:
-        for number in signals:
-            loop.add_signal_handler(number, stopped)
-    except (NotImplementedError, RuntimeError, ValueError):
-        pass  # Not the main thread, or Windows: Ctrl-C ends the command immediately.
-    try:
-        yield stop
-    finally:
-        if not stop.is_set():
-            for number in signals:
-                loop.remove_signal_handler(number)
 
 
 def hint(text: str, options: RecordOptions) -> None:
