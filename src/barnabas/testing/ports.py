@@ -18,7 +18,7 @@ HOST = "127.0.0.1"
 
 
 class HeldPort:
-    """Close it when the server is no longer needed."""
+    """Release the port after the last use of the server."""
 
     def __init__(self) -> None:
         self._socket = socket.socket()

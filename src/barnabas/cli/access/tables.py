@@ -33,7 +33,7 @@ def print_explanation(e: Explanation) -> None:
 
 
 def print_holders(holders: PrincipalsWithAccess, *, with_denied: bool = False) -> None:
-    """Print who has access; with ``with_denied`` also the principals that have none, although ACLs name them."""
+    """Print who has access; with ``with_denied`` also principals that ACLs name but give nothing."""
     what = "do what" if holders.operation is None else operation_name(holders.operation)
     sheet = Sheet(
         f"Who may {what} on {holders.resource}", ("principal", "host", "operations", "denied", "rules"), keep=4
