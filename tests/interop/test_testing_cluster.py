@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
 from barnabas.testing import Cluster, ClusterNode, NotPossible, allow
+from barnabas.testing.cluster_calls import leader_of
 
 pytestmark = pytest.mark.interop
 
@@ -50,6 +52,15 @@ def test_another_broker_leads_and_no_record_is_lost(cluster: Cluster, fault: str
     leader.start()
     assert leader.is_running
     assert values(cluster) == [b"before", b"after"]
+
+
+def test_a_resumed_leader_knows_that_another_one_leads(cluster: Cluster) -> None:
+    leader = cluster.leader(TOPIC)
+    leader.pause()
+    until(lambda: cluster.leader(TOPIC) is not leader, "a new leader")
+    leader.resume()
+    own_view = {**cluster.client_properties(), "bootstrap.servers": leader.address}
+    assert asyncio.run(leader_of(own_view, TOPIC, 0)) == cluster.leader(TOPIC).node_id != leader.node_id
 
 
 def test_a_leader_with_a_full_disk_is_replaced(cluster: Cluster) -> None:

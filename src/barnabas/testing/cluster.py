@@ -24,6 +24,7 @@ from barnabas.testing.security import Security
 __all__ = ["Cluster"]
 
 _LEADER_TIMEOUT_S = 30.0
+_IN_STEP_TIMEOUT_S = 10.0
 
 
 class Cluster(Clients):
@@ -107,7 +108,7 @@ class Cluster(Clients):
         Raise NodeFailed.
         """
         is_new = self._built is None
-        self._built = self._built or Parts(self._options)
+        self._built = self._built or Parts(self._options, on_resumed=self._await_same_leaders)
         for node in self._built.nodes:
             node.resume()
         stopped = [node for node in self._built.nodes if not node.is_running]
@@ -176,8 +177,12 @@ class Cluster(Clients):
                 self.cut(node, other)
 
     def heal(self) -> None:
-        """End all cuts. Bytes that were held back arrive now."""
+        """End all cuts. Bytes that were held back arrive now.
+
+        Returns when all running brokers know the present leaders, or after 10 s.
+        """
         self._proxy.heal_all()
+        self._await_same_leaders()
 
     # --- pieces
 
@@ -201,11 +206,25 @@ class Cluster(Clients):
             )
         return proxy
 
+    def _await_same_leaders(self) -> None:
+        """Wait for brokers that learned nothing for a while: until then they answer clients as if they still led."""
+        properties = self._own_properties()
+        brokers = [broker for broker in self._responsive_brokers if not self._cuts_of(broker)]
+        if len(brokers) > 1:
+            each = [{**properties, "bootstrap.servers": broker.address} for broker in brokers]
+            run_in_background(cluster_calls().await_same_leaders(each, _IN_STEP_TIMEOUT_S))
+
+    def _cuts_of(self, broker: ClusterNode) -> int:
+        proxy = self._parts.proxy
+        return 0 if proxy is None else proxy.cuts_of(broker.name)
+
+    @property
+    def _responsive_brokers(self) -> list[ClusterNode]:
+        return [broker for broker in self.brokers if broker.is_running and not broker.is_paused]
+
     @property
     def _responsive_servers(self) -> str:
-        responsive = [broker for broker in self.brokers if broker.is_running and not broker.is_paused]
-        if (proxy := self._parts.proxy) is not None:
-            responsive.sort(key=lambda broker: proxy.cuts_of(broker.name))
+        responsive = sorted(self._responsive_brokers, key=self._cuts_of)
         return ",".join(broker.address for broker in responsive) or self.bootstrap_servers
 
     @property

@@ -4,23 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from barnabas.clients.admin import AclBinding, AdminClient, IsolationLevel, NewTopic, OffsetSpec, TopicPartition
 from barnabas.clients.client_config import ClientConfig, client_config
 from barnabas.clients.consumer.config import ConsumerConfig
 from barnabas.clients.consumer.fetcher import Fetcher
+from barnabas.clients.errors import ClientError
 from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.producer.record_producer import RecordProducer
 from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
+from barnabas.common.uuid import Uuid
+from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.testing.records import KeyAndValue, ReceivedRecord
 
 if TYPE_CHECKING:
     from barnabas.clients.consumer.completed_fetch import Fetched
 
-__all__ = ["active_controller", "consume", "create_acls", "create_topics", "delete_topics", "leader_of", "produce"]
+__all__ = [
+    "active_controller",
+    "await_same_leaders",
+    "consume",
+    "create_acls",
+    "create_topics",
+    "delete_topics",
+    "leader_of",
+    "produce",
+]
 
 _Properties = Mapping[str, str]
+
+_POLL_S = 0.02
 
 
 async def create_topics(
@@ -53,6 +68,32 @@ async def leader_of(properties: _Properties, topic: str, partition: int) -> int 
         if found.partition == partition:
             return found.leader
     raise LookupError(f"topic {topic} has no partition {partition}; it has {len(described.partitions)}")
+
+
+async def await_same_leaders(brokers: Sequence[_Properties], timeout_s: float) -> None:
+    """Wait until all these brokers, each with properties of its own, know the latest leader of every partition.
+
+    Return at the end of ``timeout_s`` in any case: without a quorum, a broker learns nothing.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(timeout_s):
+            while True:
+                with suppress(ClientError):
+                    known = [await _leader_epochs(properties) for properties in brokers]
+                    if all(found == known[0] for found in known):
+                        return
+                await asyncio.sleep(_POLL_S)
+
+
+async def _leader_epochs(properties: _Properties) -> dict[tuple[Uuid, int], int]:
+    """Return what the first bootstrap server says."""
+    async with NetworkClient(client_config(properties)) as network:
+        metadata = await network.request(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+    return {
+        (topic.topic_id, partition.partition_index): partition.leader_epoch
+        for topic in metadata.topics
+        for partition in topic.partitions
+    }
 
 
 async def active_controller(properties: _Properties) -> int:

@@ -35,8 +35,10 @@ class ClusterNode:
         in_process: bool,
         timeout_s: float,
         proxy: LinkProxy | None,
+        on_resumed: Callable[[], None],
     ) -> None:
         """``ports`` are those that the node binds. A node that is only a controller has no ``client_port``."""
+        self._on_resumed = on_resumed
         self.node_id = node_id
         self._launch_document = launch
         self._client_port = client_port
@@ -144,10 +146,11 @@ class ClusterNode:
             self.is_paused = True
 
     def resume(self) -> None:
-        """End a pause."""
-        if self._runner is not None and self.is_paused:
+        """End a pause. Returns when all running brokers know the present leaders, or after 10 s."""
+        was_paused, self.is_paused = self.is_paused, False
+        if self._runner is not None and was_paused:
             self._runner.resume()
-        self.is_paused = False
+            self._on_resumed()
 
     def disk_full(self) -> None:
         """Refuse all writes to the node's disk with ENOSPC. As in Kafka, a node whose only log directory fails ends."""

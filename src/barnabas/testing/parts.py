@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from importlib import import_module
 from pathlib import Path
@@ -36,8 +36,10 @@ _Ports = Mapping[str, tuple[HeldPort, HeldPort]]
 class Parts:
     """``close`` ends everything that was built here."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: Options, *, on_resumed: Callable[[], None]) -> None:
+        """``on_resumed`` is called when a node ran again after a pause."""
         self._options = options
+        self._on_resumed = on_resumed
         self._open = ExitStack()
         self._authority: CertificateAuthority | None = None
         self.proxy: LinkProxy | None = None
@@ -170,6 +172,7 @@ class Parts:
             in_process=options.in_process,
             timeout_s=options.timeout_s,
             proxy=self.proxy,
+            on_resumed=self._on_resumed,
         )
 
 
