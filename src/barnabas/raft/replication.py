@@ -154,6 +154,8 @@ def _follow(replica: Replica, follower: FollowerState, partition: PartitionData)
         _start_snapshot(replica, follower, snapshot)
     else:
         _append(replica, partition.records or b"")
+        if not partition.records and replica.quorum.recovery is not None:
+            replica.quorum.recovery.reached_leader(replica.quorum.epoch, replica.log.end_offset)
         if partition.high_watermark >= 0:
             replica.advance_high_watermark(min(partition.high_watermark, replica.log.end_offset))
 

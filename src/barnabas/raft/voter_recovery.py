@@ -11,8 +11,9 @@ can keep them again it
   While it may have voted in an epoch that it does not know, it fetches without its id and is not counted at all.
 
 It is a voter like any other when it follows a leader and holds all that could be committed before: its log has reached
-the end that it had before the damage, and the high watermark that this leader reported. A leader reports one only
-after a record of its own epoch was committed, and everything committed before lies below it.
+the high watermark that this leader reported, and either the end that it had before the damage or the end of the
+leader's log. A leader reports a high watermark only after a record of its own epoch was committed, and everything
+committed before lies below it. What the leader's log lacks, although this voter had it, was never committed.
 
 The other voters limit the epochs in which a voter may have voted without knowing: a candidate that requested a vote in
 an epoch was in that epoch, and does not go back. So a voter that forgot requests the epoch of each other voter (with a
@@ -52,6 +53,7 @@ class VoterRecovery:
         """Voters with older software, which do not support pre-votes."""
         self._answered: set[int] = set()
         self._reported: tuple[int, int] | None = None
+        self._leader_end: tuple[int, int] | None = None
 
     def unanswered(self, other_voters: Iterable[int]) -> list[int]:
         """The voters whose epoch this one still has to learn."""
@@ -73,8 +75,15 @@ class VoterRecovery:
         if high_watermark >= 0:
             self._reported = (epoch, high_watermark)
 
+    def reached_leader(self, epoch: int, end_offset: int) -> None:
+        """Record that the log of the leader of ``epoch`` did not go on behind this one's ``end_offset``."""
+        self._leader_end = (epoch, end_offset)
+
     def is_over(self, *, epoch: int, durable_end_offset: int, other_voters: Iterable[int]) -> bool:
         """Return whether a follower in ``epoch``, with its log up to this end, has all that it must have."""
         if self._reported is None or self._reported[0] != epoch or not self.knows_epochs(other_voters):
             return False
-        return durable_end_offset >= max(self._reported[1], self.lost.end_offset)
+        needed = self.lost.end_offset
+        if self._leader_end is not None and self._leader_end[0] == epoch:
+            needed = min(needed, self._leader_end[1])
+        return durable_end_offset >= max(self._reported[1], needed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.protocol.messages import begin_quorum_epoch as begin
 from barnabas.protocol.messages.fetch import (
     FetchableTopicResponse,
     FetchRequest,
@@ -71,6 +72,12 @@ def fetched(request: OutboundRequest, data: bytes, high_watermark: int, epoch: i
     )
     body = FetchResponse(responses=[FetchableTopicResponse(partitions=[partition])])
     return RaftResponse(request.correlation_id, request.destination_id, body)
+
+
+def announced(epoch: int) -> RaftRequest:
+    partition = begin.BeginQuorumEpochRequestPartitionData(leader_id=LEADER, leader_epoch=epoch)
+    topic = begin.BeginQuorumEpochRequestTopicData(topic_name="__cluster_metadata", partitions=[partition])
+    return RaftRequest(78, begin.BeginQuorumEpochRequest(topics=[topic]), 0)
 
 
 def asks_for_vote(epoch: int, *, pre_vote: bool, end_offset: int = 1000) -> RaftRequest:
@@ -165,6 +172,26 @@ def test_responses_of_an_earlier_leader_do_not_count() -> None:
     node.receive(fetched(fetch_of(ready), records(HELD, LOST_END), 15), 1)
     node.receive(asks_for_vote(EPOCH + 1, pre_vote=False), 2)
     node.log_flushed(LOST_END, 3)
+    assert node.is_recovering
+
+
+def test_records_that_the_leader_lacks_were_never_committed_and_are_not_waited_for() -> None:
+    """Without a new record, the former end would never be reached again."""
+    node, ready = damaged(LostPromises(LOST_END))
+    ready = node.receive(fetched(fetch_of(ready), records(HELD, 15), 15), 1)
+    ready = node.log_flushed(15, 2)
+    assert node.is_recovering, "the leader may have more"
+    ready = node.receive(fetched(fetch_of(ready), b"", 15), 3)
+    assert (node.is_recovering, ready.has_recovered) == (False, True)
+
+
+def test_the_end_of_an_earlier_leaders_log_proves_nothing() -> None:
+    node, ready = damaged(LostPromises(LOST_END))
+    ready = node.receive(fetched(fetch_of(ready), b"", -1), 1)
+    node.receive(asks_for_vote(EPOCH + 1, pre_vote=False), 2)
+    ready = node.receive(announced(EPOCH + 1), 3)
+    ready = node.receive(fetched(fetch_of(ready), records(HELD, 15, EPOCH + 1), 12, EPOCH + 1), 4)
+    node.log_flushed(15, 5)
     assert node.is_recovering
 
 
