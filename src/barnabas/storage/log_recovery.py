@@ -4,14 +4,16 @@ After a clean shutdown everything on disk is trusted; only missing indexes are r
 
 1. Leftovers (``.deleted`` and ``.cleaned`` files) are removed. A ``.swap`` segment is a finished compaction whose
    replacement was interrupted: it replaces the segments that it was built from.
-2. Segments that may hold anything above the recovery point are read whole. Bytes at the end of the last one that are
+2. Batches at or after the beginning of the next segment are of a file that was restored from a backup; they become the
+   end of the log, or are set aside (``overlapping_segments``).
+3. Segments that may hold anything above the recovery point are read whole. Bytes at the end of the last one that are
    not a valid batch are the torn tail of a last write, and are truncated, if they lie above the recovery point.
    After a restart of the machine the log is cut at its first bad place above the recovery point, whatever follows: the
    machine wrote unflushed pages in any order. The old files are kept beside the log.
    Anything else is damage: it is reported, stays in the file, and readers step over it (``segment_damage``). A log that
    ends before its recovery point continues at the recovery point, so that no offset is assigned twice.
-3. A lost leader epoch checkpoint is rebuilt from all batches.
-4. Producer state is the last snapshot and the batches since; leader epochs are the checkpoint and the batches read.
+4. A lost leader epoch checkpoint is rebuilt from all batches.
+5. Producer state is the last snapshot and the batches since; leader epochs are the checkpoint and the batches read.
 """
 
 from __future__ import annotations
@@ -32,6 +34,12 @@ from barnabas.storage.file_io import naming
 from barnabas.storage.file_permissions import FILE_MODE
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.leader_epoch_checkpoint import LEADER_EPOCH_CHECKPOINT, LeaderEpochCheckpoint
+from barnabas.storage.overlapping_segments import (
+    cut_overlap,
+    header_changed_at_end,
+    remove_overlaps,
+    replace_empty_segment,
+)
 from barnabas.storage.partition_log import PartitionLog
 from barnabas.storage.partition_metadata import read_partition_metadata
 from barnabas.storage.producer_recovery import rebuild_producers
@@ -100,6 +108,12 @@ def load_log(
         segments.append(_stand_in(directory, lost_base, known_end, pool, now_ms))
     for segment in segments:
         segment.is_flushed = is_clean or segment.size == 0
+    lost = [segment for segment in segments if not segment.size and _has_entries(segment)]
+    changed = set[Segment]()
+    if segments and segments[-1] not in lost:
+        restored = replace_empty_segment(directory, segments, config.index_interval_bytes)
+        changed = {restored} if restored is not None else changed
+    changed |= remove_overlaps(segments, config.index_interval_bytes, is_clean=is_clean)
     epochs, has_epochs = _load_epochs(directory, exists=LEADER_EPOCH_CHECKPOINT in sizes)
     reader = _SegmentReader(
         segments,
@@ -110,6 +124,7 @@ def load_log(
         recovery_point=recovery_point,
         is_whole=is_clean or is_same_boot,
         is_clean=is_clean,
+        changed=changed,
     )
     reader.note_lost_logs()
     if is_clean and has_epochs:
@@ -262,10 +277,12 @@ class _SegmentReader:
         recovery_point: int,
         is_whole: bool,
         is_clean: bool,
+        changed: set[Segment],
     ) -> None:
         """``known_end``: the log's end before. ``is_whole``: everything written then must still exist; otherwise
-        only what is below the recovery point.
+        only what is below the recovery point. ``changed``: segments to read whole in any case.
         """
+        self._changed = changed
         self._is_compacted = is_compacted
         self._recovery_point = recovery_point
         self._is_whole = is_whole
@@ -292,7 +309,8 @@ class _SegmentReader:
         """After a clean shutdown: read only segments whose indexes are invalid, and a last segment without its end."""
         last = self._segments[-1] if self._segments else None
         for segment in self._segments:
-            if not _indexes_are_sane(segment, names) or (segment is last and not _has_end(segment)):
+            is_intact = segment not in self._changed and _indexes_are_sane(segment, names)
+            if not is_intact or (segment is last and not _has_end(segment)):
                 self._check(segment)
 
     def check_from(self, recovery_point: int, names: dict[str, int]) -> None:
@@ -308,28 +326,40 @@ class _SegmentReader:
             if knows_epochs and not is_durable:
                 knows_epochs = False
                 self._epochs.truncate_from_end(segment.base_offset)
-            if not is_durable or not _indexes_are_sane(segment, names):
+            if not is_durable or segment in self._changed or not _indexes_are_sane(segment, names):
                 self._check(segment)
 
     def _check(self, segment: Segment) -> None:
-        if segment.damaged:
-            return  # The segment is empty.
+        if segment.damaged and not segment.size:
+            return
         is_last = segment is self._segments[-1]
         tail = check_segment(segment, self._epochs, self._interval)
         if is_last:
             self._tail = tail
         else:
             following = self._segments[self._segments.index(segment) + 1].base_offset
-            if tail is not None:
-                _add_damage(segment, DamagedRange(tail.position, segment.size, tail.offset, following, tail.reason))
-            elif not self._is_compacted and (missing := missing_end(segment, following)) is not None:
-                _add_damage(segment, missing)
+            damage = self._damage_at_end(segment, following, tail)
+            if damage is not None:
+                _add_damage(segment, damage)
         for damage in segment.damaged:
             report_damage(segment, damage)
         if not is_last or self._is_clean:
             segment.complete_indexes()
         if not is_last:
             segment.release()
+
+    def _damage_at_end(self, segment: Segment, following: int, tail: InvalidTail | None) -> DamagedRange | None:
+        """Compare the end of a checked segment with the beginning of the next one."""
+        if tail is not None:
+            return DamagedRange(tail.position, segment.size, tail.offset, following, tail.reason)
+        if cut_overlap(segment, following):
+            self._epochs.truncate_from_end(following)
+        changed = header_changed_at_end(segment, following)
+        if changed is None:
+            return None if self._is_compacted else missing_end(segment, following)
+        segment.offset_index.truncate_to_position(changed.position)
+        self._epochs.truncate_from_end(changed.first_offset)
+        return changed
 
     def settle_end(self, directory: str, pool: FilePool, now_ms: int) -> Truncation | None:
         """Truncate a torn tail. A log that ends before ``known_end`` continues there; the missing part is damage."""

@@ -65,7 +65,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--until", type=int, help="with --seed: end all faults after this number of milliseconds")
     parser.add_argument("--shrink", action="store_true", help="with --seed: omit steps that its failure does not need")
     parser.add_argument("--full", action="store_true", help="with --seed: the whole history, not only its end")
-    parser.add_argument("--defect", choices=sorted(DEFECTS), help="run with this defect in the product")
+    parser.add_argument(
+        "--defect", choices=sorted(DEFECTS), metavar="DEFECT", help="run with this defect in the product"
+    )
     parser.add_argument("--list-defects", action="store_true", help="name the known defects")
     parser.add_argument(
         "--check-defects", action="store_true", help="check that each defect can still be inserted into the product"

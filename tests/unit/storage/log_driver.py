@@ -122,10 +122,10 @@ def killed(log: PartitionLog, target: Path) -> Path:
     return target
 
 
-def all_records(log: PartitionLog, *, max_bytes: int = 1 << 20) -> list[Record]:
-    """Return every record of the log, read fetch by fetch as a consumer would."""
+def all_records(log: PartitionLog, *, max_bytes: int = 1 << 20, start: int | None = None) -> list[Record]:
+    """Return every record of the log, or those from ``start`` on, read fetch by fetch as a consumer would."""
     found: list[Record] = []
-    offset = log.log_start_offset
+    offset = log.log_start_offset if start is None else start
     while offset < log.log_end_offset:
         fetched = log.read(offset, max_bytes, min_one_message=True).records
         if not fetched:
@@ -138,5 +138,5 @@ def all_records(log: PartitionLog, *, max_bytes: int = 1 << 20) -> list[Record]:
     return found
 
 
-def offsets_and_values(log: PartitionLog) -> list[tuple[int, bytes | None]]:
-    return [(record.offset, record.value) for record in all_records(log)]
+def offsets_and_values(log: PartitionLog, start: int | None = None) -> list[tuple[int, bytes | None]]:
+    return [(record.offset, record.value) for record in all_records(log, start=start)]

@@ -193,11 +193,11 @@ def test_batches_at_or_after_the_next_segment_are_not_replayed(log: PartitionLog
     for sequence in range(5):
         produce(log, sequence)
     directory = killed(log, tmp_path / "copy")
-    (directory / f"{3:020d}.log").touch()
+    (directory / f"{3:020d}.log").write_bytes((3).to_bytes(8, "big") + batch(b"of no producer")[8:])
     restarted, _ = reload(directory)
-    assert restarted.log_end_offset == 3
+    assert restarted.log_end_offset == 4
     assert produce(restarted, 2) == (2, 2, True)
-    assert produce(restarted, 3) == (3, 3, False)
+    assert produce(restarted, 3) == (4, 4, False)
 
 
 def test_silent_producers_are_forgotten_unless_a_transaction_is_open(log: PartitionLog) -> None:
