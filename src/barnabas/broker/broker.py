@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.broker.replication.replica_selector import RackAwareReplicaSelector
     from barnabas.broker.session_lease import SessionLease
+    from barnabas.broker.transaction_service import TransactionService
     from barnabas.common.clock import Clock
     from barnabas.protocol.api_keys import ApiKey
     from barnabas.security.delegation_tokens import TokenHmacs
@@ -48,6 +49,7 @@ class Broker:
         producer_ids: ProducerIdAllocator,
         topic_creation: AutoTopicCreation,
         groups: GroupService,
+        transactions: TransactionService,
         clock: Clock,
         token_hmacs: TokenHmacs | None = None,
     ) -> None:
@@ -66,6 +68,7 @@ class Broker:
         self.producer_ids = producer_ids
         self.topic_creation = topic_creation
         self.groups = groups
+        self.transactions = transactions
         self.clock = clock
         self.token_hmacs = token_hmacs
         """None while delegation tokens are disabled."""

@@ -28,6 +28,7 @@ class BrokerSettings:
         "num_partitions",
         "producer_id_expiration_ms",
         "request_timeout_ms",
+        "transaction_partition_verification_enable",
     )
 
     def __init__(
@@ -45,6 +46,7 @@ class BrokerSettings:
         max_request_partition_size_limit: int = 2000,
         producer_id_expiration_ms: int = 86400000,
         request_timeout_ms: int = 30000,
+        transaction_partition_verification_enable: bool = True,
     ) -> None:
         self.auto_create_topics_enable = auto_create_topics_enable
         self.autocreate_fails_fast = autocreate_fails_fast
@@ -61,3 +63,4 @@ class BrokerSettings:
         self.max_request_partition_size_limit = max_request_partition_size_limit
         self.producer_id_expiration_ms = producer_id_expiration_ms
         self.request_timeout_ms = request_timeout_ms
+        self.transaction_partition_verification_enable = transaction_partition_verification_enable

@@ -49,6 +49,7 @@ class Partition:
         "replica_count",
         "topic_id",
         "topic_partition",
+        "verified_producers",
         "watchers",
     )
 
@@ -65,6 +66,9 @@ class Partition:
         self.log_or_none: PartitionLog | None = None
         self.log_failure = ""
         """The last logged reason why the log could not be opened."""
+        self.verified_producers: dict[int, object] | None = None
+        """Producers whose transaction is verified, or is being verified, before its first batch is appended. A marker
+        removes its producer, so that a batch that was verified before it is not appended after it."""
         self.listeners: dict[Callable[[int], None], None] | None = None
         self.watchers: dict[PartitionWatcher, None] | None = None
         """They are called for every change that a reader could see. Unlike listeners they are permanent."""

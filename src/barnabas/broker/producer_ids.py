@@ -34,6 +34,13 @@ class ProducerIdAllocator:
             return self._next - 1
         return None
 
+    async def ensure(self) -> None:
+        """Return when ``take_now`` has an id. Raise ApiException (retriable) when the controller fails."""
+        if self._next >= self._end:
+            async with self._lock:
+                if self._next >= self._end:
+                    await self._next_block()
+
     async def take(self) -> int:
         """Return an id, requesting a block when needed. Raise ApiException (retriable) when the controller fails."""
         async with self._lock:

@@ -11,20 +11,22 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode, invariant
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.compression import Compression, compress
+from barnabas.protocol.end_transaction_batch import end_transaction_batch
 from barnabas.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from barnabas.protocol.record_batch_builder import with_header
 
-__all__ = ["CoordinatorRuntime", "CoordinatorShard", "PartitionWriter"]
+__all__ = ["CoordinatorRuntime", "CoordinatorShard", "PartitionWriter", "Producer", "TransactionMarker"]
 
 log = logging.getLogger(__name__)
 
+_TRANSACTIONAL = 0x10
 _RECORDS_PER_BATCH = 2_000
 """The size of batches whose records need not stay together, such as tombstones of expired entries."""
 
@@ -61,6 +63,22 @@ S = TypeVar("S", bound=CoordinatorShard)
 T = TypeVar("T")
 
 
+class TransactionMarker(NamedTuple):
+    """The end of a producer's transaction in one partition."""
+
+    producer_id: int
+    producer_epoch: int
+    is_commit: bool
+    coordinator_epoch: int
+
+
+class Producer(NamedTuple):
+    """The producer of a transaction to which a write belongs."""
+
+    producer_id: int
+    epoch: int
+
+
 class ShardState(Enum):
     LOADING = "loading"
     ACTIVE = "active"
@@ -70,12 +88,35 @@ class ShardState(Enum):
 class _PendingWrite:
     """An appended, uncommitted batch, and the waiting answer."""
 
-    __slots__ = ("answer", "base_offset", "deadline_ms", "fail", "next_offset", "on_commit", "on_error", "records")
+    __slots__ = (
+        "answer",
+        "base_offset",
+        "deadline_ms",
+        "fail",
+        "marker",
+        "next_offset",
+        "on_commit",
+        "on_error",
+        "producer_id",
+        "records",
+    )
 
-    def __init__(self, base_offset: int, records: list[CoordinatorRecord], deadline_ms: int) -> None:
+    def __init__(
+        self,
+        base_offset: int,
+        records: list[CoordinatorRecord],
+        deadline_ms: int,
+        *,
+        producer_id: int = NO_PRODUCER_ID,
+        marker: TransactionMarker | None = None,
+    ) -> None:
         self.base_offset = base_offset
-        self.next_offset = base_offset + sum(record.count for record in records)
+        self.next_offset = base_offset + (1 if marker is not None else sum(record.count for record in records))
         self.records = records
+        self.producer_id = producer_id
+        """The producer in whose transaction the records are."""
+        self.marker = marker
+        """The end of a transaction, in place of records."""
         self.deadline_ms: int | None = deadline_ms
         """None after it has passed: the records are still replayed once committed, but no caller waits."""
         self.on_commit: Callable[[int], CoordinatorResult[None] | None] | None = None
@@ -113,12 +154,13 @@ class CoordinatorRuntime(Generic[S]):
         self,
         *,
         writer: PartitionWriter,
-        new_shard: Callable[[], S],
+        new_shard: Callable[[int, int], S],
         compression: Compression = Compression.NONE,
         commit_timeout_ms: int = 5_000,
     ) -> None:
-        """``commit_timeout_ms``: how long a write may wait for the high watermark before its caller receives an
-        error."""
+        """``new_shard`` receives the partition and its leader epoch. ``commit_timeout_ms``: how long a write may wait
+        for the high watermark before its caller receives an error.
+        """
         self._writer = writer
         self._commit_timeout_ms = commit_timeout_ms
         self._new_shard = new_shard
@@ -140,7 +182,7 @@ class CoordinatorRuntime(Generic[S]):
             if known.leader_epoch >= leader_epoch and known.state is not ShardState.FAILED:
                 return None
             self.unload(partition, now_ms)
-        context = _Context(partition, leader_epoch, self._new_shard())
+        context = _Context(partition, leader_epoch, self._new_shard(partition, leader_epoch))
         context.shard.timers.on_earlier = self._note_deadline
         self._contexts[partition] = context
         return context.shard
@@ -210,10 +252,12 @@ class CoordinatorRuntime(Generic[S]):
         now_ms: int,
         answer: Deferred[T],
         on_failure: Callable[[ErrorCode], T],
+        producer: Producer | None = None,
     ) -> None:
         """Decide, append, and complete ``answer`` once the records are committed.
 
-        If the decision has no response, ``answer`` is parked in the shard, which completes it.
+        If the decision has no response, ``answer`` is parked in the shard, which completes it. With ``producer`` the
+        records take effect with the marker of its transaction.
         """
 
         def fail(code: ErrorCode) -> None:
@@ -231,7 +275,37 @@ class CoordinatorRuntime(Generic[S]):
             if result.response is not None:
                 answer.complete(result.response)
 
-        self._append(context, result, now_ms, give_answer, fail)
+        self._append(context, result, now_ms, give_answer, fail, producer)
+
+    def end_transaction(
+        self, partition: int, marker: TransactionMarker, *, now_ms: int, answer: Deferred[ErrorCode]
+    ) -> None:
+        """Append the marker that ends a transaction, and complete ``answer`` once it is committed and applied."""
+
+        def fail(code: ErrorCode) -> None:
+            if not answer.is_complete:
+                answer.complete(code)
+
+        try:
+            context = self._active(partition)
+            batch = end_transaction_batch(
+                marker.producer_id,
+                marker.producer_epoch,
+                is_commit=marker.is_commit,
+                coordinator_epoch=marker.coordinator_epoch,
+                timestamp_ms=now_ms,
+            )
+            offset = self._writer.append(partition, batch)
+        except ApiException as error:
+            fail(error.code)
+            return
+        deadline_ms = now_ms + self._commit_timeout_ms
+        pending = _PendingWrite(offset, [], deadline_ms, marker=marker)
+        pending.answer, pending.fail = lambda: answer.complete(ErrorCode.NONE), fail
+        context.pending.append(pending)
+        self._complete_committed(context, now_ms)
+        if context.pending:
+            self._note_deadline(deadline_ms)
 
     def write_quietly(self, partition: int, decide: Callable[[S], CoordinatorResult[Any]], *, now_ms: int) -> None:
         """Perform a write of the coordinator's own, for which no caller waits."""
@@ -255,6 +329,7 @@ class CoordinatorRuntime(Generic[S]):
         now_ms: int,
         answer: Callable[[], None],
         fail: Callable[[ErrorCode], None],
+        producer: Producer | None = None,
     ) -> None:
         records = result.records
         if not records:
@@ -263,8 +338,10 @@ class CoordinatorRuntime(Generic[S]):
             return
         try:
             for part in self._parts(records, result.is_atomic):
-                base_offset = self._writer.append(context.partition, self._build_batch(part, now_ms))
-                context.pending.append(_PendingWrite(base_offset, part, now_ms + self._commit_timeout_ms))
+                base_offset = self._writer.append(context.partition, self._build_batch(part, now_ms, producer))
+                producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
+                deadline_ms = now_ms + self._commit_timeout_ms
+                context.pending.append(_PendingWrite(base_offset, part, deadline_ms, producer_id=producer_id))
         except ApiException as error:
             log.warning("Could not append %d records to partition %d: %s", len(records), context.partition, error)
             if result.on_error is not None:
@@ -281,7 +358,7 @@ class CoordinatorRuntime(Generic[S]):
             return (records,)
         return (records[first : first + _RECORDS_PER_BATCH] for first in range(0, len(records), _RECORDS_PER_BATCH))
 
-    def _build_batch(self, records: list[CoordinatorRecord], now_ms: int) -> bytes:
+    def _build_batch(self, records: list[CoordinatorRecord], now_ms: int, producer: Producer | None) -> bytes:
         chunks: list[bytes] = []
         count = 0
         for record in records:
@@ -294,12 +371,12 @@ class CoordinatorRuntime(Generic[S]):
             section,
             base_offset=0,
             leader_epoch=-1,
-            attributes=self._compression,
+            attributes=self._compression | (0 if producer is None else _TRANSACTIONAL),
             last_offset_delta=count - 1,
             base_timestamp=now_ms,
             max_timestamp=now_ms,
-            producer_id=NO_PRODUCER_ID,
-            producer_epoch=NO_PRODUCER_EPOCH,
+            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
+            producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.epoch,
             base_sequence=NO_SEQUENCE,
             count=count,
         )
@@ -316,8 +393,13 @@ class CoordinatorRuntime(Generic[S]):
                 offset = write.base_offset
                 replay = context.shard.replay
                 for record in write.records:
-                    replay(record, offset, NO_PRODUCER_ID, now_ms)
+                    replay(record, offset, write.producer_id, now_ms)
                     offset += record.count
+                if write.marker is not None:
+                    marker = write.marker
+                    context.shard.replay_end_transaction_marker(
+                        marker.producer_id, committed=marker.is_commit, now_ms=now_ms
+                    )
                 if write.on_commit is not None:
                     self._follow_up(context, write.on_commit(now_ms), now_ms)
                 write.answer()

@@ -21,6 +21,7 @@ from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.replication.replica_selector import RACK_AWARE_SELECTOR, RackAwareReplicaSelector
 from barnabas.broker.replication.replication_quota import ReplicationQuota, ReplicationQuotas
 from barnabas.broker.topic_defaults import TopicDefaultsPublisher
+from barnabas.broker.transaction_service import TransactionService
 from barnabas.broker.unsupported_feature_levels import FeatureNotices
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.features import SUPPORTED_FEATURES
@@ -30,9 +31,9 @@ from barnabas.server.broker.deferred_fetchers import DeferredFetchers
 from barnabas.server.broker.inter_broker_requests import OtherBrokers
 from barnabas.server.broker.log_dir_service import LogDirService, new_replica_directories
 from barnabas.server.broker.log_maintenance import LogMaintenance
-from barnabas.server.component_configs import batch_limits, broker_settings, group_config
+from barnabas.server.component_configs import batch_limits, broker_settings, group_config, transaction_config
 from barnabas.server.metadata_log.publisher_order import broker_followers
-from barnabas.server.settings.dynamic_effects import CleanerEffect, ProducerIdEffect
+from barnabas.server.settings.dynamic_effects import CleanerEffect, ProducerIdEffect, VerificationEffect
 from barnabas.server.settings.encryption_keys import offered_features
 from barnabas.server.settings.endpoints import SECURITY_PROTOCOLS
 from barnabas.storage.file_pool import FilePool
@@ -102,6 +103,20 @@ class BrokerPart:
             lease=self.lifecycle.lease,
             hurry_heartbeat=self.lifecycle.report_now,
         )
+        self.others = OtherBrokers(core)
+        self.producer_ids = ProducerIdAllocator(
+            broker_id=config.node_id, broker_epoch=lambda: self.lifecycle.broker_epoch, controller=self.channel
+        )
+        self.transactions = TransactionService(
+            transaction_config(config),
+            broker_id=config.node_id,
+            replicas=self.replicas,
+            groups=self.groups,
+            metadata=core.metadata,
+            clock=core.clock,
+            others=self.others,
+            take_producer_id=self.producer_ids.take_now,
+        )
         self.replication_quotas = ReplicationQuotas(
             broker_id=config.node_id,
             leader=leader_quota,
@@ -115,9 +130,9 @@ class BrokerPart:
         core.dynamic_settings.add_effect(CleanerEffect(self.maintenance))
         core.dynamic_settings.add_effect(self.fetchers)
         core.dynamic_settings.add_effect(ProducerIdEffect(self.logs, settings))
+        core.dynamic_settings.add_effect(VerificationEffect(settings))
         self.broker = self._broker(settings)
         self.broker.lease = self.lifecycle.lease
-        self.others = OtherBrokers(core)
         if config.barnabas_describe_configs_of_others:
             self.broker.other_brokers = self.others
         self._comparison: asyncio.Task[None] | None = None
@@ -133,6 +148,7 @@ class BrokerPart:
             replicas=self.replicas,
             replication_quotas=self.replication_quotas,
             groups=self.groups,
+            transactions=self.transactions,
             log_dirs=self.log_dirs,
             feature_notices=FeatureNotices(is_served=lambda name: is_offered(self.broker, name)),
         )
@@ -193,13 +209,10 @@ class BrokerPart:
             ),
             controller=self.channel,
             dynamic_settings=core.dynamic_settings,
-            producer_ids=ProducerIdAllocator(
-                broker_id=config.node_id,
-                broker_epoch=lambda: self.lifecycle.broker_epoch,
-                controller=self.channel,
-            ),
+            producer_ids=self.producer_ids,
             topic_creation=AutoTopicCreation(settings=settings, controller=self.channel),
             groups=self.groups,
+            transactions=self.transactions,
             clock=core.clock,
             token_hmacs=core.token_hmacs,
         )
@@ -245,6 +258,7 @@ class BrokerPart:
         self.replicas.settle_strays()
         self.log_dirs.start()
         self.groups.start()
+        self.transactions.start()
         self.fetchers.start()
         self.maintenance.start()
         if len(self._core.metadata.image.cluster.brokers) > 1:
@@ -266,6 +280,7 @@ class BrokerPart:
         await self.log_dirs.close()
         await self.maintenance.stop()
         self.replicas.close()
+        self.transactions.stop()
         self.groups.stop()
 
     def close_logs(self) -> None:

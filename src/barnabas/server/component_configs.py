@@ -10,6 +10,7 @@ from barnabas.broker.internal_topics import InternalTopic
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from barnabas.network.request_limits import RequestLimits, bytes_by_api
 from barnabas.protocol.produce_validation import BatchLimits
 from barnabas.raft.raft_config import RaftConfig
@@ -32,6 +33,7 @@ __all__ = [
     "group_config",
     "metadata_log_config",
     "raft_config",
+    "transaction_config",
     "request_limits",
 ]
 
@@ -137,6 +139,7 @@ def broker_settings(config: NodeConfig) -> BrokerSettings:
         max_request_partition_size_limit=config.max_request_partition_size_limit,
         internal_topics=_internal_topics(config),
         producer_id_expiration_ms=config.producer_id_expiration_ms,
+        transaction_partition_verification_enable=config.transaction_partition_verification_enable,
     )
 
 
@@ -175,6 +178,20 @@ def group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         offsets_retention_minutes=config.offsets_retention_minutes,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         offsets_topic_num_partitions=config.offsets_topic_num_partitions,
+    )
+
+
+def transaction_config(config: NodeConfig) -> TransactionCoordinatorConfig:
+    return TransactionCoordinatorConfig(
+        transaction_max_timeout_ms=config.transaction_max_timeout_ms,
+        transactional_id_expiration_ms=config.transactional_id_expiration_ms,
+        transaction_abort_timed_out_transaction_cleanup_interval_ms=(
+            config.transaction_abort_timed_out_transaction_cleanup_interval_ms
+        ),
+        transaction_remove_expired_transaction_cleanup_interval_ms=(
+            config.transaction_remove_expired_transaction_cleanup_interval_ms
+        ),
+        transaction_state_log_num_partitions=config.transaction_state_log_num_partitions,
     )
 
 

@@ -55,7 +55,7 @@ class Talk:
     def __init__(self, compression: Compression = Compression.NONE) -> None:
         self.topic = MemoryTopic()
         self.runtime: CoordinatorRuntime[Words] = CoordinatorRuntime(
-            writer=self.topic, new_shard=Words, compression=compression
+            writer=self.topic, new_shard=lambda partition, leader_epoch: Words(), compression=compression
         )
         self.topic.runtime = self.runtime
         shard = self.runtime.start_loading(0, 0, 0)

@@ -1,7 +1,7 @@
-"""FindCoordinator: returns the broker that coordinates a group. Version 4 takes several keys.
+"""FindCoordinator: returns the broker that coordinates a group or a transaction. Version 4 takes several keys.
 
-That broker is the leader of the group's partition of ``__consumer_offsets``. The first request creates this topic. Keys
-of transactions and share groups are refused, so that clients do not wait for these missing features.
+That broker is the leader of the key's partition of ``__consumer_offsets`` or ``__transaction_state``. The first request
+creates this topic. Keys of share groups are refused, so that clients do not wait for this missing feature.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
-from barnabas.common.topic_name import GROUP_METADATA_TOPIC
+from barnabas.common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.find_coordinator import (
@@ -29,7 +29,6 @@ _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _BATCH_SINCE = 4
 _SHARE_SINCE = 6
 _NO_NODE = -1
-_WITHOUT_TRANSACTIONS = "use a producer without transactional.id"
 _WITHOUT_SHARE_GROUPS = "use a consumer group"
 
 
@@ -53,22 +52,23 @@ def handle_find_coordinator(
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     keys = request.coordinator_keys if access.context.api_version >= _BATCH_SINCE else [request.key]
     errors = {key: _key_error(broker, request.key_type, key, access) for key in keys}
-    if broker.metadata.topic(GROUP_METADATA_TOPIC) is None and any(error is None for error in errors.values()):
-        return _create_and_respond(broker, keys, errors, access)
-    return _respond(broker, keys, errors, access)
+    topic = TRANSACTION_STATE_TOPIC if request.key_type == _TRANSACTION else GROUP_METADATA_TOPIC
+    if broker.metadata.topic(topic) is None and any(error is None for error in errors.values()):
+        return _create_and_respond(broker, topic, keys, errors, access)
+    return _respond(broker, topic, keys, errors, access)
 
 
 async def _create_and_respond(
-    broker: Broker, keys: list[str], errors: dict[str, ApiException | None], access: Access
+    broker: Broker, topic: str, keys: list[str], errors: dict[str, ApiException | None], access: Access
 ) -> FindCoordinatorResponse:
-    await broker.topic_creation.create_and_wait((GROUP_METADATA_TOPIC,), None)
-    return _respond(broker, keys, errors, access)
+    await broker.topic_creation.create_and_wait((topic,), None)
+    return _respond(broker, topic, keys, errors, access)
 
 
 def _respond(
-    broker: Broker, keys: list[str], errors: dict[str, ApiException | None], access: Access
+    broker: Broker, topic: str, keys: list[str], errors: dict[str, ApiException | None], access: Access
 ) -> FindCoordinatorResponse:
-    found = [_failed(key, error) if (error := errors[key]) else _find(broker, key, access) for key in keys]
+    found = [_failed(key, error) if (error := errors[key]) else _find(broker, topic, key, access) for key in keys]
     if access.context.api_version >= _BATCH_SINCE:
         return FindCoordinatorResponse(coordinators=found)
     only = found[0]
@@ -89,13 +89,7 @@ def _key_error(broker: Broker, key_type: int, key: str, access: Access) -> ApiEx
     if key_type == _TRANSACTION:
         if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.DESCRIBE, key):
             return access.denied(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
-        broker.missing_features.requested("transactions", _WITHOUT_TRANSACTIONS, access.context)
-        is_old = access.context.api_version < _BATCH_SINCE
-        return ApiException(
-            # The client must stop searching at this code. librdkafka (versions below 4) retries on every other code.
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if is_old else ErrorCode.UNSUPPORTED_VERSION,
-            f"This broker does not support transactions: {_WITHOUT_TRANSACTIONS}.",
-        )
+        return None
     if key_type == _SHARE and access.context.api_version >= _SHARE_SINCE:
         if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
             return access.denied(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
@@ -106,8 +100,10 @@ def _key_error(broker: Broker, key_type: int, key: str, access: Access) -> ApiEx
     return ApiException(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
 
 
-def _find(broker: Broker, key: str, access: Access) -> Coordinator:
-    partition = broker.metadata.partition(GROUP_METADATA_TOPIC, broker.groups.coordinator.partition_for(key))
+def _find(broker: Broker, topic: str, key: str, access: Access) -> Coordinator:
+    is_transaction = topic == TRANSACTION_STATE_TOPIC
+    coordinator = broker.transactions.coordinator if is_transaction else broker.groups.coordinator
+    partition = broker.metadata.partition(topic, coordinator.partition_for(key))
     if partition is not None and partition.leader >= 0:
         endpoint = broker.metadata.endpoint(partition.leader, access.context.listener_name)
         if endpoint is not None:

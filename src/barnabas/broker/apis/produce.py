@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
 from barnabas.broker.delayed_produce import wait_for_replicas
+from barnabas.broker.produce_verification import verify_partitions
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode, InvalidRecords
 from barnabas.common.resource import ResourceType
@@ -35,9 +36,10 @@ from barnabas.protocol.produce_validation import WorkBudget
 
 if TYPE_CHECKING:
     from asyncio import Task
-    from collections.abc import Awaitable
+    from collections.abc import Awaitable, Mapping
 
     from barnabas.broker.broker import Broker
+    from barnabas.broker.produce_verification import TransactionGuard
     from barnabas.broker.replication.leader_replica import LeaderReplica
     from barnabas.common.uuid import Uuid
     from barnabas.storage.partition_log import AppendInfo
@@ -79,11 +81,14 @@ def _error_response(request: ProduceRequest, error: ApiException) -> ProduceResp
 def handle_produce(
     broker: Broker, request: ProduceRequest, access: Access
 ) -> ProduceResponse | Awaitable[ProduceResponse | None] | None:
-    if _has_transactional_records(request):
-        _refuse_transaction(request.transactional_id, access)
+    is_transactional = _has_transactional_records(request)
+    if is_transactional:
+        _check_transactional_id(request.transactional_id, access)
     if request.acks not in (0, 1, -1):
         raise ApiException(ErrorCode.INVALID_REQUIRED_ACKS)
     producing = _Producing(broker, request, access)
+    if is_transactional and broker.settings.transaction_partition_verification_enable:
+        return producing.verify_and_append()
     producing.append_all()
     return producing.wait_and_respond() if producing.waiting or producing.uncommitted else producing.respond()
 
@@ -102,15 +107,14 @@ def _has_transactional_records(request: ProduceRequest) -> bool:
     return False
 
 
-def _refuse_transaction(transactional_id: str | None, access: Access) -> NoReturn:
-    """Refuse the transaction with the right error. An id with records outside a transaction requires no permission."""
+def _check_transactional_id(transactional_id: str | None, access: Access) -> None:
+    """Raise ApiException. An id with records outside a transaction requires no permission."""
     if transactional_id is None:
         raise ApiException(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "Transactional records need a transactional id."
         )
     if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, transactional_id):
         raise access.denied(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
-    raise ApiException(ErrorCode.INVALID_REQUEST, "Transactions are not supported by this broker yet.")
 
 
 class _Producing:
@@ -126,6 +130,8 @@ class _Producing:
         "request",
         "responses",
         "uncommitted",
+        "unverified",
+        "verified",
         "version",
         "waiting",
     )
@@ -143,6 +149,15 @@ class _Producing:
         self.waiting: deque[tuple[str, PartitionProduceResponse, Task[AppendInfo]]] = deque()
         self.uncommitted: list[tuple[str, PartitionProduceResponse, LeaderReplica, int]] = []
         """For acks=all: the partitions that must be replicated, and up to which offset."""
+        self.unverified: Mapping[TopicPartition, ApiException] = {}
+        """Partitions that the coordinator of the transaction does not count as part of it."""
+        self.verified: dict[TopicPartition, TransactionGuard] = {}
+
+    async def verify_and_append(self) -> ProduceResponse | None:
+        """Append records of a transaction once its coordinator has confirmed their partitions."""
+        self.unverified = await verify_partitions(self.broker, self.request, self.version, self.verified, self.access)
+        self.append_all()
+        return await self.wait_and_respond()
 
     def append_all(self) -> None:
         broker, version = self.broker, self.version
@@ -160,8 +175,14 @@ class _Producing:
                     self._failed(name, answer, error or ApiException(ErrorCode.UNKNOWN_TOPIC_ID))
                     continue
                 try:
+                    topic_partition = TopicPartition(name, data.index)
+                    if (unverified := self.unverified.get(topic_partition)) is not None:
+                        self._failed(name, answer, unverified)
+                        continue
+                    if (guard := self.verified.get(topic_partition)) is not None:
+                        guard.check()
                     info = broker.replicas.append_produced(
-                        TopicPartition(name, data.index),
+                        topic_partition,
                         _checked(data.records, version),
                         requires_all_in_sync=self.request.acks == -1,
                         budget=self.budget,

@@ -18,7 +18,7 @@ from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group import consumer_protocol
 from barnabas.coordinator.group.classic_group_member import ClassicGroupMember, Protocols
 from barnabas.coordinator.group.group_state import PREVIOUS_STATES, GroupState
-from barnabas.coordinator.group.partitioner import java_string_hash
+from barnabas.coordinator.partitioner import java_string_hash
 from barnabas.coordinator.timer_queue import Timer
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from barnabas.protocol.messages.sync_group import SyncGroupResponse

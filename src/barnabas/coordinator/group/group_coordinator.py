@@ -15,14 +15,14 @@ from typing import NamedTuple, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult
-from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter
+from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter, Producer, TransactionMarker
 from barnabas.coordinator.deferred import Deferred, gather
 from barnabas.coordinator.group.classic_group_rebalance import append_error
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
-from barnabas.coordinator.group.partitioner import partition_for_group
+from barnabas.coordinator.partitioner import partition_for_key
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups import DescribedGroup
@@ -39,8 +39,14 @@ from barnabas.protocol.messages.offset_commit import (
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
-__all__ = ["GroupCoordinator", "GroupCoordinatorStats", "commit_error"]
+__all__ = ["GroupCoordinator", "GroupCoordinatorStats", "commit_error", "transactional_commit_error"]
 
 T = TypeVar("T")
 
@@ -70,7 +76,7 @@ class GroupCoordinator:
         self.is_active = False
         self.runtime: CoordinatorRuntime[GroupCoordinatorShard] = CoordinatorRuntime(
             writer=writer,
-            new_shard=lambda: GroupCoordinatorShard(config, new_uuid),
+            new_shard=lambda partition, leader_epoch: GroupCoordinatorShard(config, new_uuid),
             compression=Compression(config.offsets_topic_compression_codec),
             commit_timeout_ms=config.offsets_commit_timeout_ms,
         )
@@ -95,7 +101,7 @@ class GroupCoordinator:
             self.runtime.unload(partition, now_ms)
 
     def _partition_for(self, group_id: str) -> int:
-        return partition_for_group(group_id, self._partition_count)
+        return partition_for_key(group_id, self._partition_count)
 
     def _write(
         self,
@@ -106,6 +112,7 @@ class GroupCoordinator:
         *,
         answer: Deferred[T] | None = None,
         takes_empty_id: bool = False,
+        producer: Producer | None = None,
     ) -> Deferred[T]:
         """Let the group's shard decide. ``on_failure`` builds the response from an error for the client."""
         if answer is None:
@@ -121,6 +128,7 @@ class GroupCoordinator:
                 now_ms=now_ms,
                 answer=answer,
                 on_failure=lambda code: on_failure(append_error(code)),
+                producer=producer,
             )
         return answer
 
@@ -251,6 +259,27 @@ class GroupCoordinator:
             takes_empty_id=True,
         )
 
+    def commit_transactional_offsets(
+        self, request: TxnOffsetCommitRequest, now_ms: int
+    ) -> Deferred[TxnOffsetCommitResponse]:
+        """The caller has verified that the group's partition belongs to the producer's transaction."""
+        return self._write(
+            request.group_id,
+            lambda shard: shard.offsets.commit_transactional_offsets(request, now_ms),
+            lambda code: transactional_commit_error(request, code),
+            now_ms,
+            takes_empty_id=True,
+            producer=Producer(request.producer_id, request.producer_epoch),
+        )
+
+    def end_transaction(self, partition: int, marker: TransactionMarker, now_ms: int) -> Deferred[ErrorCode]:
+        """Write the marker that lets a producer's offsets in this partition take effect, or drops them."""
+        answer: Deferred[ErrorCode] = Deferred()
+        if not self.is_active:
+            return Deferred.completed(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        self.runtime.end_transaction(partition, marker, now_ms=now_ms, answer=answer)
+        return answer
+
     def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
         if not self.is_active:
             return OffsetFetchResponseGroup(group_id=request.group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -283,6 +312,22 @@ def commit_error(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitR
                 topic_id=topic.topic_id,
                 partitions=[
                     OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def transactional_commit_error(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+    """Return the same error for every partition: TxnOffsetCommit has no top-level error."""
+    return TxnOffsetCommitResponse(
+        topics=[
+            TxnOffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
                     for partition in topic.partitions
                 ],
             )

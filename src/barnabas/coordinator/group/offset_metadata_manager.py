@@ -44,6 +44,12 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from barnabas.protocol.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 __all__ = ["OffsetMetadataManager"]
 
@@ -155,6 +161,54 @@ class OffsetMetadataManager:
             # The member knows the generation but not yet its assignment: let it sync first.
             raise ApiException(ErrorCode.REBALANCE_IN_PROGRESS)
         return group
+
+    # -- TxnOffsetCommit
+
+    def commit_transactional_offsets(
+        self, request: TxnOffsetCommitRequest, now_ms: int
+    ) -> CoordinatorResult[TxnOffsetCommitResponse]:
+        """Write offsets that take effect with the transaction of their producer (KIP-447)."""
+        self._validate_transactional_commit(request)
+        records: list[CoordinatorRecord] = []
+        topics = []
+        for topic in request.topics:
+            outcomes = []
+            for partition in topic.partitions:
+                metadata = partition.committed_metadata or NO_METADATA
+                is_too_large = _java_length(metadata) > self._config.offset_metadata_max_bytes
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
+                outcomes.append(
+                    TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+                )
+                if code is ErrorCode.NONE:
+                    value = OffsetAndMetadata(
+                        partition.committed_offset,
+                        partition.committed_leader_epoch,
+                        metadata,
+                        now_ms,
+                        _NEVER,
+                        Uuid.ZERO,
+                    )
+                    records.append(OffsetCommitRecord(request.group_id, topic.name, partition.partition_index, value))
+            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=outcomes))
+        return CoordinatorResult(records, TxnOffsetCommitResponse(topics=topics))
+
+    def _validate_transactional_commit(self, request: TxnOffsetCommitRequest) -> None:
+        """Raise ApiException for a producer whose consumer is not a member of this generation any more. Producers
+        before KIP-447 name no member: their transactional id fences them."""
+        group = self._groups.find(request.group_id)
+        if group is None:
+            if request.generation_id >= 0:
+                raise ApiException(ErrorCode.ILLEGAL_GENERATION)
+            return
+        if group.state is GroupState.DEAD:
+            raise ApiException(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if request.generation_id < 0 and group.state is GroupState.EMPTY:
+            return
+        if request.generation_id >= 0 or request.member_id or request.group_instance_id is not None:
+            group.validate_member(request.member_id, request.group_instance_id)
+            if request.generation_id != group.generation_id:
+                raise ApiException(ErrorCode.ILLEGAL_GENERATION)
 
     # -- OffsetFetch
 

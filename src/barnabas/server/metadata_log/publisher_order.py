@@ -45,10 +45,20 @@ def broker_followers(
     lifecycle: MetadataPublisher,
     replicas: MetadataPublisher,
     groups: MetadataPublisher,
+    transactions: MetadataPublisher | None = None,
     topic_defaults: MetadataPublisher | None = None,
     replication_quotas: MetadataPublisher | None = None,
     log_dirs: MetadataPublisher | None = None,
     feature_notices: MetadataPublisher | None = None,
 ) -> tuple[MetadataPublisher, ...]:
-    followers = (lifecycle, topic_defaults, replicas, replication_quotas, groups, log_dirs, feature_notices)
+    followers = (
+        lifecycle,
+        topic_defaults,
+        replicas,
+        replication_quotas,
+        groups,
+        transactions,
+        log_dirs,
+        feature_notices,
+    )
     return tuple(follower for follower in followers if follower is not None)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.server.settings.dynamic_broker_config import SettingsChange
     from barnabas.storage.log_manager import LogManager
 
-__all__ = ["CleanerEffect", "ListenerEffect", "ProducerIdEffect"]
+__all__ = ["CleanerEffect", "ListenerEffect", "ProducerIdEffect", "VerificationEffect"]
 
 _CLEANER_SETTINGS = frozenset(
     (
@@ -54,6 +54,23 @@ class ProducerIdEffect:
         def follow() -> None:
             self._logs.producer_id_expiration_ms = expiration_ms
             self._settings.producer_id_expiration_ms = expiration_ms
+
+        return follow
+
+
+class VerificationEffect:
+    """``transaction.partition.verification.enable``."""
+
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+
+    def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
+        is_enabled = change.new.transaction_partition_verification_enable
+        if is_enabled == change.old.transaction_partition_verification_enable:
+            return None
+
+        def follow() -> None:
+            self._settings.transaction_partition_verification_enable = is_enabled
 
         return follow
 

@@ -31,13 +31,13 @@ _NO_SHARE_GROUPS = "Share groups are not supported."
 _NO_STREAMS_GROUPS = "Streams groups are not supported."
 _NO_TRANSACTIONS = "Transactions are not supported yet: a transactional id is refused."
 _ONE_EVENT_LOOP = "One event loop does this work, without a pool or queue to size."
-_STORED = "Kafka accepts a change at run time, so it is stored; groups of this kind, and transactions, are not supported yet."
+_STORED = "Kafka accepts a change at run time, so it is stored; groups of this kind are not supported yet."
 
 
 class CoordinatorSettings(SettingTable):
-    add_partitions_to_txn_retry_backoff_max_ms = refused(_NO_TRANSACTIONS, INT, "100", "0..", HIGH, READ_ONLY,
+    add_partitions_to_txn_retry_backoff_max_ms = no_effect("The broker adds a partition once and reports the result: the client decides when to repeat.", INT, "100", "0..", HIGH, READ_ONLY,
         "How long the broker itself retries to add a partition to a transaction.")
-    add_partitions_to_txn_retry_backoff_ms = refused(_NO_TRANSACTIONS, INT, "20", "1..", HIGH, READ_ONLY,
+    add_partitions_to_txn_retry_backoff_ms = no_effect("The broker adds a partition once and reports the result: the client decides when to repeat.", INT, "20", "1..", HIGH, READ_ONLY,
         "The pause before a partition is added to a transaction again.")
     group_consumer_assignment_interval_ms = no_effect(_STORED, INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
     group_consumer_assignors = refused(_NO_CONSUMER_GROUPS, LIST, "uniform,range", "list+", MEDIUM, READ_ONLY,
@@ -169,15 +169,15 @@ class CoordinatorSettings(SettingTable):
         "How long writing share state may take.")
     share_fetch_purgatory_purge_interval_requests = no_effect("Waiting requests are removed as soon as they complete, so a purge is not needed.", INT, "1000", "", MEDIUM, READ_ONLY,
         "After how many finished requests the list of waiting share fetches is tidied up.")
-    transaction_abort_timed_out_transaction_cleanup_interval_ms = refused(_NO_TRANSACTIONS, INT, "10000", "1..", LOW, READ_ONLY,
-        "The interval between checks for transactions that exceeded their timeout.")
-    transaction_max_timeout_ms = refused(_NO_TRANSACTIONS, INT, "900000", "1..", HIGH, READ_ONLY,
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int = setting(INT, "10000", "1..", LOW, READ_ONLY,
+        "How soon the end of a transaction that exceeded its timeout is tried again. The timeout itself is exact.")
+    transaction_max_timeout_ms: int = setting(INT, "900000", "1..", HIGH, READ_ONLY,
         "The longest timeout that a transaction may request.")
-    transaction_partition_verification_enable = no_effect(_STORED, BOOLEAN, "true", "", LOW, CLUSTER_WIDE,
+    transaction_partition_verification_enable: bool = setting(BOOLEAN, "true", "", LOW, CLUSTER_WIDE,
         "Whether a broker verifies with the coordinator that a partition belongs to the transaction it is written in.")
-    transaction_remove_expired_transaction_cleanup_interval_ms = refused(_NO_TRANSACTIONS, INT, "3600000", "1..", LOW, READ_ONLY,
+    transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(INT, "3600000", "1..", LOW, READ_ONLY,
         "The interval between checks for unused transactional ids.")
-    transaction_state_log_load_buffer_size = refused(_NO_TRANSACTIONS, INT, "5242880", "1..", HIGH, READ_ONLY,
+    transaction_state_log_load_buffer_size = no_effect("State is loaded in steps of 256 KB, so that other requests are answered in between.", INT, "5242880", "1..", HIGH, READ_ONLY,
         "How many bytes one read may return when transaction state is loaded.")
     transaction_state_log_min_isr: int = setting(INT, "2", "1..", HIGH, READ_ONLY,
         "min.insync.replicas of the topic of transaction state.")
@@ -187,7 +187,7 @@ class CoordinatorSettings(SettingTable):
         "How many replicas the topic of transaction state has.")
     transaction_state_log_segment_bytes: int = setting(INT, "104857600", "1..", HIGH, READ_ONLY,
         "The segment size of the topic of transaction state.")
-    transaction_two_phase_commit_enable = refused(_NO_TRANSACTIONS, BOOLEAN, "false", "", LOW, READ_ONLY,
+    transaction_two_phase_commit_enable = refused("Two-phase commit (KIP-939) is not supported.", BOOLEAN, "false", "", LOW, READ_ONLY,
         "Whether producers may take part in transactions that an external coordinator decides (two-phase commit).")
-    transactional_id_expiration_ms = refused(_NO_TRANSACTIONS, INT, "604800000", "1..", HIGH, READ_ONLY,
+    transactional_id_expiration_ms: int = setting(INT, "604800000", "1..", HIGH, READ_ONLY,
         "How long an unused transactional id is kept.")

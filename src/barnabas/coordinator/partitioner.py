@@ -1,8 +1,8 @@
-"""Finds the partition of ``__consumer_offsets`` of a group by Java's String hash, for logs exchanged with Kafka."""
+"""Finds the partition of a coordinator's topic for a group or a transactional id, by Java's String hash as in Kafka."""
 
 from __future__ import annotations
 
-__all__ = ["java_string_hash", "partition_for_group"]
+__all__ = ["java_string_hash", "partition_for_key"]
 
 
 def java_string_hash(text: str) -> int:
@@ -18,7 +18,7 @@ def java_string_hash(text: str) -> int:
     return value - 0x1_0000_0000 if value & 0x8000_0000 else value
 
 
-def partition_for_group(group_id: str, partition_count: int) -> int:
-    hashed = java_string_hash(group_id)
+def partition_for_key(key: str, partition_count: int) -> int:
+    hashed = java_string_hash(key)
     # Kafka's Utils.abs: the one integer without a positive counterpart counts as zero.
     return 0 if hashed == -0x8000_0000 else abs(hashed) % partition_count

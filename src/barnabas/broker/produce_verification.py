@@ -1,0 +1,141 @@
+"""Verifies the partitions of a produce request in a transaction (KIP-890), before anything is appended.
+
+A partition that already has records of the producer's open transaction needs no question to the coordinator. Between
+the answer and the append, a marker may end the transaction: ``TransactionGuard`` notices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch
+from barnabas.storage.batch_header import HEADER, HEADER_SIZE, TRANSACTIONAL_FLAG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.partition import Partition
+    from barnabas.network.api_handler import Access
+    from barnabas.protocol.messages.produce import ProduceRequest
+
+__all__ = ["TransactionGuard", "guard_producer", "verification_error", "verify_partitions"]
+
+_ABORTABLE_SINCE = 11
+_ADDS_SINCE = 12
+"""The version of clients that leave it to the broker to add a partition to their transaction."""
+_TOPIC_IDS_SINCE = 13
+_MAGIC = 2
+_RETRIABLE = frozenset(
+    {
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+    }
+)
+
+
+class TransactionGuard(NamedTuple):
+    """Shows whether a marker was written since the verification of a producer began."""
+
+    partition: Partition
+    producer_id: int
+    token: object
+
+    def check(self) -> None:
+        """Raise INVALID_TXN_STATE after a marker."""
+        verified = self.partition.verified_producers
+        if verified is None or verified.pop(self.producer_id, None) is not self.token:
+            raise ApiException(
+                ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction: it ended meanwhile."
+            )
+
+
+def guard_producer(partition: Partition, producer_id: int) -> TransactionGuard:
+    if partition.verified_producers is None:
+        partition.verified_producers = {}
+    token = partition.verified_producers[producer_id] = object()
+    return TransactionGuard(partition, producer_id, token)
+
+
+async def verify_partitions(
+    broker: Broker,
+    request: ProduceRequest,
+    version: int,
+    verified: dict[TopicPartition, TransactionGuard],
+    access: Access,
+) -> dict[TopicPartition, ApiException]:
+    """Return the partitions that the producer may not write to, with their errors. Put the others, as far as the
+    coordinator was asked, into ``verified``.
+
+    Partitions that the request may not write to for another reason are left out.
+    """
+    by_producer: dict[ProducerIdAndEpoch, list[TopicPartition]] = {}
+    for topic_partition, producer in _transactional_batches(broker, request, version):
+        partition = _led(broker, topic_partition)
+        if partition is None or _is_ongoing(partition, producer):
+            continue
+        if not access.allows(
+            ResourceType.TOPIC, AclOperation.WRITE, topic_partition.topic, log_if_allowed=False, log_if_denied=False
+        ):
+            continue
+        verified[topic_partition] = guard_producer(partition, producer.producer_id)
+        by_producer.setdefault(producer, []).append(topic_partition)
+    refused: dict[TopicPartition, ApiException] = {}
+    for producer, partitions in by_producer.items():
+        codes = await broker.transactions.verifier.verify(
+            request.transactional_id or "",
+            producer,
+            partitions,
+            adds=version >= _ADDS_SINCE,
+            has_abortable_error=version >= _ABORTABLE_SINCE,
+        )
+        for topic_partition, code in codes.items():
+            if code is not ErrorCode.NONE:
+                refused[topic_partition] = verification_error(code, adds=version >= _ADDS_SINCE)
+    return refused
+
+
+def verification_error(code: ErrorCode, *, adds: bool) -> ApiException:
+    """Return the error for a producer, which repeats a request after NOT_ENOUGH_REPLICAS."""
+    if code in _RETRIABLE or (code is ErrorCode.CONCURRENT_TRANSACTIONS and not adds):
+        return ApiException(
+            ErrorCode.NOT_ENOUGH_REPLICAS,
+            f"Unable to verify the partition has been added to the transaction. Underlying error: {code.name}",
+        )
+    return ApiException(code)
+
+
+def _transactional_batches(
+    broker: Broker, request: ProduceRequest, version: int
+) -> Iterator[tuple[TopicPartition, ProducerIdAndEpoch]]:
+    for topic in request.topic_data:
+        name = broker.replicas.topic_name(topic.topic_id) if version >= _TOPIC_IDS_SINCE else topic.name
+        if name is None:
+            continue
+        for data in topic.partition_data:
+            if data.records is None or len(data.records) < HEADER_SIZE:
+                continue
+            header = HEADER.unpack_from(data.records)
+            if header[3] == _MAGIC and header[5] & TRANSACTIONAL_FLAG and header[9] >= 0:
+                yield TopicPartition(name, data.index), ProducerIdAndEpoch(header[9], header[10])
+
+
+def _led(broker: Broker, topic_partition: TopicPartition) -> Partition | None:
+    try:
+        return broker.replicas.leader_of(topic_partition)
+    except ApiException:
+        return None
+
+
+def _is_ongoing(partition: Partition, producer: ProducerIdAndEpoch) -> bool:
+    log = partition.log_or_none
+    if log is None or not log.has_producers:
+        return False
+    entry = log.producers.producers.get(producer.producer_id)
+    return entry is not None and entry.epoch == producer.epoch and entry.current_txn_first_offset >= 0

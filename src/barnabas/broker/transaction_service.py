@@ -1,0 +1,105 @@
+"""Runs the transaction coordinator in a broker, on the log ``__transaction_state``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from barnabas.broker.coordinator_host import CoordinatorHost
+from barnabas.broker.transaction_markers import MarkerSender, MarkerWriter
+from barnabas.broker.transaction_verifier import TransactionVerifier
+from barnabas.common.topic_name import TRANSACTION_STATE_TOPIC
+from barnabas.coordinator.transaction.transaction_coordinator import PreparedTransaction, TransactionCoordinator
+from barnabas.metadata.features import TRANSACTION_VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from barnabas.broker.group_service import GroupService
+    from barnabas.broker.metadata_cache import MetadataCache
+    from barnabas.broker.ports import OtherBrokers
+    from barnabas.broker.replica_manager import ReplicaManager
+    from barnabas.common.clock import Clock
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
+    from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.publisher import LoaderManifest
+
+__all__ = ["TransactionService"]
+
+T = TypeVar("T")
+
+_FLEXIBLE_SINCE = 1
+"""The transaction.version from which records have tagged fields."""
+
+
+class TransactionService:
+    """Handlers use ``coordinator`` for requests and ``answer`` for deferred results."""
+
+    def __init__(
+        self,
+        config: TransactionCoordinatorConfig,
+        *,
+        broker_id: int,
+        replicas: ReplicaManager,
+        groups: GroupService,
+        metadata: MetadataCache,
+        clock: Clock,
+        others: OtherBrokers,
+        take_producer_id: Callable[[], int | None],
+    ) -> None:
+        """``take_producer_id`` returns a new producer id, or None while there is none."""
+        self.marker_writer = MarkerWriter(replicas, groups, clock)
+        self._sender = MarkerSender(
+            broker_id=broker_id, writer=self.marker_writer, metadata=metadata, others=others, complete=self._complete
+        )
+        self._host = CoordinatorHost(
+            TRANSACTION_STATE_TOPIC,
+            broker_id=broker_id,
+            replicas=replicas,
+            clock=clock,
+            new_coordinator=lambda writer: TransactionCoordinator(
+                config,
+                writer=writer,
+                take_producer_id=take_producer_id,
+                is_flexible=lambda: metadata.image.features.level(TRANSACTION_VERSION) >= _FLEXIBLE_SINCE,
+                on_prepared=self._sender.send,
+            ),
+        )
+        self.coordinator = self._host.coordinator
+        self.verifier = TransactionVerifier(
+            broker_id=broker_id,
+            coordinator=self.coordinator,
+            now_ms=self.now_ms,
+            settled=self.settled,
+            metadata=metadata,
+            others=others,
+        )
+
+    def now_ms(self) -> int:
+        """Return wall-clock milliseconds that advance as the monotonic clock does."""
+        return self._host.now_ms()
+
+    def start(self) -> None:
+        self.coordinator.start()
+
+    def stop(self) -> None:
+        self._host.stop()
+        self._sender.stop()
+        self.coordinator.stop(self.now_ms())
+
+    def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
+        """Follow the metadata log; installed after the replica manager."""
+        self._host.publish(delta, new_image)
+
+    def answer(self, deferred: Deferred[T]) -> T | Awaitable[T]:
+        """Return a handler's result: the value if it is complete, else an awaitable of it."""
+        return self._host.answer(deferred)
+
+    async def settled(self, deferred: Deferred[T]) -> T:
+        """Return a deferred result once it is complete."""
+        answer = self._host.answer(deferred)
+        return deferred.value if deferred.is_complete else await answer  # type: ignore[misc]
+
+    def _complete(self, prepared: PreparedTransaction) -> None:
+        self.coordinator.complete(prepared, self.now_ms())
+        self._host.schedule()

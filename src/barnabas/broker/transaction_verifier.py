@@ -1,0 +1,131 @@
+"""Asks the coordinator of a transaction whether a partition belongs to it, before a producer's records are appended.
+
+Without this a late request of a producer could open a transaction that its coordinator does not know and never ends
+(KIP-890). For a client of version 2 the partition is added at the same time, so that it need not ask itself.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.topic_name import TRANSACTION_STATE_TOPIC
+from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch
+from barnabas.coordinator.transaction.transaction_metadata import TRANSACTIONS_V2
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTransaction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from barnabas.broker.metadata_cache import MetadataCache
+    from barnabas.broker.ports import OtherBrokers
+    from barnabas.common.topic_partition import TopicPartition
+    from barnabas.coordinator.deferred import Deferred
+    from barnabas.coordinator.transaction.transaction_coordinator import TransactionCoordinator
+    from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerResult
+
+__all__ = ["TransactionVerifier"]
+
+_Codes = dict["TopicPartition", ErrorCode]
+
+
+class TransactionVerifier:
+    def __init__(
+        self,
+        *,
+        broker_id: int,
+        coordinator: TransactionCoordinator,
+        now_ms: Callable[[], int],
+        settled: Callable[[Deferred[ProducerResult]], Awaitable[ProducerResult]],
+        metadata: MetadataCache,
+        others: OtherBrokers,
+    ) -> None:
+        """``settled`` waits for a result of the coordinator."""
+        self._broker_id = broker_id
+        self._coordinator = coordinator
+        self._now_ms = now_ms
+        self._settled = settled
+        self._metadata = metadata
+        self._others = others
+
+    async def verify(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Sequence[TopicPartition],
+        *,
+        adds: bool,
+        has_abortable_error: bool,
+    ) -> _Codes:
+        """Return for each partition NONE or the error for the producer. ``adds``: add missing partitions.
+
+        ``has_abortable_error``: whether the client knows TRANSACTION_ABORTABLE.
+        """
+        coordinator = self._coordinator
+        registration = self._metadata.partition(TRANSACTION_STATE_TOPIC, coordinator.partition_for(transactional_id))
+        if registration is None or registration.leader < 0:
+            codes = dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        elif registration.leader != self._broker_id:
+            codes = await self._ask(registration.leader, transactional_id, producer, partitions, adds=adds)
+        elif adds:
+            result = await self._settled(
+                coordinator.add_partitions(
+                    transactional_id, producer, partitions, self._now_ms(), client_version=TRANSACTIONS_V2
+                )
+            )
+            codes = dict.fromkeys(partitions, result.error_code)
+        else:
+            codes = coordinator.verify(transactional_id, producer, partitions)
+        return {
+            partition: _for_client(code, has_abortable_error=has_abortable_error) for partition, code in codes.items()
+        }
+
+    async def _ask(
+        self,
+        leader: int,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Sequence[TopicPartition],
+        *,
+        adds: bool,
+    ) -> _Codes:
+        topics: dict[str, list[int]] = {}
+        for topic, partition in partitions:
+            topics.setdefault(topic, []).append(partition)
+        request = AddPartitionsToTxnRequest(
+            transactions=[
+                AddPartitionsToTxnTransaction(
+                    transactional_id=transactional_id,
+                    producer_id=producer.producer_id,
+                    producer_epoch=producer.epoch,
+                    verify_only=not adds,
+                    topics=[AddPartitionsToTxnTopic(name=name, partitions=ids) for name, ids in topics.items()],
+                )
+            ]
+        )
+        try:
+            response = await self._others.ask(leader, request)
+        except ApiException:
+            return dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
+        if response.error_code:
+            return dict.fromkeys(partitions, ErrorCode.INVALID_TXN_STATE)
+        found = {
+            (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
+            for result in response.results_by_transaction
+            for topic in result.topic_results
+            for partition in topic.results_by_partition
+        }
+        return {partition: found.get(partition, ErrorCode.UNKNOWN_SERVER_ERROR) for partition in partitions}
+
+
+def _for_client(code: ErrorCode, *, has_abortable_error: bool) -> ErrorCode:
+    """Return the error as the client knows it."""
+    if code is ErrorCode.PRODUCER_FENCED:
+        return ErrorCode.INVALID_PRODUCER_EPOCH
+    if code is ErrorCode.TRANSACTION_ABORTABLE and not has_abortable_error:
+        return ErrorCode.INVALID_TXN_STATE
+    return code
