@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from asyncio import Lock
     from collections.abc import Callable
 
+    from barnabas.broker.produce_verification import Verification
     from barnabas.broker.replication.leader_replica import LeaderReplica
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.common.uuid import Uuid
@@ -66,7 +67,7 @@ class Partition:
         self.log_or_none: PartitionLog | None = None
         self.log_failure = ""
         """The last logged reason why the log could not be opened."""
-        self.verified_producers: dict[int, object] | None = None
+        self.verified_producers: dict[int, Verification] | None = None
         """Producers whose transaction is verified, or is being verified, before its first batch is appended. A marker
         removes its producer, so that a batch that was verified before it is not appended after it."""
         self.listeners: dict[Callable[[int], None], None] | None = None

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from barnabas.broker.partition import Partition
     from barnabas.network.api_handler import Access
     from barnabas.protocol.messages.produce import ProduceRequest
+    from barnabas.storage.producer_state import ProducerEntry
 
 __all__ = ["TransactionGuard", "guard_producer", "verification_error", "verify_partitions"]
 
@@ -40,27 +41,74 @@ _RETRIABLE = frozenset(
 )
 
 
+class Verification:
+    """A producer that is verified, or is being verified, before the first batch of its transaction is appended."""
+
+    __slots__ = ("epoch", "is_v2", "lowest_sequence")
+
+    def __init__(self, epoch: int, sequence: int, *, is_v2: bool) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence
+        """Of the batches seen in this epoch: a later batch must not be appended before one that is sent again."""
+        self.is_v2 = is_v2
+
+    def sees(self, epoch: int, sequence: int) -> None:
+        if epoch > self.epoch:
+            self.epoch, self.lowest_sequence = epoch, sequence
+        elif epoch == self.epoch:
+            self.lowest_sequence = min(self.lowest_sequence, sequence)
+
+
 class TransactionGuard(NamedTuple):
     """Shows whether a marker was written since the verification of a producer began."""
 
     partition: Partition
     producer_id: int
-    token: object
+    sequence: int
+    verification: Verification
 
     def check(self) -> None:
-        """Raise INVALID_TXN_STATE after a marker."""
+        """Raise INVALID_TXN_STATE after a marker, OUT_OF_ORDER_SEQUENCE_NUMBER before an earlier batch."""
         verified = self.partition.verified_producers
-        if verified is None or verified.pop(self.producer_id, None) is not self.token:
+        if verified is None or verified.get(self.producer_id) is not self.verification:
             raise ApiException(
                 ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction: it ended meanwhile."
             )
+        is_unknown = _entry_of(self.partition, self.producer_id) is None
+        lowest = 0 if self.verification.is_v2 and is_unknown else self.verification.lowest_sequence
+        if self.sequence > lowest:
+            raise ApiException(
+                ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"Out of order sequence number for producer {self.producer_id} in {self.partition.topic_partition}: "
+                f"{self.sequence} (incoming seq. number), {lowest} (earliest seen sequence)",
+            )
+
+    def done(self) -> None:
+        """End the verification: the partition now knows the transaction itself."""
+        verified = self.partition.verified_producers
+        if verified is not None and verified.get(self.producer_id) is self.verification:
+            del verified[self.producer_id]
 
 
-def guard_producer(partition: Partition, producer_id: int) -> TransactionGuard:
+def guard_producer(
+    partition: Partition, producer: ProducerIdAndEpoch, sequence: int = -1, *, is_v2: bool
+) -> TransactionGuard:
+    """Begin a verification. Raise INVALID_PRODUCER_EPOCH if the partition has seen a later producer."""
+    producer_id, epoch = producer
+    entry = _entry_of(partition, producer_id)
+    if entry is not None and epoch < entry.epoch:
+        raise ApiException(
+            ErrorCode.INVALID_PRODUCER_EPOCH,
+            f"Epoch of producer {producer_id} is {epoch}, which is smaller than the last seen epoch {entry.epoch}",
+        )
     if partition.verified_producers is None:
         partition.verified_producers = {}
-    token = partition.verified_producers[producer_id] = object()
-    return TransactionGuard(partition, producer_id, token)
+    known = partition.verified_producers.get(producer_id)
+    if known is None:
+        known = partition.verified_producers[producer_id] = Verification(epoch, sequence, is_v2=is_v2)
+    else:
+        known.sees(epoch, sequence)
+    return TransactionGuard(partition, producer_id, sequence, known)
 
 
 async def verify_partitions(
@@ -76,7 +124,9 @@ async def verify_partitions(
     Partitions that the request may not write to for another reason are left out.
     """
     by_producer: dict[ProducerIdAndEpoch, list[TopicPartition]] = {}
-    for topic_partition, producer in _transactional_batches(broker, request, version):
+    refused: dict[TopicPartition, ApiException] = {}
+    is_v2 = version >= _ADDS_SINCE
+    for topic_partition, producer, sequence in _transactional_batches(broker, request, version):
         partition = _led(broker, topic_partition)
         if partition is None or _is_ongoing(partition, producer):
             continue
@@ -84,20 +134,23 @@ async def verify_partitions(
             ResourceType.TOPIC, AclOperation.WRITE, topic_partition.topic, log_if_allowed=False, log_if_denied=False
         ):
             continue
-        verified[topic_partition] = guard_producer(partition, producer.producer_id)
+        try:
+            verified[topic_partition] = guard_producer(partition, producer, sequence, is_v2=is_v2)
+        except ApiException as error:
+            refused[topic_partition] = error
+            continue
         by_producer.setdefault(producer, []).append(topic_partition)
-    refused: dict[TopicPartition, ApiException] = {}
     for producer, partitions in by_producer.items():
         codes = await broker.transactions.verifier.verify(
             request.transactional_id or "",
             producer,
             partitions,
-            adds=version >= _ADDS_SINCE,
+            adds=is_v2,
             has_abortable_error=version >= _ABORTABLE_SINCE,
         )
         for topic_partition, code in codes.items():
             if code is not ErrorCode.NONE:
-                refused[topic_partition] = verification_error(code, adds=version >= _ADDS_SINCE)
+                refused[topic_partition] = verification_error(code, adds=is_v2)
     return refused
 
 
@@ -113,7 +166,7 @@ def verification_error(code: ErrorCode, *, adds: bool) -> ApiException:
 
 def _transactional_batches(
     broker: Broker, request: ProduceRequest, version: int
-) -> Iterator[tuple[TopicPartition, ProducerIdAndEpoch]]:
+) -> Iterator[tuple[TopicPartition, ProducerIdAndEpoch, int]]:
     for topic in request.topic_data:
         name = broker.replicas.topic_name(topic.topic_id) if version >= _TOPIC_IDS_SINCE else topic.name
         if name is None:
@@ -123,7 +176,7 @@ def _transactional_batches(
                 continue
             header = HEADER.unpack_from(data.records)
             if header[3] == _MAGIC and header[5] & TRANSACTIONAL_FLAG and header[9] >= 0:
-                yield TopicPartition(name, data.index), ProducerIdAndEpoch(header[9], header[10])
+                yield TopicPartition(name, data.index), ProducerIdAndEpoch(header[9], header[10]), header[11]
 
 
 def _led(broker: Broker, topic_partition: TopicPartition) -> Partition | None:
@@ -134,8 +187,10 @@ def _led(broker: Broker, topic_partition: TopicPartition) -> Partition | None:
 
 
 def _is_ongoing(partition: Partition, producer: ProducerIdAndEpoch) -> bool:
-    log = partition.log_or_none
-    if log is None or not log.has_producers:
-        return False
-    entry = log.producers.producers.get(producer.producer_id)
+    entry = _entry_of(partition, producer.producer_id)
     return entry is not None and entry.epoch == producer.epoch and entry.current_txn_first_offset >= 0
+
+
+def _entry_of(partition: Partition, producer_id: int) -> ProducerEntry | None:
+    log = partition.log_or_none
+    return log.producers.producers.get(producer_id) if log is not None and log.has_producers else None

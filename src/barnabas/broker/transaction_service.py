@@ -28,9 +28,6 @@ __all__ = ["TransactionService"]
 
 T = TypeVar("T")
 
-_FLEXIBLE_SINCE = 1
-"""The transaction.version from which records have tagged fields."""
-
 
 class TransactionService:
     """Handlers use ``coordinator`` for requests and ``answer`` for deferred results."""
@@ -61,7 +58,7 @@ class TransactionService:
                 config,
                 writer=writer,
                 take_producer_id=take_producer_id,
-                is_flexible=lambda: metadata.image.features.level(TRANSACTION_VERSION) >= _FLEXIBLE_SINCE,
+                transaction_version=lambda: metadata.image.features.level(TRANSACTION_VERSION),
                 on_prepared=self._sender.send,
             ),
         )

@@ -188,6 +188,8 @@ class _Producing:
                         budget=self.budget,
                         owner=self.owner,
                     )
+                    if guard is not None:
+                        guard.done()
                     if isinstance(info, tuple):
                         self._appended(name, answer, info)
                     else:

@@ -93,13 +93,15 @@ async def _commit(broker: Broker, request: TxnOffsetCommitRequest, version: int)
     if broker.settings.transaction_partition_verification_enable:
         number = groups.coordinator.partition_for(request.group_id)
         topic_partition = TopicPartition(GROUP_METADATA_TOPIC, number)
+        producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
         try:
-            guard = guard_producer(broker.replicas.leader_of(topic_partition), request.producer_id)
-        except ApiException:
-            return transactional_commit_error(request, ErrorCode.NOT_COORDINATOR)
+            guard = guard_producer(broker.replicas.leader_of(topic_partition), producer, is_v2=version >= _ADDS_SINCE)
+        except ApiException as error:
+            is_old = error.code is ErrorCode.INVALID_PRODUCER_EPOCH
+            return transactional_commit_error(request, error.code if is_old else ErrorCode.NOT_COORDINATOR)
         codes = await broker.transactions.verifier.verify(
             request.transactional_id,
-            ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
+            producer,
             [topic_partition],
             adds=version >= _ADDS_SINCE,
             has_abortable_error=version >= _ABORTABLE_SINCE,
@@ -110,6 +112,7 @@ async def _commit(broker: Broker, request: TxnOffsetCommitRequest, version: int)
                 request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code in _RETRIABLE else code
             )
         guard.check()
+        guard.done()
     return await broker.transactions.settled(groups.coordinator.commit_transactional_offsets(request, groups.now_ms()))
 
 

@@ -65,7 +65,7 @@ class TransactionCoordinator:
         *,
         writer: PartitionWriter,
         take_producer_id: Callable[[], int | None],
-        is_flexible: Callable[[], bool],
+        transaction_version: Callable[[], int],
         on_prepared: Callable[[PreparedTransaction], None],
     ) -> None:
         """See ``TransactionCoordinatorShard``. ``on_prepared`` must call ``complete`` when all markers are written."""
@@ -79,7 +79,7 @@ class TransactionCoordinator:
                 config,
                 leader_epoch=leader_epoch,
                 take_producer_id=take_producer_id,
-                is_flexible=is_flexible,
+                transaction_version=transaction_version,
                 on_prepared=lambda shard, found: self._prepared(partition, shard, found),
             )
 

@@ -28,6 +28,9 @@ from barnabas.coordinator.transaction.transaction_records import TransactionReco
 
 __all__ = ["ProducerIdAndEpoch", "ProducerResult", "TransactionCoordinatorShard"]
 
+_FLEXIBLE_SINCE = 1
+"""The transaction.version from which records have tagged fields."""
+
 
 class ProducerIdAndEpoch(NamedTuple):
     producer_id: int
@@ -49,17 +52,17 @@ class TransactionCoordinatorShard:
         *,
         leader_epoch: int,
         take_producer_id: Callable[[], int | None],
-        is_flexible: Callable[[], bool],
+        transaction_version: Callable[[], int],
         on_prepared: Callable[[TransactionCoordinatorShard, TransactionMetadata], None],
     ) -> None:
-        """``take_producer_id``: a new id, None while there is none. ``is_flexible``: whether records have the fields of
-        transaction.version 1. ``on_prepared`` receives each transaction whose markers are to be written.
+        """``take_producer_id``: a new id, None while there is none. ``transaction_version``: the level of the
+        cluster's feature. ``on_prepared`` receives each transaction whose markers are to be written.
         """
         self.leader_epoch = leader_epoch
         """The coordinator's epoch: partitions refuse markers of an earlier one."""
         self._config = config
         self._take_producer_id = take_producer_id
-        self._is_flexible = is_flexible
+        self._transaction_version = transaction_version
         self._on_prepared = on_prepared
         self._ids: dict[str, TransactionMetadata] = {}
         self._under_way: dict[str, TransactionMetadata | None] = {}
@@ -164,7 +167,7 @@ class TransactionCoordinatorShard:
         if found.state.is_prepared:
             raise ApiException(ErrorCode.CONCURRENT_TRANSACTIONS)
         if found.state is TransactionState.ONGOING:
-            return self._change(found.fenced(now_ms)).with_response(ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS))
+            return self._fence(found, now_ms).with_response(ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         is_last = expected is None or expected.epoch == found.producer_epoch
         if found.is_epoch_exhausted and is_last:
             rotated = found.with_new_producer_id(
@@ -238,7 +241,7 @@ class TransactionCoordinatorShard:
             interval_ms = self._config.transaction_abort_timed_out_transaction_cleanup_interval_ms
             self.timers.schedule(self._timeouts[transactional_id], now_ms + interval_ms)
             return CoordinatorResult()
-        result = self._change(found.fenced(now_ms))
+        result = self._fence(found, now_ms)
 
         def failed(code: ErrorCode, at_ms: int) -> None:
             if result.on_error is not None:
@@ -303,10 +306,13 @@ class TransactionCoordinatorShard:
         transactional_id = following.transactional_id
         self._under_way[transactional_id] = following
         return CoordinatorResult(
-            [TransactionRecord(transactional_id, following, self._is_flexible())],
+            [TransactionRecord(transactional_id, following, self._transaction_version() >= _FLEXIBLE_SINCE)],
             _result(following),
             on_error=self._given_up([transactional_id]),
         )
+
+    def _fence(self, found: TransactionMetadata, now_ms: int) -> CoordinatorResult[ProducerResult]:
+        return self._change(found.fenced(now_ms, transaction_version=self._transaction_version()))
 
     def _given_up(self, transactional_ids: list[str]) -> Callable[[ErrorCode, int], None]:
         def failed(code: ErrorCode, now_ms: int) -> None:

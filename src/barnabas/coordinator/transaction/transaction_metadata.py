@@ -158,17 +158,17 @@ class TransactionMetadata:
             client_version=client_version,
         )
 
-    def fenced(self, now_ms: int) -> TransactionMetadata:
-        """Abort the open transaction in an epoch that no client has."""
+    def fenced(self, now_ms: int, *, transaction_version: int) -> TransactionMetadata:
+        """Abort the open transaction in an epoch that no client has.
+
+        In ``transaction_version`` 2 of the cluster, the fenced client may still ask for its next epoch, as long as no
+        other client has asked for one.
+        """
         invariant(self.state is TransactionState.ONGOING, "only an open transaction is fenced")
-        last_epoch = self.producer_epoch if self.client_version >= TRANSACTIONS_V2 else NO_PRODUCER_EPOCH
-        return replace(
-            self,
-            state=TransactionState.PREPARE_ABORT,
-            producer_epoch=self.producer_epoch + 1,
-            last_producer_epoch=last_epoch,
-            last_update_ms=now_ms,
-        )
+        aborted = self.prepared(is_commit=False, client_version=transaction_version, now_ms=now_ms)
+        if transaction_version >= TRANSACTIONS_V2:
+            return aborted
+        return replace(aborted, producer_epoch=self.producer_epoch + 1, last_producer_epoch=NO_PRODUCER_EPOCH)
 
     def completed(self, now_ms: int) -> TransactionMetadata:
         """End the transaction, once all its markers are written."""
