@@ -55,7 +55,7 @@ class DynamicSettings(Protocol):
 class OtherBrokers(Protocol):
     """Sends requests to the other brokers of the cluster."""
 
-    async def ask(self, broker_id: int, request: Request[R]) -> R:
+    async def ask(self, broker_id: int, request: Request[R], *, timeout_s: float | None = None) -> R:
         """Return the other broker's answer to this broker. Raise BROKER_NOT_AVAILABLE with the reason."""
         ...
 

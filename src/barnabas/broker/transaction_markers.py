@@ -38,6 +38,8 @@ __all__ = ["MarkerSender", "MarkerWriter"]
 log = logging.getLogger(__name__)
 
 _RETRY_S = 0.1
+_TIMEOUT_S = 5.0
+"""For a broker that hangs: by then another one may lead its partitions."""
 _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
 """A newer coordinator, or a newer producer, has written since: this coordinator has nothing to end there any more."""
 
@@ -205,7 +207,7 @@ class MarkerSender:
         """Return the answers by position in the batch, topic and partition; none if the leader did not answer."""
         request = WriteTxnMarkersRequest(markers=[_writable(ending, led) for ending, led in batch])
         try:
-            response = await self._others.ask(leader, request)
+            response = await self._others.ask(leader, request, timeout_s=_TIMEOUT_S)
         except ApiException as error:
             log.info("cannot write %d markers of transactions at broker %d: %s", len(batch), leader, error)
             return {}

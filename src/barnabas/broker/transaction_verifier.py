@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TransactionVerifier"]
 
+_TIMEOUT_S = 5.0
 _Codes = dict["TopicPartition", ErrorCode]
 
 
@@ -108,7 +109,7 @@ class TransactionVerifier:
             ]
         )
         try:
-            response = await self._others.ask(leader, request)
+            response = await self._others.ask(leader, request, timeout_s=_TIMEOUT_S)
         except ApiException:
             return dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
         if response.error_code:

@@ -281,6 +281,7 @@ class BrokerPart:
         await self.maintenance.stop()
         self.replicas.close()
         self.transactions.stop()
+        await self.others.close()
         self.groups.stop()
 
     def close_logs(self) -> None:
