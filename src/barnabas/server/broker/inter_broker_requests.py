@@ -20,7 +20,7 @@ R = TypeVar("R", bound="Message")
 
 
 class OtherBrokers:
-    """Implements the broker's port of the same name. One connection to each broker is kept and used for all requests."""
+    """Implements the broker's port of the same name. One connection to each broker is kept for all requests."""
 
     def __init__(self, core: NodeCore) -> None:
         self._core = core
