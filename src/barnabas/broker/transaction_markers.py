@@ -122,8 +122,11 @@ class MarkerSender:
         metadata: MetadataCache,
         others: OtherBrokers,
         complete: Callable[[PreparedTransaction], None],
+        retry_s: float = _RETRY_S,
     ) -> None:
-        """``complete`` is called once all markers of a transaction are written."""
+        """``complete`` is called once all markers of a transaction are written. ``retry_s``: how long to wait before a
+        marker is sent again."""
+        self._retry_s = retry_s
         self._broker_id = broker_id
         self._writer = writer
         self._metadata = metadata
@@ -177,7 +180,7 @@ class MarkerSender:
         self._complete(ending.prepared)
 
     async def _again(self, ending: _Ending, partitions: set[TopicPartition]) -> None:
-        await asyncio.sleep(_RETRY_S)
+        await asyncio.sleep(self._retry_s)
         if ending.prepared.is_present():
             self._send(ending, partitions)
 
