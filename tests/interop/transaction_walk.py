@@ -85,7 +85,7 @@ class _Walk:
         for key_type, key in ((1, self.ids[0]), (0, self.group)):
             self._until(
                 lambda key_type=key_type, key=key: (
-                    self.client.call(  # type: ignore[misc]
+                    self.client.call(
                         FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 4
                     )
                     .coordinators[0]
@@ -94,7 +94,7 @@ class _Walk:
                 )
             )
         for name in self.ids:
-            self._until(lambda name=name: self._describe(name).error_code not in (14, 15, 16))  # type: ignore[misc]
+            self._until(lambda name=name: self._describe(name).error_code not in (14, 15, 16))
         self._until(lambda: self._fetch_offsets().error_code not in (14, 15, 16))
         wanted = MetadataRequest(topics=[MetadataRequestTopic(name=self.topic)], allow_auto_topic_creation=False)
         found: list[Any] = []
