@@ -17,7 +17,7 @@ from pathlib import Path
 
 from barnabas.cli.arguments.cluster_app import CommandApp
 from barnabas.cli.main import COMMANDS
-from tests.peers.barnabas_node import running_barnabas
+from tests.peers.command_node import running_barnabas
 
 __all__ = ["cpu_s", "verbs"]
 
@@ -70,7 +70,7 @@ def main() -> None:
     figures = {" ".join([*words, "--help"]): cpu_s([*words, "--help"], runs=options.runs) for words in verbs()}
     with tempfile.TemporaryDirectory() as folder, running_barnabas(Path(folder)) as node:
         for line in REQUESTS:
-            arguments = [*line.split(), "--bootstrap-server", node.bootstrap]
+            arguments = [*line.split(), "--bootstrap-server", node.bootstrap_servers]
             figures[line] = cpu_s(arguments, runs=options.runs)
     for line, seconds in sorted(figures.items(), key=lambda figure: figure[1]):
         print(f"{seconds:6.3f} s  {line}", flush=True)

@@ -15,7 +15,7 @@ from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, 
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, running_kafka
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from tests.peers.command_node import CommandNode, running_barnabas
 
 pytestmark = [
     pytest.mark.interop,
@@ -29,7 +29,7 @@ _OF_THE_TOPIC = 1
 
 
 @pytest.fixture(scope="module")
-def creating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+def creating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandNode]:
     """A node that creates missing topics with three partitions."""
     with running_barnabas(tmp_path_factory.mktemp("creating"), settings={"num.partitions": str(PARTITIONS)}) as node:
         yield node
@@ -37,7 +37,7 @@ def creating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]
 
 
 @pytest.fixture(scope="module")
-def failing_fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+def failing_fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandNode]:
     """A node that fails to create missing topics, and reports the error."""
     settings = {"barnabas.metadata.autocreate.fail.fast": "true", "default.replication.factor": "3"}
     with running_barnabas(tmp_path_factory.mktemp("failing"), settings=settings) as node:
@@ -53,9 +53,7 @@ def failing_fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasN
         (9, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ],
 )
-def test_a_client_learns_why_its_topic_is_not_created(
-    failing_fast: BarnabasNode, version: int, code: ErrorCode
-) -> None:
+def test_a_client_learns_why_its_topic_is_not_created(failing_fast: CommandNode, version: int, code: ErrorCode) -> None:
     name = f"hopeless-{version}"
     assert ask(failing_fast, name, version=version)[name].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     deadline = time.monotonic() + 3
@@ -66,13 +64,13 @@ def test_a_client_learns_why_its_topic_is_not_created(
 
 
 @pytest.fixture(scope="module")
-def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandNode]:
     with running_barnabas(tmp_path_factory.mktemp("refusing"), settings={"auto.create.topics.enable": "false"}) as node:
         yield node
         assert "Traceback" not in node.printed()
 
 
-def ask(node: KafkaNode | BarnabasNode, *names: str, version: int = 12, **fields: Any) -> dict[str, Any]:
+def ask(node: KafkaNode | CommandNode, *names: str, version: int = 12, **fields: Any) -> dict[str, Any]:
     client = RawClient(node.port)
     try:
         topics = [MetadataRequestTopic(name=name) for name in names]
@@ -82,7 +80,7 @@ def ask(node: KafkaNode | BarnabasNode, *names: str, version: int = 12, **fields
         client.close()
 
 
-def every_topic(node: BarnabasNode) -> set[str]:
+def every_topic(node: CommandNode) -> set[str]:
     client = RawClient(node.port)
     try:
         return {topic.name for topic in client.call(MetadataRequest(topics=None), 12).topics}
@@ -90,7 +88,7 @@ def every_topic(node: BarnabasNode) -> set[str]:
         client.close()
 
 
-def wait_for(node: KafkaNode | BarnabasNode, name: str) -> Any:
+def wait_for(node: KafkaNode | CommandNode, name: str) -> Any:
     """Return the topic once it exists."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
@@ -102,17 +100,17 @@ def wait_for(node: KafkaNode | BarnabasNode, name: str) -> Any:
 
 
 @pytest.mark.parametrize("version", [0, 3, 4, 8, 9, 12, 13])
-def test_a_named_topic_is_created_with_the_settings_of_the_node(creating: BarnabasNode, version: int) -> None:
+def test_a_named_topic_is_created_with_the_settings_of_the_node(creating: CommandNode, version: int) -> None:
     name = f"asked-in-{version}"
     assert ask(creating, name, version=version)[name].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert len(wait_for(creating, name).partitions) == PARTITIONS
 
 
-def test_a_producer_and_a_consumer_create_missing_topics(creating: BarnabasNode) -> None:
+def test_a_producer_and_a_consumer_create_missing_topics(creating: CommandNode) -> None:
     from confluent_kafka import Producer
     from kafka import KafkaConsumer
 
-    producer = Producer({"bootstrap.servers": creating.bootstrap})
+    producer = Producer({"bootstrap.servers": creating.bootstrap_servers})
     reports: list[Any] = []
     producer.produce("produced-to", b"value", on_delivery=lambda error, message: reports.append(error))
     assert producer.flush(20) == 0
@@ -120,7 +118,7 @@ def test_a_producer_and_a_consumer_create_missing_topics(creating: BarnabasNode)
     assert len(wait_for(creating, "produced-to").partitions) == PARTITIONS
 
     # librdkafka's consumer never asks for topic creation, whatever its settings are.
-    consumer = KafkaConsumer("fetched-from", bootstrap_servers=creating.bootstrap, group_id="finds")
+    consumer = KafkaConsumer("fetched-from", bootstrap_servers=creating.bootstrap_servers, group_id="finds")
     deadline = time.monotonic() + 20
     while "fetched-from" not in every_topic(creating) and time.monotonic() < deadline:
         consumer.poll(100)
@@ -128,7 +126,7 @@ def test_a_producer_and_a_consumer_create_missing_topics(creating: BarnabasNode)
     assert len(wait_for(creating, "fetched-from").partitions) == PARTITIONS
 
 
-def test_a_client_can_disable_auto_creation(creating: BarnabasNode) -> None:
+def test_a_client_can_disable_auto_creation(creating: CommandNode) -> None:
     found = ask(creating, "unwanted", allow_auto_topic_creation=False)
     assert found["unwanted"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     time.sleep(0.3)
@@ -136,18 +134,18 @@ def test_a_client_can_disable_auto_creation(creating: BarnabasNode) -> None:
     assert found["unwanted"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_an_invalid_topic_name_is_rejected(creating: BarnabasNode) -> None:
+def test_an_invalid_topic_name_is_rejected(creating: CommandNode) -> None:
     assert ask(creating, "not a name")["not a name"].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_a_node_can_disable_auto_creation(refusing: BarnabasNode) -> None:
+def test_a_node_can_disable_auto_creation(refusing: CommandNode) -> None:
     for _ in range(2):
         found = ask(refusing, "nowhere", allow_auto_topic_creation=True)
         assert found["nowhere"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         time.sleep(0.2)
 
 
-def test_a_node_without_auto_creation_still_creates_internal_topics(refusing: BarnabasNode) -> None:
+def test_a_node_without_auto_creation_still_creates_internal_topics(refusing: CommandNode) -> None:
     from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 
     client = RawClient(refusing.port)
@@ -166,7 +164,7 @@ def test_a_node_without_auto_creation_still_creates_internal_topics(refusing: Ba
 INTERNAL = ("__consumer_offsets", "__share_group_state", "__transaction_state")
 
 
-def described_internal_topics(node: KafkaNode | BarnabasNode) -> dict[str, Any]:
+def described_internal_topics(node: KafkaNode | CommandNode) -> dict[str, Any]:
     """Create each internal topic by naming it in Metadata; return its partitions and its own configs."""
     ask(node, *INTERNAL)
     counts = {name: len(wait_for(node, name).partitions) for name in INTERNAL}

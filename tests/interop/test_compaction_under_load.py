@@ -26,7 +26,7 @@ from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.keyed_load import final_state, record_count
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [
     pytest.mark.interop,
@@ -49,7 +49,7 @@ BLOCKED_S = 5.0
 """An append of this duration was blocked; a busy machine alone does not cause it."""
 
 
-def memory(node: BarnabasNode, field: str) -> int:
+def memory(node: CommandNode, field: str) -> int:
     """Return a field of the process's status, in bytes."""
     for line in Path(f"/proc/{node.pid}/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
@@ -60,7 +60,7 @@ def memory(node: BarnabasNode, field: str) -> int:
 class Probe:
     """Appends one small record after the other to a partition, and records the latency of each."""
 
-    def __init__(self, node: BarnabasNode) -> None:
+    def __init__(self, node: CommandNode) -> None:
         self._client = RawClient(node.port)
 
     def append(self, topic: str, partition: int, key: bytes, value: bytes | None) -> float:
@@ -87,9 +87,9 @@ class Probe:
         self._client.close()
 
 
-def start_load(node: BarnabasNode, topic: str, keys: int) -> subprocess.Popen[str]:
+def start_load(node: CommandNode, topic: str, keys: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.interop.keyed_load", node.bootstrap, topic, str(keys)],
+        [sys.executable, "-m", "tests.interop.keyed_load", node.bootstrap_servers, topic, str(keys)],
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": f"{PROJECT / 'src'}:{PROJECT}"},
         stdout=subprocess.PIPE,
@@ -97,7 +97,7 @@ def start_load(node: BarnabasNode, topic: str, keys: int) -> subprocess.Popen[st
     )
 
 
-def create(node: BarnabasNode, name: str, **configs: str) -> None:
+def create(node: CommandNode, name: str, **configs: str) -> None:
     client = RawClient(node.port)
     answer = client.call(
         CreateTopicsRequest(
@@ -117,7 +117,7 @@ def create(node: BarnabasNode, name: str, **configs: str) -> None:
     assert answer.topics[0].error_code == 0, answer
 
 
-def alter(node: BarnabasNode, topic: str, **configs: str) -> None:
+def alter(node: CommandNode, topic: str, **configs: str) -> None:
     changes = [
         AlterableConfig(name=key.replace("_", "."), config_operation=0, value=value) for key, value in configs.items()
     ]
@@ -131,13 +131,13 @@ def alter(node: BarnabasNode, topic: str, **configs: str) -> None:
     assert answer.responses[0].error_code == 0, answer
 
 
-def read(node: BarnabasNode, topic: str) -> Iterator[tuple[int, bytes, bytes | None]]:
+def read(node: CommandNode, topic: str) -> Iterator[tuple[int, bytes, bytes | None]]:
     """Yield offset, key and value of every record in partition 0."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
         {
-            "bootstrap.servers": node.bootstrap,
+            "bootstrap.servers": node.bootstrap_servers,
             "group.id": "reader",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -170,13 +170,13 @@ def wait_until(what: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.2)
 
 
-def cleaned_up_to(node: BarnabasNode, topic: str) -> int:
+def cleaned_up_to(node: CommandNode, topic: str) -> int:
     path = node.folder / "data" / "cleaner-offset-checkpoint"
     lines = path.read_text().splitlines()[2:] if path.exists() else []
     return max((int(line.split()[2]) for line in lines if line.split()[:2] == [topic, "0"]), default=0)
 
 
-def cleanings_so_far(node: BarnabasNode) -> int:
+def cleanings_so_far(node: CommandNode) -> int:
     return node.printed().count("topic='compacted', partition=0")
 
 
@@ -190,7 +190,7 @@ def values_left(keys: int) -> dict[int, tuple[bytes, bytes | None]]:
     return {offset: (key, value) for key, (offset, value) in final_state(keys).items() if value is not None}
 
 
-def compact_all(node: BarnabasNode, probe: Probe, keys: int) -> dict[int, tuple[bytes, bytes | None]]:
+def compact_all(node: CommandNode, probe: Probe, keys: int) -> dict[int, tuple[bytes, bytes | None]]:
     """Have the whole load compacted until its tombstones are removed; return the remaining records."""
     total, wanted = record_count(keys), len(values_left(keys))
     alter(node, "compacted", min_cleanable_dirty_ratio="0.0")
@@ -213,7 +213,7 @@ def compact_all(node: BarnabasNode, probe: Probe, keys: int) -> dict[int, tuple[
 def test_compaction_keeps_the_last_values_within_a_fixed_memory(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    node = BarnabasNode(
+    node = CommandNode(
         tmp_path,
         settings={"log.cleaner.backoff.ms": "50", "log.cleaner.dedupe.buffer.size": str(DEDUPE_BYTES)},
     )
@@ -282,7 +282,7 @@ def is_cleaning(folder: Path) -> bool:
 @pytest.mark.timeout(300)
 def test_kills_during_compaction_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """kill -9 at moments from a fixed seed; the producer is idempotent and continues through all of them."""
-    node = BarnabasNode(tmp_path, settings={"log.cleaner.backoff.ms": "10"})
+    node = CommandNode(tmp_path, settings={"log.cleaner.backoff.ms": "10"})
     node.start()
     create(
         node,

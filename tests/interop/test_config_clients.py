@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic, ResourceType
 
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [
     pytest.mark.interop,
@@ -20,8 +20,8 @@ BROKER = ConfigResource(ResourceType.BROKER, "1")
 
 
 @pytest.fixture
-def admin(barnabas_node: BarnabasNode) -> AdminClient:
-    return AdminClient({"bootstrap.servers": barnabas_node.bootstrap})
+def admin(barnabas_node: CommandNode) -> AdminClient:
+    return AdminClient({"bootstrap.servers": barnabas_node.bootstrap_servers})
 
 
 def entry(name: str, value: str | None, how: AlterConfigOpType = AlterConfigOpType.SET) -> ConfigEntry:
@@ -60,7 +60,7 @@ def test_librdkafka_changes_single_configs(admin: AdminClient) -> None:
     ],
 )
 def test_librdkafka_may_set_configs_that_have_no_effect(
-    admin: AdminClient, barnabas_node: BarnabasNode, name: str, value: str
+    admin: AdminClient, barnabas_node: CommandNode, name: str, value: str
 ) -> None:
     resource = ConfigResource(ResourceType.BROKER, "1")
     resource.add_incremental_config(entry(name, value))

@@ -29,7 +29,7 @@ def test_the_level_that_wins_is_named(node: NodeProcess, capsys: pytest.CaptureF
     client.call(alter((BROKER, "", ("log.retention.ms", SET, "70000000"))))
     client.call(alter((TOPIC, TOPIC_NAME, ("retention.ms", SET, "5000000"))))
     try:
-        command = ["explain", "--bootstrap-server", node.bootstrap, "--topic", TOPIC_NAME]
+        command = ["explain", "--bootstrap-server", node.bootstrap_servers, "--topic", TOPIC_NAME]
         explanations: dict[str, Any] = {}
         for _ in range(50):  # A real Kafka applies a change a little later than it acknowledges it.
             assert main([*command, "--config", "retention.ms", "--config", "flush.ms", "-o", "json"]) == 0
@@ -66,7 +66,7 @@ def test_the_level_that_wins_is_named(node: NodeProcess, capsys: pytest.CaptureF
 
 
 def test_a_broker_explains_itself(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["explain", "--bootstrap-server", node.bootstrap, "--broker", "1", "--config", "node.id"]
+    command = ["explain", "--bootstrap-server", node.bootstrap_servers, "--broker", "1", "--config", "node.id"]
     assert main(command) == 0
     assert "node.id, in the node's file" in capsys.readouterr().out
     assert main([*command[:-1], "node.idd"]) == 0

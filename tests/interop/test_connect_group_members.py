@@ -17,7 +17,7 @@ from barnabas.connect.decide.group.membership_events import Lost, MembershipProb
 from barnabas.connect.run.group_client import GroupClient
 from tests.interop.connect_member import ConnectMember
 from tests.peers import free_ports
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from tests.peers.command_node import CommandNode, running_barnabas
 
 pytestmark = pytest.mark.interop
 
@@ -38,11 +38,11 @@ async def shared_by_two(first: ConnectMember, second: ConnectMember) -> None:
     assert not first.running & second.running
 
 
-def test_the_work_of_a_member_that_leaves_has_moved_within_three_seconds(barnabas_node: BarnabasNode) -> None:
+def test_the_work_of_a_member_that_leaves_has_moved_within_three_seconds(barnabas_node: CommandNode) -> None:
     async def scenario() -> float:
         async with (
-            member(barnabas_node.bootstrap, "members-that-leave", "one") as first,
-            member(barnabas_node.bootstrap, "members-that-leave", "two") as second,
+            member(barnabas_node.bootstrap_servers, "members-that-leave", "one") as first,
+            member(barnabas_node.bootstrap_servers, "members-that-leave", "two") as second,
         ):
             await shared_by_two(first, second)
             began = time.monotonic()
@@ -55,10 +55,10 @@ def test_the_work_of_a_member_that_leaves_has_moved_within_three_seconds(barnaba
 
 @pytest.mark.long
 def test_members_outlive_a_restart_of_the_broker(tmp_path: Path) -> None:
-    async def scenario(node: BarnabasNode) -> None:
+    async def scenario(node: CommandNode) -> None:
         async with (
-            member(node.bootstrap, "restarts", "one") as first,
-            member(node.bootstrap, "restarts", "two") as second,
+            member(node.bootstrap_servers, "restarts", "one") as first,
+            member(node.bootstrap_servers, "restarts", "two") as second,
         ):
             await shared_by_two(first, second)
             await asyncio.to_thread(node.stop)

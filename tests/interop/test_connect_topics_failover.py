@@ -13,7 +13,7 @@ from barnabas.clients.admin import AdminClient, NewTopic
 from barnabas.clients.consumer.topic_consumer import ConsumerRecord
 from barnabas.connect.run.internal_topics.topic_admin import config_topic, internal_client_properties
 from barnabas.connect.run.internal_topics.topic_log import TopicLog
-from tests.peers.barnabas_node import running_barnabas
+from tests.peers.command_node import running_barnabas
 from tests.peers.mixed import OurBroker
 
 pytestmark = [pytest.mark.interop, pytest.mark.long]
@@ -26,7 +26,7 @@ QUICK_FAILOVER = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interva
 def brokers(tmp_path: Path) -> Iterator[list[OurBroker]]:
     """Three brokers, of which two may be killed; the first is also a voter."""
     with running_barnabas(tmp_path / "1", settings={"node.id": "1", **QUICK_FAILOVER}) as node:
-        cluster_id = asyncio.run(_cluster_id(node.bootstrap))
+        cluster_id = asyncio.run(_cluster_id(node.bootstrap_servers))
         controllers = f"127.0.0.1:{node.controller_port}"
         started = [
             OurBroker(
@@ -61,7 +61,7 @@ async def _leader(admin: AdminClient) -> int | None:
 
 def test_no_record_is_lost_or_delivered_twice_while_leaders_are_killed(brokers: Sequence[OurBroker]) -> None:
     settings = {
-        "bootstrap.servers": ",".join(broker.bootstrap for broker in brokers),
+        "bootstrap.servers": ",".join(broker.bootstrap_servers for broker in brokers),
         "group.id": "g",
         "config.storage.topic": TOPIC,
     }

@@ -13,7 +13,7 @@ from barnabas.protocol.messages.metadata import MetadataRequest
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode
 from tests.peers.admin_requests import BROKER, DELETE, SET, alter
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.mutation_requests import quota, quotas
 from tests.peers.node_process import NodeProcess
 
@@ -27,7 +27,7 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("connections")
     if request.param == "kafka":
         request.getfixturevalue("kafka_peer")
-    node: NodeProcess = BarnabasNode(folder) if request.param == "ours" else KafkaNode(folder / "kafka")
+    node: NodeProcess = CommandNode(folder) if request.param == "ours" else KafkaNode(folder / "kafka")
     node.change_settings({"max.connections.per.ip.overrides": "127.0.0.3:2"})
     node.start()
     yield node

@@ -16,8 +16,8 @@ from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
 from tests.peers.admin_requests import BROKER, DELETE, SET, TOPIC, alter, create, new_topic
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.certificates import PASSWORD, Authority
+from tests.peers.command_node import CommandNode, running_barnabas
 from tests.peers.node_process import free_ports
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(60)]
@@ -45,7 +45,7 @@ def test_a_listener_reloads_its_certificate_while_it_runs(tmp_path: Path) -> Non
     for number, identity in enumerate((first, second)):
         identity.write_pkcs12(tmp_path / f"{number}.p12")
     (tmp_path / "node").mkdir()
-    node, (port,) = BarnabasNode(tmp_path / "node"), free_ports(1)
+    node, (port,) = CommandNode(tmp_path / "node"), free_ports(1)
     node.change_settings(
         {
             "listeners": f"PLAINTEXT://127.0.0.1:{node.port},TLS://127.0.0.1:{port},"
@@ -123,7 +123,7 @@ def test_a_limit_for_all_topics_changes_immediately(tmp_path: Path) -> None:
 def test_users_of_plain_change_while_the_node_runs(tmp_path: Path) -> None:
     line = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{}";'
     name = "listener.name.login.plain.sasl.jaas.config"
-    node, (port,) = BarnabasNode(tmp_path), free_ports(1)
+    node, (port,) = CommandNode(tmp_path), free_ports(1)
     node.change_settings(
         {
             "listeners": f"PLAINTEXT://127.0.0.1:{node.port},LOGIN://127.0.0.1:{port},"

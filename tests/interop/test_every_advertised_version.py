@@ -20,7 +20,7 @@ from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.server.controller.quorum_handlers import QUORUM_APIS, SERVED_BY_CONTROLLER
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from tests.peers.command_node import CommandNode, running_barnabas
 from tests.peers.every_request import Target, request_for
 from tests.peers.node_requests import NODE_REQUESTS
 from tests.peers.quorum_requests import outdated_quorum_request
@@ -75,7 +75,7 @@ REFUSED = [
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandNode]:
     with running_barnabas(tmp_path_factory.mktemp("versions")) as running:
         yield running
         printed = running.printed()
@@ -84,7 +84,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
 
 
 @pytest.fixture(scope="module")
-def target(node: BarnabasNode) -> Target:
+def target(node: CommandNode) -> Target:
     client = RawClient(node.port)
     client.call(CreateTopicsRequest(topics=[CreatableTopic(name="versions", num_partitions=1, replication_factor=1)]))
     topic_id = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="versions")]), 12).topics[0].topic_id
@@ -110,7 +110,7 @@ def error_codes(message: Any) -> set[int]:
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS, ids=lambda value: getattr(value, "name", f"v{value}"))
-def test_an_advertised_version_is_answered(node: BarnabasNode, target: Target, key: ApiKey, version: int) -> None:
+def test_an_advertised_version_is_answered(node: CommandNode, target: Target, key: ApiKey, version: int) -> None:
     client = RawClient(node.port)
     if key is ApiKey.DELETE_TOPICS:
         client.call(request_for(ApiKey.CREATE_TOPICS, 7, target), 7)
@@ -121,7 +121,7 @@ def test_an_advertised_version_is_answered(node: BarnabasNode, target: Target, k
     assert answer.encode(version), "the answer is a message of that version"
 
 
-def test_this_file_tries_exactly_the_advertised_versions(node: BarnabasNode) -> None:
+def test_this_file_tries_exactly_the_advertised_versions(node: CommandNode) -> None:
     client = RawClient(node.port)
     answer = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     client.close()
@@ -146,7 +146,7 @@ def controller_request(key: ApiKey, version: int, target: Target) -> Any:
 
 @pytest.mark.parametrize(("key", "version"), CONTROLLER_VERSIONS, ids=lambda value: getattr(value, "name", f"v{value}"))
 def test_an_advertised_version_is_answered_by_a_controller(
-    node: BarnabasNode, target: Target, key: ApiKey, version: int
+    node: CommandNode, target: Target, key: ApiKey, version: int
 ) -> None:
     client = RawClient(node.controller_port)
     if key is ApiKey.DELETE_TOPICS:
@@ -168,7 +168,7 @@ def test_an_advertised_version_is_answered_by_a_controller(
     assert answer.encode(version)
 
 
-def test_this_file_tries_exactly_the_versions_that_a_controller_advertises(node: BarnabasNode) -> None:
+def test_this_file_tries_exactly_the_versions_that_a_controller_advertises(node: CommandNode) -> None:
     client = RawClient(node.controller_port)
     answer = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     client.close()
@@ -176,7 +176,7 @@ def test_this_file_tries_exactly_the_versions_that_a_controller_advertises(node:
     assert advertised == SERVED_BY_CONTROLLER
 
 
-def closes(node: BarnabasNode, key: int, version: int) -> bytes:
+def closes(node: CommandNode, key: int, version: int) -> bytes:
     """Return the answer to a bare header of that API and version before the connection ends, at most 20 bytes."""
     header = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
     frame = header + (7).to_bytes(4, "big") + b"\xff\xff"
@@ -186,7 +186,7 @@ def closes(node: BarnabasNode, key: int, version: int) -> bytes:
 
 
 @pytest.mark.parametrize(("key", "version"), REFUSED, ids=lambda value: getattr(value, "name", f"v{value}"))
-def test_any_other_version_closes_the_connection(node: BarnabasNode, key: ApiKey, version: int) -> None:
+def test_any_other_version_closes_the_connection(node: CommandNode, key: ApiKey, version: int) -> None:
     answer = closes(node, key, version)
     if key is not ApiKey.API_VERSIONS:
         assert answer == b""
@@ -198,11 +198,11 @@ def test_any_other_version_closes_the_connection(node: BarnabasNode, key: ApiKey
 
 
 @pytest.mark.parametrize("key", [-1, 999, 32767])
-def test_an_unknown_api_key_closes_the_connection(node: BarnabasNode, key: int) -> None:
+def test_an_unknown_api_key_closes_the_connection(node: CommandNode, key: int) -> None:
     assert closes(node, key, 0) == b""
 
 
-def test_a_real_produce_of_an_unserved_version_closes_the_connection(node: BarnabasNode, target: Target) -> None:
+def test_a_real_produce_of_an_unserved_version_closes_the_connection(node: CommandNode, target: Target) -> None:
     header = RequestHeader(request_api_key=0, request_api_version=2, correlation_id=1, client_id="old")
     body = b"\xff\xff\x00\x00\x27\x10\x00\x00\x00\x00"
     frame = header.encode(request_header_version(ApiKey.PRODUCE, 3)) + body

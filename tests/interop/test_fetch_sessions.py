@@ -16,7 +16,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
 
@@ -25,7 +25,7 @@ VERSION = 17
 
 
 @pytest.fixture
-def client(barnabas_node: BarnabasNode) -> Iterator[RawClient]:
+def client(barnabas_node: CommandNode) -> Iterator[RawClient]:
     made = RawClient(barnabas_node.port)
     yield made
     made.close()
@@ -119,7 +119,7 @@ def test_a_session_over_1000_partitions_sends_only_changes(client: RawClient, to
 
 
 def test_a_waiting_fetch_is_woken_by_any_of_1000_partitions(
-    client: RawClient, topic_id: Uuid, barnabas_node: BarnabasNode
+    client: RawClient, topic_id: Uuid, barnabas_node: CommandNode
 ) -> None:
     session = fetch(client, topic_id, 0, 0, dict.fromkeys(range(PARTITIONS), 0)).session_id
     client.send(FetchRequest(max_wait_ms=20_000, min_bytes=1, session_id=session, session_epoch=1, topics=[]), VERSION)

@@ -6,14 +6,14 @@ import pytest
 
 from tests.interop.group_scenarios import SCENARIOS, story_of
 from tests.peers import KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = pytest.mark.interop
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_both_nodes_answer_the_same_story_alike(
-    scenario: str, real_kafka: KafkaNode, barnabas_node: BarnabasNode
+    scenario: str, real_kafka: KafkaNode, barnabas_node: CommandNode
 ) -> None:
     theirs = story_of(real_kafka.port, scenario)
     ours = story_of(barnabas_node.port, scenario)

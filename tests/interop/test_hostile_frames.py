@@ -19,7 +19,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
 
@@ -31,7 +31,7 @@ SECONDS = 6.0
 class Story:
     """Produces one record and fetches it again, repeatedly, and checks each step."""
 
-    def __init__(self, node: BarnabasNode, topic: str) -> None:
+    def __init__(self, node: CommandNode, topic: str) -> None:
         self._client = RawClient(node.port)
         self._client.call(
             CreateTopicsRequest(
@@ -96,7 +96,7 @@ class Story:
 
 
 def test_hostile_frames_block_no_client_and_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    node = BarnabasNode(tmp_path)
+    node = CommandNode(tmp_path)
     node.start()
     story = Story(node, "calm")
     story.median_over(0.5)
@@ -128,7 +128,7 @@ def test_hostile_frames_block_no_client_and_lose_nothing(tmp_path: Path, capsys:
 def test_batches_that_are_slow_to_validate_do_not_delay_other_clients(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    node = BarnabasNode(tmp_path)
+    node = CommandNode(tmp_path)
     node.start()
     story = Story(node, "calm")
     story.median_over(0.5)

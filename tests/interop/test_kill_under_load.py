@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -106,11 +106,11 @@ def read_everything(bootstrap: str, topic: str) -> list[tuple[int, int, int]]:
 def test_no_acknowledged_record_is_lost_or_doubled(
     tmp_path: Path, record_property: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    node = BarnabasNode(tmp_path, settings={"log.segment.bytes": "1048576"})
+    node = CommandNode(tmp_path, settings={"log.segment.bytes": "1048576"})
     node.start()
     rng = random.Random(SEED)
-    _create(node.bootstrap, "killed")
-    load = Load(node.bootstrap, "killed")
+    _create(node.bootstrap_servers, "killed")
+    load = Load(node.bootstrap_servers, "killed")
     load.start()
     ready_times = []
     rounds_with_load = 0
@@ -125,7 +125,7 @@ def test_no_acknowledged_record_is_lost_or_doubled(
             ready_times.append(time.monotonic() - began)
     finally:
         load.stop()
-    found = read_everything(node.bootstrap, "killed")
+    found = read_everything(node.bootstrap_servers, "killed")
     assert node.stop() == 0
 
     copies = Counter(number for number, _, _ in found)

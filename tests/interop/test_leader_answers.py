@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.leader_story import SETTINGS
 from tests.peers.record_leader_answers import answers_of
 
@@ -23,7 +23,7 @@ RECORDED = Path(__file__).parents[1] / "vectors" / "broker" / "leader-answers-4.
 def test_every_answer_equals_kafkas(tmp_path: Path) -> None:
     with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
         recorded = {line["step"]: line["answer"] for line in map(json.loads, lines)}
-    ours = answers_of(BarnabasNode(tmp_path / "node", settings=SETTINGS))
+    ours = answers_of(CommandNode(tmp_path / "node", settings=SETTINGS))
     different = {name: (recorded[name], answer) for name, answer in ours.items() if answer != recorded[name]}
     assert {name: pair for name, pair in different.items() if name not in BETTER} == {}
     assert set(BETTER) <= set(different), "this is not a difference any longer"

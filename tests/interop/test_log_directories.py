@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.peers import run_class
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from tests.peers.command_node import CommandNode, running_barnabas
 from tests.peers.directory_story import NAMES, SETTINGS, DirectoryStory, log_dirs
 from tests.peers.record_directory_answers import answers_of, kafka_node
 
@@ -26,7 +26,7 @@ def recorded() -> dict[str, Any]:
 
 
 def test_our_node_describes_its_log_directories_as_kafka_does(tmp_path: Path) -> None:
-    node = BarnabasNode(tmp_path / "node", settings={"log.dirs": log_dirs(tmp_path / "dirs"), **SETTINGS})
+    node = CommandNode(tmp_path / "node", settings={"log.dirs": log_dirs(tmp_path / "dirs"), **SETTINGS})
     assert answers_of(node, tmp_path / "dirs") == recorded()
 
 
@@ -65,7 +65,7 @@ def test_the_java_tools_move_a_replica_and_report_its_progress(tmp_path: Path) -
 def test_nothing_acknowledged_is_lost_when_a_node_is_killed_while_replicas_move(tmp_path: Path) -> None:
     directories, rng, acknowledged = tmp_path / "dirs", Random(7), [0, 0, 0]
     directories.mkdir()
-    node = BarnabasNode(tmp_path / "node", settings={"log.dirs": log_dirs(directories), **SETTINGS})
+    node = CommandNode(tmp_path / "node", settings={"log.dirs": log_dirs(directories), **SETTINGS})
     try:
         for life in range(12):
             node.start()

@@ -13,7 +13,7 @@ from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopic
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.storage.metadata_log import MetadataLog
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -21,7 +21,7 @@ ROUNDS = 8
 SEED = 20261121
 
 
-def create_until_killed(node: BarnabasNode, prefix: str, created: list[str]) -> None:
+def create_until_killed(node: CommandNode, prefix: str, created: list[str]) -> None:
     """Create one topic after the other and record each that was answered without an error."""
     client = RawClient(node.port)
     try:
@@ -37,7 +37,7 @@ def create_until_killed(node: BarnabasNode, prefix: str, created: list[str]) -> 
         client.close()
 
 
-def listed(node: BarnabasNode) -> set[str]:
+def listed(node: CommandNode) -> set[str]:
     client = RawClient(node.port)
     try:
         return {topic.name for topic in client.call(MetadataRequest(topics=None)).topics}
@@ -47,7 +47,7 @@ def listed(node: BarnabasNode) -> set[str]:
 
 def test_every_acknowledged_topic_exists_after_each_kill(tmp_path: Path) -> None:
     chance = random.Random(SEED)
-    node = BarnabasNode(tmp_path / "node", settings={"metadata.log.max.record.bytes.between.snapshots": "20000"})
+    node = CommandNode(tmp_path / "node", settings={"metadata.log.max.record.bytes.between.snapshots": "20000"})
     created: list[str] = []
     for number in range(ROUNDS):
         node.start()

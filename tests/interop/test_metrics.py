@@ -22,7 +22,7 @@ from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from barnabas.server.metrics.collector import METRICS
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import free_ports
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -31,7 +31,7 @@ OURS = ("kafka_", "barnabas_")
 KAFKAS_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 
 
-class MeasuredNode(BarnabasNode):
+class MeasuredNode(CommandNode):
     def __init__(self, folder: Path) -> None:
         (self.metrics_port,) = free_ports(1)
         super().__init__(folder, settings={"barnabas.metrics.listener": f"127.0.0.1:{self.metrics_port}"})
@@ -154,7 +154,9 @@ def test_groups_are_counted_by_their_state(node: MeasuredNode) -> None:
     client = RawClient(node.port)
     client.call(CreateTopicsRequest(topics=[CreatableTopic(name="grouped", num_partitions=1, replication_factor=1)]), 7)
     client.close()
-    consumer = Consumer({"bootstrap.servers": node.bootstrap, "group.id": "counted", "enable.auto.commit": False})
+    consumer = Consumer(
+        {"bootstrap.servers": node.bootstrap_servers, "group.id": "counted", "enable.auto.commit": False}
+    )
     consumer.subscribe(["grouped"])
     for _ in range(200):
         consumer.poll(0.1)
@@ -209,7 +211,7 @@ def test_a_silent_client_does_not_block_others(node: MeasuredNode) -> None:
 
 
 def test_the_endpoint_exists_only_if_it_is_configured(tmp_path: Path) -> None:
-    node = BarnabasNode(tmp_path)
+    node = CommandNode(tmp_path)
     node.start()
     opened = {
         line.split()[1].rpartition(":")[2]

@@ -33,7 +33,7 @@ from barnabas.clients.admin import (
     ScramUpsertion,
 )
 from tests.peers import KAFKA_VERSION, LAST_3_X, KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.kinds import BARNABAS, OLD_KAFKA, run_on_each_kind
 from tests.peers.node_process import NodeProcess
 
@@ -57,13 +57,13 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp(request.param)
     process: NodeProcess
     if request.param == BARNABAS:
-        process = BarnabasNode(folder, settings=SETTINGS)
+        process = CommandNode(folder, settings=SETTINGS)
     else:
         version = LAST_3_X if request.param == OLD_KAFKA else KAFKA_VERSION
         process = KafkaNode(folder, settings=SETTINGS, version=version)
     process.start(timeout_s=120)
     try:
-        asyncio.run(furnish(process.bootstrap, has_groups=request.param != OLD_KAFKA))
+        asyncio.run(furnish(process.bootstrap_servers, has_groups=request.param != OLD_KAFKA))
         yield process
     finally:
         process.stop()
@@ -100,7 +100,7 @@ async def furnish(bootstrap: str, *, has_groups: bool) -> None:
 
 def exported(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     capsys.readouterr()
-    assert export.main(["--bootstrap-server", node.bootstrap]) == 0
+    assert export.main(["--bootstrap-server", node.bootstrap_servers]) == 0
     return dict(yaml.safe_load(capsys.readouterr().out))
 
 
@@ -142,7 +142,7 @@ class Files:
     """Two states and the change from one to the other."""
 
     def __init__(self, node: NodeProcess, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.at = ["--bootstrap-server", node.bootstrap]
+        self.at = ["--bootstrap-server", node.bootstrap_servers]
         self.capsys = capsys
         self.old, self.new = str(folder / "old.yaml"), str(folder / "new.yaml")
         before = with_passwords(exported(node, capsys))
@@ -174,7 +174,7 @@ def files(
     found = Files(node, tmp_path, capsys)
     yield found
     # Partitions are never removed, so topics that grew are deleted before they are created again.
-    asyncio.run(remove_grown(node.bootstrap))
+    asyncio.run(remove_grown(node.bootstrap_servers))
     found.apply(found.old)
 
 

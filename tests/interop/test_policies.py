@@ -13,7 +13,7 @@ import pytest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.interop.raw_client import RawClient
 from tests.peers.admin_requests import SET, TOPIC, alter, create, new_topic
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import free_ports
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(60)]
@@ -36,7 +36,7 @@ class Configs(AlterConfigPolicy):
 
 
 @pytest.fixture
-def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BarnabasNode]:
+def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CommandNode]:
     (tmp_path / "node_policies.py").write_text(POLICIES)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     (metrics,) = free_ports(1)
@@ -46,7 +46,7 @@ def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BarnabasNo
         "barnabas.policy.timeout.ms": "300",
         "barnabas.metrics.listener": f"127.0.0.1:{metrics}",
     }
-    node = BarnabasNode(tmp_path, settings=settings)
+    node = CommandNode(tmp_path, settings=settings)
     node.start()
     yield node
     (tmp_path / "go-on").touch()
@@ -58,14 +58,14 @@ def results_of(response: Any) -> list[tuple[int, str | None]]:
     return [(result.error_code, result.error_message) for result in results]
 
 
-def hanging(node: BarnabasNode) -> str:
+def hanging(node: CommandNode) -> str:
     url = f"http://{node._settings['barnabas.metrics.listener']}/metrics"
     with urllib.request.urlopen(url, timeout=10) as answer:
         text = answer.read().decode()
     return next(line for line in text.splitlines() if line.startswith('barnabas_policy_hanging{policy="alter"}'))
 
 
-def test_the_policy_refuses_topics_however_they_are_created(node: BarnabasNode) -> None:
+def test_the_policy_refuses_topics_however_they_are_created(node: CommandNode) -> None:
     client = RawClient(node.port)
     refused = (44, "User:ANONYMOUS may not have bad")
     assert results_of(client.call(create(new_topic("bad"), new_topic("ok")))) == [refused, (0, None)]
@@ -78,7 +78,7 @@ def test_the_policy_refuses_topics_however_they_are_created(node: BarnabasNode) 
     client.close()
 
 
-def test_a_hanging_policy_refuses_changes_and_the_node_continues(node: BarnabasNode) -> None:
+def test_a_hanging_policy_refuses_changes_and_the_node_continues(node: CommandNode) -> None:
     client = RawClient(node.port)
     client.call(create(new_topic("ok")))
     ((code, message),) = results_of(client.call(alter((TOPIC, "ok", ("retention.ms", SET, "77")))))

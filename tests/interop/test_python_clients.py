@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [
     pytest.mark.interop,
@@ -334,8 +334,8 @@ class AioKafka:
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    started = BarnabasNode(tmp_path_factory.mktemp("clients"))
+def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandNode]:
+    started = CommandNode(tmp_path_factory.mktemp("clients"))
     started.start()
     yield started
     assert started.stop() == 0
@@ -344,13 +344,13 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
 
 
 @pytest.fixture(params=[KafkaPython, ConfluentKafka, AioKafka], ids=lambda adapter: adapter.__name__)
-def client(request: pytest.FixtureRequest, node: BarnabasNode) -> Adapter:
-    adapter: Adapter = request.param(node.bootstrap)
+def client(request: pytest.FixtureRequest, node: CommandNode) -> Adapter:
+    adapter: Adapter = request.param(node.bootstrap_servers)
     return adapter
 
 
 @pytest.mark.timeout(180)
-def test_a_client_works_from_start_to_close_across_a_restart(client: Adapter, node: BarnabasNode) -> None:
+def test_a_client_works_from_start_to_close_across_a_restart(client: Adapter, node: CommandNode) -> None:
     topic, group = f"story-{type(client).__name__}", f"group-{type(client).__name__}"
     client.create(topic, 4)
     client.produce(topic, 0, RECORDS)

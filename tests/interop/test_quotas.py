@@ -19,7 +19,7 @@ from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.peers import KafkaNode
 from tests.peers.admin_requests import new_topic
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.mutation_requests import quota, quotas
 from tests.peers.node_process import NodeProcess
 from tests.peers.record_admin_answers import Connection
@@ -32,7 +32,7 @@ def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     folder = tmp_path_factory.mktemp("quotas")
     if request.param == "kafka":
         request.getfixturevalue("kafka_peer")
-    node: NodeProcess = BarnabasNode(folder) if request.param == "ours" else KafkaNode(folder / "kafka")
+    node: NodeProcess = CommandNode(folder) if request.param == "ours" else KafkaNode(folder / "kafka")
     node.start()
     yield node
     assert "Traceback" not in node.printed()

@@ -21,7 +21,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [
     pytest.mark.interop,
@@ -40,7 +40,7 @@ class Cluster:
     """A node that checks its logs five times a second, and a connection to it."""
 
     def __init__(self, folder: Path) -> None:
-        self.node = BarnabasNode(
+        self.node = CommandNode(
             folder, settings={"log.retention.check.interval.ms": "200", "log.segment.delete.delay.ms": "100"}
         )
         self.node.start()
@@ -119,7 +119,7 @@ class Cluster:
 
         consumer = Consumer(
             {
-                "bootstrap.servers": self.node.bootstrap,
+                "bootstrap.servers": self.node.bootstrap_servers,
                 "group.id": "retention",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,

@@ -13,7 +13,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.record_batch import BatchView, Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -54,7 +54,7 @@ def numbers(records: bytes) -> list[int]:
 
 
 def test_stalled_readers_cost_the_node_little_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    node = BarnabasNode(tmp_path)
+    node = CommandNode(tmp_path)
     node.start()
     client = RawClient(node.port)
     client.call(CreateTopicsRequest(topics=[CreatableTopic(name="large", num_partitions=1, replication_factor=1)]))

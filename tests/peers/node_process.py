@@ -60,7 +60,7 @@ class NodeProcess(ABC):
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.port, self.controller_port = free_ports(2)
-        self.log = folder / "node.log"
+        self.log_path = folder / "node.log"
         self._settings: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -77,7 +77,7 @@ class NodeProcess(ABC):
         """Return whether it serves; ``printed`` is its output since this start."""
 
     @property
-    def bootstrap(self) -> str:
+    def bootstrap_servers(self) -> str:
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -91,14 +91,14 @@ class NodeProcess(ABC):
         return self._process is not None and self._process.poll() is None
 
     def printed(self, since: int = 0) -> str:
-        return self.log.read_bytes()[since:].decode(errors="replace") if self.log.exists() else ""
+        return self.log_path.read_bytes()[since:].decode(errors="replace") if self.log_path.exists() else ""
 
     def start(self, *, timeout_s: float = 60, on_spawned: Callable[[int], None] | None = None) -> None:
         """Start the node. Return when it serves. ``on_spawned`` receives its process id before it can connect to any
         peer."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        printed_before = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as log:
+        printed_before = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
             )

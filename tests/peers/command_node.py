@@ -10,10 +10,10 @@ from pathlib import Path
 
 from tests.peers.node_process import NodeProcess
 
-__all__ = ["BarnabasNode", "running_barnabas"]
+__all__ = ["CommandNode", "running_barnabas"]
 
 
-class BarnabasNode(NodeProcess):
+class CommandNode(NodeProcess):
     """``settings`` are passed as ``--override``. Without ``server.properties`` the node formats its folder itself."""
 
     def __init__(
@@ -40,9 +40,9 @@ class BarnabasNode(NodeProcess):
 
 
 @contextmanager
-def running_barnabas(folder: Path, *, settings: Mapping[str, str] | None = None) -> Iterator[BarnabasNode]:
+def running_barnabas(folder: Path, *, settings: Mapping[str, str] | None = None) -> Iterator[CommandNode]:
     """Run our node for the duration of a ``with`` block."""
-    node = BarnabasNode(folder, settings=settings)
+    node = CommandNode(folder, settings=settings)
     node.start()
     try:
         yield node
