@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from barnabas.testing import Node
 from tests.peers.barnabas_worker import BarnabasWorker
-from tests.peers.command_node import CommandNode, running_barnabas
 from tests.peers.connect_captures import Replayed, replay, session_key_of
 from tests.peers.connect_worker import worker_settings
 
@@ -30,7 +30,7 @@ _GROUP = "captures"
 
 
 @contextlib.contextmanager
-def _two_workers(folder: Path, node: CommandNode) -> Iterator[tuple[BarnabasWorker, BarnabasWorker]]:
+def _two_workers(folder: Path, node: Node) -> Iterator[tuple[BarnabasWorker, BarnabasWorker]]:
     """The first worker leads: it was alone."""
     settings = worker_settings(node.bootstrap_servers, _GROUP)
     # Recorded requests are signed as Java's workers sign, without the header that ours add.
@@ -77,7 +77,7 @@ def test_workers_of_ours_answer_as_recorded(tmp_path: Path) -> None:
     from kafka.admin import KafkaAdminClient, NewTopic
 
     (tmp_path / "in.txt").write_text("one\ntwo\nthree\n")
-    with running_barnabas(tmp_path / "node") as node:
+    with Node() as node:
         admin = KafkaAdminClient(bootstrap_servers=node.bootstrap_servers)
         admin.create_topics([NewTopic(f"t{number}", 1, 1) for number in range(1, 6)])
         admin.close()

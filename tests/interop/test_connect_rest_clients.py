@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.testing import Node
 from tests.peers.barnabas_worker import BarnabasWorker
-from tests.peers.command_node import CommandNode
 from tests.peers.connect_clients import Answer, JavaClient, PythonClient
 from tests.peers.connect_worker import ConnectWorker, worker_settings
 
@@ -33,7 +33,7 @@ _HTTP_ERROR = re.compile(r"(\d{3}) \w+ Error: ")
 
 @pytest.fixture(scope="module")
 def workers(
-    barnabas_node: CommandNode, kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory
+    barnabas_node: Node, kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, str]]:
     """The URLs of the workers by side."""
     folder = tmp_path_factory.mktemp("clients")

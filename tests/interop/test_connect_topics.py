@@ -26,8 +26,8 @@ from barnabas.connect.run.internal_topics.topic_admin import (
     status_topic,
 )
 from barnabas.connect.run.internal_topics.topic_log import TopicLog
+from barnabas.testing import Node
 from tests.peers import require_java
-from tests.peers.command_node import CommandNode, running_barnabas
 from tests.peers.connect_worker import ConnectWorker, worker_settings
 
 pytestmark = [pytest.mark.interop, pytest.mark.long]
@@ -36,9 +36,9 @@ SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandNode]:
+def node() -> Iterator[Node]:
     require_java()
-    with running_barnabas(tmp_path_factory.mktemp("node")) as node:
+    with Node() as node:
         yield node
 
 
@@ -78,7 +78,7 @@ class Stores:
         await asyncio.gather(*(log.close() for log in (self.config_log, self.status_log, self.offset_log)))
 
 
-def test_our_worker_reads_what_a_kafka_worker_writes(node: CommandNode, tmp_path: Path) -> None:
+def test_our_worker_reads_what_a_kafka_worker_writes(node: Node, tmp_path: Path) -> None:
     settings = worker_settings(node.bootstrap_servers, "read")
     lines = tmp_path / "lines.txt"
     lines.write_text("one\ntwo\n")
@@ -113,7 +113,7 @@ def test_our_worker_reads_what_a_kafka_worker_writes(node: CommandNode, tmp_path
     asyncio.run(check())
 
 
-def test_a_kafka_worker_continues_from_what_our_worker_wrote(node: CommandNode, tmp_path: Path) -> None:
+def test_a_kafka_worker_continues_from_what_our_worker_wrote(node: Node, tmp_path: Path) -> None:
     settings = worker_settings(node.bootstrap_servers, "written")
     lines = tmp_path / "lines.txt"
     lines.write_text("read already\nnew\n")

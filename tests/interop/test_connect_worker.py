@@ -19,8 +19,8 @@ from barnabas.connect.run.worker import Worker, WorkerFailed
 from barnabas.connect.settings.plugin_config_def import ConfigException
 from barnabas.connect.settings.worker_config import InvalidWorkerConfig, worker_config_of
 from barnabas.connect_spark.runtime_factory import make_spark_runtime
+from barnabas.testing import Node
 from tests.peers import connect_captures
-from tests.peers.command_node import CommandNode
 from tests.peers.connect_worker import worker_settings
 from tests.peers.in_process_workers import InProcessWorker, TaskLedger, eventually, in_process_worker
 
@@ -52,7 +52,7 @@ async def _leader_first(*workers: InProcessWorker) -> list[InProcessWorker]:
     return [leader, *(worker for worker in workers if worker is not leader)]
 
 
-def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnabas_node: CommandNode) -> None:
+def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnabas_node: Node) -> None:
     async def story() -> None:
         ledger = TaskLedger()
         options: dict[str, Any] = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}
@@ -90,7 +90,7 @@ def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnaba
     asyncio.run(asyncio.wait_for(story(), 90))
 
 
-def test_the_work_of_a_leaving_worker_moves_immediately(barnabas_node: CommandNode) -> None:
+def test_the_work_of_a_leaving_worker_moves_immediately(barnabas_node: Node) -> None:
     async def story() -> float:
         ledger = TaskLedger()
         async with in_process_worker(barnabas_node.bootstrap_servers, "leaving", ledger) as stays:
@@ -107,7 +107,7 @@ def test_the_work_of_a_leaving_worker_moves_immediately(barnabas_node: CommandNo
 
 
 def test_a_failing_task_is_restarted_and_its_status_says_so_without_secrets(
-    barnabas_node: CommandNode, monkeypatch: pytest.MonkeyPatch
+    barnabas_node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MOCK_SECRET", "hunter2000")
 
@@ -138,7 +138,7 @@ def test_a_failing_task_is_restarted_and_its_status_says_so_without_secrets(
 
 
 @pytest.mark.long
-def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: CommandNode, tmp_path: Path) -> None:
+def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: Node, tmp_path: Path) -> None:
     async def story() -> list[str]:
         ledger, lines = TaskLedger(), []
         recorded: dict[str, Any] = {

@@ -13,8 +13,8 @@ import pytest
 
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.plugins.discovery import discover
+from barnabas.testing import Node
 from tests.peers.barnabas_worker import BarnabasWorker
-from tests.peers.command_node import CommandNode
 from tests.peers.connect_worker import ConnectWorker, worker_settings
 from tests.peers.in_process_workers import InProcessWorker, TaskLedger, eventually, in_process_worker
 
@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(400)]
 
 
 @pytest.fixture
-def java_worker(barnabas_node: CommandNode, tmp_path: Path, kafka_peer: Path) -> Iterator[ConnectWorker]:
+def java_worker(barnabas_node: Node, tmp_path: Path, kafka_peer: Path) -> Iterator[ConnectWorker]:
     worker = ConnectWorker(tmp_path / "java", worker_settings(barnabas_node.bootstrap_servers, "mixed"))
     yield worker
     worker.stop()
@@ -65,7 +65,7 @@ async def _ask_java(worker: ConnectWorker, method: str, path: str, body: object 
 
 @pytest.mark.parametrize("ours_leads", [True, False], ids=["ours leads", "java leads"])
 def test_a_java_worker_and_ours_share_connectors(
-    java_worker: ConnectWorker, barnabas_node: CommandNode, tmp_path: Path, ours_leads: bool
+    java_worker: ConnectWorker, barnabas_node: Node, tmp_path: Path, ours_leads: bool
 ) -> None:
     async def story() -> None:
         ledger = TaskLedger()
@@ -123,7 +123,7 @@ async def _quiet(state: Callable[[], object], *, for_s: float = 6, tries: int = 
 @pytest.mark.parametrize("ours_has_it", [True, False], ids=["ours has it", "java has it"])
 def test_a_connector_with_a_missing_class_fails_without_endless_rebalances(
     java_worker: ConnectWorker,
-    barnabas_node: CommandNode,
+    barnabas_node: Node,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     ours_has_it: bool,
@@ -181,7 +181,7 @@ def test_a_connector_with_a_missing_class_fails_without_endless_rebalances(
 
 @pytest.mark.parametrize("ours_leads", [True, False], ids=["ours leads", "java leads"])
 def test_file_sources_and_sinks_run_on_either_kind_of_worker(
-    java_worker: ConnectWorker, barnabas_node: CommandNode, tmp_path: Path, ours_leads: bool
+    java_worker: ConnectWorker, barnabas_node: Node, tmp_path: Path, ours_leads: bool
 ) -> None:
     """Ours is `barnabas worker`, with Spark."""
     ours = BarnabasWorker(tmp_path / "ours", worker_settings(barnabas_node.bootstrap_servers, "mixed"))

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer
 
-from tests.peers.command_node import CommandNode
+from barnabas.testing import Node
 from tests.peers.java import run_source
 
 pytestmark = [
@@ -22,7 +22,7 @@ LIMIT_S = 20.0
 """The timeout of each client; an immediate failure needs less than a second."""
 
 
-def test_librdkafkas_transactional_producer(barnabas_node: CommandNode) -> None:
+def test_librdkafkas_transactional_producer(barnabas_node: Node) -> None:
     name = "rdkafka-transactional"
     producer = Producer(
         {"bootstrap.servers": barnabas_node.bootstrap_servers, "transactional.id": "tx", "client.id": name}
@@ -32,12 +32,12 @@ def test_librdkafkas_transactional_producer(barnabas_node: CommandNode) -> None:
     error = failed.value.args[0]
     assert error.fatal()
     assert "This broker does not support transactions" in error.str()
-    printed = barnabas_node.printed()
+    printed = barnabas_node.log
     assert f"client '{name}' (confluent-kafka-python" in printed
     assert "of User:ANONYMOUS requests transactions" in printed
 
 
-def test_librdkafkas_consumer_of_the_new_protocol(barnabas_node: CommandNode) -> None:
+def test_librdkafkas_consumer_of_the_new_protocol(barnabas_node: Node) -> None:
     name = "rdkafka-consumer"
     settings = {"bootstrap.servers": barnabas_node.bootstrap_servers, "group.id": "new", "group.protocol": "consumer"}
     consumer = Consumer({**settings, "client.id": name})
@@ -47,10 +47,10 @@ def test_librdkafkas_consumer_of_the_new_protocol(barnabas_node: CommandNode) ->
     assert message.error() is not None
     assert "ConsumerGroupHeartbeat" in message.error().str()
     consumer.close()
-    assert f"client '{name}' (confluent-kafka-python" in barnabas_node.printed()
+    assert f"client '{name}' (confluent-kafka-python" in barnabas_node.log
 
 
-def test_kafka_pythons_transactional_producer(barnabas_node: CommandNode) -> None:
+def test_kafka_pythons_transactional_producer(barnabas_node: Node) -> None:
     from kafka import KafkaProducer
 
     producer = KafkaProducer(
@@ -61,7 +61,7 @@ def test_kafka_pythons_transactional_producer(barnabas_node: CommandNode) -> Non
     producer.close(timeout=0)
 
 
-def test_aiokafkas_transactional_producer(barnabas_node: CommandNode) -> None:
+def test_aiokafkas_transactional_producer(barnabas_node: Node) -> None:
     import aiokafka
 
     async def start() -> Any:
@@ -76,7 +76,7 @@ def test_aiokafkas_transactional_producer(barnabas_node: CommandNode) -> None:
         asyncio.run(start())
 
 
-def test_clients_of_java(barnabas_node: CommandNode, kafka_peer: Any) -> None:
+def test_clients_of_java(barnabas_node: Node, kafka_peer: Any) -> None:
     outcomes = dict(
         line.split(": ", 1) for line in run_source("MissingFeatures", barnabas_node.bootstrap_servers).splitlines()
     )

@@ -20,7 +20,7 @@ from barnabas.connect_spark.converters.record_batch import FAILURE, ORIGINAL, Re
 from barnabas.connect_spark.queries.record_path import SINK_COLUMNS, ConverterPath
 from barnabas.connect_spark.sessions.worker_session import Sessions
 from barnabas.connect_spark.spark_runtime import RecordPaths, SparkTaskRuntime
-from tests.peers.command_node import CommandNode
+from barnabas.testing import Node
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -128,7 +128,7 @@ class TextPath:
 
 
 class Stage:
-    def __init__(self, runtime: SparkTaskRuntime, node: CommandNode, offsets: MemoryOffsets, spark: SparkSession):
+    def __init__(self, runtime: SparkTaskRuntime, node: Node, offsets: MemoryOffsets, spark: SparkSession):
         self.runtime = runtime
         self.node = node
         self.offsets = offsets
@@ -198,7 +198,7 @@ class Stage:
 @asynccontextmanager
 async def running_stage(
     spark: SparkSession,
-    node: CommandNode,
+    node: Node,
     folder: Path,
     connector: type[Connector],
     *,
@@ -228,7 +228,7 @@ async def running_stage(
 
 @asynccontextmanager
 async def running_json_stage(
-    spark: SparkSession, node: CommandNode, folder: Path, connector: type[Connector]
+    spark: SparkSession, node: Node, folder: Path, connector: type[Connector]
 ) -> AsyncIterator[Stage]:
     """Run a stage with the converters of a worker, for text keys and JSON values without schemas."""
     worker_config = {

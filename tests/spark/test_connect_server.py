@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from tests.peers.command_node import CommandNode, running_barnabas
+from barnabas.testing import Node
 from tests.peers.spark_servers import SparkConnectServer
 from tests.spark.spark_servers_scene import BYTES, CREATED, JSON, RemoteWorker, json_rows, lines_of, until
 
@@ -21,8 +21,8 @@ LINES = [f"line {number}" for number in range(300)]
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandNode]:
-    with running_barnabas(tmp_path_factory.mktemp("server-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
 
 
@@ -68,7 +68,7 @@ def _records(
 
 
 def test_connectors_run_on_a_server_and_report_their_states(
-    node: CommandNode, server: SparkConnectServer, tmp_path: Path
+    node: Node, server: SparkConnectServer, tmp_path: Path
 ) -> None:
     worker = RemoteWorker(tmp_path / "worker", node.bootstrap_servers, "server", server.url)
     (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in LINES))
@@ -122,7 +122,7 @@ def test_connectors_run_on_a_server_and_report_their_states(
 
 
 def test_a_killed_server_fails_its_tasks_which_resume_when_it_returns(
-    node: CommandNode, server: SparkConnectServer, tmp_path: Path
+    node: Node, server: SparkConnectServer, tmp_path: Path
 ) -> None:
     restarts = {
         "barnabas.connect.task.restart.max.attempts": "100",
@@ -153,7 +153,7 @@ def test_a_killed_server_fails_its_tasks_which_resume_when_it_returns(
 
 
 def test_the_queries_of_a_killed_worker_end_before_its_successor_starts(
-    node: CommandNode, server: SparkConnectServer, tmp_path: Path
+    node: Node, server: SparkConnectServer, tmp_path: Path
 ) -> None:
     first, second = (
         RemoteWorker(tmp_path / name, node.bootstrap_servers, "orphans", server.url, **{"session.timeout.ms": "10000"})

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 
 from barnabas.clients.admin import AdminClient
 from barnabas.clients.admin.topics import NewTopic
-from tests.peers.command_node import running_barnabas
+from barnabas.testing import Node
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(600)]
 
@@ -19,8 +19,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_tasks_of_a_killed_jvm_fail_with_the_reason_and_start_again(java: None, tmp_path: Path) -> None:
-    (tmp_path / "node").mkdir()
-    with running_barnabas(tmp_path / "node") as node:
+    with Node() as node:
         with AdminClient.sync(node.bootstrap_servers) as admin:
             admin.create_topics([NewTopic("dying", 1, 1)], wait=True).raise_for_errors()
         producer = Producer({"bootstrap.servers": node.bootstrap_servers})

@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.clients.admin import AdminClient
 from barnabas.clients.admin.topics import NewTopic
-from tests.peers.command_node import CommandNode, running_barnabas
+from barnabas.testing import Node
 from tests.spark.connect_worker_stage import running_worker
 
 if TYPE_CHECKING:
@@ -25,14 +25,15 @@ BYTES = {f"{part}.converter": "ByteArrayConverter" for part in ("key", "value", 
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandNode]:
-    with running_barnabas(tmp_path_factory.mktemp("chain-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
-    assert "Traceback" not in started.printed()
+        started.stop()
+        assert "Traceback" not in started.log
 
 
 def test_rows_pass_through_two_topics_into_lines_and_a_restart_repeats_none(
-    spark: SparkSession, node: CommandNode, tmp_path: Path
+    spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     incoming, lines = tmp_path / "incoming", tmp_path / "lines.txt"
     incoming.mkdir()

@@ -15,10 +15,10 @@ from barnabas.clients.admin import AdminClient
 from barnabas.clients.admin.topics import NewTopic
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
 from tests.peers.acl_matrix import parse_rights
 from tests.peers.acl_stage import create_acls
-from tests.peers.command_node import CommandNode, running_barnabas
 from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas
 from tests.spark.connect_worker_stage import running_worker
 from tests.unit.connect_spark.converters.test_protobuf_messages import descriptors
@@ -36,10 +36,11 @@ JSON = {
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandNode]:
-    with running_barnabas(tmp_path_factory.mktemp("whole-worker-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
-    assert "Traceback" not in started.printed()
+        started.stop()
+        assert "Traceback" not in started.log
 
 
 def create(bootstrap: str, **topics: int) -> None:
@@ -89,7 +90,7 @@ def task_metrics(text: str, group: str) -> Set[tuple[str, float]]:
 
 @pytest.mark.long
 def test_a_new_topic_of_a_pattern_and_new_partitions_become_work_of_two_tasks(
-    spark: SparkSession, node: CommandNode, tmp_path: Path
+    spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
     config = {
@@ -135,7 +136,7 @@ def test_a_new_topic_of_a_pattern_and_new_partitions_become_work_of_two_tasks(
 
 @pytest.mark.long
 def test_pauses_restarts_and_failures_are_states_and_a_repaired_task_resumes(
-    spark: SparkSession, node: CommandNode, tmp_path: Path
+    spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
     config = {"connector.class": "TopicToFiles", "topics": "states", "directory": str(folder), **JSON}
@@ -194,7 +195,7 @@ def test_pauses_restarts_and_failures_are_states_and_a_repaired_task_resumes(
 
 
 def test_bad_records_of_a_running_sink_go_to_the_dead_letter_topic_and_the_log(
-    spark: SparkSession, node: CommandNode, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, node: Node, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "data"
     config = {
@@ -291,7 +292,7 @@ def protobuf(folder: Path) -> dict[str, str]:
 )
 def test_typed_bytes_go_from_a_source_through_a_topic_into_files(
     spark: SparkSession,
-    node: CommandNode,
+    node: Node,
     tmp_path: Path,
     converter: Callable[[Path], dict[str, str]],
     renames: str,
@@ -336,7 +337,7 @@ def test_typed_bytes_go_from_a_source_through_a_topic_into_files(
 @pytest.mark.long
 @pytest.mark.parametrize("file_format", ["parquet", "json", "csv", "orc"])
 def test_files_of_each_format_are_in_folders_by_time(
-    spark: SparkSession, node: CommandNode, tmp_path: Path, file_format: str
+    spark: SparkSession, node: Node, tmp_path: Path, file_format: str
 ) -> None:
     topic, folder = f"formats-{file_format}", tmp_path / "data"
     config = {

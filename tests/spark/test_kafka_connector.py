@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.peers.command_node import CommandNode
+from barnabas.testing import Node
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,20 +17,19 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CommandNode]:
-    started = CommandNode(tmp_path_factory.mktemp("spark-node"), settings={"num.partitions": "3"})
-    started.start()
-    yield started
-    assert started.stop() == 0
-    assert "Traceback" not in started.printed()
+def node() -> Iterator[Node]:
+    with Node(settings={"num.partitions": "3"}) as started:
+        yield started
+        started.stop()
+        assert "Traceback" not in started.log_path.read_text()
 
 
-def write(spark: SparkSession, node: CommandNode, topic: str, start: int, end: int) -> None:
+def write(spark: SparkSession, node: Node, topic: str, start: int, end: int) -> None:
     rows = spark.range(start, end).selectExpr("cast(id % 10 as string) as key", "cast(id as string) as value")
     rows.write.format("kafka").option("kafka.bootstrap.servers", node.bootstrap_servers).option("topic", topic).save()
 
 
-def read(spark: SparkSession, node: CommandNode, topic: str) -> list[int]:
+def read(spark: SparkSession, node: Node, topic: str) -> list[int]:
     rows = (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", node.bootstrap_servers)
@@ -42,7 +41,7 @@ def read(spark: SparkSession, node: CommandNode, topic: str) -> list[int]:
     return sorted(row.number for row in rows.collect())
 
 
-def run_stream(spark: SparkSession, node: CommandNode, topic: str, folder: Path) -> None:
+def run_stream(spark: SparkSession, node: Node, topic: str, folder: Path) -> None:
     """Read all present records, then stop; the checkpoint stores the position."""
     stream: DataFrame = (
         spark.readStream.format("kafka")
@@ -62,12 +61,12 @@ def run_stream(spark: SparkSession, node: CommandNode, topic: str, folder: Path)
     assert query.awaitTermination(120)
 
 
-def test_batch_writes_are_read_back_in_a_batch(spark: SparkSession, node: CommandNode) -> None:
+def test_batch_writes_are_read_back_in_a_batch(spark: SparkSession, node: Node) -> None:
     write(spark, node, "spark-batch", 0, 500)
     assert read(spark, node, "spark-batch") == list(range(500))
 
 
-def test_a_batch_reads_by_timestamp_and_by_offset(spark: SparkSession, node: CommandNode) -> None:
+def test_a_batch_reads_by_timestamp_and_by_offset(spark: SparkSession, node: Node) -> None:
     write(spark, node, "spark-places", 0, 30)
     ends = (
         spark.read.format("kafka")
@@ -80,10 +79,10 @@ def test_a_batch_reads_by_timestamp_and_by_offset(spark: SparkSession, node: Com
     assert sorted(row.partition for row in ends.select("partition").collect()) == [0, 1, 2]
 
 
-def test_a_stream_resumes_after_a_restart_of_the_node(spark: SparkSession, node: CommandNode, tmp_path: Path) -> None:
+def test_a_stream_resumes_after_a_restart_of_the_node(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     write(spark, node, "spark-stream", 0, 300)
     run_stream(spark, node, "spark-stream", tmp_path)
-    assert node.stop() == 0
+    node.stop()
     node.start()
     write(spark, node, "spark-stream", 300, 400)
     run_stream(spark, node, "spark-stream", tmp_path)
@@ -91,7 +90,7 @@ def test_a_stream_resumes_after_a_restart_of_the_node(spark: SparkSession, node:
     assert sorted(row.number for row in found) == list(range(400))
 
 
-def test_a_stream_copies_from_topic_to_topic(spark: SparkSession, node: CommandNode, tmp_path: Path) -> None:
+def test_a_stream_copies_from_topic_to_topic(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     write(spark, node, "spark-from", 0, 200)
     query = (
         spark.readStream.format("kafka")
