@@ -43,7 +43,7 @@ from bench.sides import SIDES, new_node, usage_of
 from tests.peers import KafkaNode
 from tests.peers.acl_matrix import ADMIN
 from tests.peers.acl_stage import log_in, secure_settings
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 __all__ = ["SETTINGS_OF_A_TOPIC", "Sizes", "check_answer", "measure_admin", "version_of"]
 
@@ -95,7 +95,7 @@ def measure_admin(rounds: int, sizes: Sizes | None = None) -> dict[str, dict[str
     }
 
 
-def _measure_round(node: KafkaNode | BarnabasNode, sizes: Sizes) -> dict[str, float]:
+def _measure_round(node: KafkaNode | CommandNode, sizes: Sizes) -> dict[str, float]:
     """One round on a node that is new: neither formatted nor started. It is stopped at the end."""
     node.change_settings(secure_settings(node, []))
     node.start()
@@ -122,7 +122,7 @@ class _HasError(Protocol):
 class _Clock:
     """Sends requests, and keeps how long their answers took."""
 
-    def __init__(self, node: KafkaNode | BarnabasNode) -> None:
+    def __init__(self, node: KafkaNode | CommandNode) -> None:
         self._node = node
         self._client = log_in(node.port, ADMIN, timeout_s=120)
         self.figures: dict[str, float] = {}

@@ -24,7 +24,7 @@ from bench.authorizer_shapes import make_shape
 from bench.sides import SIDES, new_node, usage_of
 from tests.peers import KafkaNode
 from tests.peers.acl_stage import log_in, secure_settings
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 __all__ = ["measure_start_with_acls"]
 
@@ -59,7 +59,7 @@ def measure_start_with_acls(folder: Path, shape: str = "tenant 1M") -> dict[str,
     return figures
 
 
-def _started(node: KafkaNode | BarnabasNode) -> dict[str, float]:
+def _started(node: KafkaNode | CommandNode) -> dict[str, float]:
     began = time.perf_counter()
     try:
         node.start(timeout_s=_LIMIT_S)

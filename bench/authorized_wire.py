@@ -26,7 +26,7 @@ from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode
 from tests.peers.acl_matrix import ADMIN
 from tests.peers.acl_stage import create_acls, log_in, secure_settings
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 __all__ = ["ACL_COUNTS", "CALLER", "QUESTIONS", "TOPICS", "measure_authorized_wire", "measure_wire"]
 
@@ -76,7 +76,7 @@ def measure_wire(rounds: int) -> dict[str, dict[str, float]]:
     return figures
 
 
-def measure_authorized_wire(node: KafkaNode | BarnabasNode) -> dict[str, float]:
+def measure_authorized_wire(node: KafkaNode | CommandNode) -> dict[str, float]:
     """One round on a node that is new: neither formatted nor started. It is stopped at the end."""
     node.change_settings(secure_settings(node, [CALLER]))
     node.start()
@@ -96,7 +96,7 @@ def measure_authorized_wire(node: KafkaNode | BarnabasNode) -> dict[str, float]:
         node.stop()
 
 
-def _ask_all(node: KafkaNode | BarnabasNode, label: str) -> dict[str, float]:
+def _ask_all(node: KafkaNode | CommandNode, label: str) -> dict[str, float]:
     figures: dict[str, float] = {}
     caller = log_in(node.port, CALLER, timeout_s=120)
     for question, (request, version) in QUESTIONS.items():

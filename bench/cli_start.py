@@ -10,14 +10,13 @@ import argparse
 import resource
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
 from barnabas.cli.arguments.cluster_app import CommandApp
 from barnabas.cli.main import COMMANDS
-from tests.peers.barnabas_node import running_barnabas
+from barnabas.testing import Node
 
 __all__ = ["cpu_s", "verbs"]
 
@@ -68,9 +67,9 @@ def main() -> None:
     parser.add_argument("--limit", type=float, default=0.2, help="seconds above which a command is named (default 0.2)")
     options = parser.parse_args()
     figures = {" ".join([*words, "--help"]): cpu_s([*words, "--help"], runs=options.runs) for words in verbs()}
-    with tempfile.TemporaryDirectory() as folder, running_barnabas(Path(folder)) as node:
+    with Node() as node:
         for line in REQUESTS:
-            arguments = [*line.split(), "--bootstrap-server", node.bootstrap]
+            arguments = [*line.split(), "--bootstrap-server", node.bootstrap_servers]
             figures[line] = cpu_s(arguments, runs=options.runs)
     for line, seconds in sorted(figures.items(), key=lambda figure: figure[1]):
         print(f"{seconds:6.3f} s  {line}", flush=True)

@@ -85,7 +85,7 @@ def measure_connect(rounds: int, sizes: ConnectSizes | None = None) -> dict[str,
     with tempfile.TemporaryDirectory(prefix="barnabas-bench-") as name:
         folder = Path(name)
         with running_broker(folder / "broker") as broker:
-            stage = _Stage(folder, broker.bootstrap, sizes)
+            stage = _Stage(folder, broker.bootstrap_servers, sizes)
             stage.prepare()
             for number in range(rounds):
                 for side in CONNECT_SIDES if number % 2 == 0 else reversed(CONNECT_SIDES):
@@ -108,7 +108,7 @@ def _measure_round(stage: _Stage, side: str, folder: Path) -> Figures:
             of_group = measure_group(
                 side,
                 folder / "group",
-                stage.bootstrap,
+                stage.bootstrap_servers,
                 connectors=sizes.connectors,
                 requests=sizes.requests,
                 creations=sizes.creations,
@@ -129,7 +129,7 @@ class _Stage:
     """The topics and files that all sides read, and the visible state of those that they write."""
 
     def __init__(self, folder: Path, bootstrap: str, sizes: ConnectSizes) -> None:
-        self.bootstrap = bootstrap
+        self.bootstrap_servers = bootstrap
         self.sizes = sizes
         self._folder = folder
         self._admin = AdminClient.sync(bootstrap)
@@ -174,7 +174,7 @@ class _Stage:
             "--num-records", str(records),
             "--record-size", str(_RECORD_BYTES),
             "--throughput", "-1",
-            "--producer-props", f"bootstrap.servers={self.bootstrap}", "acks=all",
+            "--producer-props", f"bootstrap.servers={self.bootstrap_servers}", "acks=all",
             timeout_s=900,
         )  # fmt: skip
         if sum(self.ends(topic).values()) != records:
@@ -199,7 +199,7 @@ def _mover(stage: _Stage, side: str, folder: Path) -> Iterator[_WorkerMoves | _P
         finally:
             plain.close()
         return
-    worker = make_worker(side, folder / "worker", stage.bootstrap, f"moves-{folder.name}")
+    worker = make_worker(side, folder / "worker", stage.bootstrap_servers, f"moves-{folder.name}")
     worker.start(timeout_s=_START_S)
     try:
         yield _WorkerMoves(stage, worker, side, folder)
@@ -291,7 +291,7 @@ class _PlainMoves:
     def move(self, kind: str, *, warm_up: bool = False) -> Figures:
         name = f"{kind.replace(' ', '-').lower()}-{next(self._moves)}-{self._folder.name}"
         records = self._stage.records(warm_up)
-        job = {"name": name, "bootstrap": self._stage.bootstrap}
+        job = {"name": name, "bootstrap": self._stage.bootstrap_servers}
         if kind == "topic to Parquet":
             target = self._folder / f"out-{name}"
             job |= {"kind": "parquet", "topic": self._stage.topic(warm_up), "directory": str(target)}

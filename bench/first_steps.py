@@ -27,7 +27,7 @@ from bench.first_steps_install import measure_install
 from bench.sides import KAFKA_JVM, new_node
 from bench.small_brokers import Missing, find_kfake, find_tansu, kfake_command, tansu_command
 from tests.peers import KafkaNode, kafka_command
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import free_ports
 
 __all__ = ["QUICK", "BrokerTask", "FirstSteps", "FirstStepsSizes", "Series", "Table", "measure_first_steps"]
@@ -186,7 +186,7 @@ def _first_record(task: BrokerTask, folder: Path) -> Mapping[str, float]:
 
 
 @contextmanager
-def _running_node(side: str, folder: Path) -> Iterator[KafkaNode | BarnabasNode]:
+def _running_node(side: str, folder: Path) -> Iterator[KafkaNode | CommandNode]:
     node = new_node(side, folder)
     node.start()
     try:
@@ -196,10 +196,10 @@ def _running_node(side: str, folder: Path) -> Iterator[KafkaNode | BarnabasNode]
 
 
 def _measure_commands(
-    table: Table, node: KafkaNode | BarnabasNode, side: str, turn: Sequence[Client], sizes: FirstStepsSizes
+    table: Table, node: KafkaNode | CommandNode, side: str, turn: Sequence[Client], sizes: FirstStepsSizes
 ) -> None:
     for client in turn:
-        costs = [cost_of(client.list_topics(node.bootstrap)) for _ in range(sizes.commands)]
+        costs = [cost_of(client.list_topics(node.bootstrap_servers)) for _ in range(sizes.commands)]
         what = f"list the topics of {_named(side)}"
         _add(table, f"{what}: CPU, s", client.side, statistics.median(cost.cpu_s for cost in costs))
         _add(table, f"{what}, s", client.side, statistics.median(cost.wall_s for cost in costs))
@@ -207,7 +207,7 @@ def _measure_commands(
 
 def _measure_records(
     table: Table,
-    node: KafkaNode | BarnabasNode,
+    node: KafkaNode | CommandNode,
     side: str,
     turn: Sequence[Client],
     folder: Path,
@@ -219,14 +219,14 @@ def _measure_records(
     _write_lines(few, 100, sizes.record_bytes)
     _create_topics(node, ["warm", *(client.side for client in turn)])
     for client in turn:  # The first group makes a broker create the topic of offsets, and Java compiles its code.
-        cost_of(client.produce(node.bootstrap, "warm"), stdin=few)
-        cost_of(client.consume(node.bootstrap, "warm", 100))
+        cost_of(client.produce(node.bootstrap_servers, "warm"), stdin=few)
+        cost_of(client.consume(node.bootstrap_servers, "warm", 100))
     time.sleep(_SETTLE_S)
     for client in turn:
-        cost = cost_of(client.produce(node.bootstrap, client.side), stdin=lines)
+        cost = cost_of(client.produce(node.bootstrap_servers, client.side), stdin=lines)
         _add_transfer(table, f"write {sizes.records:,} records to {_named(side)}", client.side, cost, sizes)
     for client in turn:
-        cost = cost_of(client.consume(node.bootstrap, "barnabas", sizes.records), stdout=taken)
+        cost = cost_of(client.consume(node.bootstrap_servers, "barnabas", sizes.records), stdout=taken)
         if taken.stat().st_size != lines.stat().st_size:
             raise CommandFailed(
                 f"{client.side} read {taken.stat().st_size:,} bytes of {lines.stat().st_size:,} from {_named(side)}"
@@ -246,7 +246,7 @@ def _write_lines(path: Path, records: int, record_bytes: int) -> None:
             file.write(f"{number:0{record_bytes}}\n")
 
 
-def _create_topics(node: KafkaNode | BarnabasNode, names: Sequence[str]) -> None:
+def _create_topics(node: KafkaNode | CommandNode, names: Sequence[str]) -> None:
     """Create topics with one partition each. Raise RuntimeError for one that is refused."""
     from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
     from tests.interop.raw_client import RawClient

@@ -13,12 +13,12 @@ from barnabas.protocol.messages.metadata import MetadataRequest
 from bench.sides import start_measured, usage_of
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, run_class
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 __all__ = ["measure"]
 
 Figures = dict[str, float]
-AnyNode = KafkaNode | BarnabasNode
+AnyNode = KafkaNode | CommandNode
 
 _RECORD_BYTES = 1000
 _SETTLE_S = 3
@@ -82,7 +82,7 @@ def _produce(node: AnyNode, records: int, properties: tuple[str, ...]) -> float:
         "--num-records", str(records),
         "--record-size", str(_RECORD_BYTES),
         "--throughput", "-1",
-        "--producer-props", f"bootstrap.servers={node.bootstrap}", *properties,
+        "--producer-props", f"bootstrap.servers={node.bootstrap_servers}", *properties,
         timeout_s=600,
     )  # fmt: skip
     *_, last = _PRODUCED.findall(done.stdout)
@@ -95,7 +95,7 @@ def _consume(node: AnyNode, records: int) -> float:
         "consumer-perf",
         "--topic", "perf",
         "--num-records", str(records),
-        "--bootstrap-server", node.bootstrap,
+        "--bootstrap-server", node.bootstrap_servers,
         "--timeout", "60000",
         timeout_s=600,
     )  # fmt: skip

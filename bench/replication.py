@@ -162,7 +162,7 @@ def _produce(
         "--num-records", str(records),
         "--record-size", str(record_bytes),
         "--throughput", str(rate),
-        "--producer-props", f"bootstrap.servers={cluster.bootstrap}", f"acks={acks}",
+        "--producer-props", f"bootstrap.servers={cluster.bootstrap_servers}", f"acks={acks}",
         timeout_s=900,
     )  # fmt: skip
     *_, last = _PRODUCED.findall(done.stdout)

@@ -48,8 +48,8 @@ class ReplicatedCluster:
         self.brokers = brokers
 
     @property
-    def bootstrap(self) -> str:
-        return ",".join(broker.bootstrap for broker in self.brokers.values())
+    def bootstrap_servers(self) -> str:
+        return ",".join(broker.bootstrap_servers for broker in self.brokers.values())
 
     def create(self, name: str, assignments: Sequence[Sequence[int]]) -> None:
         """One partition for each list of brokers, the first of which leads."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from tests.peers import KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 __all__ = ["KAFKA_JVM", "SIDES", "Node", "Usage", "make_node", "new_node", "usage_of"]
 
@@ -40,7 +40,7 @@ class Node(Protocol):
     port: int
 
     @property
-    def bootstrap(self) -> str: ...
+    def bootstrap_servers(self) -> str: ...
 
     @property
     def pid(self) -> int: ...
@@ -50,14 +50,14 @@ class Node(Protocol):
     def stop(self) -> int: ...
 
 
-def new_node(side: str, folder: Path, *, heap: str = "1g") -> KafkaNode | BarnabasNode:
+def new_node(side: str, folder: Path, *, heap: str = "1g") -> KafkaNode | CommandNode:
     """Neither formatted nor started. ``heap`` is of Kafka's JVM."""
     if side == "kafka":
         return KafkaNode(folder, settings=_SETTINGS, jvm=(f"-Xms{heap}", f"-Xmx{heap}", *KAFKA_JVM))
-    return BarnabasNode(folder, settings=_SETTINGS)
+    return CommandNode(folder, settings=_SETTINGS)
 
 
-def make_node(side: str, folder: Path) -> KafkaNode | BarnabasNode:
+def make_node(side: str, folder: Path) -> KafkaNode | CommandNode:
     """A node that is formatted and not started, so that only its start is measured."""
     node = new_node(side, folder)
     if isinstance(node, KafkaNode):
@@ -68,7 +68,7 @@ def make_node(side: str, folder: Path) -> KafkaNode | BarnabasNode:
     return node
 
 
-def start_measured(node: KafkaNode | BarnabasNode) -> tuple[float, Usage]:
+def start_measured(node: KafkaNode | CommandNode) -> tuple[float, Usage]:
     """Seconds from the command to an ApiVersions answer, and what the process has used by then."""
     from barnabas.protocol.messages.api_versions import ApiVersionsRequest
     from tests.interop.raw_client import RawClient

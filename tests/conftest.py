@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from barnabas.storage.file_pool import FilePool
+from barnabas.testing import Node
 from tests.peers import KafkaNode, require_java, require_maven, require_peer, running_kafka
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile(
@@ -130,7 +130,7 @@ def real_kafka(kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 @pytest.fixture(scope="session")
-def barnabas_node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+def barnabas_node() -> Iterator[Node]:
     """One node of ours for all tests that only use it as a cluster: name topics so that they don't collide."""
-    with running_barnabas(tmp_path_factory.mktemp("barnabas")) as node:
+    with Node() as node:
         yield node

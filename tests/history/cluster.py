@@ -124,11 +124,11 @@ class ClusterNode(NodeProcess):
     def launch(self) -> None:
         """Start, without waiting until it serves."""
         environment = {**os.environ, **(self.clock.environment if self.clock else {})}
-        with self.log.open("ab") as log:
+        with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
             )
-        self._printed_before = self.log.stat().st_size
+        self._printed_before = self.log_path.stat().st_size
         self._proxy.node_is_up(self.name, self._process.pid)
 
     def is_ready(self, printed: str) -> bool:
@@ -194,7 +194,7 @@ class Cluster:
         return [*self.controllers, *self.brokers]
 
     @property
-    def bootstrap(self) -> str:
+    def bootstrap_servers(self) -> str:
         return ",".join(broker.address for broker in self.brokers)
 
     def node(self, name: str) -> ClusterNode:

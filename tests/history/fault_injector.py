@@ -111,7 +111,7 @@ class FaultInjector:
     def _holder(self, role: Role, otherwise: str) -> str:
         """Return the node with the role, as reported by a broker that answers, or ``otherwise`` while none answers."""
         try:
-            with SyncAdminClient(self._cluster.bootstrap) as admin:
+            with SyncAdminClient(self._cluster.bootstrap_servers) as admin:
                 if role is Role.CONTROLLER:
                     return f"controller-{admin.describe_quorum(timeout_s=3).leader_id}"
                 number = self._rng.randrange(self._partitions)
@@ -218,7 +218,7 @@ class FaultInjector:
         node.clock.set_offset(0)
 
     def _elect(self) -> None:
-        with suppress(AdminError, ClientError), SyncAdminClient(self._cluster.bootstrap) as admin:
+        with suppress(AdminError, ClientError), SyncAdminClient(self._cluster.bootstrap_servers) as admin:
             admin.elect_leaders(ElectionType.PREFERRED, timeout_s=5)
 
     def _reassign(self, fault: Fault) -> None:
@@ -228,7 +228,7 @@ class FaultInjector:
             brokers = [broker.node_id for broker in self._cluster.brokers]
             wanted = self._rng.sample(brokers, count)
             try:
-                with SyncAdminClient(self._cluster.bootstrap) as admin:
+                with SyncAdminClient(self._cluster.bootstrap_servers) as admin:
                     admin.alter_partition_reassignments({partition: wanted}, timeout_s=5).raise_for_errors()
             except (AdminError, ClientError):
                 self.counts["REASSIGN not answered"] += 1
@@ -238,7 +238,7 @@ class FaultInjector:
         """Move every partition of the topic back to all brokers, even if the move back was not acknowledged."""
         brokers = [broker.node_id for broker in self._cluster.brokers]
         wanted = {TopicPartition(self._topic, number): brokers for number in range(self._partitions)}
-        with suppress(AdminError, ClientError), SyncAdminClient(self._cluster.bootstrap) as admin:
+        with suppress(AdminError, ClientError), SyncAdminClient(self._cluster.bootstrap_servers) as admin:
             admin.alter_partition_reassignments(wanted, timeout_s=10)
 
     @contextmanager

@@ -111,7 +111,7 @@ class Outcome:
 
 def active_controller(cluster: Cluster) -> ClusterNode:
     """Return the node with the role, as the brokers report it. Raise AdminError or ClientError while none is known."""
-    with SyncAdminClient(cluster.bootstrap) as admin:
+    with SyncAdminClient(cluster.bootstrap_servers) as admin:
         return cluster.node(f"controller-{admin.describe_quorum().leader_id}")
 
 
@@ -143,7 +143,7 @@ class HangStory:
     def __init__(self, cluster: Cluster, *, rate: int = 200, say: Callable[[str], None] = lambda text: None) -> None:
         self._cluster, self._say = cluster, say
         self._records = RecordsCheck()
-        servers, count = cluster.bootstrap, len(ASSIGNMENTS)
+        servers, count = cluster.bootstrap_servers, len(ASSIGNMENTS)
         self._probe = StallProbe(servers, TOPIC, count, self._records, name="probe")
         self._producer = HistoryProducer(servers, TOPIC, count, self._records, name="producer", rate=rate, seed=1)
         self._reader = HistoryReader(servers, TOPIC, count, self._records, name="reader", seed=1, jumps=False)
@@ -166,7 +166,7 @@ class HangStory:
 
     def broken(self, session_s: float = SESSION_S) -> list[str]:
         """Return every violated guarantee; the brokers are stopped to compare their logs."""
-        final_read(self._cluster.bootstrap, TOPIC, range(len(ASSIGNMENTS)), self._records, timeout_s=30)
+        final_read(self._cluster.bootstrap_servers, TOPIC, range(len(ASSIGNMENTS)), self._records, timeout_s=30)
         found = [str(violation) for violation in self._records.violations()]
         check_equal_logs(self._cluster, [TOPIC])
         return [*(what for outcome in self.outcomes for what in outcome.broken(session_s)), *found]
@@ -198,7 +198,7 @@ class HangStory:
 
         def elected() -> bool:
             try:
-                with SyncAdminClient(self._cluster.bootstrap) as admin:
+                with SyncAdminClient(self._cluster.bootstrap_servers) as admin:
                     admin.elect_leaders(ElectionType.PREFERRED, timeout_s=5)
                 return [leader(self._cluster, TOPIC, partition).node_id for partition in range(2)] == [1, 2]
             except (AdminError, ClientError):

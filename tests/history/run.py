@@ -81,13 +81,13 @@ class _Run:
         self._records, self._groups = RecordsCheck(_ids_of_kafka(cluster)), GroupsCheck()
         self._watch = MetadataWatch([controller.data for controller in cluster.controllers])
         self._cpu = CpuWatch(cluster.nodes)
-        self._probe = StallProbe(cluster.bootstrap, TOPIC, PARTITIONS, self._records, name="probe")
-        self._admin_client = AdminClient({**CLIENT_SETTINGS, "bootstrap.servers": cluster.bootstrap})
+        self._probe = StallProbe(cluster.bootstrap_servers, TOPIC, PARTITIONS, self._records, name="probe")
+        self._admin_client = AdminClient({**CLIENT_SETTINGS, "bootstrap.servers": cluster.bootstrap_servers})
         self.report = Report()
 
     def clients(self) -> tuple[list[HistoryProducer], list[Client], HistoryAdmin]:
         """The producers, the readers and the admin client."""
-        servers, seed, rate = self._cluster.bootstrap, self._options.seed, self._options.rate
+        servers, seed, rate = self._cluster.bootstrap_servers, self._options.seed, self._options.rate
         producers = [
             HistoryProducer(servers, TOPIC, PARTITIONS, self._records, name=f"{name}-{number}", rate=rate, seed=seed,
                             in_flight=in_flight)
@@ -236,7 +236,7 @@ class _Run:
     def _judge(self, admin: HistoryAdmin) -> None:
         self._say("reading everything again")
         found, counts = self.report.violations, self.report.counts
-        servers, partitions = self._cluster.bootstrap, range(PARTITIONS)
+        servers, partitions = self._cluster.bootstrap_servers, range(PARTITIONS)
         counts["records in the end"] = final_read(servers, TOPIC, partitions, self._records, timeout_s=30)
         found += self._records.violations()
         stale = self._records.refused_by_stale_leaders()

@@ -26,7 +26,7 @@ _TIMEOUT_S = 60.0
 
 def create_replicated(cluster: Cluster, topic: str, assignments: Sequence[Sequence[int]]) -> None:
     """The replicas of each partition, its preferred leader first; two must have every acknowledged record."""
-    with SyncAdminClient(cluster.bootstrap) as admin:
+    with SyncAdminClient(cluster.bootstrap_servers) as admin:
         wait_until(lambda: len(admin.describe_cluster().nodes) == len(cluster.brokers), what="all brokers")
         new = NewTopic(
             topic, assignments=[list(assignment) for assignment in assignments], configs={"min.insync.replicas": "2"}
@@ -35,14 +35,14 @@ def create_replicated(cluster: Cluster, topic: str, assignments: Sequence[Sequen
 
 
 def leader(cluster: Cluster, topic: str, partition: int = 0) -> ClusterNode:
-    with SyncAdminClient(cluster.bootstrap) as admin:
+    with SyncAdminClient(cluster.bootstrap_servers) as admin:
         leader_id = admin.describe_topics([topic])[topic].partitions[partition].leader
     return cluster.node(f"broker-{leader_id}")
 
 
 def wait_for_replicas(cluster: Cluster, topics: Sequence[str], *, timeout_s: float = _TIMEOUT_S) -> float:
     """Wait until every replica is in sync. Return the duration in seconds."""
-    with SyncAdminClient(cluster.bootstrap) as admin:
+    with SyncAdminClient(cluster.bootstrap_servers) as admin:
 
         def are_in_sync() -> bool:
             described = admin.describe_topics(topics).values.values()
@@ -73,7 +73,7 @@ def restart_one_by_one(cluster: Cluster, topics: Sequence[str]) -> None:
 
 def move_replicas(cluster: Cluster, topic: str, assignments: Sequence[Sequence[int]]) -> None:
     """Wait until the moves have ended."""
-    with SyncAdminClient(cluster.bootstrap) as admin:
+    with SyncAdminClient(cluster.bootstrap_servers) as admin:
         wanted = {TopicPartition(topic, number): list(replicas) for number, replicas in enumerate(assignments)}
         admin.alter_partition_reassignments(wanted, wait=True, timeout_s=_TIMEOUT_S).raise_for_errors()
 

@@ -30,8 +30,8 @@ from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.security.authorizer.authorized_operations import supported_operations
 from tests.peers import KafkaNode, free_ports
-from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.certificates import PASSWORD, Authority
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import NodeProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
@@ -127,12 +127,12 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     authority = Authority()
     store = authority.issue("node", hosts=["localhost"]).write_pkcs12(folder / "node.p12")
     trust, other = authority.write_pem(folder / "ca.pem"), Authority("Other").write_pem(folder / "other.pem")
-    node: KafkaNode | BarnabasNode
+    node: KafkaNode | CommandNode
     if request.param == "kafka":
         request.getfixturevalue("kafka_peer")
         node = KafkaNode(folder)
     else:
-        node = BarnabasNode(folder)
+        node = CommandNode(folder)
     tls, sasl, sasl_tls = free_ports(3)
     ports = {
         "PLAINTEXT": node.port, "CONTROLLER": node.controller_port, "TLS": tls, "SASL": sasl, "SASLTLS": sasl_tls
@@ -145,7 +145,7 @@ def cluster(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     try:
         cluster = Cluster(node, folder, ports, trust, other)
         admin = cluster.properties("PLAINTEXT")
-        if isinstance(node, BarnabasNode):
+        if isinstance(node, CommandNode):
             add_scram(cluster, admin)
         topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in TOPICS]
         made = cluster.ask(CreateTopicsRequest(topics=topics, timeout_ms=10_000), admin)
@@ -216,7 +216,7 @@ def test_the_first_server_that_answers_is_used(cluster: Cluster) -> None:
     properties = cluster.properties("PLAINTEXT")
     dead = f"127.0.0.1:{free_ports(1)[0]}"
     answer = cluster.ask(
-        DescribeClusterRequest(), {**properties, "bootstrap.servers": f"{dead},{cluster.node.bootstrap}"}
+        DescribeClusterRequest(), {**properties, "bootstrap.servers": f"{dead},{cluster.node.bootstrap_servers}"}
     )
     assert answer.brokers
     with pytest.raises(ConnectFailed, match="no bootstrap server can be used:\n  nothing listens at .*\n  nothing"):
@@ -380,5 +380,5 @@ def test_a_cluster_without_an_authorizer_has_no_acls(
     kind: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
 ) -> None:
     node: NodeProcess = request.getfixturevalue(kind)
-    assert main(["who", "Topic:orders", "--bootstrap-server", node.bootstrap]) == 1
+    assert main(["who", "Topic:orders", "--bootstrap-server", node.bootstrap_servers]) == 1
     assert "has no authorizer: every client may do everything" in capsys.readouterr().err

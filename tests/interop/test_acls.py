@@ -25,7 +25,7 @@ from barnabas.protocol.messages.describe_acls import DescribeAclsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, free_ports, metadata_shell, run_class
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import NodeProcess
 
 pytestmark = [
@@ -66,8 +66,8 @@ def secure_port() -> int:
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory, secure_port: int) -> Iterator[BarnabasNode]:
-    made = BarnabasNode(tmp_path_factory.mktemp("acls"))
+def node(tmp_path_factory: pytest.TempPathFactory, secure_port: int) -> Iterator[CommandNode]:
+    made = CommandNode(tmp_path_factory.mktemp("acls"))
     made.change_settings(secured(made, secure_port))
     made.start()
     yield made
@@ -146,7 +146,7 @@ SCRIPT = (
 )
 
 
-def test_acl_command_works_as_against_a_real_kafka(node: BarnabasNode, tmp_path: Path) -> None:
+def test_acl_command_works_as_against_a_real_kafka(node: CommandNode, tmp_path: Path) -> None:
     theirs = KafkaNode(tmp_path / "kafka")
     theirs.change_settings(secured(theirs, free_ports(1)[0]))
     theirs.start()
@@ -154,15 +154,15 @@ def test_acl_command_works_as_against_a_real_kafka(node: BarnabasNode, tmp_path:
         with closing(RawClient(node.port)) as client:
             delete(client)
         for line in SCRIPT:
-            expected = acl_command(theirs.bootstrap, *line.split())
-            assert acl_command(node.bootstrap, *line.split()) == expected, line
+            expected = acl_command(theirs.bootstrap_servers, *line.split())
+            assert acl_command(node.bootstrap_servers, *line.split()) == expected, line
         assert len(expected) > 5
         assert described(node) == described(theirs)
     finally:
         theirs.stop()
 
 
-def test_acl_command_reaches_the_controller_itself(node: BarnabasNode) -> None:
+def test_acl_command_reaches_the_controller_itself(node: CommandNode) -> None:
     with closing(RawClient(node.port)) as client:
         delete(client)
     done = run_class(
@@ -174,10 +174,10 @@ def test_acl_command_reaches_the_controller_itself(node: BarnabasNode) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_kafka_python_creates_finds_and_deletes(node: BarnabasNode) -> None:
+def test_kafka_python_creates_finds_and_deletes(node: CommandNode) -> None:
     import kafka.admin as module
 
-    admin = module.KafkaAdminClient(bootstrap_servers=node.bootstrap)
+    admin = module.KafkaAdminClient(bootstrap_servers=node.bootstrap_servers)
     pattern = module.ResourcePattern(module.ResourceType.TOPIC, "py-", module.ACLResourcePatternType.PREFIXED)
     rule = module.ACL("User:py", "192.0.2.1", module.ACLOperation.WRITE, module.ACLPermissionType.DENY, pattern)
     wanted = AclBindingFilter(name="py-")
@@ -199,8 +199,8 @@ def test_kafka_python_creates_finds_and_deletes(node: BarnabasNode) -> None:
         admin.close()
 
 
-def test_confluent_kafka_creates_finds_and_deletes(node: BarnabasNode) -> None:
-    admin = confluent.AdminClient({"bootstrap.servers": node.bootstrap, "log_level": 0})
+def test_confluent_kafka_creates_finds_and_deletes(node: CommandNode) -> None:
+    admin = confluent.AdminClient({"bootstrap.servers": node.bootstrap_servers, "log_level": 0})
     rule = confluent.AclBinding(
         confluent.ResourceType.GROUP, "rd", confluent.ResourcePatternType.LITERAL, "User:rd", "*",
         confluent.AclOperation.READ, confluent.AclPermissionType.ALLOW,
@@ -218,7 +218,7 @@ def test_confluent_kafka_creates_finds_and_deletes(node: BarnabasNode) -> None:
     assert admin.describe_acls(anything, request_timeout=20).result() == []
 
 
-def test_an_acl_is_in_force_on_the_node_that_acknowledged_it(node: BarnabasNode, secure_port: int) -> None:
+def test_an_acl_is_in_force_on_the_node_that_acknowledged_it(node: CommandNode, secure_port: int) -> None:
     describe = MetadataRequest(topics=[MetadataRequestTopic(name="mine")])
     rule = AclBinding(2, "mine", 3, "User:alice", "*", 8, 3)
     with (
@@ -239,7 +239,7 @@ def test_an_acl_is_in_force_on_the_node_that_acknowledged_it(node: BarnabasNode,
 
 
 def test_acls_survive_a_restart_and_apply_to_the_first_request(tmp_path: Path) -> None:
-    ours = BarnabasNode(tmp_path / "ours")
+    ours = CommandNode(tmp_path / "ours")
     secure = free_ports(1)[0]
     often = {"metadata.log.max.record.bytes.between.snapshots": "100000"}
     ours.change_settings(secured(ours, secure) | {"early.start.listeners": "SECURE"} | often)
@@ -291,7 +291,7 @@ def test_a_directory_with_acls_moves_from_kafka_to_barnabas_and_back(tmp_path: P
         assert set(create(client, *rules)) == {0}
     theirs.stop()
 
-    ours = BarnabasNode(tmp_path / "ours", properties=theirs.properties)
+    ours = CommandNode(tmp_path / "ours", properties=theirs.properties)
     ours.change_settings(secured(ours, secure) | {"log.dirs": str(tmp_path / "kafka" / "data")})
     ours.start()
     assert described(ours) == rules
@@ -305,7 +305,7 @@ def test_a_directory_with_acls_moves_from_kafka_to_barnabas_and_back(tmp_path: P
         assert bob.call(DescribeAclsRequest(**fields_of(ANY))).error_code == ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     left = {rule for rule in (*rules, added) if rule.principal != "User:bob"}
     assert described(ours) == left
-    listed = acl_command(ours.bootstrap, "--list")
+    listed = acl_command(ours.bootstrap_servers, "--list")
     ours.stop()
 
     log = next((tmp_path / "kafka" / "data" / "__cluster_metadata-0").glob("*.log"))
@@ -314,6 +314,6 @@ def test_a_directory_with_acls_moves_from_kafka_to_barnabas_and_back(tmp_path: P
     theirs.start()
     try:
         assert described(theirs) == left
-        assert acl_command(theirs.bootstrap, "--list") == listed
+        assert acl_command(theirs.bootstrap_servers, "--list") == listed
     finally:
         theirs.stop()

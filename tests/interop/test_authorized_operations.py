@@ -9,7 +9,7 @@ import pytest
 from tests.peers import KafkaNode
 from tests.peers.acl_matrix import PASSWORD, parse_rights
 from tests.peers.acl_stage import Stage, secure_settings
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.java import run_source
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
@@ -31,7 +31,7 @@ USERS = {
 """Rights by user; admin is the super user."""
 
 
-def operations_reported_by(node: KafkaNode | BarnabasNode) -> list[str]:
+def operations_reported_by(node: KafkaNode | CommandNode) -> list[str]:
     node.change_settings(secure_settings(node, USERS))
     node.start()
     try:
@@ -43,12 +43,12 @@ def operations_reported_by(node: KafkaNode | BarnabasNode) -> list[str]:
         node.stop()
 
 
-def client_files(node: KafkaNode | BarnabasNode) -> list[str]:
+def client_files(node: KafkaNode | CommandNode) -> list[str]:
     files: list[Path] = []
     for user in USERS:
         files.append(node.folder / f"{user}.properties")
         files[-1].write_text(
-            f"bootstrap.servers={node.bootstrap}\nclient.id={user}\nsecurity.protocol=SASL_PLAINTEXT\n"
+            f"bootstrap.servers={node.bootstrap_servers}\nclient.id={user}\nsecurity.protocol=SASL_PLAINTEXT\n"
             "sasl.mechanism=PLAIN\nsasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule "
             f'required username="{user}" password="{PASSWORD}";\n'
         )
@@ -58,4 +58,4 @@ def client_files(node: KafkaNode | BarnabasNode) -> list[str]:
 def test_the_java_admin_client_receives_the_same_operations(kafka_peer: Path, tmp_path: Path) -> None:
     theirs = operations_reported_by(KafkaNode(tmp_path / "kafka"))
     assert len(theirs) == len(USERS) * (1 + 2 * (1 + len(TOPICS.split(",")) + len(GROUPS.split(","))))
-    assert operations_reported_by(BarnabasNode(tmp_path / "ours")) == theirs
+    assert operations_reported_by(CommandNode(tmp_path / "ours")) == theirs

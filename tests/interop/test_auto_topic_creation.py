@@ -13,9 +13,9 @@ from barnabas.common.config_codes import ConfigResourceType
 from barnabas.common.errors import ErrorCode
 from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, running_kafka
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 
 pytestmark = [
     pytest.mark.interop,
@@ -29,20 +29,22 @@ _OF_THE_TOPIC = 1
 
 
 @pytest.fixture(scope="module")
-def creating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+def creating() -> Iterator[Node]:
     """A node that creates missing topics with three partitions."""
-    with running_barnabas(tmp_path_factory.mktemp("creating"), settings={"num.partitions": str(PARTITIONS)}) as node:
+    with Node(settings={"num.partitions": str(PARTITIONS)}) as node:
         yield node
-        assert "Traceback" not in node.printed()
+        node.stop()
+        assert "Traceback" not in node.log
 
 
 @pytest.fixture(scope="module")
-def failing_fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+def failing_fast() -> Iterator[Node]:
     """A node that fails to create missing topics, and reports the error."""
     settings = {"barnabas.metadata.autocreate.fail.fast": "true", "default.replication.factor": "3"}
-    with running_barnabas(tmp_path_factory.mktemp("failing"), settings=settings) as node:
+    with Node(settings=settings) as node:
         yield node
-        assert "Traceback" not in node.printed()
+        node.stop()
+        assert "Traceback" not in node.log
 
 
 @pytest.mark.parametrize(
@@ -53,9 +55,7 @@ def failing_fast(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasN
         (9, ErrorCode.TOPIC_AUTHORIZATION_FAILED),
     ],
 )
-def test_a_client_learns_why_its_topic_is_not_created(
-    failing_fast: BarnabasNode, version: int, code: ErrorCode
-) -> None:
+def test_a_client_learns_why_its_topic_is_not_created(failing_fast: Node, version: int, code: ErrorCode) -> None:
     name = f"hopeless-{version}"
     assert ask(failing_fast, name, version=version)[name].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     deadline = time.monotonic() + 3
@@ -66,13 +66,14 @@ def test_a_client_learns_why_its_topic_is_not_created(
 
 
 @pytest.fixture(scope="module")
-def refusing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("refusing"), settings={"auto.create.topics.enable": "false"}) as node:
+def refusing() -> Iterator[Node]:
+    with Node(settings={"auto.create.topics.enable": "false"}) as node:
         yield node
-        assert "Traceback" not in node.printed()
+        node.stop()
+        assert "Traceback" not in node.log
 
 
-def ask(node: KafkaNode | BarnabasNode, *names: str, version: int = 12, **fields: Any) -> dict[str, Any]:
+def ask(node: KafkaNode | Node, *names: str, version: int = 12, **fields: Any) -> dict[str, Any]:
     client = RawClient(node.port)
     try:
         topics = [MetadataRequestTopic(name=name) for name in names]
@@ -82,7 +83,7 @@ def ask(node: KafkaNode | BarnabasNode, *names: str, version: int = 12, **fields
         client.close()
 
 
-def every_topic(node: BarnabasNode) -> set[str]:
+def every_topic(node: Node) -> set[str]:
     client = RawClient(node.port)
     try:
         return {topic.name for topic in client.call(MetadataRequest(topics=None), 12).topics}
@@ -90,7 +91,7 @@ def every_topic(node: BarnabasNode) -> set[str]:
         client.close()
 
 
-def wait_for(node: KafkaNode | BarnabasNode, name: str) -> Any:
+def wait_for(node: KafkaNode | Node, name: str) -> Any:
     """Return the topic once it exists."""
     deadline = time.monotonic() + 10
     while time.monotonic() < deadline:
@@ -102,17 +103,17 @@ def wait_for(node: KafkaNode | BarnabasNode, name: str) -> Any:
 
 
 @pytest.mark.parametrize("version", [0, 3, 4, 8, 9, 12, 13])
-def test_a_named_topic_is_created_with_the_settings_of_the_node(creating: BarnabasNode, version: int) -> None:
+def test_a_named_topic_is_created_with_the_settings_of_the_node(creating: Node, version: int) -> None:
     name = f"asked-in-{version}"
     assert ask(creating, name, version=version)[name].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     assert len(wait_for(creating, name).partitions) == PARTITIONS
 
 
-def test_a_producer_and_a_consumer_create_missing_topics(creating: BarnabasNode) -> None:
+def test_a_producer_and_a_consumer_create_missing_topics(creating: Node) -> None:
     from confluent_kafka import Producer
     from kafka import KafkaConsumer
 
-    producer = Producer({"bootstrap.servers": creating.bootstrap})
+    producer = Producer({"bootstrap.servers": creating.bootstrap_servers})
     reports: list[Any] = []
     producer.produce("produced-to", b"value", on_delivery=lambda error, message: reports.append(error))
     assert producer.flush(20) == 0
@@ -120,7 +121,7 @@ def test_a_producer_and_a_consumer_create_missing_topics(creating: BarnabasNode)
     assert len(wait_for(creating, "produced-to").partitions) == PARTITIONS
 
     # librdkafka's consumer never asks for topic creation, whatever its settings are.
-    consumer = KafkaConsumer("fetched-from", bootstrap_servers=creating.bootstrap, group_id="finds")
+    consumer = KafkaConsumer("fetched-from", bootstrap_servers=creating.bootstrap_servers, group_id="finds")
     deadline = time.monotonic() + 20
     while "fetched-from" not in every_topic(creating) and time.monotonic() < deadline:
         consumer.poll(100)
@@ -128,7 +129,7 @@ def test_a_producer_and_a_consumer_create_missing_topics(creating: BarnabasNode)
     assert len(wait_for(creating, "fetched-from").partitions) == PARTITIONS
 
 
-def test_a_client_can_disable_auto_creation(creating: BarnabasNode) -> None:
+def test_a_client_can_disable_auto_creation(creating: Node) -> None:
     found = ask(creating, "unwanted", allow_auto_topic_creation=False)
     assert found["unwanted"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     time.sleep(0.3)
@@ -136,18 +137,18 @@ def test_a_client_can_disable_auto_creation(creating: BarnabasNode) -> None:
     assert found["unwanted"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_an_invalid_topic_name_is_rejected(creating: BarnabasNode) -> None:
+def test_an_invalid_topic_name_is_rejected(creating: Node) -> None:
     assert ask(creating, "not a name")["not a name"].error_code == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_a_node_can_disable_auto_creation(refusing: BarnabasNode) -> None:
+def test_a_node_can_disable_auto_creation(refusing: Node) -> None:
     for _ in range(2):
         found = ask(refusing, "nowhere", allow_auto_topic_creation=True)
         assert found["nowhere"].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         time.sleep(0.2)
 
 
-def test_a_node_without_auto_creation_still_creates_internal_topics(refusing: BarnabasNode) -> None:
+def test_a_node_without_auto_creation_still_creates_internal_topics(refusing: Node) -> None:
     from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 
     client = RawClient(refusing.port)
@@ -166,7 +167,7 @@ def test_a_node_without_auto_creation_still_creates_internal_topics(refusing: Ba
 INTERNAL = ("__consumer_offsets", "__share_group_state", "__transaction_state")
 
 
-def described_internal_topics(node: KafkaNode | BarnabasNode) -> dict[str, Any]:
+def described_internal_topics(node: KafkaNode | Node) -> dict[str, Any]:
     """Create each internal topic by naming it in Metadata; return its partitions and its own configs."""
     ask(node, *INTERNAL)
     counts = {name: len(wait_for(node, name).partitions) for name in INTERNAL}
@@ -200,6 +201,6 @@ def test_internal_topics_that_clients_name_are_created_with_kafkas_settings(kafk
     }
     with running_kafka(tmp_path / "kafka", settings=settings) as kafka:
         theirs = described_internal_topics(kafka)
-    with running_barnabas(tmp_path / "ours", settings=settings) as ours:
+    with Node(settings=settings) as ours:
         assert described_internal_topics(ours) == theirs
     assert theirs["__transaction_state"][0] == 3

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from barnabas.cli.main import main
-from tests.peers.barnabas_node import running_barnabas
+from barnabas.testing import Node
 from tests.peers.commands import Run, runner
 from tests.peers.kinds import run_on_each_kind
 from tests.peers.secure import SecureNode
@@ -190,9 +190,9 @@ def test_an_unreachable_server_is_a_failure_with_advice(verb: str, capsys: pytes
     assert "--bootstrap-server" in json.loads(captured.out)["errors"][0]["advice"]
 
 
-def test_a_restart_of_the_node_loses_and_doubles_no_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with running_barnabas(tmp_path) as node:
-        server = ["--bootstrap-server", node.bootstrap, "-o", "json"]
+def test_a_restart_of_the_node_loses_and_doubles_no_record(capsys: pytest.CaptureFixture[str]) -> None:
+    with Node() as node:
+        server = ["--bootstrap-server", node.bootstrap_servers, "-o", "json"]
         load = ["--topic", "load", "--num-records", "60000", "--throughput", "20000", "--record-size", "100"]
         program = [str(Path(sys.executable).parent / "barnabas"), "bench", "produce", *load, *server]
         assert main(["topics", "create", "load", "--partitions", "3", "--wait", *server]) == 0

@@ -24,7 +24,7 @@ from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, run_class
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.commands import CommandResult, Run
 from tests.peers.mixed import OurBroker
 from tests.peers.node_process import NodeProcess, free_ports
@@ -68,7 +68,7 @@ def second_kafka(folder: Path, first: KafkaNode, settings: dict[str, str]) -> Ka
     return node
 
 
-def second_of_ours(folder: Path, first: BarnabasNode, settings: dict[str, str]) -> OurBroker:
+def second_of_ours(folder: Path, first: CommandNode, settings: dict[str, str]) -> OurBroker:
     """Another broker of the cluster."""
     controllers = f"127.0.0.1:{first.controller_port}"
     cluster_id = meta_of(folder / "1" / "one")["cluster.id"]
@@ -94,7 +94,7 @@ def peer(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
             }
 
         if request.param == OURS:
-            ours = BarnabasNode(folder / "1", settings=settings(1))
+            ours = CommandNode(folder / "1", settings=settings(1))
             started(ours)
             yield Peer(OURS, (ours, started(second_of_ours(folder, ours, settings(2)))), folder)
             return

@@ -37,11 +37,11 @@ class Cluster(NamedTuple):
     nodes: tuple[NodeProcess, ...]
 
     @property
-    def bootstrap(self) -> str:
-        return self.nodes[0].bootstrap
+    def bootstrap_servers(self) -> str:
+        return self.nodes[0].bootstrap_servers
 
     def command(self, *words: str) -> list[str]:
-        return [BARNABAS, "cluster", *words, "--bootstrap-server", self.bootstrap]
+        return [BARNABAS, "cluster", *words, "--bootstrap-server", self.bootstrap_servers]
 
     def run(self, *words: str) -> dict[str, Any]:
         done = subprocess.run(
@@ -82,14 +82,14 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]
 
 
 def fill(cluster: Cluster) -> None:
-    with SyncAdminClient(cluster.bootstrap) as admin:
+    with SyncAdminClient(cluster.bootstrap_servers) as admin:
         wait_until(lambda: len(admin.describe_cluster().nodes) == 3, what="three brokers")
         topics = [
             NewTopic("one", assignments=[[1]] * 6),
             NewTopic("two", assignments=[[1, 2]] * 3),
         ]
         admin.create_topics(topics, wait=True).raise_for_errors()
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 20, "acks": "all"})
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 20, "acks": "all"})
     for number in range(RECORDS):
         for topic, partitions in (("one", 6), ("two", 3)):
             producer.produce(topic, f"{number} ".encode().ljust(SIZE, b"x"), partition=number % partitions)
@@ -98,20 +98,22 @@ def fill(cluster: Cluster) -> None:
 
 
 def replicas(cluster: Cluster) -> dict[tuple[str, int], tuple[int, ...]]:
-    with SyncAdminClient(cluster.bootstrap) as admin:
+    with SyncAdminClient(cluster.bootstrap_servers) as admin:
         found = admin.describe_topics(["one", "two"]).values.values()
     return {(topic.name, partition.partition): partition.replicas for topic in found for partition in topic.partitions}
 
 
 def throttled(cluster: Cluster) -> list[str]:
     resources = [*map(ConfigResource.topic, ("one", "two")), *map(ConfigResource.broker, (1, 2, 3))]
-    with SyncAdminClient(cluster.bootstrap) as admin:
+    with SyncAdminClient(cluster.bootstrap_servers) as admin:
         found = admin.describe_configs(resources).values.values()
     return [name for config in found for name, entry in config.entries.items() if "throttled" in name and entry.value]
 
 
 def numbers(cluster: Cluster, topic: str) -> list[int]:
-    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none", "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {"bootstrap.servers": cluster.bootstrap_servers, "group.id": "none", "auto.offset.reset": "earliest"}
+    )
     from confluent_kafka import TopicPartition
 
     consumer.assign([TopicPartition(topic, partition, 0) for partition in range(6 if topic == "one" else 3)])
@@ -127,7 +129,7 @@ def stop_in_the_middle(cluster: Cluster, number: signal.Signals, *words: str) ->
     """Send a signal to a command while a partition is moving. Return its exit status."""
     process = subprocess.Popen(cluster.command(*words), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
-        with SyncAdminClient(cluster.bootstrap) as admin:
+        with SyncAdminClient(cluster.bootstrap_servers) as admin:
             wait_until(lambda: bool(admin.list_partition_reassignments()), what="a move")
         process.send_signal(number)
         return process.wait(20)
@@ -158,7 +160,7 @@ def test_a_rebalance_and_a_drain_finish_despite_interruptions(cluster: Cluster) 
     cluster.run("drain", "3", "--cancel")
     assert throttled(cluster) == []
     cluster.run("drain", "3", "--cordon")
-    with SyncAdminClient(cluster.bootstrap) as admin:
+    with SyncAdminClient(cluster.bootstrap_servers) as admin:
         admin.create_topics([NewTopic("new", partitions=6, replication_factor=2)], wait=True).raise_for_errors()
         (made,) = admin.describe_topics(["new"]).values.values()
     assert {replica for partition in made.partitions for replica in partition.replicas} == {1, 2}

@@ -132,11 +132,11 @@ def fail_over(quorum: Quorum, admins: list[Admin]) -> float:
 def test_nothing_acknowledged_is_lost_or_applied_twice(
     quorum: Quorum, brokers: list[OurBroker], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with SyncAdminClient(brokers[0].bootstrap) as admin:
+    with SyncAdminClient(brokers[0].bootstrap_servers) as admin:
         admin.create_topics([NewTopic("produced", partitions=BROKERS, replication_factor=1)]).raise_for_errors()
     ends = threading.Event()
     admins = [Admin(broker, number, ends) for number, broker in enumerate(brokers)]
-    load = Load(",".join(broker.bootstrap for broker in brokers), "produced")
+    load = Load(",".join(broker.bootstrap_servers for broker in brokers), "produced")
     load.start()
     for caller in admins:
         caller.start()
@@ -166,14 +166,14 @@ def test_nothing_acknowledged_is_lost_or_applied_twice(
     assert [call for call in calls if call.code] == []
     assert all(produced), "partitions are served without a controller"
     check_topics(quorum, brokers, {name: count for admin in admins for name, count in admin.partitions.items()})
-    check_records(load, brokers[1].bootstrap)
+    check_records(load, brokers[1].bootstrap_servers)
     assert [seconds for seconds in took if seconds >= WITHIN_S] == []
 
 
 def check_topics(quorum: Quorum, brokers: list[OurBroker], acknowledged: dict[str, int]) -> None:
     """Each node has exactly the acknowledged changes."""
     for broker in brokers:
-        with SyncAdminClient(broker.bootstrap) as admin:
+        with SyncAdminClient(broker.bootstrap_servers) as admin:
             names = sorted({topic.name for topic in admin.list_topics()} - {"produced"})
             assert names == sorted(acknowledged)
             described = admin.describe_topics(names).values

@@ -9,7 +9,7 @@ import pytest
 
 from tests.interop.test_data_moves_both_ways import COMMITTED, UNCOMMITTED, consume_keyed, create, producer
 from tests.peers import KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import NodeProcess
 
 pytestmark = [
@@ -72,7 +72,7 @@ def test_compacted_transactions_are_the_same_on_both_kinds_of_node(tmp_path: Pat
     everything = len(list(consume_keyed(kafka, TOPIC, UNCOMMITTED)))
     kafka.stop()
 
-    ours = BarnabasNode(
+    ours = CommandNode(
         tmp_path / "ours",
         settings={
             "log.dirs": str(tmp_path / "kafka" / "data"),

@@ -24,9 +24,9 @@ from barnabas.protocol.messages.incremental_alter_configs import (
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
+from barnabas.testing import Node
 from tests.interop.keyed_load import final_state, record_count
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = [
     pytest.mark.interop,
@@ -49,7 +49,7 @@ BLOCKED_S = 5.0
 """An append of this duration was blocked; a busy machine alone does not cause it."""
 
 
-def memory(node: BarnabasNode, field: str) -> int:
+def memory(node: Node, field: str) -> int:
     """Return a field of the process's status, in bytes."""
     for line in Path(f"/proc/{node.pid}/status").read_text().splitlines():
         if line.startswith(f"{field}:"):
@@ -60,7 +60,7 @@ def memory(node: BarnabasNode, field: str) -> int:
 class Probe:
     """Appends one small record after the other to a partition, and records the latency of each."""
 
-    def __init__(self, node: BarnabasNode) -> None:
+    def __init__(self, node: Node) -> None:
         self._client = RawClient(node.port)
 
     def append(self, topic: str, partition: int, key: bytes, value: bytes | None) -> float:
@@ -87,9 +87,9 @@ class Probe:
         self._client.close()
 
 
-def start_load(node: BarnabasNode, topic: str, keys: int) -> subprocess.Popen[str]:
+def start_load(node: Node, topic: str, keys: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.interop.keyed_load", node.bootstrap, topic, str(keys)],
+        [sys.executable, "-m", "tests.interop.keyed_load", node.bootstrap_servers, topic, str(keys)],
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": f"{PROJECT / 'src'}:{PROJECT}"},
         stdout=subprocess.PIPE,
@@ -97,7 +97,7 @@ def start_load(node: BarnabasNode, topic: str, keys: int) -> subprocess.Popen[st
     )
 
 
-def create(node: BarnabasNode, name: str, **configs: str) -> None:
+def create(node: Node, name: str, **configs: str) -> None:
     client = RawClient(node.port)
     answer = client.call(
         CreateTopicsRequest(
@@ -117,7 +117,7 @@ def create(node: BarnabasNode, name: str, **configs: str) -> None:
     assert answer.topics[0].error_code == 0, answer
 
 
-def alter(node: BarnabasNode, topic: str, **configs: str) -> None:
+def alter(node: Node, topic: str, **configs: str) -> None:
     changes = [
         AlterableConfig(name=key.replace("_", "."), config_operation=0, value=value) for key, value in configs.items()
     ]
@@ -131,13 +131,13 @@ def alter(node: BarnabasNode, topic: str, **configs: str) -> None:
     assert answer.responses[0].error_code == 0, answer
 
 
-def read(node: BarnabasNode, topic: str) -> Iterator[tuple[int, bytes, bytes | None]]:
+def read(node: Node, topic: str) -> Iterator[tuple[int, bytes, bytes | None]]:
     """Yield offset, key and value of every record in partition 0."""
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer(
         {
-            "bootstrap.servers": node.bootstrap,
+            "bootstrap.servers": node.bootstrap_servers,
             "group.id": "reader",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
@@ -170,14 +170,14 @@ def wait_until(what: Callable[[], bool], seconds: float) -> None:
         time.sleep(0.2)
 
 
-def cleaned_up_to(node: BarnabasNode, topic: str) -> int:
-    path = node.folder / "data" / "cleaner-offset-checkpoint"
+def cleaned_up_to(node: Node, topic: str) -> int:
+    path = node.broker.folder / "data" / "cleaner-offset-checkpoint"
     lines = path.read_text().splitlines()[2:] if path.exists() else []
     return max((int(line.split()[2]) for line in lines if line.split()[:2] == [topic, "0"]), default=0)
 
 
-def cleanings_so_far(node: BarnabasNode) -> int:
-    return node.printed().count("topic='compacted', partition=0")
+def cleanings_so_far(node: Node) -> int:
+    return node.log_path.read_text().count("topic='compacted', partition=0")
 
 
 def percentiles(latencies: list[float]) -> str:
@@ -190,7 +190,7 @@ def values_left(keys: int) -> dict[int, tuple[bytes, bytes | None]]:
     return {offset: (key, value) for key, (offset, value) in final_state(keys).items() if value is not None}
 
 
-def compact_all(node: BarnabasNode, probe: Probe, keys: int) -> dict[int, tuple[bytes, bytes | None]]:
+def compact_all(node: Node, probe: Probe, keys: int) -> dict[int, tuple[bytes, bytes | None]]:
     """Have the whole load compacted until its tombstones are removed; return the remaining records."""
     total, wanted = record_count(keys), len(values_left(keys))
     alter(node, "compacted", min_cleanable_dirty_ratio="0.0")
@@ -210,56 +210,53 @@ def compact_all(node: BarnabasNode, probe: Probe, keys: int) -> dict[int, tuple[
     return found
 
 
-def test_compaction_keeps_the_last_values_within_a_fixed_memory(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    node = BarnabasNode(
-        tmp_path,
+def test_compaction_keeps_the_last_values_within_a_fixed_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    with Node(
+        in_memory=False,  # A million keys need a disk.
         settings={"log.cleaner.backoff.ms": "50", "log.cleaner.dedupe.buffer.size": str(DEDUPE_BYTES)},
-    )
-    node.start()
-    create(node, "plain", segment_bytes=str(SEGMENT_BYTES))
-    create(
-        node,
-        "compacted",
-        cleanup_policy="compact",
-        segment_bytes=str(SEGMENT_BYTES),
-        min_cleanable_dirty_ratio="0.1",
-        delete_retention_ms="0",
-    )
-    probe = Probe(node)
-    probe.append("plain", 1, b"first", b"")
-    idle = memory(node, "VmRSS")
-    without = probe.while_running(start_load(node, "plain", KEYS), "plain")
-    peak_without = memory(node, "VmHWM")
-    began = time.monotonic()
-    during = probe.while_running(start_load(node, "compacted", KEYS), "compacted")
-    loaded_s = time.monotonic() - began
-    cleanings = [cleanings_so_far(node)]
-    found = compact_all(node, probe, KEYS)
-    compacted_s = time.monotonic() - began
-    cleanings.append(cleanings_so_far(node))
-    peak, cap = memory(node, "VmHWM"), idle + DEDUPE_BYTES + MEMORY_MARGIN
-    probe.close()
-    status = node.stop()
-    with capsys.disabled():
-        print(
-            f"\n{KEYS} keys, {record_count(KEYS)} records: written in {loaded_s:.1f} s with {cleanings[0]} cleanings, "
-            f"compacted and read after {compacted_s:.1f} s with {cleanings[1]}"
-            f"\nmemory: idle {idle / MIB:.0f} MiB, peak under the same load without cleaning {peak_without / MIB:.0f} "
-            f"MiB, peak {peak / MIB:.0f} MiB; cap {cap / MIB:.0f} MiB, dedupe buffer {DEDUPE_BYTES / MIB:.0f} MiB"
-            f"\nan append beside the load: without cleaning {percentiles(without)}; with {percentiles(during)}"
+    ) as node:
+        create(node, "plain", segment_bytes=str(SEGMENT_BYTES))
+        create(
+            node,
+            "compacted",
+            cleanup_policy="compact",
+            segment_bytes=str(SEGMENT_BYTES),
+            min_cleanable_dirty_ratio="0.1",
+            delete_retention_ms="0",
         )
-    assert found == values_left(KEYS)
-    assert list(found) == sorted(found)
-    assert peak <= cap
-    # A small load may be complete before the cleaner first runs; a large one never is.
-    assert cleanings[0 if KEYS >= 200_000 else 1] > 0
-    assert max(during) < BLOCKED_S
-    assert status == 0
-    printed = node.printed()
-    assert "Traceback" not in printed
-    assert " ERROR " not in printed
+        probe = Probe(node)
+        probe.append("plain", 1, b"first", b"")
+        idle = memory(node, "VmRSS")
+        without = probe.while_running(start_load(node, "plain", KEYS), "plain")
+        peak_without = memory(node, "VmHWM")
+        began = time.monotonic()
+        during = probe.while_running(start_load(node, "compacted", KEYS), "compacted")
+        loaded_s = time.monotonic() - began
+        cleanings = [cleanings_so_far(node)]
+        found = compact_all(node, probe, KEYS)
+        compacted_s = time.monotonic() - began
+        cleanings.append(cleanings_so_far(node))
+        peak, cap = memory(node, "VmHWM"), idle + DEDUPE_BYTES + MEMORY_MARGIN
+        probe.close()
+        node.stop()
+        with capsys.disabled():
+            print(
+                f"\n{KEYS} keys, {record_count(KEYS)} records: written in {loaded_s:.1f} s "
+                f"with {cleanings[0]} cleanings, compacted and read after {compacted_s:.1f} s with {cleanings[1]}"
+                f"\nmemory: idle {idle / MIB:.0f} MiB, peak under the same load without cleaning "
+                f"{peak_without / MIB:.0f} MiB, peak {peak / MIB:.0f} MiB; cap {cap / MIB:.0f} MiB, "
+                f"dedupe buffer {DEDUPE_BYTES / MIB:.0f} MiB"
+                f"\nan append beside the load: without cleaning {percentiles(without)}; with {percentiles(during)}"
+            )
+        assert found == values_left(KEYS)
+        assert list(found) == sorted(found)
+        assert peak <= cap
+        # A small load may be complete before the cleaner first runs; a large one never is.
+        assert cleanings[0 if KEYS >= 200_000 else 1] > 0
+        assert max(during) < BLOCKED_S
+        printed = node.log_path.read_text()
+        assert "Traceback" not in printed
+        assert " ERROR " not in printed
 
 
 def is_being_cleaned(folder: Path) -> bool:
@@ -280,41 +277,42 @@ def is_cleaning(folder: Path) -> bool:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-def test_kills_during_compaction_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_kills_during_compaction_lose_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """kill -9 at moments from a fixed seed; the producer is idempotent and continues through all of them."""
-    node = BarnabasNode(tmp_path, settings={"log.cleaner.backoff.ms": "10"})
-    node.start()
-    create(
-        node,
-        "compacted",
-        cleanup_policy="compact",
-        segment_bytes=str(MIB),
-        min_cleanable_dirty_ratio="0.01",
-        delete_retention_ms="0",
-    )
-    rng = random.Random(SEED)
-    load = start_load(node, "compacted", KILLED_KEYS)
-    leftovers = 0
-    folder = tmp_path / "data" / "compacted-0"
-    for _ in range(KILLS):
-        time.sleep(rng.uniform(0.2, 0.9))
-        deadline = time.monotonic() + 1
-        while not is_cleaning(folder) and time.monotonic() < deadline:
-            time.sleep(0.002)
-        node.kill()
-        leftovers += is_cleaning(folder)
-        node.start()
-    printed, _ = load.communicate(timeout=120)
-    assert load.returncode == 0, printed
-    probe = Probe(node)
-    found = compact_all(node, probe, KILLED_KEYS)
-    probe.close()
-    assert node.stop() == 0
-    with capsys.disabled():
-        print(
-            f"\nseed {SEED}: {KILLS} kills of a node that compacts {KILLED_KEYS} keys; "
-            f"{leftovers} found it in the middle of a segment, {cleanings_so_far(node)} cleanings were finished"
+    with Node(settings={"log.cleaner.backoff.ms": "10"}, in_memory=False) as node:
+        create(
+            node,
+            "compacted",
+            cleanup_policy="compact",
+            segment_bytes=str(MIB),
+            min_cleanable_dirty_ratio="0.01",
+            delete_retention_ms="0",
         )
-    assert found == values_left(KILLED_KEYS)
-    assert not any(path.suffix in (".cleaned", ".swap", ".deleted") for path in folder.iterdir() if "00" in path.name)
-    assert "Traceback" not in node.printed()
+        rng = random.Random(SEED)
+        load = start_load(node, "compacted", KILLED_KEYS)
+        leftovers = 0
+        folder = node.broker.folder / "data" / "compacted-0"
+        for _ in range(KILLS):
+            time.sleep(rng.uniform(0.2, 0.9))
+            deadline = time.monotonic() + 1
+            while not is_cleaning(folder) and time.monotonic() < deadline:
+                time.sleep(0.002)
+            node.kill()
+            leftovers += is_cleaning(folder)
+            node.start()
+        printed, _ = load.communicate(timeout=120)
+        assert load.returncode == 0, printed
+        probe = Probe(node)
+        found = compact_all(node, probe, KILLED_KEYS)
+        probe.close()
+        node.stop()
+        with capsys.disabled():
+            print(
+                f"\nseed {SEED}: {KILLS} kills of a node that compacts {KILLED_KEYS} keys; "
+                f"{leftovers} found it in the middle of a segment, {cleanings_so_far(node)} cleanings were finished"
+            )
+        assert found == values_left(KILLED_KEYS)
+        assert not any(
+            path.suffix in (".cleaned", ".swap", ".deleted") for path in folder.iterdir() if "00" in path.name
+        )
+        assert "Traceback" not in node.log_path.read_text()

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from barnabas.cli.configs.command import main
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
+from tests.peers import KafkaNode
 from tests.peers.admin_requests import BROKER, DELETE, SET, TOPIC, alter, create, new_topic
-from tests.peers.node_process import NodeProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -18,18 +19,18 @@ TOPIC_NAME = "explained"
 
 
 @pytest.fixture(params=["barnabas_node", "real_kafka"])
-def node(request: pytest.FixtureRequest) -> NodeProcess:
-    found: NodeProcess = request.getfixturevalue(request.param)
+def node(request: pytest.FixtureRequest) -> Node | KafkaNode:
+    found: Node | KafkaNode = request.getfixturevalue(request.param)
     return found
 
 
-def test_the_level_that_wins_is_named(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_level_that_wins_is_named(node: Node | KafkaNode, capsys: pytest.CaptureFixture[str]) -> None:
     client = RawClient(node.port)
     client.call(create(new_topic(TOPIC_NAME)))
     client.call(alter((BROKER, "", ("log.retention.ms", SET, "70000000"))))
     client.call(alter((TOPIC, TOPIC_NAME, ("retention.ms", SET, "5000000"))))
     try:
-        command = ["explain", "--bootstrap-server", node.bootstrap, "--topic", TOPIC_NAME]
+        command = ["explain", "--bootstrap-server", node.bootstrap_servers, "--topic", TOPIC_NAME]
         explanations: dict[str, Any] = {}
         for _ in range(50):  # A real Kafka applies a change a little later than it acknowledges it.
             assert main([*command, "--config", "retention.ms", "--config", "flush.ms", "-o", "json"]) == 0
@@ -65,8 +66,8 @@ def test_the_level_that_wins_is_named(node: NodeProcess, capsys: pytest.CaptureF
         client.close()
 
 
-def test_a_broker_explains_itself(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["explain", "--bootstrap-server", node.bootstrap, "--broker", "1", "--config", "node.id"]
+def test_a_broker_explains_itself(node: Node | KafkaNode, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["explain", "--bootstrap-server", node.bootstrap_servers, "--broker", "1", "--config", "node.id"]
     assert main(command) == 0
     assert "node.id, in the node's file" in capsys.readouterr().out
     assert main([*command[:-1], "node.idd"]) == 0

@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 from barnabas.cli.connect.command import main
-from tests.peers.barnabas_node import BarnabasNode
+from barnabas.testing import Node
 from tests.peers.in_process_workers import TaskLedger, in_process_worker
 
 pytestmark = pytest.mark.interop
 
 
 def test_a_connector_is_created_run_changed_and_deleted(
-    barnabas_node: BarnabasNode, capsys: pytest.CaptureFixture[str]
+    barnabas_node: Node, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def story() -> None:
-        async with in_process_worker(barnabas_node.bootstrap, "command-line", TaskLedger()) as worker:
+        async with in_process_worker(barnabas_node.bootstrap_servers, "command-line", TaskLedger()) as worker:
 
             async def run(*arguments: str, status: int = 0) -> Any:
                 line = [*arguments, "--worker", worker.url, "-o", "json"]

@@ -26,7 +26,7 @@ from barnabas.clients.admin import AdminClient
 from barnabas.clients.admin.partitions import OffsetSpec
 from barnabas.clients.admin.topics import NewTopic
 from barnabas.common.topic_partition import TopicPartition
-from tests.peers.barnabas_node import BarnabasNode
+from barnabas.testing import Node
 from tests.peers.barnabas_worker import BarnabasWorker
 from tests.peers.connect_worker import worker_settings
 
@@ -70,9 +70,9 @@ def rows(path: Path) -> Counter[tuple[int, int]]:
     return found
 
 
-def ends(node: BarnabasNode) -> dict[int, int]:
+def ends(node: Node) -> dict[int, int]:
     partitions = {TopicPartition(TOPIC, partition): OffsetSpec.latest() for partition in range(PARTITIONS)}
-    with AdminClient.sync(node.bootstrap) as admin:
+    with AdminClient.sync(node.bootstrap_servers) as admin:
         return {partition.partition: at.offset for partition, at in admin.list_offsets(partitions).values.items()}
 
 
@@ -86,14 +86,11 @@ def until(ask: Callable[[], Any], wanted: Callable[[Any], bool], *, within_s: fl
 
 def test_killed_workers_double_and_lose_no_row(tmp_path: Path) -> None:
     table = tmp_path / "table"
-    node = BarnabasNode(tmp_path / "node", settings={"group.min.session.timeout.ms": "1000"})
-    with ExitStack() as stack:
-        node.start()
-        stack.callback(node.stop)
-        with AdminClient.sync(node.bootstrap) as admin:
+    with Node(settings={"group.min.session.timeout.ms": "1000"}) as node, ExitStack() as stack:
+        with AdminClient.sync(node.bootstrap_servers) as admin:
             admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)], wait=True).raise_for_errors()
         settings = {
-            **worker_settings(node.bootstrap, "lake"),
+            **worker_settings(node.bootstrap_servers, "lake"),
             "barnabas.connect.spark.delta": "true",
             "session.timeout.ms": "10000",
             "heartbeat.interval.ms": "1000",

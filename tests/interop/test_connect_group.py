@@ -11,9 +11,9 @@ import pytest
 
 from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
 from barnabas.connect.decide.group.membership_events import ProtocolChanged
+from barnabas.testing import Node
 from tests.interop.connect_member import ConnectMember
 from tests.peers import KafkaNode, free_ports
-from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.connect_worker import ConnectWorker, worker_settings
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
@@ -135,14 +135,12 @@ async def beside_an_older_member(
         await other.leave()
 
 
-def test_a_real_worker_follows_ours_and_leads_ours(
-    kafka_peer: Path, barnabas_node: BarnabasNode, tmp_path: Path
-) -> None:
-    asyncio.run(ours_leads_then_theirs(barnabas_node.bootstrap, tmp_path, switches=False))
+def test_a_real_worker_follows_ours_and_leads_ours(kafka_peer: Path, barnabas_node: Node, tmp_path: Path) -> None:
+    asyncio.run(ours_leads_then_theirs(barnabas_node.bootstrap_servers, tmp_path, switches=False))
 
 
 @pytest.mark.long
 def test_a_member_with_an_older_protocol_downgrades_both_kinds_on_a_real_broker(
     kafka_peer: Path, real_kafka: KafkaNode, tmp_path: Path
 ) -> None:
-    asyncio.run(ours_leads_then_theirs(real_kafka.bootstrap, tmp_path, switches=True))
+    asyncio.run(ours_leads_then_theirs(real_kafka.bootstrap_servers, tmp_path, switches=True))

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from pathlib import Path
 
 import pytest
 
@@ -15,9 +14,9 @@ from barnabas.connect.decide.backing_stores.config_state import ConfigState
 from barnabas.connect.decide.group.group_settings import GroupSettings
 from barnabas.connect.decide.group.membership_events import Lost, MembershipProblem
 from barnabas.connect.run.group_client import GroupClient
+from barnabas.testing import Node
 from tests.interop.connect_member import ConnectMember
 from tests.peers import free_ports
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 
 pytestmark = pytest.mark.interop
 
@@ -38,11 +37,11 @@ async def shared_by_two(first: ConnectMember, second: ConnectMember) -> None:
     assert not first.running & second.running
 
 
-def test_the_work_of_a_member_that_leaves_has_moved_within_three_seconds(barnabas_node: BarnabasNode) -> None:
+def test_the_work_of_a_member_that_leaves_has_moved_within_three_seconds(barnabas_node: Node) -> None:
     async def scenario() -> float:
         async with (
-            member(barnabas_node.bootstrap, "members-that-leave", "one") as first,
-            member(barnabas_node.bootstrap, "members-that-leave", "two") as second,
+            member(barnabas_node.bootstrap_servers, "members-that-leave", "one") as first,
+            member(barnabas_node.bootstrap_servers, "members-that-leave", "two") as second,
         ):
             await shared_by_two(first, second)
             began = time.monotonic()
@@ -54,11 +53,11 @@ def test_the_work_of_a_member_that_leaves_has_moved_within_three_seconds(barnaba
 
 
 @pytest.mark.long
-def test_members_outlive_a_restart_of_the_broker(tmp_path: Path) -> None:
-    async def scenario(node: BarnabasNode) -> None:
+def test_members_outlive_a_restart_of_the_broker() -> None:
+    async def scenario(node: Node) -> None:
         async with (
-            member(node.bootstrap, "restarts", "one") as first,
-            member(node.bootstrap, "restarts", "two") as second,
+            member(node.bootstrap_servers, "restarts", "one") as first,
+            member(node.bootstrap_servers, "restarts", "two") as second,
         ):
             await shared_by_two(first, second)
             await asyncio.to_thread(node.stop)
@@ -68,7 +67,7 @@ def test_members_outlive_a_restart_of_the_broker(tmp_path: Path) -> None:
             await first.until(lambda: len(first.running) == len(second.running) == 4, "sharing it again")
             assert not first.running & second.running
 
-    with running_barnabas(tmp_path) as node:
+    with Node() as node:
         asyncio.run(scenario(node))
 
 

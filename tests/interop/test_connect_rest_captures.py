@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from barnabas.testing import Node
 from tests.peers.barnabas_worker import BarnabasWorker
 from tests.peers.connect_captures import Replayed, replay, session_key_of
 from tests.peers.connect_worker import worker_settings
@@ -30,9 +30,9 @@ _GROUP = "captures"
 
 
 @contextlib.contextmanager
-def _two_workers(folder: Path, node: BarnabasNode) -> Iterator[tuple[BarnabasWorker, BarnabasWorker]]:
+def _two_workers(folder: Path, node: Node) -> Iterator[tuple[BarnabasWorker, BarnabasWorker]]:
     """The first worker leads: it was alone."""
-    settings = worker_settings(node.bootstrap, _GROUP)
+    settings = worker_settings(node.bootstrap_servers, _GROUP)
     # Recorded requests are signed as Java's workers sign, without the header that ours add.
     settings["barnabas.connect.require.fresh.signatures"] = "false"
     first, second = BarnabasWorker(folder / "A", settings), BarnabasWorker(folder / "B", settings)
@@ -77,13 +77,13 @@ def test_workers_of_ours_answer_as_recorded(tmp_path: Path) -> None:
     from kafka.admin import KafkaAdminClient, NewTopic
 
     (tmp_path / "in.txt").write_text("one\ntwo\nthree\n")
-    with running_barnabas(tmp_path / "node") as node:
-        admin = KafkaAdminClient(bootstrap_servers=node.bootstrap)
+    with Node() as node:
+        admin = KafkaAdminClient(bootstrap_servers=node.bootstrap_servers)
         admin.create_topics([NewTopic(f"t{number}", 1, 1) for number in range(1, 6)])
         admin.close()
         with _two_workers(tmp_path, node) as (first, second):
             _start_spark(first.url)
-            key = session_key_of(node.bootstrap, f"{_GROUP}-configs")
+            key = session_key_of(node.bootstrap_servers, f"{_GROUP}-configs")
             results = asyncio.run(_replayed({"A": first.url, "B": second.url}, key, tmp_path))
     wrong = {
         result.capture.name: result.differences

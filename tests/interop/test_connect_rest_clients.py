@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.peers.barnabas_node import BarnabasNode
+from barnabas.testing import Node
 from tests.peers.barnabas_worker import BarnabasWorker
 from tests.peers.connect_clients import Answer, JavaClient, PythonClient
 from tests.peers.connect_worker import ConnectWorker, worker_settings
@@ -33,12 +33,12 @@ _HTTP_ERROR = re.compile(r"(\d{3}) \w+ Error: ")
 
 @pytest.fixture(scope="module")
 def workers(
-    barnabas_node: BarnabasNode, kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory
+    barnabas_node: Node, kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[dict[str, str]]:
     """The URLs of the workers by side."""
     folder = tmp_path_factory.mktemp("clients")
-    real = ConnectWorker(folder / "kafka", worker_settings(barnabas_node.bootstrap, "clients-kafka"))
-    ours = BarnabasWorker(folder / "barnabas", worker_settings(barnabas_node.bootstrap, "clients-barnabas"))
+    real = ConnectWorker(folder / "kafka", worker_settings(barnabas_node.bootstrap_servers, "clients-kafka"))
+    ours = BarnabasWorker(folder / "barnabas", worker_settings(barnabas_node.bootstrap_servers, "clients-barnabas"))
     try:
         real.start()
         ours.start(timeout_s=90)

@@ -26,8 +26,8 @@ from barnabas.connect.run.internal_topics.topic_admin import (
     status_topic,
 )
 from barnabas.connect.run.internal_topics.topic_log import TopicLog
+from barnabas.testing import Node
 from tests.peers import require_java
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.connect_worker import ConnectWorker, worker_settings
 
 pytestmark = [pytest.mark.interop, pytest.mark.long]
@@ -36,9 +36,9 @@ SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
+def node() -> Iterator[Node]:
     require_java()
-    with running_barnabas(tmp_path_factory.mktemp("node")) as node:
+    with Node() as node:
         yield node
 
 
@@ -78,8 +78,8 @@ class Stores:
         await asyncio.gather(*(log.close() for log in (self.config_log, self.status_log, self.offset_log)))
 
 
-def test_our_worker_reads_what_a_kafka_worker_writes(node: BarnabasNode, tmp_path: Path) -> None:
-    settings = worker_settings(node.bootstrap, "read")
+def test_our_worker_reads_what_a_kafka_worker_writes(node: Node, tmp_path: Path) -> None:
+    settings = worker_settings(node.bootstrap_servers, "read")
     lines = tmp_path / "lines.txt"
     lines.write_text("one\ntwo\n")
     config = {"connector.class": SOURCE, "file": str(lines), "topic": "read-lines", "note": 'naïve "✓" \x01'}
@@ -113,8 +113,8 @@ def test_our_worker_reads_what_a_kafka_worker_writes(node: BarnabasNode, tmp_pat
     asyncio.run(check())
 
 
-def test_a_kafka_worker_continues_from_what_our_worker_wrote(node: BarnabasNode, tmp_path: Path) -> None:
-    settings = worker_settings(node.bootstrap, "written")
+def test_a_kafka_worker_continues_from_what_our_worker_wrote(node: Node, tmp_path: Path) -> None:
+    settings = worker_settings(node.bootstrap_servers, "written")
     lines = tmp_path / "lines.txt"
     lines.write_text("read already\nnew\n")
     config = {"connector.class": SOURCE, "file": str(lines), "topic": "written-lines", "name": "ours", "note": "✓"}
@@ -167,7 +167,7 @@ def test_a_kafka_worker_continues_from_what_our_worker_wrote(node: BarnabasNode,
     async def check() -> None:
         async with Stores(settings) as stores:
             assert stores.config.session_key == key  # The existing topic was used: no worker created another one.
-        assert await read_topic(node.bootstrap, "written-lines", count=1) == [b"new"]
+        assert await read_topic(node.bootstrap_servers, "written-lines", count=1) == [b"new"]
 
     asyncio.run(check())
 

@@ -19,8 +19,8 @@ from barnabas.connect.run.worker import Worker, WorkerFailed
 from barnabas.connect.settings.plugin_config_def import ConfigException
 from barnabas.connect.settings.worker_config import InvalidWorkerConfig, worker_config_of
 from barnabas.connect_spark.runtime_factory import make_spark_runtime
+from barnabas.testing import Node
 from tests.peers import connect_captures
-from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.connect_worker import worker_settings
 from tests.peers.in_process_workers import InProcessWorker, TaskLedger, eventually, in_process_worker
 
@@ -52,13 +52,13 @@ async def _leader_first(*workers: InProcessWorker) -> list[InProcessWorker]:
     return [leader, *(worker for worker in workers if worker is not leader)]
 
 
-def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnabas_node: BarnabasNode) -> None:
+def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnabas_node: Node) -> None:
     async def story() -> None:
         ledger = TaskLedger()
         options: dict[str, Any] = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}
         async with (
-            in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as first,
-            in_process_worker(barnabas_node.bootstrap, "two-workers", ledger, **options) as second,
+            in_process_worker(barnabas_node.bootstrap_servers, "two-workers", ledger, **options) as first,
+            in_process_worker(barnabas_node.bootstrap_servers, "two-workers", ledger, **options) as second,
         ):
             leader, follower = await _leader_first(first, second)
             assert leader.running.herder.context.group.are_all_members_ours
@@ -90,11 +90,11 @@ def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnaba
     asyncio.run(asyncio.wait_for(story(), 90))
 
 
-def test_the_work_of_a_leaving_worker_moves_immediately(barnabas_node: BarnabasNode) -> None:
+def test_the_work_of_a_leaving_worker_moves_immediately(barnabas_node: Node) -> None:
     async def story() -> float:
         ledger = TaskLedger()
-        async with in_process_worker(barnabas_node.bootstrap, "leaving", ledger) as stays:
-            async with in_process_worker(barnabas_node.bootstrap, "leaving", ledger) as leaves:
+        async with in_process_worker(barnabas_node.bootstrap_servers, "leaving", ledger) as stays:
+            async with in_process_worker(barnabas_node.bootstrap_servers, "leaving", ledger) as leaves:
                 leader, _ = await _leader_first(stays, leaves)
                 await leader.request("PUT", "/connectors/m/config", MOCK)
                 await stays.until("/connectors/m/status", _runs_on(3, stays, leaves))
@@ -107,7 +107,7 @@ def test_the_work_of_a_leaving_worker_moves_immediately(barnabas_node: BarnabasN
 
 
 def test_a_failing_task_is_restarted_and_its_status_says_so_without_secrets(
-    barnabas_node: BarnabasNode, monkeypatch: pytest.MonkeyPatch
+    barnabas_node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MOCK_SECRET", "hunter2000")
 
@@ -120,7 +120,7 @@ def test_a_failing_task_is_restarted_and_its_status_says_so_without_secrets(
             "config.providers.env.class": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
         }
         config = {**MOCK, "tasks.max": "1", "url": "db://u:${env:MOCK_SECRET}@host"}
-        async with in_process_worker(barnabas_node.bootstrap, "failing", ledger, **options) as worker:
+        async with in_process_worker(barnabas_node.bootstrap_servers, "failing", ledger, **options) as worker:
             await _leader_first(worker)
             await worker.request("PUT", "/connectors/m/config", config)
             status = await worker.until(
@@ -138,16 +138,16 @@ def test_a_failing_task_is_restarted_and_its_status_says_so_without_secrets(
 
 
 @pytest.mark.long
-def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: BarnabasNode, tmp_path: Path) -> None:
+def test_the_captures_of_the_rest_api_fit_two_whole_workers(barnabas_node: Node, tmp_path: Path) -> None:
     async def story() -> list[str]:
         ledger, lines = TaskLedger(), []
         recorded: dict[str, Any] = {
             "barnabas.connect.require.fresh.signatures": "false"
         }  # Requests of Java workers, without our header.
         async with (
-            AdminClient(barnabas_node.bootstrap) as admin,
-            in_process_worker(barnabas_node.bootstrap, "captures", ledger, **recorded) as first,
-            in_process_worker(barnabas_node.bootstrap, "captures", ledger, **recorded) as second,
+            AdminClient(barnabas_node.bootstrap_servers) as admin,
+            in_process_worker(barnabas_node.bootstrap_servers, "captures", ledger, **recorded) as first,
+            in_process_worker(barnabas_node.bootstrap_servers, "captures", ledger, **recorded) as second,
         ):
             (await admin.create_topics([NewTopic("t1", 1), NewTopic("t2", 1)], wait=True)).raise_for_errors()
             leader, follower = await _leader_first(first, second)

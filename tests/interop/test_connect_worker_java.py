@@ -13,7 +13,7 @@ import pytest
 
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.plugins.discovery import discover
-from tests.peers.barnabas_node import BarnabasNode
+from barnabas.testing import Node
 from tests.peers.barnabas_worker import BarnabasWorker
 from tests.peers.connect_worker import ConnectWorker, worker_settings
 from tests.peers.in_process_workers import InProcessWorker, TaskLedger, eventually, in_process_worker
@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.interop, pytest.mark.long, pytest.mark.timeout(400)]
 
 
 @pytest.fixture
-def java_worker(barnabas_node: BarnabasNode, tmp_path: Path, kafka_peer: Path) -> Iterator[ConnectWorker]:
-    worker = ConnectWorker(tmp_path / "java", worker_settings(barnabas_node.bootstrap, "mixed"))
+def java_worker(barnabas_node: Node, tmp_path: Path, kafka_peer: Path) -> Iterator[ConnectWorker]:
+    worker = ConnectWorker(tmp_path / "java", worker_settings(barnabas_node.bootstrap_servers, "mixed"))
     yield worker
     worker.stop()
 
@@ -65,13 +65,13 @@ async def _ask_java(worker: ConnectWorker, method: str, path: str, body: object 
 
 @pytest.mark.parametrize("ours_leads", [True, False], ids=["ours leads", "java leads"])
 def test_a_java_worker_and_ours_share_connectors(
-    java_worker: ConnectWorker, barnabas_node: BarnabasNode, tmp_path: Path, ours_leads: bool
+    java_worker: ConnectWorker, barnabas_node: Node, tmp_path: Path, ours_leads: bool
 ) -> None:
     async def story() -> None:
         ledger = TaskLedger()
         if not ours_leads:
             await asyncio.to_thread(java_worker.start)
-        async with in_process_worker(barnabas_node.bootstrap, "mixed", ledger) as ours:
+        async with in_process_worker(barnabas_node.bootstrap_servers, "mixed", ledger) as ours:
             if ours_leads:
                 await asyncio.to_thread(java_worker.start)
             group = ours.running.herder.context.group
@@ -123,7 +123,7 @@ async def _quiet(state: Callable[[], object], *, for_s: float = 6, tries: int = 
 @pytest.mark.parametrize("ours_has_it", [True, False], ids=["ours has it", "java has it"])
 def test_a_connector_with_a_missing_class_fails_without_endless_rebalances(
     java_worker: ConnectWorker,
-    barnabas_node: BarnabasNode,
+    barnabas_node: Node,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     ours_has_it: bool,
@@ -150,7 +150,7 @@ def test_a_connector_with_a_missing_class_fails_without_endless_rebalances(
     async def story() -> None:
         if not ours_has_it:
             await asyncio.to_thread(java_worker.start)
-        async with in_process_worker(barnabas_node.bootstrap, "mixed", TaskLedger()) as ours:
+        async with in_process_worker(barnabas_node.bootstrap_servers, "mixed", TaskLedger()) as ours:
             ours_id.append(ours.worker_id)
             if ours_has_it:
                 await asyncio.to_thread(java_worker.start)
@@ -181,10 +181,10 @@ def test_a_connector_with_a_missing_class_fails_without_endless_rebalances(
 
 @pytest.mark.parametrize("ours_leads", [True, False], ids=["ours leads", "java leads"])
 def test_file_sources_and_sinks_run_on_either_kind_of_worker(
-    java_worker: ConnectWorker, barnabas_node: BarnabasNode, tmp_path: Path, ours_leads: bool
+    java_worker: ConnectWorker, barnabas_node: Node, tmp_path: Path, ours_leads: bool
 ) -> None:
     """Ours is `barnabas worker`, with Spark."""
-    ours = BarnabasWorker(tmp_path / "ours", worker_settings(barnabas_node.bootstrap, "mixed"))
+    ours = BarnabasWorker(tmp_path / "ours", worker_settings(barnabas_node.bootstrap_servers, "mixed"))
     stream = "org.apache.kafka.connect.file.FileStream"
     lines = [f"line {number}" for number in range(50)]
     try:

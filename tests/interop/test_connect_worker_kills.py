@@ -28,7 +28,7 @@ from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.topic_metadata import TopicMetadataSource
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.testing.link_proxy import LinkProxy
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.connect_worker import worker_settings
 from tests.peers.counting_worker import BATCH, CountingWorker
 from tests.peers.node_process import free_ports
@@ -46,12 +46,12 @@ class Scene:
     def __init__(self, folder: Path, workers: int) -> None:
         self.proxy = LinkProxy()
         advertised, *unused = free_ports(1 + workers)
-        self.bootstrap = f"127.0.0.1:{advertised}"
-        self.node = BarnabasNode(folder / "node", settings={"group.min.session.timeout.ms": "1000"})
-        self.node.change_settings({"advertised.listeners": f"PLAINTEXT://{self.bootstrap}"})
+        self.bootstrap_servers = f"127.0.0.1:{advertised}"
+        self.node = CommandNode(folder / "node", settings={"group.min.session.timeout.ms": "1000"})
+        self.node.change_settings({"advertised.listeners": f"PLAINTEXT://{self.bootstrap_servers}"})
         self.proxy.add("node", port=advertised, target_port=self.node.port)
         settings = {
-            **worker_settings(self.bootstrap, "counting"),
+            **worker_settings(self.bootstrap_servers, "counting"),
             "session.timeout.ms": "4000",
             "heartbeat.interval.ms": "1000",
             "task.shutdown.graceful.timeout.ms": "1000",
@@ -110,10 +110,10 @@ class Scene:
         _until(lambda: _positions(self.records()), wanted)
 
     def records(self) -> list[dict[str, Any]]:
-        return asyncio.run(_read(self.node.bootstrap))
+        return asyncio.run(_read(self.node.bootstrap_servers))
 
     async def _make_topic(self) -> None:
-        async with AdminClient(self.bootstrap) as admin:
+        async with AdminClient(self.bootstrap_servers) as admin:
             (await admin.create_topics([NewTopic(TOPIC, 1)], wait=True)).raise_for_errors()
 
     def close(self) -> None:

@@ -6,16 +6,16 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 
 from barnabas.protocol.messages.metadata import MetadataRequest
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
-from tests.peers import KafkaNode
+from tests.peers import KafkaNode, running_kafka
 from tests.peers.admin_requests import BROKER, DELETE, SET, alter
-from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.mutation_requests import quota, quotas
-from tests.peers.node_process import NodeProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 
@@ -23,16 +23,15 @@ CLOSED = (ConnectionError, BrokenPipeError)
 
 
 @pytest.fixture(scope="module", params=["ours", "kafka"])
-def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    folder = tmp_path_factory.mktemp("connections")
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node | KafkaNode]:
+    settings = {"max.connections.per.ip.overrides": "127.0.0.3:2"}
+    running: AbstractContextManager[Node | KafkaNode] = Node(settings=settings)
     if request.param == "kafka":
         request.getfixturevalue("kafka_peer")
-    node: NodeProcess = BarnabasNode(folder) if request.param == "ours" else KafkaNode(folder / "kafka")
-    node.change_settings({"max.connections.per.ip.overrides": "127.0.0.3:2"})
-    node.start()
-    yield node
-    assert "Traceback" not in node.printed()
-    node.kill()
+        running = running_kafka(tmp_path_factory.mktemp("connections") / "kafka", settings=settings)
+    with running as node:
+        yield node
+        assert "Traceback" not in node.log_path.read_text()
 
 
 def answers(client: RawClient) -> bool:
@@ -46,7 +45,7 @@ def is_closed(client: RawClient) -> bool:
         return True
 
 
-def configure(node: NodeProcess, key: str, value: str | None) -> None:
+def configure(node: Node | KafkaNode, key: str, value: str | None) -> None:
     client = RawClient(node.port)
     request = alter((BROKER, "", (key, DELETE if value is None else SET, value)))
     assert client.call(request, 1).responses[0].error_code == 0
@@ -54,7 +53,7 @@ def configure(node: NodeProcess, key: str, value: str | None) -> None:
     time.sleep(0.5)
 
 
-def test_an_override_limits_the_connections_of_an_address(node: NodeProcess) -> None:
+def test_an_override_limits_the_connections_of_an_address(node: Node | KafkaNode) -> None:
     clients = [RawClient(node.port, source_host="127.0.0.3") for _ in range(2)]
     assert all(answers(client) for client in clients)
     third = RawClient(node.port, source_host="127.0.0.3")
@@ -67,7 +66,7 @@ def test_an_override_limits_the_connections_of_an_address(node: NodeProcess) -> 
         client.close()
 
 
-def test_a_connection_beyond_the_maximum_waits_until_another_closes(node: NodeProcess) -> None:
+def test_a_connection_beyond_the_maximum_waits_until_another_closes(node: Node | KafkaNode) -> None:
     configure(node, "max.connections", "3")
     clients = [RawClient(node.port, source_host="127.0.0.4", timeout_s=1) for _ in range(3)]
     assert all(answers(client) for client in clients)
@@ -85,7 +84,7 @@ def test_a_connection_beyond_the_maximum_waits_until_another_closes(node: NodePr
     configure(node, "max.connections", None)
 
 
-def test_connections_above_the_rate_of_an_address_are_closed(node: NodeProcess) -> None:
+def test_connections_above_the_rate_of_an_address_are_closed(node: Node | KafkaNode) -> None:
     admin = RawClient(node.port)
     entry = quota([("ip", "127.0.0.5")], ("connection_creation_rate", 1.0))
     assert admin.call(quotas(entry), 1).entries[0].error_code == 0

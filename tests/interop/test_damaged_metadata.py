@@ -15,7 +15,7 @@ from barnabas.protocol.record_batch import iter_batches
 from barnabas.storage.lost_promises_file import LOST_PROMISES
 from barnabas.storage.metadata_log import METADATA_LOG_DIRECTORY
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.quorums import ControllerNode, OurController, running_quorum, wait_until
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
@@ -27,7 +27,7 @@ SECURE = {
 ALLOW, DENY = 3, 2
 
 
-def add_rule(node: BarnabasNode, topic: str, permission: int) -> None:
+def add_rule(node: CommandNode, topic: str, permission: int) -> None:
     client = RawClient(node.port)
     try:
         rule = AclCreation(
@@ -45,7 +45,7 @@ def add_rule(node: BarnabasNode, topic: str, permission: int) -> None:
         client.close()
 
 
-def rules(node: BarnabasNode) -> set[tuple[str, int]]:
+def rules(node: CommandNode) -> set[tuple[str, int]]:
     client = RawClient(node.port)
     try:
         request = DescribeAclsRequest(
@@ -79,7 +79,7 @@ def log_of(folder: Path) -> Path:
 
 @pytest.mark.parametrize("is_killed", [True, False])
 def test_a_single_node_refuses_to_start_and_repair_lists_the_acl_at_risk(tmp_path: Path, is_killed: bool) -> None:
-    node = BarnabasNode(tmp_path / "node", settings=SECURE)
+    node = CommandNode(tmp_path / "node", settings=SECURE)
     node.start()
     for topic, permission in (("public", ALLOW), ("payroll", ALLOW), ("secret", DENY), ("other", ALLOW)):
         add_rule(node, topic, permission)

@@ -15,7 +15,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import NodeProcess
 
 pytestmark = [
@@ -107,7 +107,7 @@ def consume_keyed(node: NodeProcess, topic: str, isolation: int) -> Iterator[tup
     consumer = Consumer(
         {
             **QUIET,
-            "bootstrap.servers": node.bootstrap,
+            "bootstrap.servers": node.bootstrap_servers,
             "group.id": "viewer",
             "isolation.level": "read_committed" if isolation else "read_uncommitted",
             "enable.auto.commit": False,
@@ -132,7 +132,7 @@ def consume_keyed(node: NodeProcess, topic: str, isolation: int) -> Iterator[tup
 def producer(node: NodeProcess, transactional_id: str | None = None) -> Any:
     from confluent_kafka import Producer
 
-    settings: dict[str, Any] = {**QUIET, "bootstrap.servers": node.bootstrap, "linger.ms": 0}
+    settings: dict[str, Any] = {**QUIET, "bootstrap.servers": node.bootstrap_servers, "linger.ms": 0}
     if transactional_id is not None:
         settings |= {"transactional.id": transactional_id, "transaction.timeout.ms": 600_000}
     made = Producer(settings)
@@ -173,14 +173,16 @@ def write_transactions(node: NodeProcess, topic: str) -> Any:
 def create(node: NodeProcess, topic: str, config: Mapping[str, str] | None = None) -> None:
     from confluent_kafka.admin import AdminClient, NewTopic
 
-    admin = AdminClient({**QUIET, "bootstrap.servers": node.bootstrap})
+    admin = AdminClient({**QUIET, "bootstrap.servers": node.bootstrap_servers})
     admin.create_topics([NewTopic(topic, 1, 1, config=dict(config or {}))])[topic].result(30)
 
 
 def commit(node: NodeProcess, group: str, topic: str, offset: int) -> None:
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({**QUIET, "bootstrap.servers": node.bootstrap, "group.id": group, "enable.auto.commit": False})
+    consumer = Consumer(
+        {**QUIET, "bootstrap.servers": node.bootstrap_servers, "group.id": group, "enable.auto.commit": False}
+    )
     consumer.subscribe([topic])
     deadline = time.monotonic() + 30
     while not consumer.assignment() and time.monotonic() < deadline:
@@ -192,7 +194,7 @@ def commit(node: NodeProcess, group: str, topic: str, offset: int) -> None:
 def committed(node: NodeProcess, group: str, topic: str) -> int:
     from confluent_kafka import Consumer, TopicPartition
 
-    consumer = Consumer({**QUIET, "bootstrap.servers": node.bootstrap, "group.id": group})
+    consumer = Consumer({**QUIET, "bootstrap.servers": node.bootstrap_servers, "group.id": group})
     try:
         offset: int = consumer.committed([TopicPartition(topic, 0)], 30)[0].offset
         return offset
@@ -204,7 +206,7 @@ def retention_of(node: NodeProcess, topic: str) -> str:
     from confluent_kafka.admin import AdminClient, ConfigResource
 
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    admin = AdminClient({**QUIET, "bootstrap.servers": node.bootstrap})
+    admin = AdminClient({**QUIET, "bootstrap.servers": node.bootstrap_servers})
     value: str = admin.describe_configs([resource])[resource].result(30)["retention.ms"].value
     return value
 
@@ -222,7 +224,7 @@ def test_transactions_of_a_real_kafka_are_read_as_kafka_reads_them(tmp_path: Pat
     assert expected[COMMITTED].latest == first.last_stable_offset < first.high_watermark
     assert len(first.aborted) == 2
 
-    ours = BarnabasNode(
+    ours = CommandNode(
         tmp_path / "ours", settings={"log.dirs": str(tmp_path / "kafka" / "data")}, properties=kafka.properties
     )
     ours.start()
@@ -253,7 +255,7 @@ def test_transactions_of_a_real_kafka_are_read_as_kafka_reads_them(tmp_path: Pat
 
 
 def test_a_real_kafka_opens_our_data_directory(tmp_path: Path) -> None:
-    ours = BarnabasNode(tmp_path / "ours", settings={"log.segment.bytes": "1048576"})
+    ours = CommandNode(tmp_path / "ours", settings={"log.segment.bytes": "1048576"})
     ours.start()
     create(ours, "ours", {"retention.ms": "987654321"})
     sender = producer(ours)

@@ -25,7 +25,7 @@ Broker = OurBroker | RealBroker
 
 def _produce(broker: Broker, what: str, *, acks: str) -> None:
     errors: list[object] = []
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": acks, "message.timeout.ms": 30_000})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "acks": acks, "message.timeout.ms": 30_000})
     for number in range(50):
         producer.produce("t", value=f"{what} {number}".encode(), on_delivery=lambda error, _: errors.append(error))
     assert producer.flush(40) == 0
@@ -61,7 +61,7 @@ def _two_replicas(folder: Path, first: type[Broker], second: type[Broker]) -> It
                 if isinstance(broker, RealBroker):
                     broker.format()
                 broker.start()
-            with SyncAdminClient(leader.bootstrap) as admin:
+            with SyncAdminClient(leader.bootstrap_servers) as admin:
                 admin.create_topics([NewTopic("t", assignments=[[1, 2]])]).raise_for_errors()
             yield leader, follower
         finally:
@@ -95,7 +95,7 @@ def test_a_follower_whose_records_were_all_deleted_restarts_inside_a_batch(
         _produce(leader, "deleted", acks="all")
         follower.stop()
         _produce(leader, "kept", acks="1")  # Records 50 to 99, in one batch or in few.
-        with SyncAdminClient(leader.bootstrap) as admin:
+        with SyncAdminClient(leader.bootstrap_servers) as admin:
             admin.delete_records({TopicPartition("t", 0): 77}).raise_for_errors()
         follower.start()
         _produce(leader, "new", acks="all")
@@ -107,7 +107,7 @@ def test_a_follower_whose_records_were_all_deleted_restarts_inside_a_batch(
 
 
 def _offsets(broker: Broker) -> tuple[int, int]:
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "unused"})
     try:
         low, high = consumer.get_watermark_offsets(WatchedPartition("t", 0), timeout=5)
     except KafkaException:  # The broker does not lead yet.

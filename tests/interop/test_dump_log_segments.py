@@ -148,9 +148,9 @@ def test_logs_open_on_the_other_kind_of_broker_both_ways(kafka_peer: Path, tmp_p
     data = tmp_path / "kafka" / "data"
     try:
         node.start()
-        run_class("topics", "--bootstrap-server", node.bootstrap, "--create", "--topic", "moved")
+        run_class("topics", "--bootstrap-server", node.bootstrap_servers, "--create", "--topic", "moved")
         run_class(
-            "console-producer", "--bootstrap-server", node.bootstrap, "--topic", "moved",
+            "console-producer", "--bootstrap-server", node.bootstrap_servers, "--topic", "moved",
             stdin="".join(f"theirs {index}\n" for index in range(100)),
         )  # fmt: skip
         node.kill()
@@ -176,13 +176,13 @@ def test_logs_open_on_the_other_kind_of_broker_both_ways(kafka_peer: Path, tmp_p
         shutil.copytree(tmp_path / "copy" / "moved-0", data / "moved-0")
         (data / "recovery-point-offset-checkpoint").write_text("0\n1\nmoved 0 201\n")
         (data / "replication-offset-checkpoint").write_text("0\n1\nmoved 0 201\n")
-        began = len(Path(node.log).read_text())
+        began = len(Path(node.log_path).read_text())
         node.start()
         consumed = run_class(
-            "console-consumer", "--bootstrap-server", node.bootstrap, "--topic", "moved", "--from-beginning",
+            "console-consumer", "--bootstrap-server", node.bootstrap_servers, "--topic", "moved", "--from-beginning",
             "--max-messages", "201", "--timeout-ms", "30000",
         ).stdout.split("\n")  # fmt: skip
-        logged = Path(node.log).read_text()[began:]
+        logged = Path(node.log_path).read_text()[began:]
     finally:
         node.kill()
     expected = [f"theirs {index}" for index in range(100)] + [f"ours {index}" for index in range(101)]

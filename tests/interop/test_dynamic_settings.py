@@ -14,10 +14,11 @@ from barnabas.protocol.messages.describe_configs import DescribeConfigsRequest, 
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
 from tests.peers.admin_requests import BROKER, DELETE, SET, TOPIC, alter, create, new_topic
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.certificates import PASSWORD, Authority
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import free_ports
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(60)]
@@ -45,7 +46,7 @@ def test_a_listener_reloads_its_certificate_while_it_runs(tmp_path: Path) -> Non
     for number, identity in enumerate((first, second)):
         identity.write_pkcs12(tmp_path / f"{number}.p12")
     (tmp_path / "node").mkdir()
-    node, (port,) = BarnabasNode(tmp_path / "node"), free_ports(1)
+    node, (port,) = CommandNode(tmp_path / "node"), free_ports(1)
     node.change_settings(
         {
             "listeners": f"PLAINTEXT://127.0.0.1:{node.port},TLS://127.0.0.1:{port},"
@@ -86,8 +87,8 @@ def append(client: RawClient, topic: str, value: bytes) -> int:
     return int(answer.responses[0].partition_responses[0].error_code)
 
 
-def test_the_cleaner_continues_with_changed_settings(tmp_path: Path) -> None:
-    with running_barnabas(tmp_path, settings={"log.cleaner.backoff.ms": "3600000"}) as node:
+def test_the_cleaner_continues_with_changed_settings() -> None:
+    with Node(settings={"log.cleaner.backoff.ms": "3600000"}) as node:
         client = RawClient(node.port)
         compacted: list[tuple[str, str | None]] = [
             ("cleanup.policy", "compact"), ("segment.ms", "100"), ("min.cleanable.dirty.ratio", "0"),
@@ -96,15 +97,15 @@ def test_the_cleaner_continues_with_changed_settings(tmp_path: Path) -> None:
         for _ in range(4):
             assert append(client, "compacted", b"value") == 0
             time.sleep(0.15)
-        assert "cleaned" not in node.printed()
+        assert "cleaned" not in node.log
         change(client, ("log.cleaner.backoff.ms", SET, "100"), ("log.cleaner.threads", SET, "2"))
-        assert eventually(lambda: "cleaned" in node.printed())
-        assert "log.cleaner.threads has no effect here" in node.printed()
+        assert eventually(lambda: "cleaned" in node.log)
+        assert "log.cleaner.threads has no effect here" in node.log
         client.close()
 
 
-def test_a_limit_for_all_topics_changes_immediately(tmp_path: Path) -> None:
-    with running_barnabas(tmp_path) as node:
+def test_a_limit_for_all_topics_changes_immediately() -> None:
+    with Node() as node:
         client = RawClient(node.port)
         client.call(create(new_topic("small")))
         assert eventually(lambda: append(client, "small", b"x" * 5000) == 0)
@@ -123,7 +124,7 @@ def test_a_limit_for_all_topics_changes_immediately(tmp_path: Path) -> None:
 def test_users_of_plain_change_while_the_node_runs(tmp_path: Path) -> None:
     line = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_alice="{}";'
     name = "listener.name.login.plain.sasl.jaas.config"
-    node, (port,) = BarnabasNode(tmp_path), free_ports(1)
+    node, (port,) = CommandNode(tmp_path), free_ports(1)
     node.change_settings(
         {
             "listeners": f"PLAINTEXT://127.0.0.1:{node.port},LOGIN://127.0.0.1:{port},"
@@ -155,8 +156,8 @@ def test_users_of_plain_change_while_the_node_runs(tmp_path: Path) -> None:
     assert "Recognisable-Secret" not in node.printed()
 
 
-def test_a_limit_of_connections_changes_while_the_node_runs(tmp_path: Path) -> None:
-    with running_barnabas(tmp_path) as node:
+def test_a_limit_of_connections_changes_while_the_node_runs() -> None:
+    with Node() as node:
         client = RawClient(node.port)
 
         def is_let_in() -> bool:

@@ -17,7 +17,7 @@ from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, metadata_shell, run_class, running_kafka
 from tests.peers.admin_requests import BROKER, SET, alter
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -31,8 +31,8 @@ def new_key() -> str:
     return base64.b64encode(os.urandom(32)).decode()
 
 
-def node_with(folder: Path, **settings: str) -> BarnabasNode:
-    node = BarnabasNode(folder)
+def node_with(folder: Path, **settings: str) -> CommandNode:
+    node = CommandNode(folder)
     properties = folder / "server.properties"
     values = {
         "process.roles": "broker,controller",
@@ -51,7 +51,7 @@ def node_with(folder: Path, **settings: str) -> BarnabasNode:
     return node
 
 
-def set_secret(node: BarnabasNode) -> None:
+def set_secret(node: CommandNode) -> None:
     """Send the change directly to the controller: brokers do not forward broker configs yet."""
     client = RawClient(node.controller_port)
     (answer,) = client.call(alter((BROKER, "", (NAME, SET, SECRET))), 1).responses
@@ -156,6 +156,6 @@ def test_a_real_controller_registers_a_node_that_supports_encrypted_configs(tmp_
         )
         client.close()
         assert answer.error_code == 0
-        described = run_class("features", "--bootstrap-server", kafka.bootstrap, "describe").stdout
+        described = run_class("features", "--bootstrap-server", kafka.bootstrap_servers, "describe").stdout
         assert "metadata.version" in described
         assert CONFIG_ENCRYPTION not in described

@@ -19,8 +19,8 @@ from barnabas.protocol.messages.describe_cluster import DescribeClusterRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from barnabas.server.controller.quorum_handlers import QUORUM_APIS, SERVED_BY_CONTROLLER
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.every_request import Target, request_for
 from tests.peers.node_requests import NODE_REQUESTS
 from tests.peers.quorum_requests import outdated_quorum_request
@@ -75,16 +75,15 @@ REFUSED = [
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("versions")) as running:
+def node() -> Iterator[Node]:
+    with Node() as running:
         yield running
-        printed = running.printed()
-    assert " ERROR " not in printed
-    assert "Traceback" not in printed
+        assert " ERROR " not in running.log
+        assert "Traceback" not in running.log
 
 
 @pytest.fixture(scope="module")
-def target(node: BarnabasNode) -> Target:
+def target(node: Node) -> Target:
     client = RawClient(node.port)
     client.call(CreateTopicsRequest(topics=[CreatableTopic(name="versions", num_partitions=1, replication_factor=1)]))
     topic_id = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="versions")]), 12).topics[0].topic_id
@@ -110,7 +109,7 @@ def error_codes(message: Any) -> set[int]:
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS, ids=lambda value: getattr(value, "name", f"v{value}"))
-def test_an_advertised_version_is_answered(node: BarnabasNode, target: Target, key: ApiKey, version: int) -> None:
+def test_an_advertised_version_is_answered(node: Node, target: Target, key: ApiKey, version: int) -> None:
     client = RawClient(node.port)
     if key is ApiKey.DELETE_TOPICS:
         client.call(request_for(ApiKey.CREATE_TOPICS, 7, target), 7)
@@ -121,7 +120,7 @@ def test_an_advertised_version_is_answered(node: BarnabasNode, target: Target, k
     assert answer.encode(version), "the answer is a message of that version"
 
 
-def test_this_file_tries_exactly_the_advertised_versions(node: BarnabasNode) -> None:
+def test_this_file_tries_exactly_the_advertised_versions(node: Node) -> None:
     client = RawClient(node.port)
     answer = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     client.close()
@@ -146,7 +145,7 @@ def controller_request(key: ApiKey, version: int, target: Target) -> Any:
 
 @pytest.mark.parametrize(("key", "version"), CONTROLLER_VERSIONS, ids=lambda value: getattr(value, "name", f"v{value}"))
 def test_an_advertised_version_is_answered_by_a_controller(
-    node: BarnabasNode, target: Target, key: ApiKey, version: int
+    node: Node, target: Target, key: ApiKey, version: int
 ) -> None:
     client = RawClient(node.controller_port)
     if key is ApiKey.DELETE_TOPICS:
@@ -168,7 +167,7 @@ def test_an_advertised_version_is_answered_by_a_controller(
     assert answer.encode(version)
 
 
-def test_this_file_tries_exactly_the_versions_that_a_controller_advertises(node: BarnabasNode) -> None:
+def test_this_file_tries_exactly_the_versions_that_a_controller_advertises(node: Node) -> None:
     client = RawClient(node.controller_port)
     answer = client.call(ApiVersionsRequest(client_software_name="x", client_software_version="1"), 4)
     client.close()
@@ -176,7 +175,7 @@ def test_this_file_tries_exactly_the_versions_that_a_controller_advertises(node:
     assert advertised == SERVED_BY_CONTROLLER
 
 
-def closes(node: BarnabasNode, key: int, version: int) -> bytes:
+def closes(node: Node, key: int, version: int) -> bytes:
     """Return the answer to a bare header of that API and version before the connection ends, at most 20 bytes."""
     header = key.to_bytes(2, "big", signed=True) + version.to_bytes(2, "big", signed=True)
     frame = header + (7).to_bytes(4, "big") + b"\xff\xff"
@@ -186,7 +185,7 @@ def closes(node: BarnabasNode, key: int, version: int) -> bytes:
 
 
 @pytest.mark.parametrize(("key", "version"), REFUSED, ids=lambda value: getattr(value, "name", f"v{value}"))
-def test_any_other_version_closes_the_connection(node: BarnabasNode, key: ApiKey, version: int) -> None:
+def test_any_other_version_closes_the_connection(node: Node, key: ApiKey, version: int) -> None:
     answer = closes(node, key, version)
     if key is not ApiKey.API_VERSIONS:
         assert answer == b""
@@ -198,15 +197,15 @@ def test_any_other_version_closes_the_connection(node: BarnabasNode, key: ApiKey
 
 
 @pytest.mark.parametrize("key", [-1, 999, 32767])
-def test_an_unknown_api_key_closes_the_connection(node: BarnabasNode, key: int) -> None:
+def test_an_unknown_api_key_closes_the_connection(node: Node, key: int) -> None:
     assert closes(node, key, 0) == b""
 
 
-def test_a_real_produce_of_an_unserved_version_closes_the_connection(node: BarnabasNode, target: Target) -> None:
+def test_a_real_produce_of_an_unserved_version_closes_the_connection(node: Node, target: Target) -> None:
     header = RequestHeader(request_api_key=0, request_api_version=2, correlation_id=1, client_id="old")
     body = b"\xff\xff\x00\x00\x27\x10\x00\x00\x00\x00"
     frame = header.encode(request_header_version(ApiKey.PRODUCE, 3)) + body
     with socket.create_connection(("127.0.0.1", node.port), 10) as connection:
         connection.sendall(len(frame).to_bytes(4, "big") + frame)
         assert connection.recv(100) == b""
-    assert "PRODUCE" in node.printed().upper()
+    assert "PRODUCE" in node.log.upper()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -15,8 +14,8 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
 
@@ -25,7 +24,7 @@ VERSION = 17
 
 
 @pytest.fixture
-def client(barnabas_node: BarnabasNode) -> Iterator[RawClient]:
+def client(barnabas_node: Node) -> Iterator[RawClient]:
     made = RawClient(barnabas_node.port)
     yield made
     made.close()
@@ -119,7 +118,7 @@ def test_a_session_over_1000_partitions_sends_only_changes(client: RawClient, to
 
 
 def test_a_waiting_fetch_is_woken_by_any_of_1000_partitions(
-    client: RawClient, topic_id: Uuid, barnabas_node: BarnabasNode
+    client: RawClient, topic_id: Uuid, barnabas_node: Node
 ) -> None:
     session = fetch(client, topic_id, 0, 0, dict.fromkeys(range(PARTITIONS), 0)).session_id
     client.send(FetchRequest(max_wait_ms=20_000, min_bytes=1, session_id=session, session_epoch=1, topics=[]), VERSION)
@@ -153,9 +152,7 @@ def test_an_unknown_session_is_refused(client: RawClient, topic_id: Uuid) -> Non
     assert fetch(client, topic_id, 12345678, 1, {}).error_code == 70
 
 
-def test_the_figures_of_many_polls(
-    client: RawClient, topic_id: Uuid, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
+def test_the_figures_of_many_polls(client: RawClient, topic_id: Uuid, capsys: pytest.CaptureFixture[str]) -> None:
     session = fetch(client, topic_id, 0, 0, dict.fromkeys(range(PARTITIONS), 0)).session_id
     began, polls = time.perf_counter(), 50
     for epoch in range(1, polls + 1):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(60)]
 
@@ -34,7 +34,7 @@ def is_open(port: int) -> bool:
 
 
 def test_a_node_starts_serves_and_ends(tmp_path: Path) -> None:
-    node = BarnabasNode(tmp_path)
+    node = CommandNode(tmp_path)
     done = first_record(tmp_path, node.command(), node.port)
     assert done.returncode == 0, done.stderr
     figures = json.loads(done.stdout)

@@ -24,9 +24,9 @@ from barnabas.security.principal import ANONYMOUS
 from barnabas.security.principal_serde import serialize_principal
 from barnabas.security.request_context import RequestContext
 from barnabas.server.controller_channel.network import NetworkChannel
+from barnabas.testing import Node
 from tests.interop.fake_controller import FakeController, created
 from tests.peers import KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.envelope_requests import inner
 from tests.unit.controller.controller_harness import topic
 
@@ -89,7 +89,7 @@ async def failure(channel: NetworkChannel, request: Message) -> ErrorCode:
 
 @pytest.mark.parametrize("kind", ["kafka", "ours"])
 def test_topics_are_created_and_deleted_through_envelopes(request: pytest.FixtureRequest, kind: str) -> None:
-    node: KafkaNode | BarnabasNode = request.getfixturevalue("real_kafka" if kind == "kafka" else "barnabas_node")
+    node: KafkaNode | Node = request.getfixturevalue("real_kafka" if kind == "kafka" else "barnabas_node")
 
     async def scenario() -> None:
         channel = channel_to(lambda: Endpoint("127.0.0.1", node.controller_port))
@@ -171,7 +171,7 @@ def test_a_controller_without_envelopes_cannot_be_used() -> None:
     assert run(scenario()) is ErrorCode.UNKNOWN_SERVER_ERROR
 
 
-def test_credentials_that_are_not_accepted_are_not_tried_again(barnabas_node: BarnabasNode) -> None:
+def test_credentials_that_are_not_accepted_are_not_tried_again(barnabas_node: Node) -> None:
     """A controller listener without SASL refuses SASL requests."""
     jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="b" password="wrong";'
     login: dict[str, Any] = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}

@@ -88,5 +88,5 @@ def test_no_call_is_lost_or_applied_twice(quorum: Quorum, broker: OurBroker) -> 
     answers = {name: code for creator in creators for name, code in creator.codes.items()}
     in_doubt = set() if isinstance(quorum.controllers[0], OurController) else {ErrorCode.TOPIC_ALREADY_EXISTS}
     assert {name: code for name, code in answers.items() if code and code not in in_doubt} == {}
-    with SyncAdminClient(broker.bootstrap) as admin:
+    with SyncAdminClient(broker.bootstrap_servers) as admin:
         assert set(answers) <= {topic.name for topic in admin.list_topics()}

@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, ConsumerGroupState, ConsumerGroupType, Pro
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.peers import KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = pytest.mark.interop
 
@@ -97,8 +97,8 @@ def listed(bootstrap: str) -> dict[str, tuple[ConsumerGroupType, ConsumerGroupSt
 @pytest.mark.timeout(300)
 def test_groups_move_between_kafka_and_barnabas_both_ways(kafka_peer: Path, tmp_path: Path) -> None:
     kafka = KafkaNode(tmp_path / "kafka")
-    bootstrap = kafka.bootstrap
-    ours = BarnabasNode(kafka.folder, properties=kafka.properties, settings={"listeners": _listeners(kafka)})
+    bootstrap = kafka.bootstrap_servers
+    ours = CommandNode(kafka.folder, properties=kafka.properties, settings={"listeners": _listeners(kafka)})
     ours.port, ours.controller_port = kafka.port, kafka.controller_port
     empty = ConsumerGroupState.EMPTY
     try:

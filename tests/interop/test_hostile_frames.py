@@ -18,8 +18,8 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(120)]
 
@@ -31,7 +31,7 @@ SECONDS = 6.0
 class Story:
     """Produces one record and fetches it again, repeatedly, and checks each step."""
 
-    def __init__(self, node: BarnabasNode, topic: str) -> None:
+    def __init__(self, node: Node, topic: str) -> None:
         self._client = RawClient(node.port)
         self._client.call(
             CreateTopicsRequest(
@@ -95,66 +95,63 @@ class Story:
         return statistics.median(times), len(times)
 
 
-def test_hostile_frames_block_no_client_and_lose_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    node = BarnabasNode(tmp_path)
-    node.start()
-    story = Story(node, "calm")
-    story.median_over(0.5)
-    alone, _ = story.median_over(SECONDS / 3)
-    fuzzer = subprocess.Popen(
-        [sys.executable, "-m", "tests.interop.hostile_frames", str(node.port), str(SEED), str(SECONDS)],
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(0.5)
-    under_attack, turns = story.median_over(SECONDS - 1)
-    sent = int(fuzzer.communicate(timeout=30)[0])
-    after, _ = story.median_over(SECONDS / 3)
-    story.close()
-    with capsys.disabled():
-        print(
-            f"\nseed {SEED}: {sent} hostile connections; a round trip of a record takes {alone * 1e6:.0f} us alone, "
-            f"{under_attack * 1e6:.0f} us meanwhile (ratio {under_attack / alone:.2f}), {after * 1e6:.0f} us after"
+def test_hostile_frames_block_no_client_and_lose_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with Node() as node:
+        story = Story(node, "calm")
+        story.median_over(0.5)
+        alone, _ = story.median_over(SECONDS / 3)
+        fuzzer = subprocess.Popen(
+            [sys.executable, "-m", "tests.interop.hostile_frames", str(node.port), str(SEED), str(SECONDS)],
+            cwd=PROJECT,
+            stdout=subprocess.PIPE,
+            text=True,
         )
-    assert sent > 100
-    assert turns > 100
-    assert node.stop() == 0
-    printed = node.printed()
-    assert "closing the connection of 127.0.0.1:" in printed
-    assert "Traceback" not in printed
+        time.sleep(0.5)
+        under_attack, turns = story.median_over(SECONDS - 1)
+        sent = int(fuzzer.communicate(timeout=30)[0])
+        after, _ = story.median_over(SECONDS / 3)
+        story.close()
+        with capsys.disabled():
+            print(
+                f"\nseed {SEED}: {sent} hostile connections; a round trip of a record takes {alone * 1e6:.0f} us alone"
+                f", {under_attack * 1e6:.0f} us meanwhile (ratio {under_attack / alone:.2f}), "
+                f"{after * 1e6:.0f} us after"
+            )
+        assert sent > 100
+        assert turns > 100
+        node.stop()
+        printed = node.log
+        assert "closing the connection of 127.0.0.1:" in printed
+        assert "Traceback" not in printed
 
 
-def test_batches_that_are_slow_to_validate_do_not_delay_other_clients(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    node = BarnabasNode(tmp_path)
-    node.start()
-    story = Story(node, "calm")
-    story.median_over(0.5)
-    alone = story.times_over(SECONDS / 3)
-    sender = subprocess.Popen(
-        [sys.executable, "-m", "tests.interop.hostile_batches", str(node.port), str(SECONDS)],
-        cwd=PROJECT,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(2)  # The attacker creates its batches first.
-    meanwhile = story.times_over(SECONDS - 2)
-    answers = json.loads(sender.communicate(timeout=60)[0])
-    story.close()
-    with capsys.disabled():
-        sent = ", ".join(f"{len(codes)} {kind}" for kind, codes in answers.items())
-        print(f"\n{sent}; a round trip of a record: {described(alone)} alone, {described(meanwhile)} meanwhile")
-    assert {kind: set(codes) for kind, codes in answers.items()} == {
-        "many": {0},
-        "packed": {0},
-        "bomb": {0},
-        "dated": {32},
-    }
-    assert statistics.median(meanwhile) < 0.05, "checking one of these batches takes longer than that"
-    assert node.stop() == 0
-    assert "Traceback" not in node.printed()
+def test_batches_that_are_slow_to_validate_do_not_delay_other_clients(capsys: pytest.CaptureFixture[str]) -> None:
+    with Node() as node:
+        story = Story(node, "calm")
+        story.median_over(0.5)
+        alone = story.times_over(SECONDS / 3)
+        sender = subprocess.Popen(
+            [sys.executable, "-m", "tests.interop.hostile_batches", str(node.port), str(SECONDS)],
+            cwd=PROJECT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        time.sleep(2)  # The attacker creates its batches first.
+        meanwhile = story.times_over(SECONDS - 2)
+        answers = json.loads(sender.communicate(timeout=60)[0])
+        story.close()
+        with capsys.disabled():
+            sent = ", ".join(f"{len(codes)} {kind}" for kind, codes in answers.items())
+            print(f"\n{sent}; a round trip of a record: {described(alone)} alone, {described(meanwhile)} meanwhile")
+        assert {kind: set(codes) for kind, codes in answers.items()} == {
+            "many": {0},
+            "packed": {0},
+            "bomb": {0},
+            "dated": {32},
+        }
+        assert statistics.median(meanwhile) < 0.05, "checking one of these batches takes longer than that"
+        node.stop()
+        assert "Traceback" not in node.log
 
 
 def described(times: list[float]) -> str:

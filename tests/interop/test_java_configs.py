@@ -5,15 +5,15 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.testing import Node
 from tests.interop.test_java_tools import tool
-from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
 JAVA = pytest.mark.usefixtures("kafka_peer")
 
 
-def configs(node: BarnabasNode, kind: str, name: str | None, *args: str, check: bool = True) -> str:
+def configs(node: Node, kind: str, name: str | None, *args: str, check: bool = True) -> str:
     entity = ("--entity-default",) if name is None else ("--entity-name", name)
     return tool(node, "configs", "--entity-type", kind, *entity, *args, check=check)
 
@@ -29,9 +29,7 @@ def configs(node: BarnabasNode, kind: str, name: str | None, *args: str, check: 
         pytest.param("broker-loggers", "1", "barnabas.network.connection=ERROR", marks=pytest.mark.long),
     ],
 )
-def test_configs_are_set_shown_and_deleted(
-    barnabas_node: BarnabasNode, kind: str, name: str | None, change: str
-) -> None:
+def test_configs_are_set_shown_and_deleted(barnabas_node: Node, kind: str, name: str | None, change: str) -> None:
     key = change.partition("=")[0]
     configs(barnabas_node, kind, name, "--alter", "--add-config", change)
     assert change in configs(barnabas_node, kind, name, "--describe")
@@ -40,6 +38,6 @@ def test_configs_are_set_shown_and_deleted(
 
 
 @JAVA
-def test_a_config_that_needs_a_restart_is_refused_by_name(barnabas_node: BarnabasNode) -> None:
+def test_a_config_that_needs_a_restart_is_refused_by_name(barnabas_node: Node) -> None:
     answer = configs(barnabas_node, "brokers", "1", "--alter", "--add-config", "num.partitions=3", check=False)
     assert "Cannot update these configs dynamically: [num.partitions]" in answer

@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
+from barnabas.testing import Node
 from tests.peers import run_class
-from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
 
 QUICK_JVM = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
 
-def tool(node: BarnabasNode, name: str, *args: str, stdin: str | None = None, check: bool = True) -> str:
-    done = run_class(name, "--bootstrap-server", node.bootstrap, *args, jvm=QUICK_JVM, stdin=stdin, check=check)
+def tool(node: Node, name: str, *args: str, stdin: str | None = None, check: bool = True) -> str:
+    done = run_class(name, "--bootstrap-server", node.bootstrap_servers, *args, jvm=QUICK_JVM, stdin=stdin, check=check)
     return done.stdout if check else done.stdout + done.stderr
 
 
-def test_topics_are_created_listed_described_grown_and_deleted(barnabas_node: BarnabasNode) -> None:
+def test_topics_are_created_listed_described_grown_and_deleted(barnabas_node: Node) -> None:
     created = tool(
         barnabas_node, "topics", "--create", "--topic", "java-topics", "--partitions", "2",
         "--config", "retention.ms=3600000",
@@ -47,14 +47,12 @@ def test_topics_are_created_listed_described_grown_and_deleted(barnabas_node: Ba
         (("--topic", "java-unknown", "--config", "no.such=1"), "no.such"),
     ],
 )
-def test_a_bad_topic_is_refused_with_a_reason(
-    barnabas_node: BarnabasNode, args: tuple[str, ...], expected: str
-) -> None:
+def test_a_bad_topic_is_refused_with_a_reason(barnabas_node: Node, args: tuple[str, ...], expected: str) -> None:
     answer = tool(barnabas_node, "topics", "--create", *args, check=False)
     assert re.search(expected, answer), answer
 
 
-def test_configs_are_altered_described_and_deleted(barnabas_node: BarnabasNode) -> None:
+def test_configs_are_altered_described_and_deleted(barnabas_node: Node) -> None:
     tool(barnabas_node, "topics", "--create", "--topic", "java-configs")
     resource = ("--entity-type", "topics", "--entity-name", "java-configs")
     tool(
@@ -69,11 +67,11 @@ def test_configs_are_altered_described_and_deleted(barnabas_node: BarnabasNode) 
     assert "cleanup.policy=delete" in everything
 
 
-def test_producer_and_consumer_performance_agree_on_the_count(barnabas_node: BarnabasNode) -> None:
+def test_producer_and_consumer_performance_agree_on_the_count(barnabas_node: Node) -> None:
     tool(barnabas_node, "topics", "--create", "--topic", "java-perf", "--partitions", "3")
     produced = run_class(
         "producer-perf", "--topic", "java-perf", "--num-records", "50000", "--record-size", "200",
-        "--throughput", "-1", "--producer-props", f"bootstrap.servers={barnabas_node.bootstrap}", "acks=all",
+        "--throughput", "-1", "--producer-props", f"bootstrap.servers={barnabas_node.bootstrap_servers}", "acks=all",
         jvm=QUICK_JVM,
     )  # fmt: skip
     assert "50000 records sent" in produced.stdout
@@ -89,7 +87,7 @@ def test_producer_and_consumer_performance_agree_on_the_count(barnabas_node: Bar
     assert {line.rsplit(":", 1)[1] for line in earliest.split() if line.startswith("java-perf:")} == {"0"}
 
 
-def test_consumer_groups_are_listed_described_reset_and_deleted(barnabas_node: BarnabasNode) -> None:
+def test_consumer_groups_are_listed_described_reset_and_deleted(barnabas_node: Node) -> None:
     tool(barnabas_node, "topics", "--create", "--topic", "java-groups")
     tool(barnabas_node, "console-producer", "--topic", "java-groups", stdin="a\nb\nc\nd\n")
     read = tool(
@@ -111,7 +109,7 @@ def test_consumer_groups_are_listed_described_reset_and_deleted(barnabas_node: B
     assert "java-group" not in tool(barnabas_node, "groups", "--list").split()
 
 
-def test_records_are_deleted_up_to_an_offset(barnabas_node: BarnabasNode, tmp_path: Path) -> None:
+def test_records_are_deleted_up_to_an_offset(barnabas_node: Node, tmp_path: Path) -> None:
     tool(barnabas_node, "topics", "--create", "--topic", "java-delete")
     tool(barnabas_node, "console-producer", "--topic", "java-delete", stdin="a\nb\nc\n")
     plan = tmp_path / "plan.json"
@@ -120,7 +118,7 @@ def test_records_are_deleted_up_to_an_offset(barnabas_node: BarnabasNode, tmp_pa
     assert "java-delete:0:2" in tool(barnabas_node, "get-offsets", "--topic", "java-delete", "--time", "earliest")
 
 
-def test_log_dirs_are_described(barnabas_node: BarnabasNode) -> None:
+def test_log_dirs_are_described(barnabas_node: Node) -> None:
     tool(barnabas_node, "topics", "--create", "--topic", "java-dirs")
     tool(barnabas_node, "console-producer", "--topic", "java-dirs", stdin="abc\n")
     answer = tool(barnabas_node, "log-dirs", "--describe", "--topic-list", "java-dirs")
@@ -128,7 +126,7 @@ def test_log_dirs_are_described(barnabas_node: BarnabasNode) -> None:
     assert not re.search(r'"error":"', answer)
 
 
-def test_api_versions_lists_what_is_served_and_nothing_is_unknown_to_java(barnabas_node: BarnabasNode) -> None:
+def test_api_versions_lists_what_is_served_and_nothing_is_unknown_to_java(barnabas_node: Node) -> None:
     answer = tool(barnabas_node, "api-versions")
     assert re.search(r"Produce\(0\): 0 to 13 \[usable: 13\]", answer), answer
     assert re.search(r"Fetch\(1\): 4 to 18 \[usable: 1[78]\]", answer), answer

@@ -68,7 +68,7 @@ def real_broker(quorum: Quorum, folder: Path, node_id: int) -> RealBroker:
 
 @pytest.fixture
 def admin(broker: RealBroker) -> Iterator[SyncAdminClient]:
-    with SyncAdminClient(broker.bootstrap) as client:
+    with SyncAdminClient(broker.bootstrap_servers) as client:
         yield client
 
 
@@ -97,11 +97,13 @@ def test_its_clients_receive_the_answers_of_a_kafka_cluster(broker: RealBroker) 
 def test_records_are_written_and_read_in_a_group(broker: RealBroker, admin: SyncAdminClient) -> None:
     """An idempotent producer needs a block of producer ids; the broker itself creates the group's topic."""
     admin.create_topics([NewTopic("flights", 3, 1)], wait=True).raise_for_errors()
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
     for number in range(100):
         producer.produce("flights", str(number).encode())
     assert producer.flush(20) == 0
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "g", "auto.offset.reset": "earliest"})
+    consumer = Consumer(
+        {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "auto.offset.reset": "earliest"}
+    )
     consumer.subscribe(["flights"])
     seen = set()
     deadline = time.monotonic() + 30
@@ -153,7 +155,7 @@ def test_it_follows_our_broker_and_the_changes_that_it_forwarded(
     )
     ours.start()
     try:
-        with SyncAdminClient(ours.bootstrap) as through_ours:
+        with SyncAdminClient(ours.bootstrap_servers) as through_ours:
             through_ours.create_topics([NewTopic("both", 4, 1)], wait=True).raise_for_errors()
             through_ours.create_topics([NewTopic("shared", 1, 2)], wait=True).raise_for_errors()
         seen = admin.describe_topics(["both", "shared"])
@@ -162,7 +164,7 @@ def test_it_follows_our_broker_and_the_changes_that_it_forwarded(
         assert ours.stop() == 0
     finally:
         ours.kill()
-    with SyncAdminClient(broker.bootstrap) as once_more:
+    with SyncAdminClient(broker.bootstrap_servers) as once_more:
         once_more.unregister_broker(7, wait=True)
         once_more.delete_topics(["both", "shared"]).raise_for_errors()
 
@@ -185,7 +187,7 @@ def test_two_brokers_replicate_and_the_other_leads_when_one_dies(
     second.start()
     try:
         admin.create_topics([NewTopic("replicated", 4, 2)], wait=True).raise_for_errors()
-        producer = Producer({"bootstrap.servers": broker.bootstrap, "acks": "all", "enable.idempotence": True})
+        producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "acks": "all", "enable.idempotence": True})
         producer.produce("replicated", b"before", partition=0)
         assert producer.flush(20) == 0
 
@@ -205,7 +207,7 @@ def test_two_brokers_replicate_and_the_other_leads_when_one_dies(
             return all(len(partition.isr) == 2 for partition in found)
 
         wait_until(in_sync, what="its return into the ISR", timeout_s=40)
-        run_class("leader-election", "--bootstrap-server", broker.bootstrap, "--election-type", "preferred",
+        run_class("leader-election", "--bootstrap-server", broker.bootstrap_servers, "--election-type", "preferred",
                   "--all-topic-partitions")  # fmt: skip
         wait_until(lambda: leaders() == {1, 2}, what="its leadership")
         assert second.stop() is not None

@@ -13,12 +13,11 @@ import threading
 import time
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.peers.barnabas_node import BarnabasNode
+from barnabas.testing import Node
 
 pytestmark = [pytest.mark.interop, pytest.mark.slow, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -103,45 +102,42 @@ def read_everything(bootstrap: str, topic: str) -> list[tuple[int, int, int]]:
 
 
 @pytest.mark.timeout(60 + 12 * KILLS)
-def test_no_acknowledged_record_is_lost_or_doubled(
-    tmp_path: Path, record_property: Any, capsys: pytest.CaptureFixture[str]
-) -> None:
-    node = BarnabasNode(tmp_path, settings={"log.segment.bytes": "1048576"})
-    node.start()
-    rng = random.Random(SEED)
-    _create(node.bootstrap, "killed")
-    load = Load(node.bootstrap, "killed")
-    load.start()
-    ready_times = []
-    rounds_with_load = 0
-    try:
-        for _ in range(KILLS):
-            acknowledged = _wait_for_load(load)
-            time.sleep(rng.uniform(0.05, 0.6))
-            rounds_with_load += len(load.acknowledged) > acknowledged
-            node.kill()
-            began = time.monotonic()
-            node.start()
-            ready_times.append(time.monotonic() - began)
-    finally:
-        load.stop()
-    found = read_everything(node.bootstrap, "killed")
-    assert node.stop() == 0
+def test_no_acknowledged_record_is_lost_or_doubled(record_property: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    with Node(settings={"log.segment.bytes": "1048576"}) as node:
+        rng = random.Random(SEED)
+        _create(node.bootstrap_servers, "killed")
+        load = Load(node.bootstrap_servers, "killed")
+        load.start()
+        ready_times = []
+        rounds_with_load = 0
+        try:
+            for _ in range(KILLS):
+                acknowledged = _wait_for_load(load)
+                time.sleep(rng.uniform(0.05, 0.6))
+                rounds_with_load += len(load.acknowledged) > acknowledged
+                node.kill()
+                began = time.monotonic()
+                node.start()
+                ready_times.append(time.monotonic() - began)
+        finally:
+            load.stop()
+        found = read_everything(node.bootstrap_servers, "killed")
+        node.stop()
 
-    copies = Counter(number for number, _, _ in found)
-    where = {number: (partition, offset) for number, partition, offset in found}
-    lost = [number for number, place in load.acknowledged.items() if where.get(number) != place]
-    doubled = [number for number, count in copies.items() if count > 1]
-    with capsys.disabled():
-        print(
-            f"\nseed {SEED}: {KILLS} kills, {load.sent} records sent, {len(load.acknowledged)} acknowledged, "
-            f"{len(lost)} lost, {len(doubled)} doubled; ready again after {max(ready_times):.2f} s at most"
-        )
-    assert load.failures == []
-    assert lost == []
-    assert doubled == []
-    assert rounds_with_load == KILLS
-    assert "Traceback" not in node.printed()
+        copies = Counter(number for number, _, _ in found)
+        where = {number: (partition, offset) for number, partition, offset in found}
+        lost = [number for number, place in load.acknowledged.items() if where.get(number) != place]
+        doubled = [number for number, count in copies.items() if count > 1]
+        with capsys.disabled():
+            print(
+                f"\nseed {SEED}: {KILLS} kills, {load.sent} records sent, {len(load.acknowledged)} acknowledged, "
+                f"{len(lost)} lost, {len(doubled)} doubled; ready again after {max(ready_times):.2f} s at most"
+            )
+        assert load.failures == []
+        assert lost == []
+        assert doubled == []
+        assert rounds_with_load == KILLS
+        assert "Traceback" not in node.log_path.read_text()
 
 
 def _wait_for_load(load: Load) -> int:

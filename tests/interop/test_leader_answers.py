@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.peers.barnabas_node import BarnabasNode
+from barnabas.testing import Node
 from tests.peers.leader_story import SETTINGS
 from tests.peers.record_leader_answers import answers_of
 
@@ -20,10 +20,11 @@ BETTER = {
 RECORDED = Path(__file__).parents[1] / "vectors" / "broker" / "leader-answers-4.3.1.jsonl.gz"
 
 
-def test_every_answer_equals_kafkas(tmp_path: Path) -> None:
+def test_every_answer_equals_kafkas() -> None:
     with gzip.open(RECORDED, "rt", encoding="utf-8") as lines:
         recorded = {line["step"]: line["answer"] for line in map(json.loads, lines)}
-    ours = answers_of(BarnabasNode(tmp_path / "node", settings=SETTINGS))
+    with Node(settings=SETTINGS) as node:
+        ours = answers_of(node)
     different = {name: (recorded[name], answer) for name, answer in ours.items() if answer != recorded[name]}
     assert {name: pair for name, pair in different.items() if name not in BETTER} == {}
     assert set(BETTER) <= set(different), "this is not a difference any longer"

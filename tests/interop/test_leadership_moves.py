@@ -42,8 +42,8 @@ class Cluster:
         }
 
     @property
-    def bootstrap(self) -> str:
-        return ",".join(broker.bootstrap for broker in self.brokers.values())
+    def bootstrap_servers(self) -> str:
+        return ",".join(broker.bootstrap_servers for broker in self.brokers.values())
 
     def leaders(self, admin: SyncAdminClient, topic: str) -> list[int | None]:
         return [partition.leader for partition in admin.describe_topics([topic])[topic].partitions]
@@ -70,7 +70,7 @@ def cluster(
 
 @pytest.fixture
 def admin(cluster: Cluster) -> Iterator[SyncAdminClient]:
-    with SyncAdminClient(cluster.bootstrap) as client:
+    with SyncAdminClient(cluster.bootstrap_servers) as client:
         yield client
 
 
@@ -114,7 +114,7 @@ def test_an_orderly_stop_does_not_interrupt_clients_and_leadership_returns(
     admin.create_topics(
         [NewTopic("rolled", assignments=[[1, 2, 3], [2, 3, 1], [3, 1, 2]])], wait=True
     ).raise_for_errors()
-    with Load(cluster.bootstrap, "rolled") as load:
+    with Load(cluster.bootstrap_servers, "rolled") as load:
         for node_id, broker in cluster.brokers.items():
             began = time.monotonic()
             broker.stop()
@@ -134,7 +134,7 @@ def test_an_out_of_sync_replica_leads_once_unclean_election_is_enabled(
     cluster: Cluster, admin: SyncAdminClient
 ) -> None:
     admin.create_topics([NewTopic("unclean", assignments=[[1, 2]])], wait=True).raise_for_errors()
-    producer = Producer({"bootstrap.servers": cluster.bootstrap, "acks": "all"})
+    producer = Producer({"bootstrap.servers": cluster.bootstrap_servers, "acks": "all"})
     producer.produce("unclean", b"both have it", partition=0)
     assert producer.flush(20) == 0
     cluster.brokers[2].stop()

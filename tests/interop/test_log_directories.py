@@ -4,6 +4,7 @@ Kafka."""
 from __future__ import annotations
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.peers import run_class
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from tests.peers.command_node import CommandNode
 from tests.peers.directory_story import NAMES, SETTINGS, DirectoryStory, log_dirs
 from tests.peers.record_directory_answers import answers_of, kafka_node
 
@@ -26,7 +27,7 @@ def recorded() -> dict[str, Any]:
 
 
 def test_our_node_describes_its_log_directories_as_kafka_does(tmp_path: Path) -> None:
-    node = BarnabasNode(tmp_path / "node", settings={"log.dirs": log_dirs(tmp_path / "dirs"), **SETTINGS})
+    node = CommandNode(tmp_path / "node", settings={"log.dirs": log_dirs(tmp_path / "dirs"), **SETTINGS})
     assert answers_of(node, tmp_path / "dirs") == recorded()
 
 
@@ -39,7 +40,10 @@ def test_the_recorded_answers_are_kafkas(tmp_path: Path) -> None:
 def test_the_java_tools_move_a_replica_and_report_its_progress(tmp_path: Path) -> None:
     directories = tmp_path / "dirs"
     directories.mkdir()
-    with running_barnabas(tmp_path / "node", settings={"log.dirs": log_dirs(directories), **SETTINGS}) as node:
+    node = CommandNode(tmp_path / "node", settings={"log.dirs": log_dirs(directories), **SETTINGS})
+    with ExitStack() as stack:
+        stack.callback(node.stop)
+        node.start()
         story, server = DirectoryStory(node.port, directories), ("--bootstrap-server", f"127.0.0.1:{node.port}")
         story.create("orders", 2)
         for _ in range(20):
@@ -65,7 +69,7 @@ def test_the_java_tools_move_a_replica_and_report_its_progress(tmp_path: Path) -
 def test_nothing_acknowledged_is_lost_when_a_node_is_killed_while_replicas_move(tmp_path: Path) -> None:
     directories, rng, acknowledged = tmp_path / "dirs", Random(7), [0, 0, 0]
     directories.mkdir()
-    node = BarnabasNode(tmp_path / "node", settings={"log.dirs": log_dirs(directories), **SETTINGS})
+    node = CommandNode(tmp_path / "node", settings={"log.dirs": log_dirs(directories), **SETTINGS})
     try:
         for life in range(12):
             node.start()

@@ -14,7 +14,7 @@ import pytest
 from barnabas.storage.metadata_log import MetadataLog
 from tests.oracles.metadata_log_dump import dump_metadata_log
 from tests.peers import KafkaNode, metadata_shell, run_class
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
@@ -46,9 +46,9 @@ def settings_for_both(kafka: KafkaNode) -> Path:
     return kafka.properties
 
 
-def ours(kafka: KafkaNode) -> BarnabasNode:
+def ours(kafka: KafkaNode) -> CommandNode:
     """Our node in the place of Kafka: with its configuration, folder and ports."""
-    node = BarnabasNode(kafka.folder, properties=kafka.properties)
+    node = CommandNode(kafka.folder, properties=kafka.properties)
     node.port, node.controller_port = kafka.port, kafka.controller_port
     node._settings = dict(OURS)
     return node
@@ -85,14 +85,14 @@ def formatted_by_kafka(kafka: KafkaNode) -> Callable[[], None]:
 def test_a_directory_formatted_by_us_moves_to_kafka_and_back(kafka: KafkaNode) -> None:
     run_ours("format", "--standalone", "-t", "IxBJmFq_QQSa0i06awp6oA", "-c", str(kafka.properties))
     kafka.start()
-    create(kafka.bootstrap, "made-by-kafka")
+    create(kafka.bootstrap_servers, "made-by-kafka")
     kafka.stop()
     node = ours(kafka)
     node.start()
-    create(node.bootstrap, "made-by-us")
+    create(node.bootstrap_servers, "made-by-us")
     assert node.stop() == 0
     kafka.start()
-    assert sorted(topics(kafka.bootstrap, "--list")) == ["made-by-kafka", "made-by-us"]
+    assert sorted(topics(kafka.bootstrap_servers, "--list")) == ["made-by-kafka", "made-by-us"]
     kafka.stop()
     log = MetadataLog(str(kafka.folder / "data"))
     assert log.recovered_from is None
@@ -103,10 +103,10 @@ def test_we_start_on_a_directory_formatted_by_kafka(kafka: KafkaNode, formatted_
     formatted_by_kafka()
     node = ours(kafka)
     node.start()
-    create(node.bootstrap, "made-by-us")
+    create(node.bootstrap_servers, "made-by-us")
     assert node.stop() == 0
     kafka.start()
-    assert topics(kafka.bootstrap, "--list") == ["made-by-us"]
+    assert topics(kafka.bootstrap_servers, "--list") == ["made-by-us"]
     kafka.stop()
 
 
@@ -119,10 +119,10 @@ def wait_for_a_snapshot_with(name: str, folder: Path, *, timeout_s: float = 60) 
 
 
 def test_kafkas_tools_read_our_log_and_our_snapshot(kafka_peer: Path, tmp_path: Path) -> None:
-    node = BarnabasNode(tmp_path / "node", settings={"metadata.log.max.record.bytes.between.snapshots": "1500"})
+    node = CommandNode(tmp_path / "node", settings={"metadata.log.max.record.bytes.between.snapshots": "1500"})
     node.start()
-    create(node.bootstrap, "first")
-    create(node.bootstrap, "second")
+    create(node.bootstrap_servers, "first")
+    create(node.bootstrap_servers, "second")
     data = tmp_path / "node" / "data"
     wait_for_a_snapshot_with("first", data / "__cluster_metadata-0")
     assert node.stop() == 0
@@ -140,7 +140,7 @@ def test_kafkas_tools_read_our_log_and_our_snapshot(kafka_peer: Path, tmp_path: 
 
 
 def test_our_quorum_state_equals_kafkas(tmp_path: Path) -> None:
-    node = BarnabasNode(tmp_path / "node")
+    node = CommandNode(tmp_path / "node")
     node.start()
     node.stop()
     state = json.loads((tmp_path / "node" / "data" / "__cluster_metadata-0" / "quorum-state").read_text())

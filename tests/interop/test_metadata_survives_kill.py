@@ -5,15 +5,14 @@ from __future__ import annotations
 import random
 import threading
 import time
-from pathlib import Path
 
 import pytest
 
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from barnabas.protocol.messages.metadata import MetadataRequest
 from barnabas.storage.metadata_log import MetadataLog
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -21,7 +20,7 @@ ROUNDS = 8
 SEED = 20261121
 
 
-def create_until_killed(node: BarnabasNode, prefix: str, created: list[str]) -> None:
+def create_until_killed(node: Node, prefix: str, created: list[str]) -> None:
     """Create one topic after the other and record each that was answered without an error."""
     client = RawClient(node.port)
     try:
@@ -37,7 +36,7 @@ def create_until_killed(node: BarnabasNode, prefix: str, created: list[str]) -> 
         client.close()
 
 
-def listed(node: BarnabasNode) -> set[str]:
+def listed(node: Node) -> set[str]:
     client = RawClient(node.port)
     try:
         return {topic.name for topic in client.call(MetadataRequest(topics=None)).topics}
@@ -45,27 +44,27 @@ def listed(node: BarnabasNode) -> set[str]:
         client.close()
 
 
-def test_every_acknowledged_topic_exists_after_each_kill(tmp_path: Path) -> None:
+def test_every_acknowledged_topic_exists_after_each_kill() -> None:
     chance = random.Random(SEED)
-    node = BarnabasNode(tmp_path / "node", settings={"metadata.log.max.record.bytes.between.snapshots": "20000"})
-    created: list[str] = []
-    for number in range(ROUNDS):
+    with Node(settings={"metadata.log.max.record.bytes.between.snapshots": "20000"}) as node:
+        created: list[str] = []
+        for number in range(ROUNDS):
+            node.start()
+            assert set(created) <= listed(node)
+            before = len(created)
+            worker = threading.Thread(target=create_until_killed, args=(node, f"r{number}", created))
+            worker.start()
+            enough = before + chance.randint(1, 150)
+            deadline = time.monotonic() + 20
+            while len(created) < enough and time.monotonic() < deadline:
+                time.sleep(0.001)
+            node.kill()
+            worker.join()
+            assert len(created) >= enough
         node.start()
         assert set(created) <= listed(node)
-        before = len(created)
-        worker = threading.Thread(target=create_until_killed, args=(node, f"r{number}", created))
-        worker.start()
-        enough = before + chance.randint(1, 150)
-        deadline = time.monotonic() + 20
-        while len(created) < enough and time.monotonic() < deadline:
-            time.sleep(0.001)
-        node.kill()
-        worker.join()
-        assert len(created) >= enough
-    node.start()
-    assert set(created) <= listed(node)
-    assert node.stop() == 0
-    log = MetadataLog(str(tmp_path / "node" / "data"))
-    assert log.recovered_from is None
-    assert log.latest_snapshot_id is not None
-    assert log.latest_snapshot_id.offset > 0
+        node.stop()
+        log = MetadataLog(str(node.broker.folder / "data"))
+        assert log.recovered_from is None
+        assert log.latest_snapshot_id is not None
+        assert log.latest_snapshot_id.offset > 0

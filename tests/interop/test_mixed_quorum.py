@@ -111,7 +111,7 @@ def fill(quorum: Quorum, folder: Path) -> None:
     broker = OurBroker(folder, quorum)
     broker.start()
     try:
-        with SyncAdminClient(broker.bootstrap) as admin:
+        with SyncAdminClient(broker.bootstrap_servers) as admin:
             names = [f"topic-{i}" for i in range(TOPICS)]
             admin.create_topics([NewTopic(name, partitions=3, replication_factor=1) for name in names])
             assert {topic.name for topic in admin.list_topics()} >= set(names)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from barnabas.testing import Node
 from tests.peers import run_class
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.mutation_requests import mutations
 from tests.peers.record_admin_answers import Connection
 from tests.unit.controller.test_recorded_answers import comparable
@@ -23,10 +23,11 @@ FROM_RUN_TO_RUN = ("highWatermark", "logEndOffset", "lastFetchTimestamp", "lastC
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("mutations")) as node:
+def node() -> Iterator[Node]:
+    with Node() as node:
         yield node
-        assert "Traceback" not in node.printed()
+        node.stop()
+        assert "Traceback" not in node.log
 
 
 def without_what_changes(answer: Any) -> Any:
@@ -42,7 +43,7 @@ def without_what_changes(answer: Any) -> Any:
     return [without_what_changes(item) for item in answer] if isinstance(answer, list) else answer
 
 
-def test_every_answer_on_the_wire_equals_kafkas(node: BarnabasNode) -> None:
+def test_every_answer_on_the_wire_equals_kafkas(node: Node) -> None:
     answers, connection = recorded(), Connection(node.port)
     different = {}
     for name, request, version in mutations():
@@ -54,18 +55,18 @@ def test_every_answer_on_the_wire_equals_kafkas(node: BarnabasNode) -> None:
     assert different == {}
 
 
-def test_java_reads_the_quorum(kafka_peer: Path, node: BarnabasNode) -> None:
-    status = run_class("quorum", "--bootstrap-server", node.bootstrap, "describe", "--status").stdout
+def test_java_reads_the_quorum(kafka_peer: Path, node: Node) -> None:
+    status = run_class("quorum", "--bootstrap-server", node.bootstrap_servers, "describe", "--status").stdout
     assert "LeaderId:               1" in status, status
-    replication = run_class("quorum", "--bootstrap-server", node.bootstrap, "describe", "--replication").stdout
+    replication = run_class("quorum", "--bootstrap-server", node.bootstrap_servers, "describe", "--replication").stdout
     assert [line.split()[-1] for line in replication.strip().splitlines()[1:]] == ["Leader"], replication
     controllers = ("--bootstrap-controller", f"127.0.0.1:{node.controller_port}")
     assert "LeaderEpoch:" in run_class("quorum", *controllers, "describe", "--status").stdout
 
 
-def test_java_sets_and_reads_quotas(kafka_peer: Path, node: BarnabasNode) -> None:
+def test_java_sets_and_reads_quotas(kafka_peer: Path, node: Node) -> None:
     def configs(*arguments: str) -> str:
-        return run_class("configs", "--bootstrap-server", node.bootstrap, *arguments).stdout
+        return run_class("configs", "--bootstrap-server", node.bootstrap_servers, *arguments).stdout
 
     who = ("--entity-type", "users", "--entity-name", "quentin", "--entity-type", "clients", "--entity-name", "a b:c")
     configs("--alter", "--add-config", "producer_byte_rate=1024,request_percentage=50.5", *who)
@@ -78,8 +79,8 @@ def test_java_sets_and_reads_quotas(kafka_peer: Path, node: BarnabasNode) -> Non
     assert "connection_creation_rate=7.0" in configs("--describe", "--entity-type", "ips", "--entity-default")
 
 
-def test_java_elects_reassigns_and_updates_features(kafka_peer: Path, node: BarnabasNode, tmp_path: Path) -> None:
-    to_node = ("--bootstrap-server", node.bootstrap)
+def test_java_elects_reassigns_and_updates_features(kafka_peer: Path, node: Node, tmp_path: Path) -> None:
+    to_node = ("--bootstrap-server", node.bootstrap_servers)
     run_class("topics", *to_node, "--create", "--topic", "elected", "--partitions", "2")
     run_class("leader-election", *to_node, "--election-type", "preferred", "--all-topic-partitions")
     plan = tmp_path / "plan.json"
@@ -96,8 +97,8 @@ def test_java_elects_reassigns_and_updates_features(kafka_peer: Path, node: Barn
     assert ["eligible.leader.replicas.version", "0"] in [[line[1], line[7]] for line in levels]
 
 
-def test_java_describes_the_cluster_and_unregisters_a_stopped_broker(kafka_peer: Path, node: BarnabasNode) -> None:
-    to_node = ("--bootstrap-server", node.bootstrap)
+def test_java_describes_the_cluster_and_unregisters_a_stopped_broker(kafka_peer: Path, node: Node) -> None:
+    to_node = ("--bootstrap-server", node.bootstrap_servers)
     assert "Cluster ID:" in run_class("cluster", "cluster-id", *to_node).stdout
     assert str(node.port) in run_class("cluster", "list-endpoints", *to_node).stdout
     failed = run_class("cluster", "unregister", *to_node, "--id", "77", check=False)
@@ -106,24 +107,24 @@ def test_java_describes_the_cluster_and_unregisters_a_stopped_broker(kafka_peer:
 
 
 @pytest.fixture
-def node_without_quotas(tmp_path: Path) -> Iterator[BarnabasNode]:
+def node_without_quotas() -> Iterator[Node]:
     """The recorded mutations leave quotas of all users on the node that the other tests share."""
-    with running_barnabas(tmp_path) as node:
+    with Node() as node:
         yield node
 
 
 @pytest.mark.long
-def test_a_java_producer_and_consumer_obey_their_quotas(kafka_peer: Path, node_without_quotas: BarnabasNode) -> None:
+def test_a_java_producer_and_consumer_obey_their_quotas(kafka_peer: Path, node_without_quotas: Node) -> None:
     """Some megabytes beyond the windows' allowance take some seconds, and no client sees an error."""
     node = node_without_quotas
     clients = ("--entity-type", "clients", "--entity-name", "slow")
-    to_node = ("--bootstrap-server", node.bootstrap)
+    to_node = ("--bootstrap-server", node.bootstrap_servers)
     rates = "producer_byte_rate=1000000,consumer_byte_rate=1000000"
     run_class("configs", *to_node, "--alter", "--add-config", rates, *clients)
     run_class("topics", *to_node, "--create", "--topic", "throttled")
     produced = run_class(
         "producer-perf", "--topic", "throttled", "--num-records", "12000", "--record-size", "1000", "--throughput",
-        "-1", "--producer-props", f"bootstrap.servers={node.bootstrap}", "client.id=slow", timeout_s=200,
+        "-1", "--producer-props", f"bootstrap.servers={node.bootstrap_servers}", "client.id=slow", timeout_s=200,
     ).stdout  # fmt: skip
     average = float(produced.strip().splitlines()[-1].split("records/sec")[0].split()[-1])
     assert average < 4000, produced

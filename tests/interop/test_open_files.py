@@ -15,7 +15,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from barnabas.protocol.record_batch import BatchView, Record
 from barnabas.protocol.record_batch_builder import build_batch
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [
     pytest.mark.interop,
@@ -28,7 +28,7 @@ DESCRIPTORS = 256
 AT_ONCE = 500
 
 
-class NodeWithFewDescriptors(BarnabasNode):
+class NodeWithFewDescriptors(CommandNode):
     def command(self) -> list[str]:
         return ["/bin/sh", "-c", f'ulimit -n {DESCRIPTORS} && exec "$0" "$@"', *super().command()]
 

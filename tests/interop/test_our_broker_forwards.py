@@ -81,7 +81,7 @@ def broker(quorum: Quorum, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture
 def admin(broker: OurBroker) -> Iterator[SyncAdminClient]:
-    with SyncAdminClient(broker.bootstrap) as client:
+    with SyncAdminClient(broker.bootstrap_servers) as client:
         yield client
 
 
@@ -130,7 +130,7 @@ def test_voters_are_changed_through_a_broker(admin: SyncAdminClient) -> None:
 def test_an_idempotent_producer_receives_its_id_and_a_missing_topic_is_created(
     broker: OurBroker, admin: SyncAdminClient
 ) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True})
     producer.produce("made-on-demand", b"value")
     assert producer.flush(20) == 0
     assert admin.describe_topics(["made-on-demand"])["made-on-demand"].partitions[0].leader == 1

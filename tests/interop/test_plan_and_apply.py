@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,10 +33,9 @@ from barnabas.clients.admin import (
     ScramMechanism,
     ScramUpsertion,
 )
+from barnabas.testing import Node
 from tests.peers import KAFKA_VERSION, LAST_3_X, KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.kinds import BARNABAS, OLD_KAFKA, run_on_each_kind
-from tests.peers.node_process import NodeProcess
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300), pytest.mark.usefixtures("kafka_peer")]
 
@@ -53,20 +53,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 @pytest.fixture(scope="module")
-def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    folder = tmp_path_factory.mktemp(request.param)
-    process: NodeProcess
-    if request.param == BARNABAS:
-        process = BarnabasNode(folder, settings=SETTINGS)
-    else:
-        version = LAST_3_X if request.param == OLD_KAFKA else KAFKA_VERSION
-        process = KafkaNode(folder, settings=SETTINGS, version=version)
-    process.start(timeout_s=120)
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node | KafkaNode]:
+    with _running(request.param, tmp_path_factory.mktemp(request.param)) as node:
+        asyncio.run(furnish(node.bootstrap_servers, has_groups=request.param != OLD_KAFKA))
+        yield node
+
+
+@contextmanager
+def _running(kind: str, folder: Path) -> Iterator[Node | KafkaNode]:
+    if kind == BARNABAS:
+        with Node(settings=SETTINGS) as ours:
+            yield ours
+        return
+    kafka = KafkaNode(folder, settings=SETTINGS, version=LAST_3_X if kind == OLD_KAFKA else KAFKA_VERSION)
+    kafka.start(timeout_s=120)
     try:
-        asyncio.run(furnish(process.bootstrap, has_groups=request.param != OLD_KAFKA))
-        yield process
+        yield kafka
     finally:
-        process.stop()
+        kafka.stop()
 
 
 async def furnish(bootstrap: str, *, has_groups: bool) -> None:
@@ -98,9 +102,9 @@ async def furnish(bootstrap: str, *, has_groups: bool) -> None:
         (await admin.incremental_alter_configs(settings, wait=True)).raise_for_errors()
 
 
-def exported(node: NodeProcess, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+def exported(node: Node | KafkaNode, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     capsys.readouterr()
-    assert export.main(["--bootstrap-server", node.bootstrap]) == 0
+    assert export.main(["--bootstrap-server", node.bootstrap_servers]) == 0
     return dict(yaml.safe_load(capsys.readouterr().out))
 
 
@@ -141,8 +145,8 @@ def with_passwords(document: dict[str, Any]) -> dict[str, Any]:
 class Files:
     """Two states and the change from one to the other."""
 
-    def __init__(self, node: NodeProcess, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self.at = ["--bootstrap-server", node.bootstrap]
+    def __init__(self, node: Node | KafkaNode, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.at = ["--bootstrap-server", node.bootstrap_servers]
         self.capsys = capsys
         self.old, self.new = str(folder / "old.yaml"), str(folder / "new.yaml")
         before = with_passwords(exported(node, capsys))
@@ -168,13 +172,13 @@ class Files:
 
 @pytest.fixture
 def files(
-    node: NodeProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    node: Node | KafkaNode, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Files]:
     monkeypatch.setenv("NEW_PASSWORD", "a new secret")
     found = Files(node, tmp_path, capsys)
     yield found
     # Partitions are never removed, so topics that grew are deleted before they are created again.
-    asyncio.run(remove_grown(node.bootstrap))
+    asyncio.run(remove_grown(node.bootstrap_servers))
     found.apply(found.old)
 
 
@@ -185,7 +189,7 @@ async def remove_grown(bootstrap: str) -> None:
 
 @pytest.mark.kafka_3("always")
 def test_an_export_after_apply_equals_the_applied_file(
-    node: NodeProcess, files: Files, capsys: pytest.CaptureFixture[str]
+    node: Node | KafkaNode, files: Files, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert files.is_as(files.old)
     assert plan.main([files.new, "--allow-delete", *files.at, "-o", "json"]) == 3

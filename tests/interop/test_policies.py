@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
 from tests.peers.admin_requests import SET, TOPIC, alter, create, new_topic
-from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.node_process import free_ports
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(60)]
@@ -36,21 +36,25 @@ class Configs(AlterConfigPolicy):
 
 
 @pytest.fixture
-def node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[BarnabasNode]:
+def metrics() -> int:
+    """The port of the metrics."""
+    return free_ports(1)[0]
+
+
+@pytest.fixture
+def node(tmp_path: Path, metrics: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[Node]:
     (tmp_path / "node_policies.py").write_text(POLICIES)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    (metrics,) = free_ports(1)
     settings = {
         "create.topic.policy.class.name": "node_policies:Topics",
         "alter.configs.policy.class.name": "node_policies:Configs",
         "barnabas.policy.timeout.ms": "300",
         "barnabas.metrics.listener": f"127.0.0.1:{metrics}",
     }
-    node = BarnabasNode(tmp_path, settings=settings)
-    node.start()
-    yield node
-    (tmp_path / "go-on").touch()
-    assert node.stop() == 0
+    with Node(settings=settings) as node:
+        yield node
+        (tmp_path / "go-on").touch()
+        node.stop()
 
 
 def results_of(response: Any) -> list[tuple[int, str | None]]:
@@ -58,14 +62,13 @@ def results_of(response: Any) -> list[tuple[int, str | None]]:
     return [(result.error_code, result.error_message) for result in results]
 
 
-def hanging(node: BarnabasNode) -> str:
-    url = f"http://{node._settings['barnabas.metrics.listener']}/metrics"
-    with urllib.request.urlopen(url, timeout=10) as answer:
+def hanging(metrics: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{metrics}/metrics", timeout=10) as answer:
         text = answer.read().decode()
     return next(line for line in text.splitlines() if line.startswith('barnabas_policy_hanging{policy="alter"}'))
 
 
-def test_the_policy_refuses_topics_however_they_are_created(node: BarnabasNode) -> None:
+def test_the_policy_refuses_topics_however_they_are_created(node: Node) -> None:
     client = RawClient(node.port)
     refused = (44, "User:ANONYMOUS may not have bad")
     assert results_of(client.call(create(new_topic("bad"), new_topic("ok")))) == [refused, (0, None)]
@@ -78,7 +81,7 @@ def test_the_policy_refuses_topics_however_they_are_created(node: BarnabasNode) 
     client.close()
 
 
-def test_a_hanging_policy_refuses_changes_and_the_node_continues(node: BarnabasNode) -> None:
+def test_a_hanging_policy_refuses_changes_and_the_node_continues(node: Node, metrics: int, tmp_path: Path) -> None:
     client = RawClient(node.port)
     client.call(create(new_topic("ok")))
     ((code, message),) = results_of(client.call(alter((TOPIC, "ok", ("retention.ms", SET, "77")))))
@@ -87,12 +90,12 @@ def test_a_hanging_policy_refuses_changes_and_the_node_continues(node: BarnabasN
     ((code, message),) = results_of(client.call(alter((TOPIC, "ok", ("retention.bytes", SET, "5")))))
     assert code == 44
     assert "changes are refused until it does" in (message or "")
-    assert hanging(node).endswith(" 1.0")
+    assert hanging(metrics).endswith(" 1.0")
     assert results_of(client.call(create(new_topic("ok-too")))) == [(0, None)]
-    (node.folder / "go-on").touch()
+    (tmp_path / "go-on").touch()
     deadline = time.monotonic() + 10
-    while not hanging(node).endswith(" 0.0") and time.monotonic() < deadline:
+    while not hanging(metrics).endswith(" 0.0") and time.monotonic() < deadline:
         time.sleep(0.05)
     assert results_of(client.call(alter((TOPIC, "ok", ("retention.bytes", SET, "5"))))) == [(0, None)]
-    assert "alter.configs.policy.class.name is treated as alter.config.policy.class.name" in node.printed()
+    assert "alter.configs.policy.class.name is treated as alter.config.policy.class.name" in node.log
     client.close()

@@ -16,10 +16,10 @@ from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTo
 from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import iter_batches
+from barnabas.testing import Node
 from tests.interop.produce_cases import CASES, TOPICS, ProduceCase
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = pytest.mark.interop
 
@@ -47,7 +47,7 @@ class Verdict(NamedTuple):
     kept: dict[str, Any] | None
 
 
-def test_both_nodes_reach_the_same_verdict_on_every_batch(real_kafka: KafkaNode, barnabas_node: BarnabasNode) -> None:
+def test_both_nodes_reach_the_same_verdict_on_every_batch(real_kafka: KafkaNode, barnabas_node: Node) -> None:
     theirs = judged_by(RawClient(real_kafka.port, timeout_s=5))
     ours = judged_by(RawClient(barnabas_node.port, timeout_s=5))
     differences = []

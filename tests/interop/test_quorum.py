@@ -131,7 +131,7 @@ def test_another_controller_leads_after_a_kill_and_the_old_leader_follows(
 
 
 def create_topic(broker: NodeProcess, name: str) -> None:
-    with SyncAdminClient(broker.bootstrap) as admin:
+    with SyncAdminClient(broker.bootstrap_servers) as admin:
         admin.create_topics([NewTopic(name, partitions=2, replication_factor=1)]).raise_for_errors()
 
 

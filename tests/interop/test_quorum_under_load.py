@@ -34,7 +34,7 @@ class Load:
 
     def _run(self) -> None:
         number = 0
-        with SyncAdminClient(self._broker.bootstrap) as admin:
+        with SyncAdminClient(self._broker.bootstrap_servers) as admin:
             while not self._is_over.wait(0.02):
                 number += 1
                 name = f"topic-{number}"

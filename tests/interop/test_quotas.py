@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
@@ -17,30 +17,28 @@ from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequest
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
-from tests.peers import KafkaNode
+from barnabas.testing import Node
+from tests.peers import KafkaNode, running_kafka
 from tests.peers.admin_requests import new_topic
-from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.mutation_requests import quota, quotas
-from tests.peers.node_process import NodeProcess
 from tests.peers.record_admin_answers import Connection
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module", params=["ours", "kafka"])
-def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[NodeProcess]:
-    folder = tmp_path_factory.mktemp("quotas")
+def node(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Node | KafkaNode]:
+    running: AbstractContextManager[Node | KafkaNode] = Node()
     if request.param == "kafka":
         request.getfixturevalue("kafka_peer")
-    node: NodeProcess = BarnabasNode(folder) if request.param == "ours" else KafkaNode(folder / "kafka")
-    node.start()
-    yield node
-    assert "Traceback" not in node.printed()
-    node.kill()
+        running = running_kafka(tmp_path_factory.mktemp("quotas") / "kafka")
+    with running as node:
+        yield node
+        assert "Traceback" not in node.log_path.read_text()
 
 
 @contextmanager
-def connected(node: NodeProcess) -> Iterator[Connection]:
+def connected(node: Node | KafkaNode) -> Iterator[Connection]:
     connection = Connection(node.port)
     try:
         yield connection
@@ -48,7 +46,7 @@ def connected(node: NodeProcess) -> Iterator[Connection]:
         connection.close()
 
 
-def set_quota(node: NodeProcess, key: str, value: float | None) -> None:
+def set_quota(node: Node | KafkaNode, key: str, value: float | None) -> None:
     with connected(node) as connection:
         assert connection.ask(quotas(quota([("user", "ANONYMOUS")], (key, value))), 1).entries[0].error_code == 0
     time.sleep(0.2)  # Kafka answers before its brokers apply the quota.
@@ -70,7 +68,7 @@ def produce(name: str, size: int) -> ProduceRequest:
     return ProduceRequest(acks=1, timeout_ms=5000, topic_data=[data])
 
 
-def test_a_producer_over_its_quota_waits(node: NodeProcess) -> None:
+def test_a_producer_over_its_quota_waits(node: Node | KafkaNode) -> None:
     with connected(node) as connection:
         topic_id(connection, "produced")
         assert connection.ask(produce("produced", 100_000), 9).throttle_time_ms == 0
@@ -85,7 +83,7 @@ def test_a_producer_over_its_quota_waits(node: NodeProcess) -> None:
         assert connection.ask(produce("produced", 500_000), 9).throttle_time_ms == 0
 
 
-def test_a_consumer_over_its_quota_waits(node: NodeProcess) -> None:
+def test_a_consumer_over_its_quota_waits(node: Node | KafkaNode) -> None:
     with connected(node) as connection:
         named = topic_id(connection, "fetched")
         for _ in range(10):
@@ -104,7 +102,7 @@ def test_a_consumer_over_its_quota_waits(node: NodeProcess) -> None:
         set_quota(node, "consumer_byte_rate", None)
 
 
-def test_a_client_over_its_request_quota_waits_at_most_a_second(node: NodeProcess) -> None:
+def test_a_client_over_its_request_quota_waits_at_most_a_second(node: Node | KafkaNode) -> None:
     set_quota(node, "request_percentage", 0.001)
     with connected(node) as connection:
         throttled = [connection.ask(ListGroupsRequest(), 4).throttle_time_ms for _ in range(3)]
@@ -113,7 +111,7 @@ def test_a_client_over_its_request_quota_waits_at_most_a_second(node: NodeProces
     set_quota(node, "request_percentage", None)
 
 
-def test_partitions_are_not_created_faster_than_allowed(node: NodeProcess) -> None:
+def test_partitions_are_not_created_faster_than_allowed(node: Node | KafkaNode) -> None:
     with connected(node) as connection:
         set_quota(node, "controller_mutation_rate", 2.0)
         first = connection.ask(CreateTopicsRequest(topics=[new_topic("mutated", 25)], timeout_ms=10_000), 7)

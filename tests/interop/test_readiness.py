@@ -16,14 +16,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import free_ports
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(60)]
 
 
 @contextmanager
-def running(node: BarnabasNode, *options: str, pass_fds: tuple[int, ...] = (), **environment: str) -> Iterator[int]:
+def running(node: CommandNode, *options: str, pass_fds: tuple[int, ...] = (), **environment: str) -> Iterator[int]:
     """Run the node with more options, and yield its process id."""
     process = subprocess.Popen(
         [*node.command(), *options],
@@ -40,7 +40,7 @@ def running(node: BarnabasNode, *options: str, pass_fds: tuple[int, ...] = (), *
 
 
 def test_the_ready_file_and_the_descriptor_have_the_addresses(tmp_path: Path) -> None:
-    node, path = BarnabasNode(tmp_path), tmp_path / "ready.json"
+    node, path = CommandNode(tmp_path), tmp_path / "ready.json"
     reader, writer = os.pipe()
     with running(node, "--ready-file", str(path), "--ready-fd", str(writer), pass_fds=(writer,)) as pid:
         os.close(writer)
@@ -65,7 +65,7 @@ def test_a_service_manager_is_notified(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
         manager.bind(str(tmp_path / "notify"))
         manager.settimeout(20)
-        with running(BarnabasNode(tmp_path), NOTIFY_SOCKET=str(tmp_path / "notify")) as pid:
+        with running(CommandNode(tmp_path), NOTIFY_SOCKET=str(tmp_path / "notify")) as pid:
             assert manager.recv(100) == f"READY=1\nMAINPID={pid}".encode()
         assert manager.recv(100) == b"STOPPING=1"
 
@@ -73,7 +73,7 @@ def test_a_service_manager_is_notified(tmp_path: Path) -> None:
 @pytest.mark.parametrize("taken", ["broker", "controller", "metrics"])
 def test_a_port_in_use_is_found_before_anything_is_formatted(tmp_path: Path, taken: str) -> None:
     (metrics,) = free_ports(1)
-    node = BarnabasNode(tmp_path, settings={"barnabas.metrics.listener": f"127.0.0.1:{metrics}"})
+    node = CommandNode(tmp_path, settings={"barnabas.metrics.listener": f"127.0.0.1:{metrics}"})
     port = {"broker": node.port, "controller": node.controller_port, "metrics": metrics}[taken]
     with socket.socket() as other:
         other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -87,7 +87,7 @@ def test_a_port_in_use_is_found_before_anything_is_formatted(tmp_path: Path, tak
 
 
 def test_all_ports_in_use_are_named_together(tmp_path: Path) -> None:
-    first = BarnabasNode(tmp_path / "first")
+    first = CommandNode(tmp_path / "first")
     first.start()
     try:
         (tmp_path / "second").mkdir()
@@ -104,7 +104,7 @@ def test_all_ports_in_use_are_named_together(tmp_path: Path) -> None:
 def test_health_is_served_while_a_node_waits_for_its_quorum(tmp_path: Path) -> None:
     """Such a node works, but is not ready; an orchestrator must be able to distinguish this from one that hangs."""
     metrics, other = free_ports(2)
-    node = BarnabasNode(
+    node = CommandNode(
         tmp_path,
         settings={
             "barnabas.metrics.listener": f"127.0.0.1:{metrics}",

@@ -41,10 +41,10 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[OurBroker
             node.start()
             stack.callback(node.kill)
             nodes.append(node)
-        with SyncAdminClient(nodes[0].bootstrap) as admin:
+        with SyncAdminClient(nodes[0].bootstrap_servers) as admin:
             wait_until(lambda: len(admin.describe_cluster().nodes) == 3, what="three brokers")
             admin.create_topics([NewTopic("t", assignments=[[1, 2, 3]])], wait=True).raise_for_errors()
-        fill(nodes[0].bootstrap, "t")
+        fill(nodes[0].bootstrap_servers, "t")
         yield nodes
 
 
@@ -82,7 +82,7 @@ def librdkafka(bootstrap: str, rack: str, topic: str = "t", count: int = COUNT) 
 @pytest.mark.parametrize(("rack", "by"), [("a", 1), ("b", 2), ("c", 3), ("elsewhere", 1)])
 def test_librdkafka_reads_from_the_broker_in_its_rack(brokers: list[OurBroker], rack: str, by: int) -> None:
     before = [sent(node) for node in brokers]
-    assert librdkafka(brokers[0].bootstrap, rack) == list(range(COUNT))
+    assert librdkafka(brokers[0].bootstrap_servers, rack) == list(range(COUNT))
     given = [sent(node) - earlier for node, earlier in zip(brokers, before, strict=True)]
     assert [count > COUNT * SIZE * 0.9 for count in given] == [number == by for number in (1, 2, 3)]
     assert sum(given) < COUNT * SIZE * 1.2
@@ -93,7 +93,7 @@ def test_java_reads_from_the_broker_in_its_rack(brokers: list[OurBroker], tmp_pa
     before = sent(brokers[2])
     (tmp_path / "client.properties").write_text("client.rack=c\n")
     read = run_class(
-        "console-consumer", "--bootstrap-server", brokers[0].bootstrap, "--topic", "t", "--from-beginning",
+        "console-consumer", "--bootstrap-server", brokers[0].bootstrap_servers, "--topic", "t", "--from-beginning",
         "--max-messages", str(COUNT), "--command-config", str(tmp_path / "client.properties"),
     ).stdout  # fmt: skip
     assert [int(line.split()[0]) for line in read.splitlines()] == list(range(COUNT))
@@ -104,9 +104,9 @@ def test_java_reads_from_the_broker_in_its_rack(brokers: list[OurBroker], tmp_pa
 def test_a_move_obeys_the_throttle_of_either_side(brokers: list[OurBroker], side: str) -> None:
     topic, rate, size = f"slow-{side}", 1_000_000, 4_000_000
     partition = AdminPartition(topic, 0)
-    with SyncAdminClient(brokers[0].bootstrap) as admin:
+    with SyncAdminClient(brokers[0].bootstrap_servers) as admin:
         admin.create_topics([NewTopic(topic, assignments=[[1]])], wait=True).raise_for_errors()
-        producer = Producer({"bootstrap.servers": brokers[0].bootstrap, "batch.size": 100_000})
+        producer = Producer({"bootstrap.servers": brokers[0].bootstrap_servers, "batch.size": 100_000})
         for _ in range(size // 10_000):
             producer.produce(topic, b"x" * 10_000, partition=0)
         assert producer.flush(30) == 0
@@ -141,12 +141,12 @@ def test_followers_of_either_kind_serve_partitions_led_by_the_other(tmp_path: Pa
         for node in (ours, theirs):
             node.start()
             stack.callback(node.kill)
-        with SyncAdminClient(ours.bootstrap) as admin:
+        with SyncAdminClient(ours.bootstrap_servers) as admin:
             wait_until(lambda: len(admin.describe_cluster().nodes) == 2, what="two brokers")
             topics = [NewTopic("theirs", assignments=[[1, 2]]), NewTopic("ours", assignments=[[2, 1]])]
             admin.create_topics(topics, wait=True).raise_for_errors()
         for topic, rack, is_given_by_us in (("theirs", "b", True), ("ours", "a", False)):
-            fill(ours.bootstrap, topic)
+            fill(ours.bootstrap_servers, topic)
             before = sent(ours)
-            assert librdkafka(ours.bootstrap, rack, topic) == list(range(COUNT))
+            assert librdkafka(ours.bootstrap_servers, rack, topic) == list(range(COUNT))
             assert (sent(ours) - before > COUNT * SIZE * 0.9) == is_given_by_us

@@ -21,10 +21,10 @@ def test_a_real_kafka_keeps_its_topics_across_a_restart(kafka_peer: Path, tmp_pa
     node = KafkaNode(tmp_path / "kafka")
     try:
         node.start()
-        run_class("topics", "--bootstrap-server", node.bootstrap, "--create", "--topic", "kept")
+        run_class("topics", "--bootstrap-server", node.bootstrap_servers, "--create", "--topic", "kept")
         assert node.stop() == 143  # 128 + SIGTERM: what a JVM returns after an orderly shutdown.
         node.start()
-        listed = run_class("topics", "--bootstrap-server", node.bootstrap, "--list").stdout.split()
+        listed = run_class("topics", "--bootstrap-server", node.bootstrap_servers, "--list").stdout.split()
     finally:
         node.kill()
     assert listed == ["kept"]

@@ -55,7 +55,7 @@ class Load:
     def __init__(self, cluster: Cluster, *, seed: int = 1, rate: int = 200) -> None:
         self._cluster = cluster
         self.records, self.groups = RecordsCheck(), GroupsCheck()
-        servers, count = cluster.bootstrap, len(ALL)
+        servers, count = cluster.bootstrap_servers, len(ALL)
         self.producers = [
             HistoryProducer(servers, TOPIC, count, self.records, name=f"producer-{number}", rate=rate, seed=seed)
             for number in range(2)
@@ -88,7 +88,7 @@ class Load:
             client.stop()
 
     def check(self) -> None:
-        servers = self._cluster.bootstrap
+        servers = self._cluster.bootstrap_servers
         final_read(servers, TOPIC, range(len(ALL)), self.records, timeout_s=30)
         for group in GROUPS:
             began = time.monotonic()
@@ -139,11 +139,11 @@ def test_python_producers_survive_failover_too(
     check = RecordsCheck()
     with running_cluster(tmp_path, OURS) as cluster:
         create_replicated(cluster, TOPIC, ALL)
-        client = kind(cluster.bootstrap, TOPIC, len(ALL), check, name="python")
+        client = kind(cluster.bootstrap_servers, TOPIC, len(ALL), check, name="python")
         client.start()
         go_through_everything(cluster)
         client.stop()
-        final_read(cluster.bootstrap, TOPIC, range(len(ALL)), check, timeout_s=30)
+        final_read(cluster.bootstrap_servers, TOPIC, range(len(ALL)), check, timeout_s=30)
     assert [str(violation) for violation in check.violations()] == []
     assert client.counts["acknowledged"] > 100
 
@@ -154,7 +154,7 @@ def test_java_clients_survive_failover_too(kafka_peer: Path, tmp_path: Path) -> 
     check = RecordsCheck()
     with running_cluster(tmp_path, OURS) as cluster:
         create_replicated(cluster, TOPIC, ALL)
-        with java_clients(cluster.bootstrap, check, tmp_path) as (producer, consumers):
+        with java_clients(cluster.bootstrap_servers, check, tmp_path) as (producer, consumers):
             wait_until(
                 lambda: all(consumer.counts["record_data"] for consumer in consumers), what="records", timeout_s=60
             )
@@ -166,7 +166,7 @@ def test_java_clients_survive_failover_too(kafka_peer: Path, tmp_path: Path) -> 
             )
             for consumer in consumers:
                 consumer.stop()
-        final_read(cluster.bootstrap, TOPIC, range(len(ALL)), check, timeout_s=30, decoded=decode_java)
+        final_read(cluster.bootstrap_servers, TOPIC, range(len(ALL)), check, timeout_s=30, decoded=decode_java)
         assert check_equal_logs(cluster, [TOPIC]) > 100
     assert producer.errors == []
     assert [str(violation) for violation in check.violations()][:10] == []
@@ -212,7 +212,7 @@ def test_leaders_of_either_kind_have_followers_of_the_other(kafka_peer: Path, ki
 
 def elect_preferred(cluster: Cluster) -> None:
     """Elect preferred leaders with Kafka's own tool."""
-    run_class("leader-election", "--bootstrap-server", cluster.bootstrap, "--election-type", "preferred",
+    run_class("leader-election", "--bootstrap-server", cluster.bootstrap_servers, "--election-type", "preferred",
               "--all-topic-partitions")  # fmt: skip
     preferred = [replicas[0] for replicas in ALL]
     wait_until(lambda: leaders(cluster) == preferred, what="the preferred leaders", timeout_s=30)
@@ -244,7 +244,7 @@ def reassign(cluster: Cluster, folder: Path, assignments: Sequence[Sequence[int]
     ]
     plan = folder / "moves.json"
     plan.write_text(json.dumps({"version": 1, "partitions": moves}))
-    options = ("--bootstrap-server", cluster.bootstrap, "--reassignment-json-file", str(plan))
+    options = ("--bootstrap-server", cluster.bootstrap_servers, "--reassignment-json-file", str(plan))
     printed = run_class("reassign-partitions", *options, "--execute", "--throttle", "50000000").stdout
     assert "Successfully started partition reassignments" in printed
 

@@ -80,7 +80,7 @@ def _run(folder: Path, kinds: Mapping[int, type[OurBroker] | type[RealBroker]]) 
         try:
             for broker in brokers:
                 broker.start()
-            servers = ",".join(broker.bootstrap for broker in brokers)
+            servers = ",".join(broker.bootstrap_servers for broker in brokers)
             with SyncAdminClient(servers) as admin:
                 config = {"min.insync.replicas": str(len(kinds))}
                 topic = NewTopic("t", assignments=[list(kinds)], configs=config)
@@ -120,10 +120,10 @@ def test_a_follower_that_may_not_copy_says_why_and_no_record_counts_as_replicate
         try:
             for broker in brokers:
                 broker.start()
-            with SyncAdminClient(brokers[0].bootstrap) as admin:
+            with SyncAdminClient(brokers[0].bootstrap_servers) as admin:
                 topic = NewTopic("t", assignments=[[1, 2]], configs={"min.insync.replicas": "2"})
                 admin.create_topics([topic]).raise_for_errors()
-            assert _produce(brokers[0].bootstrap, timeout_s=2)
+            assert _produce(brokers[0].bootstrap_servers, timeout_s=2)
             assert _log_of(brokers[1]) == b""
             assert "TOPIC_AUTHORIZATION_FAILED" in brokers[1].printed()
         finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 
@@ -20,8 +19,8 @@ from barnabas.protocol.messages.list_offsets import ListOffsetsPartition, ListOf
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = [
     pytest.mark.interop,
@@ -39,23 +38,21 @@ EARLIEST, LATEST = -2, -1
 class Cluster:
     """A node that checks its logs five times a second, and a connection to it."""
 
-    def __init__(self, folder: Path) -> None:
-        self.node = BarnabasNode(
-            folder, settings={"log.retention.check.interval.ms": "200", "log.segment.delete.delay.ms": "100"}
-        )
+    def __init__(self) -> None:
+        self.node = Node(settings={"log.retention.check.interval.ms": "200", "log.segment.delete.delay.ms": "100"})
         self.node.start()
         self._client = RawClient(self.node.port)
 
     def restart(self) -> None:
         self._client.close()
-        assert self.node.stop() == 0
+        self.node.stop()
         self.node.start()
         self._client = RawClient(self.node.port)
 
     def close(self) -> None:
         self._client.close()
-        assert self.node.stop() == 0
-        assert "Traceback" not in self.node.printed()
+        self.node.stop()
+        assert "Traceback" not in self.node.log_path.read_text()
 
     def create(self, topic: str, **configs: str) -> None:
         wanted = {"segment_bytes": str(MIB), **configs}
@@ -108,7 +105,7 @@ class Cluster:
         return code
 
     def files(self, topic: str) -> list[str]:
-        return sorted(path.name for path in (self.node.folder / "data" / f"{topic}-0").iterdir())
+        return sorted(path.name for path in (self.node.broker.folder / "data" / f"{topic}-0").iterdir())
 
     def segments(self, topic: str) -> list[int]:
         return [int(name.partition(".")[0]) for name in self.files(topic) if name.endswith(".log")]
@@ -119,7 +116,7 @@ class Cluster:
 
         consumer = Consumer(
             {
-                "bootstrap.servers": self.node.bootstrap,
+                "bootstrap.servers": self.node.bootstrap_servers,
                 "group.id": "retention",
                 "auto.offset.reset": "earliest",
                 "enable.auto.commit": False,
@@ -142,8 +139,8 @@ class Cluster:
 
 
 @pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    made = Cluster(tmp_path)
+def cluster() -> Iterator[Cluster]:
+    made = Cluster()
     yield made
     made.close()
 
@@ -170,7 +167,7 @@ def test_records_beyond_retention_bytes_are_deleted(cluster: Cluster) -> None:
     wait_until(lambda: files_are_deleted(cluster, "sized", start))
     assert cluster.segments("sized")[0] == start
     assert cluster.offset("sized", LATEST) == 8 * IN_A_SEGMENT
-    kept = sum(path.stat().st_size for path in (cluster.node.folder / "data" / "sized-0").glob("*.log"))
+    kept = sum(path.stat().st_size for path in (cluster.node.broker.folder / "data" / "sized-0").glob("*.log"))
     assert 3 * MIB <= kept < 4 * MIB
     assert cluster.consume("sized") == [(number, number) for number in range(start, 8 * IN_A_SEGMENT)]
     assert cluster.fetch_error("sized", start - 1) == ErrorCode.OFFSET_OUT_OF_RANGE

@@ -21,7 +21,7 @@ from tests.peers import KafkaNode
 from tests.peers.acl_matrix import ADMIN, parse_rights
 from tests.peers.acl_rows_data import BATCH
 from tests.peers.acl_stage import Stage, create_acls, delete_acls, log_in, secure_settings
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -46,7 +46,7 @@ class Rights:
         self._admin.close()
 
 
-def story_of(node: KafkaNode | BarnabasNode) -> Story:
+def story_of(node: KafkaNode | CommandNode) -> Story:
     node.change_settings(secure_settings(node, [USER]))
     node.start()
     try:
@@ -199,4 +199,4 @@ def _of_metadata(port: int, rights: Rights) -> Story:
 def test_a_connected_client_loses_revoked_rights_as_with_kafka(kafka_peer: Path, tmp_path: Path) -> None:
     theirs = story_of(KafkaNode(tmp_path / "kafka"))
     assert [label for label, answer in theirs if not answer] == ["nothing", "revoked"]
-    assert story_of(BarnabasNode(tmp_path / "ours")) == theirs
+    assert story_of(CommandNode(tmp_path / "ours")) == theirs

@@ -26,7 +26,7 @@ from barnabas.protocol.messages.renew_delegation_token import RenewDelegationTok
 from barnabas.protocol.schema import Request
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, free_ports, run_class
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.credential_requests import PASSWORDS, PLAINTEXT, steps, steps_without_tokens
 from tests.peers.record_credential_answers import answers, kafka_settings, prepare_rights
 from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas
@@ -385,7 +385,7 @@ def test_no_answer_and_no_metric_shows_a_secret(node: SecureNode, metrics_port: 
 
 @pytest.mark.parametrize("has_tokens", [True, False], ids=["tokens", "disabled"])
 def test_every_answer_on_the_wire_equals_kafkas(tmp_path: Path, has_tokens: bool) -> None:
-    node = BarnabasNode(tmp_path)
+    node = CommandNode(tmp_path)
     (sasl_port,) = free_ports(1)
     node.change_settings(kafka_settings(node.port, sasl_port, node.controller_port, has_tokens=has_tokens))
     node.start()

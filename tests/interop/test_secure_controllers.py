@@ -60,7 +60,7 @@ def test_a_real_broker_logs_in_and_forwards(quorum: Quorum, tmp_path: Path) -> N
     )
     try:
         broker.start()
-        with SyncAdminClient(broker.bootstrap) as admin:
+        with SyncAdminClient(broker.bootstrap_servers) as admin:
             admin.create_topics([NewTopic("from-kafka", 1, 1)], wait=True).raise_for_errors()
         broker.stop()
     finally:
@@ -71,7 +71,7 @@ def test_our_broker_logs_in_and_forwards(quorum: Quorum, tmp_path: Path) -> None
     broker = our_broker(quorum, tmp_path, 2, user="broker")
     try:
         broker.start()
-        with SyncAdminClient(broker.bootstrap) as admin:
+        with SyncAdminClient(broker.bootstrap_servers) as admin:
             admin.create_topics([NewTopic("from-ours", assignments=[[2]])], wait=True).raise_for_errors()
             rule = AclBinding(2, "from-ours", 3, "User:alice", "*", 3, 3)
             admin.create_acls([rule], wait=True).raise_for_errors()
@@ -144,7 +144,7 @@ def test_a_broker_shows_its_certificate_and_forwards(tls_quorum: Quorum, authori
     broker = OurBroker(tmp_path, 1, controllers=tls_quorum.servers, cluster_id=tls_quorum.cluster_id, settings=tls)
     try:
         broker.start()
-        with SyncAdminClient(broker.bootstrap) as admin:
+        with SyncAdminClient(broker.bootstrap_servers) as admin:
             admin.create_topics([NewTopic("over-tls", 1, 1)], wait=True).raise_for_errors()
         broker.stop()
     finally:

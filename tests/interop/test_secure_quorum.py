@@ -58,7 +58,7 @@ def test_controllers_and_brokers_prove_who_they_are(tmp_path: Path) -> None:
         broker = OurBroker(tmp_path / "broker", quorum, settings=settings)
         broker.start()
         try:
-            with SyncAdminClient(broker.bootstrap) as admin:
+            with SyncAdminClient(broker.bootstrap_servers) as admin:
                 admin.create_topics([NewTopic("secret", partitions=1, replication_factor=1)]).raise_for_errors()
             for controller in quorum.controllers:
                 shell = ["shell", "--bootstrap-controller", controller.address, "--command-config"]

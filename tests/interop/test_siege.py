@@ -153,7 +153,7 @@ def test_a_worker_answers_and_stays_in_its_group_under_hostile_requests(
                     assert answer.read() == b"[]"
         assert members_of_worker(scene) == before
         assert memory_bytes(worker.pid) - memory_before < 3 * 16 * MIB + 32 * MIB
-        assert worker.log.stat().st_size < 50_000
+        assert worker.log_path.stat().st_size < 50_000
         assert "Traceback" not in worker.printed()
 
 

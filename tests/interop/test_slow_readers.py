@@ -12,8 +12,8 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from barnabas.protocol.record_batch import BatchView, Record
 from barnabas.protocol.record_batch_builder import build_batch
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -53,33 +53,34 @@ def numbers(records: bytes) -> list[int]:
     return found
 
 
-def test_stalled_readers_cost_the_node_little_memory(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    node = BarnabasNode(tmp_path)
-    node.start()
-    client = RawClient(node.port)
-    client.call(CreateTopicsRequest(topics=[CreatableTopic(name="large", num_partitions=1, replication_factor=1)]))
-    for number in range(RECORDS):
-        append(client, number)
-    before = own_memory(node.pid)
-    wanted = [FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=50_000_000)]
-    readers = [RawClient(node.port) for _ in range(READERS)]
-    for reader in readers:
-        reader.send(FetchRequest(max_wait_ms=0, min_bytes=1, topics=[FetchTopic(topic="large", partitions=wanted)]), 12)
-    time.sleep(1)
-    grown = own_memory(node.pid) - before
-    slowest = max(append(client, RECORDS + number) for number in range(5))
-    for reader in readers[1:]:
-        partition = reader.receive().responses[0].partitions[0]
-        assert numbers(bytes(partition.records)) == list(range(RECORDS))
-        reader.close()
-    readers[0].close()  # One reader disconnects without having read.
-    client.close()
-    assert node.stop() == 0
-    with capsys.disabled():
-        print(
-            f"\n{READERS} readers that wait with {RECORDS} MB each: {grown / MIB:.0f} MiB; "
-            f"an append of 1 MB meanwhile takes {slowest * 1e3:.0f} ms at the most"
-        )
-    assert grown < READERS * MEMORY_PER_READER
-    assert slowest < 5
-    assert "Traceback" not in node.printed()
+def test_stalled_readers_cost_the_node_little_memory(capsys: pytest.CaptureFixture[str]) -> None:
+    with Node() as node:
+        client = RawClient(node.port)
+        client.call(CreateTopicsRequest(topics=[CreatableTopic(name="large", num_partitions=1, replication_factor=1)]))
+        for number in range(RECORDS):
+            append(client, number)
+        before = own_memory(node.pid)
+        wanted = [FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=50_000_000)]
+        readers = [RawClient(node.port) for _ in range(READERS)]
+        for reader in readers:
+            reader.send(
+                FetchRequest(max_wait_ms=0, min_bytes=1, topics=[FetchTopic(topic="large", partitions=wanted)]), 12
+            )
+        time.sleep(1)
+        grown = own_memory(node.pid) - before
+        slowest = max(append(client, RECORDS + number) for number in range(5))
+        for reader in readers[1:]:
+            partition = reader.receive().responses[0].partitions[0]
+            assert numbers(bytes(partition.records)) == list(range(RECORDS))
+            reader.close()
+        readers[0].close()  # One reader disconnects without having read.
+        client.close()
+        node.stop()
+        with capsys.disabled():
+            print(
+                f"\n{READERS} readers that wait with {RECORDS} MB each: {grown / MIB:.0f} MiB; "
+                f"an append of 1 MB meanwhile takes {slowest * 1e3:.0f} ms at the most"
+            )
+        assert grown < READERS * MEMORY_PER_READER
+        assert slowest < 5
+        assert "Traceback" not in node.log

@@ -140,7 +140,7 @@ def test_coordinators_answer_without_a_controller(tmp_path: Path, replicas: int)
     with running_cluster(tmp_path, settings=settings) as cluster:
         create_replicated(cluster, TOPIC, [[1, 2, 3]])
         group, broker = "group", begin(cluster, "group", 10)
-        with SyncAdminClient(cluster.bootstrap) as admin:
+        with SyncAdminClient(cluster.bootstrap_servers) as admin:
             offsets = admin.describe_topics(["__consumer_offsets"])["__consumer_offsets"]
             assert {len(partition.isr) for partition in offsets.partitions} == {replicas}
         for controller in cluster.controllers:

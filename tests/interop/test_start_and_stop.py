@@ -17,7 +17,7 @@ from barnabas.protocol.messages.fetch import FetchPartition, FetchRequest, Fetch
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from barnabas.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
 from tests.interop.raw_client import RawClient
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import free_ports
 
 pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::ResourceWarning")]
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.filterwarnings("ignore::ResourceW
 STOPS_WITHIN_S = 8.0
 
 
-def start_and_fail(node: BarnabasNode) -> str:
+def start_and_fail(node: CommandNode) -> str:
     """Return the one line that it prints, after checking that it exits with status 1."""
     node.folder.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(node.command(), capture_output=True, text=True, timeout=60, cwd=node.folder, check=False)
@@ -45,9 +45,9 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-def formatted(folder: Path) -> BarnabasNode:
+def formatted(folder: Path) -> CommandNode:
     """The folder of a node that has run and has stopped."""
-    node = BarnabasNode(folder)
+    node = CommandNode(folder)
     node.start()
     assert node.stop() == 0
     return node
@@ -56,7 +56,7 @@ def formatted(folder: Path) -> BarnabasNode:
 def test_sigterm_under_load_ends_the_node_within_seconds(tmp_path: Path) -> None:
     from confluent_kafka import Producer
 
-    node = BarnabasNode(tmp_path)
+    node = CommandNode(tmp_path)
     node.start()
     client = RawClient(node.port)
     client.call(
@@ -85,7 +85,7 @@ def test_sigterm_under_load_ends_the_node_within_seconds(tmp_path: Path) -> None
     acknowledged = [0]
 
     def produce() -> None:
-        producer = Producer({"bootstrap.servers": node.bootstrap, "log_level": 0, "message.timeout.ms": 2000})
+        producer = Producer({"bootstrap.servers": node.bootstrap_servers, "log_level": 0, "message.timeout.ms": 2000})
 
         def count(error: object, message: object) -> None:
             acknowledged[0] += error is None
@@ -119,7 +119,7 @@ def test_sigterm_under_load_ends_the_node_within_seconds(tmp_path: Path) -> None
     assert (tmp_path / "data" / ".kafka_cleanshutdown").exists()
 
 
-def _join_alone(node: BarnabasNode, held: list[RawClient]) -> None:
+def _join_alone(node: CommandNode, held: list[RawClient]) -> None:
     """A member that joins a group and stays."""
     joining = RawClient(node.port)
     for _ in range(200):
@@ -140,9 +140,9 @@ def _join_alone(node: BarnabasNode, held: list[RawClient]) -> None:
 
 
 def test_a_second_node_in_the_same_directory_is_refused(tmp_path: Path) -> None:
-    first = BarnabasNode(tmp_path / "first")
+    first = CommandNode(tmp_path / "first")
     first.start()
-    second = BarnabasNode(tmp_path / "second", settings={"log.dirs": str(tmp_path / "first" / "data")})
+    second = CommandNode(tmp_path / "second", settings={"log.dirs": str(tmp_path / "first" / "data")})
     error = start_and_fail(second)
     assert str(tmp_path / "first" / "data") in error
     assert "another process" in error
@@ -155,7 +155,7 @@ def test_a_second_node_in_the_same_directory_is_refused(tmp_path: Path) -> None:
 def test_a_directory_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("this is not a directory")
-    node = BarnabasNode(tmp_path / "node", settings={"log.dirs": str(blocked / "data")})
+    node = CommandNode(tmp_path / "node", settings={"log.dirs": str(blocked / "data")})
     assert str(blocked / "data") in start_and_fail(node)
     assert blocked.read_text() == "this is not a directory"
 
@@ -167,7 +167,7 @@ def test_a_port_in_use_is_named(tmp_path: Path, which: str) -> None:
     ports = {"broker": node.port, "controller": node.controller_port}
     (metrics,) = free_ports(1)
     port = ports.get(which, metrics)
-    node = BarnabasNode(
+    node = CommandNode(
         tmp_path,
         settings={
             "listeners": f"PLAINTEXT://127.0.0.1:{ports['broker']},CONTROLLER://127.0.0.1:{ports['controller']}",
@@ -219,7 +219,7 @@ def test_data_without_meta_properties_does_not_count_as_an_empty_directory(tmp_p
 
 @pytest.mark.parametrize("files", range(1, 7))
 def test_a_first_start_that_was_killed_can_be_repeated(tmp_path: Path, files: int) -> None:
-    node = BarnabasNode(tmp_path)
+    node = CommandNode(tmp_path)
     process = subprocess.Popen(node.command(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=tmp_path)
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline and process.poll() is None:
@@ -236,7 +236,7 @@ def test_directories_of_two_clusters_are_refused(tmp_path: Path) -> None:
     formatted(tmp_path / "two")
     folders = [tmp_path / name / "data" for name in ("one", "two")]
     before = [contents(folder) for folder in folders]
-    node = BarnabasNode(
+    node = CommandNode(
         tmp_path / "both",
         settings={"log.dirs": ",".join(map(str, folders)), "metadata.log.dir": str(folders[0])},
     )

@@ -120,6 +120,9 @@ def test_controllers_may_be_nodes_of_their_own_and_everything_secured() -> None:
         assert cluster.active_controller() is cluster.controllers[0]
         with pytest.raises(NotPossible, match=r"node-3001 is a controller without a broker"):
             _ = cluster.controllers[0].address
+        assert cluster.bootstrap_controllers == f"127.0.0.1:{cluster.controllers[0].controller_port}"
+        with pytest.raises(NotPossible, match=r"node-1 is not a controller"):
+            _ = cluster.brokers[0].controller_port
         cluster.produce(TOPIC, ["a"], user="alice")
         with cluster.admin() as admin:
             assert len(admin.describe_topics([TOPIC])[TOPIC].partitions[0].isr) == 2

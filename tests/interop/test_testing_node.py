@@ -15,11 +15,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from barnabas.clients.admin import TopicAuthorizationFailed
+from barnabas.clients.admin import SyncAdminClient, TopicAuthorizationFailed
 from barnabas.clients.errors import ClientError
 from barnabas.clients.producer.record_producer import NotDelivered
 from barnabas.testing import Node, NodeFailed, NotPossible, allow
+from barnabas.testing.launch import Launch
+from barnabas.testing.node_log import NodeLog
 from barnabas.testing.options import NodeOptions
+from barnabas.testing.process_runner import ProcessRunner
 from barnabas.testing.security import MECHANISMS
 
 pytestmark = pytest.mark.interop
@@ -106,6 +109,42 @@ def test_a_killed_node_refuses_connections_and_keeps_its_port() -> None:
             other.bind((host, int(port)))
         node.start()
         assert len(node.consume("orders")) == 1
+
+
+STUBBORN = "signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+FAILING = "signal.signal(signal.SIGTERM, lambda *_: os._exit(3))"
+
+
+@pytest.mark.parametrize(
+    ("reaction", "text"),
+    [(STUBBORN, r"node-1 did not stop in 0\.5 s and was killed"), (FAILING, "node-1 ended with status 3")],
+    ids=["it does not end", "it ends with an error"],
+)
+def test_a_stop_that_is_not_in_order_is_a_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reaction: str, text: str
+) -> None:
+    (tmp_path / "node_that_fails.py").write_text(
+        "import os, signal, socket, sys, time\n"
+        "def main():\n"
+        f"    {reaction}\n"
+        "    parent = socket.socket(fileno=int(sys.argv[-1]))\n"
+        '    parent.sendall(b\'{"event": "ready"}\\n\')\n'
+        "    time.sleep(60)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    runner = ProcessRunner(NodeLog(tmp_path / "node.log", "node-1"), "node_that_fails")
+    runner.launch(Launch(name="node-1", settings={}, cluster_id="", folder=str(tmp_path)))
+    runner.await_ready(20)
+    with pytest.raises(NodeFailed, match=text):
+        runner.stop(0.5)
+    runner.stop(0.5)  # A process that has ended is left as it is.
+
+
+def test_an_admin_client_contacts_the_controller_itself(shared: Node) -> None:
+    assert shared.bootstrap_servers == f"127.0.0.1:{shared.port}"
+    assert shared.bootstrap_controllers == f"127.0.0.1:{shared.controller_port}"
+    with SyncAdminClient(properties={"bootstrap.controllers": shared.bootstrap_controllers}) as admin:
+        assert admin.describe_quorum().leader_id == 1
 
 
 @pytest.mark.parametrize("in_process", [False, True])

@@ -28,8 +28,8 @@ from barnabas.security.distinguished_name import subject_name
 from barnabas.security.ssl_principal_mapper import SslPrincipalMapper
 from tests.interop.raw_client import RawClient
 from tests.peers import KafkaNode, run_class
-from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.certificates import PASSWORD, Authority, Identity
+from tests.peers.command_node import CommandNode
 
 pytestmark = [
     pytest.mark.interop,
@@ -54,7 +54,7 @@ class TlsNode:
         AUTHORITY.write_trust_store(folder / "trust.p12")
         ALICE.write_pem(folder / "alice.pem")
         ALICE.write_pkcs12(folder / "alice.p12")
-        self.node = BarnabasNode(folder, settings={})
+        self.node = CommandNode(folder, settings={})
         settings = {
             "listeners": f"SSL://127.0.0.1:{self.node.port},CONTROLLER://127.0.0.1:{self.node.controller_port}",
             "listener.security.protocol.map": "SSL:SSL,CONTROLLER:PLAINTEXT",
@@ -459,7 +459,7 @@ def test_kafka_and_barnabas_derive_the_same_principals_from_certificates(tmp_pat
         "ssl.truststore.location": str(ours.folder / "trust.p12"),
         "ssl.truststore.password": PASSWORD,
     }
-    node: BarnabasNode | KafkaNode = ours.node if who == "barnabas" else theirs
+    node: CommandNode | KafkaNode = ours.node if who == "barnabas" else theirs
     node.start()
     try:
         for identity, principal in zip(identities, principals, strict=True):
@@ -485,7 +485,7 @@ def _names() -> list[x509.Name]:
     ]
 
 
-def _may_list_acls(node: BarnabasNode | KafkaNode, identity: Identity, folder: Path) -> bool:
+def _may_list_acls(node: CommandNode | KafkaNode, identity: Identity, folder: Path) -> bool:
     config = folder / "acls.properties"
     identity.write_pkcs12(folder / "client.p12")
     config.write_text(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from barnabas.clients.admin import SyncAdminClient
 from tests.peers import KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import free_ports
 from tests.peers.secure import jaas_client
 
@@ -67,7 +67,7 @@ class RealBroker(KafkaNode):
         _format(self.properties, self._cluster_id, *options)
 
 
-class OurBroker(BarnabasNode):
+class OurBroker(CommandNode):
     """A broker of ours without a controller. It formats its folder itself."""
 
     def __init__(

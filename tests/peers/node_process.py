@@ -7,9 +7,12 @@ import random
 import socket
 import subprocess
 import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from barnabas.testing.ports import HeldPort
 
 __all__ = ["NodeProcess", "free_ports"]
 
@@ -53,16 +56,25 @@ def _first_outgoing_port() -> int:
 
 
 class NodeProcess(ABC):
-    """A combined node with its own ports and folder; ``stop`` and ``start`` restart it. ``log`` is the file with its
+    """A process with its own ports and folder; ``stop`` and ``start`` restart it. ``log_path`` is the file with its
     complete output.
+
+    It holds its two ports as long as the object exists, so that no other process can take one before a start.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port, self.controller_port = free_ports(2)
-        self.log = folder / "node.log"
+        self.port, self.controller_port = self._hold_ports()
+        self.log_path = folder / "node.log"
         self._settings: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
+
+    def _hold_ports(self) -> tuple[int, int]:
+        held = HeldPort(), HeldPort()
+        for port in held:
+            weakref.finalize(self, port.close)
+            port.give_to_server()  # Now and not in ``start``, because tests also run ``command`` themselves.
+        return held[0].number, held[1].number
 
     def change_settings(self, settings: Mapping[str, str]) -> None:
         """Change the settings before the first start: for settings that name the node's ports."""
@@ -77,7 +89,7 @@ class NodeProcess(ABC):
         """Return whether it serves; ``printed`` is its output since this start."""
 
     @property
-    def bootstrap(self) -> str:
+    def bootstrap_servers(self) -> str:
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -91,14 +103,14 @@ class NodeProcess(ABC):
         return self._process is not None and self._process.poll() is None
 
     def printed(self, since: int = 0) -> str:
-        return self.log.read_bytes()[since:].decode(errors="replace") if self.log.exists() else ""
+        return self.log_path.read_bytes()[since:].decode(errors="replace") if self.log_path.exists() else ""
 
     def start(self, *, timeout_s: float = 60, on_spawned: Callable[[int], None] | None = None) -> None:
         """Start the node. Return when it serves. ``on_spawned`` receives its process id before it can connect to any
         peer."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        printed_before = self.log.stat().st_size if self.log.exists() else 0
-        with self.log.open("ab") as log:
+        printed_before = self.log_path.stat().st_size if self.log_path.exists() else 0
+        with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
             )

@@ -71,7 +71,7 @@ class ControllerNode(NodeProcess):
     def launch(self) -> None:
         """Start without waiting: a controller is ready when a majority runs."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        with self.log.open("ab") as log:
+        with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
             )

@@ -15,28 +15,31 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from barnabas.clients.admin import SyncAdminClient
+from barnabas.testing import Node
 from tests.peers import KafkaNode
 from tests.peers.leader_story import SETTINGS, LeaderStory
-from tests.peers.node_process import NodeProcess
 
 __all__ = ["answers_of"]
 
 
-def answers_of(node: NodeProcess) -> dict[str, Any]:
-    """Return by step the answers of a node created with ``SETTINGS``. Its followers do not exist, so it must be
-    killed."""
-    node.start()
-    try:
-        lines = (node.folder / "data" / "meta.properties").read_text().splitlines()
-        cluster_id = next(line.partition("=")[2] for line in lines if line.startswith("cluster.id"))
-        with closing(LeaderStory(node.port, node.controller_port, cluster_id)) as story:
-            return story.run()
-    finally:
-        node.kill()
+def answers_of(node: KafkaNode | Node) -> dict[str, Any]:
+    """Return by step the answers of a running node with ``SETTINGS``. Its followers do not exist, so it must be killed
+    afterwards."""
+    with SyncAdminClient(node.bootstrap_servers) as admin:
+        cluster_id = admin.describe_cluster().cluster_id
+    with closing(LeaderStory(node.port, node.controller_port, cluster_id)) as story:
+        return story.run()
 
 
 def main(folder: Path) -> None:
-    for name, answer in answers_of(KafkaNode(folder, settings=SETTINGS)).items():
+    node = KafkaNode(folder, settings=SETTINGS)
+    node.start()
+    try:
+        answers = answers_of(node)
+    finally:
+        node.kill()
+    for name, answer in answers.items():
         print(json.dumps({"step": name, "answer": answer}, sort_keys=True))
 
 

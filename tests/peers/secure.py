@@ -19,8 +19,8 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.peers import KAFKA_VERSION, KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
 from tests.peers.certificates import Authority
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import NodeProcess, free_ports
 
 __all__ = [
@@ -207,7 +207,7 @@ def running_secure_barnabas(
     """Run our node for the duration of a ``with`` block."""
     files = _Files(folder, protocols)
     properties = folder / "server.properties"
-    node = BarnabasNode(folder, properties=properties)
+    node = CommandNode(folder, properties=properties)
     node.port = files.ports["PLAINTEXT"]
     all_settings = {
         "process.roles": "broker,controller",

@@ -189,7 +189,7 @@ def _attack(target: Besieged, scene: Scene, good: GoodClient, entry: Entry, seco
         leadership = _leadership(target)
         before = _peace()
         began = time.perf_counter()
-        watch = Watch(pid, target.process.log)
+        watch = Watch(pid, target.process.log_path)
         attacker.stdin.write("\n")
         attacker.stdin.flush()
         done = json.loads(attacker.communicate(timeout=seconds + 60)[0])

@@ -20,7 +20,7 @@ from barnabas.connect_spark.converters.record_batch import FAILURE, ORIGINAL, Re
 from barnabas.connect_spark.queries.record_path import SINK_COLUMNS, ConverterPath
 from barnabas.connect_spark.sessions.worker_session import Sessions
 from barnabas.connect_spark.spark_runtime import RecordPaths, SparkTaskRuntime
-from tests.peers.barnabas_node import BarnabasNode
+from barnabas.testing import Node
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -128,7 +128,7 @@ class TextPath:
 
 
 class Stage:
-    def __init__(self, runtime: SparkTaskRuntime, node: BarnabasNode, offsets: MemoryOffsets, spark: SparkSession):
+    def __init__(self, runtime: SparkTaskRuntime, node: Node, offsets: MemoryOffsets, spark: SparkSession):
         self.runtime = runtime
         self.node = node
         self.offsets = offsets
@@ -175,22 +175,22 @@ class Stage:
     # ---- the cluster
 
     def create(self, topic: str, partitions: int = 1) -> list[TopicPartition]:
-        with AdminClient.sync(self.node.bootstrap) as admin:
+        with AdminClient.sync(self.node.bootstrap_servers) as admin:
             admin.create_topics([NewTopic(topic, partitions, 1)], wait=True).raise_for_errors()
         return [TopicPartition(topic, partition) for partition in range(partitions)]
 
     def produce(self, topic: str, values: Sequence[str]) -> None:
         rows = self.spark.createDataFrame([(value,) for value in values], "value string").coalesce(1)
         writer = rows.selectExpr("cast(null as string) as key", "value").write.format("kafka")
-        writer.option("kafka.bootstrap.servers", self.node.bootstrap).option("topic", topic).save()
+        writer.option("kafka.bootstrap.servers", self.node.bootstrap_servers).option("topic", topic).save()
 
     def read(self, topic: str) -> list[Any]:
-        records = self.spark.read.format("kafka").option("kafka.bootstrap.servers", self.node.bootstrap)
+        records = self.spark.read.format("kafka").option("kafka.bootstrap.servers", self.node.bootstrap_servers)
         rows = records.option("subscribe", topic).option("includeHeaders", "true").load()
         return rows.orderBy("partition", "offset").collect()
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
-        with AdminClient.sync(self.node.bootstrap) as admin:
+        with AdminClient.sync(self.node.bootstrap_servers) as admin:
             found = admin.list_group_offsets([group])[group].raise_for_errors()
         return {partition: position.offset for partition, position in found.items()}
 
@@ -198,7 +198,7 @@ class Stage:
 @asynccontextmanager
 async def running_stage(
     spark: SparkSession,
-    node: BarnabasNode,
+    node: Node,
     folder: Path,
     connector: type[Connector],
     *,
@@ -208,7 +208,7 @@ async def running_stage(
 ) -> AsyncIterator[Stage]:
     memory = offsets or MemoryOffsets()
     config = {
-        "bootstrap.servers": node.bootstrap,
+        "bootstrap.servers": node.bootstrap_servers,
         "barnabas.connect.spark.directory": str(folder / "worker"),
         **(worker_config or {}),
     }
@@ -228,7 +228,7 @@ async def running_stage(
 
 @asynccontextmanager
 async def running_json_stage(
-    spark: SparkSession, node: BarnabasNode, folder: Path, connector: type[Connector]
+    spark: SparkSession, node: Node, folder: Path, connector: type[Connector]
 ) -> AsyncIterator[Stage]:
     """Run a stage with the converters of a worker, for text keys and JSON values without schemas."""
     worker_config = {

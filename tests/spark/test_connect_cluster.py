@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.peers.barnabas_node import running_barnabas
+from barnabas.testing import Node
 from tests.peers.spark_servers import SparkMaster, running_cluster
 from tests.spark.spark_servers_scene import CREATED, JSON, RemoteWorker, json_rows, until
 
@@ -22,10 +22,11 @@ def _applications(master: SparkMaster) -> list[str]:
 
 
 def test_executors_of_a_cluster_do_the_work_and_its_end_is_reported(java: None, tmp_path: Path) -> None:
-    (tmp_path / "node").mkdir()
-    with running_barnabas(tmp_path / "node") as node:
+    with Node() as node:
         with running_cluster(tmp_path / "cluster") as master:
-            worker = RemoteWorker(tmp_path / "worker", node.bootstrap, "cluster", master.url, **{_EXECUTOR: "512m"})
+            worker = RemoteWorker(
+                tmp_path / "worker", node.bootstrap_servers, "cluster", master.url, **{_EXECUTOR: "512m"}
+            )
             try:
                 worker.start(timeout_s=120)
                 generator = {"connector.class": "Generator", "topic": "numbers", "records.per.second": "1000"}

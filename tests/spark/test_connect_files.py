@@ -16,7 +16,7 @@ from barnabas.connect.plugins.testing import ConnectorKit
 from barnabas.connect_spark.connectors.files.file_stream import FileStreamSink, FileStreamSource
 from barnabas.connect_spark.connectors.files.topic_to_files import TopicToFiles
 from barnabas.connect_spark.connectors.generator import Generator
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from barnabas.testing import Node
 from tests.spark.connect_stage import running_json_stage, running_stage
 
 if TYPE_CHECKING:
@@ -26,19 +26,18 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("connect-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
-    assert "Traceback" not in started.printed()
+        started.stop()
+        assert "Traceback" not in started.log
 
 
 def scratch_folders(folder: Path) -> list[Path]:
     return list(folder.rglob("scratch"))
 
 
-def test_lines_of_a_file_go_to_a_topic_and_a_restart_resumes(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
-) -> None:
+def test_lines_of_a_file_go_to_a_topic_and_a_restart_resumes(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     source = tmp_path / "lines.txt"
     source.write_bytes("one\ntwo\r\nd\u00fcr\n".encode() + b"half")
     config = {"file": str(source), "topic": "lines"}
@@ -119,7 +118,7 @@ def test_many_records_are_appended_in_the_order_of_each_partition(spark: SparkSe
     assert target.read_text() == "\n".join(["there", *wanted, *wanted, ""])
 
 
-def test_a_paused_task_keeps_its_position(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
+def test_a_paused_task_keeps_its_position(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     target = tmp_path / "out.txt"
 
     async def scenario() -> None:
@@ -142,9 +141,7 @@ def test_a_paused_task_keeps_its_position(spark: SparkSession, node: BarnabasNod
     asyncio.run(scenario())
 
 
-def test_topics_become_files_and_the_group_shows_the_progress(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
-) -> None:
+def test_topics_become_files_and_the_group_shows_the_progress(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     folder = tmp_path / "data"
 
     async def scenario() -> None:
@@ -170,7 +167,7 @@ def test_topics_become_files_and_the_group_shows_the_progress(
 
 
 def test_objects_become_columns_and_invalid_json_becomes_a_dead_letter(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
+    spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
     config = {
@@ -198,7 +195,7 @@ def test_objects_become_columns_and_invalid_json_becomes_a_dead_letter(
     asyncio.run(scenario())
 
 
-def test_generated_records_continue_after_a_restart(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
+def test_generated_records_continue_after_a_restart(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     config = {"topic": "generated", "records.per.second": "1000", "records.max": "300", "text.size": "5"}
 
     async def scenario() -> None:

@@ -14,7 +14,7 @@ from barnabas.connect.plugins.api import OffsetRange, SinkBatch, TerminalError, 
 from barnabas.connect.plugins.testing import ConnectorKit
 from barnabas.connect_spark.connectors.columns.variant_fitting import fitted_variant
 from barnabas.connect_spark.connectors.files.topic_to_files import TopicToFiles
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from barnabas.testing import Node
 from tests.spark.connect_stage import Stage, running_json_stage
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("files-schema-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
 
 
@@ -81,7 +81,7 @@ GOOD = 8
 
 @pytest.mark.parametrize("file_format", ["parquet", "orc"])
 def test_batches_of_changing_shapes_are_read_back_and_misfits_are_bad_records(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path, file_format: str
+    spark: SparkSession, node: Node, tmp_path: Path, file_format: str
 ) -> None:
     folder, name = tmp_path / "data", f"shapes-{file_format}"
     config = {
@@ -129,7 +129,7 @@ def test_batches_of_changing_shapes_are_read_back_and_misfits_are_bad_records(
 
 
 def test_without_tolerance_the_task_fails_and_names_the_record_and_the_column(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
+    spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     async def scenario() -> str:
         async with running_json_stage(spark, node, tmp_path, TopicToFiles) as stage:
@@ -144,9 +144,7 @@ def test_without_tolerance_the_task_fails_and_names_the_record_and_the_column(
     assert 'id is "x", which does not fit the type BIGINT' in first
 
 
-def test_csv_keeps_the_columns_of_its_first_file_in_front(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
-) -> None:
+def test_csv_keeps_the_columns_of_its_first_file_in_front(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     folder = tmp_path / "data"
 
     async def scenario() -> None:

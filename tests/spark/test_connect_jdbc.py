@@ -17,7 +17,7 @@ from barnabas.connect.plugins.api import TerminalError
 from barnabas.connect.plugins.testing import ConnectorKit, SinkRecord
 from barnabas.connect_spark.connectors.jdbc.jdbc_sink import JdbcSink
 from barnabas.connect_spark.connectors.jdbc.jdbc_source import JdbcSource
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from barnabas.testing import Node
 from tests.peers.postgresql_server import PostgresqlServer, postgresql_programs, running_postgresql
 from tests.spark.connect_stage import running_json_stage, running_stage
 
@@ -41,10 +41,11 @@ VALUE = (
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("jdbc-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
-    assert "Traceback" not in started.printed()
+        started.stop()
+        assert "Traceback" not in started.log
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ def postgresql() -> Iterator[PostgresqlServer]:
         yield server
 
 
-def test_objects_become_rows_with_their_positions(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
+def test_objects_become_rows_with_their_positions(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     path = tmp_path / "target.db"
     config = {
         "connection.url": f"jdbc:sqlite:{path}",
@@ -150,9 +151,7 @@ def test_every_type_survives_a_round_trip_through_duckdb(spark: SparkSession, tm
     _check_every_type(spark, {"connection.url": f"jdbc:duckdb:{tmp_path}/target.db"})
 
 
-def test_rows_of_a_table_become_objects_and_a_restart_resumes(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
-) -> None:
+def test_rows_of_a_table_become_objects_and_a_restart_resumes(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     path = tmp_path / "source.db"
     config = {
         "connection.url": f"jdbc:sqlite:{path}",

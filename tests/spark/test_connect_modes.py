@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.peers.barnabas_node import running_barnabas
+from barnabas.testing import Node
 from tests.peers.barnabas_worker import BarnabasWorker
 from tests.peers.connect_worker import worker_settings
 
@@ -34,10 +34,9 @@ def too_open(folder: Path) -> Iterator[str]:
 
 def test_only_the_user_and_the_group_can_read_checkpoints_logs_and_data(java: None, tmp_path: Path) -> None:
     data, spark = tmp_path / "data", tmp_path / "worker" / "spark"
-    (tmp_path / "node").mkdir()
     (tmp_path / "worker").mkdir()
-    with running_barnabas(tmp_path / "node") as node:
-        worker = BarnabasWorker(tmp_path / "worker", worker_settings(node.bootstrap, "modes"))
+    with Node() as node:
+        worker = BarnabasWorker(tmp_path / "worker", worker_settings(node.bootstrap_servers, "modes"))
         try:
             worker.start(timeout_s=120)
             created = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}

@@ -15,7 +15,7 @@ from barnabas.connect.plugins.api import SinkBatch, SinkConnector, SinkTask
 from barnabas.connect_spark.connectors.files.file_commits import FileCommits
 from barnabas.connect_spark.connectors.files.topic_to_files import TopicToFiles
 from barnabas.connect_spark.positions.group_positions import GroupPositions
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from barnabas.testing import Node
 from tests.spark.connect_stage import running_stage
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ class Crash(Exception):
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("positions-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
-    assert "Traceback" not in started.printed()
+        started.stop()
+        assert "Traceback" not in started.log
 
 
 class KeepingTask(SinkTask):
@@ -88,7 +89,7 @@ CRASHES = [
 
 
 def test_files_have_every_record_once_whatever_step_a_task_dies_after(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, node: Node, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "data"
 
@@ -116,7 +117,7 @@ def test_files_have_every_record_once_whatever_step_a_task_dies_after(
 
 def test_an_uncommitted_batch_is_repeated_unchanged(
     spark: SparkSession,
-    node: BarnabasNode,
+    node: Node,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     batches: list[tuple[SinkBatch, list[tuple[int, str]]]],
@@ -144,7 +145,7 @@ def test_an_uncommitted_batch_is_repeated_unchanged(
 
 
 def test_without_tolerance_a_bad_record_fails_the_task_and_is_named(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path, batches: list[Any]
+    spark: SparkSession, node: Node, tmp_path: Path, batches: list[Any]
 ) -> None:
     async def scenario() -> TaskFailed:
         async with running_stage(spark, node, tmp_path, Keeping) as stage:
@@ -165,7 +166,7 @@ def test_without_tolerance_a_bad_record_fails_the_task_and_is_named(
 
 def test_tolerated_bad_records_become_dead_letters(
     spark: SparkSession,
-    node: BarnabasNode,
+    node: Node,
     tmp_path: Path,
     batches: list[tuple[SinkBatch, list[tuple[int, str]]]],
     caplog: pytest.LogCaptureFixture,

@@ -11,7 +11,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from barnabas.testing import Node
 from tests.peers.spark_servers import SparkConnectServer
 from tests.spark.spark_servers_scene import BYTES, CREATED, JSON, RemoteWorker, json_rows, lines_of, until
 
@@ -21,8 +21,8 @@ LINES = [f"line {number}" for number in range(300)]
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("server-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
 
 
@@ -68,11 +68,11 @@ def _records(
 
 
 def test_connectors_run_on_a_server_and_report_their_states(
-    node: BarnabasNode, server: SparkConnectServer, tmp_path: Path
+    node: Node, server: SparkConnectServer, tmp_path: Path
 ) -> None:
-    worker = RemoteWorker(tmp_path / "worker", node.bootstrap, "server", server.url)
+    worker = RemoteWorker(tmp_path / "worker", node.bootstrap_servers, "server", server.url)
     (tmp_path / "lines.txt").write_text("".join(f"{line}\n" for line in LINES))
-    producer = Producer({"bootstrap.servers": node.bootstrap})
+    producer = Producer({"bootstrap.servers": node.bootstrap_servers})
     try:
         worker.start(timeout_s=120)
         source = {"connector.class": "FileStreamSource", "file": str(tmp_path / "lines.txt"), "topic": "lines"}
@@ -86,8 +86,10 @@ def test_connectors_run_on_a_server_and_report_their_states(
             worker.printed,
         )
 
-        worker.configure("mirror", _mirror(node.bootstrap, "copy-"))
-        assert [value for value, _ in _records(node.bootstrap, "copy-lines", 300)] == [line.encode() for line in LINES]
+        worker.configure("mirror", _mirror(node.bootstrap_servers, "copy-"))
+        assert [value for value, _ in _records(node.bootstrap_servers, "copy-lines", 300)] == [
+            line.encode() for line in LINES
+        ]
 
         for value in (b'{"n": 1}', b"no json", b'{"n": 2}'):
             producer.produce("mixed", value, partition=0)
@@ -99,7 +101,7 @@ def test_connectors_run_on_a_server_and_report_their_states(
         }
         files = {"connector.class": "TopicToFiles", "directory": str(tmp_path / "data"), "format": "json", **JSON}
         worker.configure("files", {**files, "topics": "mixed", **letters})
-        ((value, headers),) = _records(node.bootstrap, "mixed-dead", 1)
+        ((value, headers),) = _records(node.bootstrap_servers, "mixed-dead", 1)
         assert (value, dict(headers)["__connect.errors.offset"]) == (b"no json", b"1")
         assert sorted(row["n"] for row in json_rows(tmp_path / "data")) == [1, 2]
 
@@ -120,13 +122,13 @@ def test_connectors_run_on_a_server_and_report_their_states(
 
 
 def test_a_killed_server_fails_its_tasks_which_resume_when_it_returns(
-    node: BarnabasNode, server: SparkConnectServer, tmp_path: Path
+    node: Node, server: SparkConnectServer, tmp_path: Path
 ) -> None:
     restarts = {
         "barnabas.connect.task.restart.max.attempts": "100",
         "barnabas.connect.task.restart.backoff.max.ms": "2000",
     }
-    worker = RemoteWorker(tmp_path / "worker", node.bootstrap, "killed", server.url, **restarts)
+    worker = RemoteWorker(tmp_path / "worker", node.bootstrap_servers, "killed", server.url, **restarts)
     try:
         worker.start(timeout_s=120)
         generator = {"connector.class": "Generator", "topic": "killed", "records.per.second": "20"}
@@ -151,24 +153,24 @@ def test_a_killed_server_fails_its_tasks_which_resume_when_it_returns(
 
 
 def test_the_queries_of_a_killed_worker_end_before_its_successor_starts(
-    node: BarnabasNode, server: SparkConnectServer, tmp_path: Path
+    node: Node, server: SparkConnectServer, tmp_path: Path
 ) -> None:
     first, second = (
-        RemoteWorker(tmp_path / name, node.bootstrap, "orphans", server.url, **{"session.timeout.ms": "10000"})
+        RemoteWorker(tmp_path / name, node.bootstrap_servers, "orphans", server.url, **{"session.timeout.ms": "10000"})
         for name in ("first", "second")
     )
-    producer = Producer({"bootstrap.servers": node.bootstrap})
+    producer = Producer({"bootstrap.servers": node.bootstrap_servers})
     try:
         first.start(timeout_s=120)
         source = {
-            "source.bootstrap.servers": node.bootstrap,
+            "source.bootstrap.servers": node.bootstrap_servers,
             "source.topics": "origin",
             "topic.format": "kept-${topic}",
         }
         producer.produce("origin", b"one", partition=0)
         assert producer.flush(60) == 0
         first.configure("mirror", {"connector.class": "TopicToTopic", **source, **BYTES})
-        assert [value for value, _ in _records(node.bootstrap, "kept-origin", 1)] == [b"one"]
+        assert [value for value, _ in _records(node.bootstrap_servers, "kept-origin", 1)] == [b"one"]
         until(lambda: first.request("GET", "/connectors/mirror/offsets").json()["offsets"] != [], first.printed)
         first.kill()
         second.start(timeout_s=120)
@@ -178,7 +180,7 @@ def test_the_queries_of_a_killed_worker_end_before_its_successor_starts(
             producer.produce("origin", value, partition=0)
             assert producer.flush(60) == 0
         # An orphan would have written these two as well.
-        found = _records(node.bootstrap, "kept-origin", 3, quiet_s=5)
+        found = _records(node.bootstrap_servers, "kept-origin", 3, quiet_s=5)
         assert [value for value, _ in found] == [b"one", b"two", b"three"]
     finally:
         first.kill()

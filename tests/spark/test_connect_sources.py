@@ -13,7 +13,7 @@ from barnabas.connect.plugins.testing import ConnectorKit
 from barnabas.connect_spark.connectors.files.files_to_topic import FilesToTopic
 from barnabas.connect_spark.connectors.topic_to_topic import TopicToTopic
 from barnabas.connect_spark.queries.record_path import ConverterPath
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from barnabas.testing import Node
 from tests.spark.connect_stage import running_stage
 
 if TYPE_CHECKING:
@@ -25,10 +25,11 @@ BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("sources-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
-    assert "Traceback" not in started.printed()
+        started.stop()
+        assert "Traceback" not in started.log
 
 
 @pytest.mark.parametrize(
@@ -64,10 +65,10 @@ def test_each_file_becomes_records_once(
 
 
 def test_topics_are_copied_with_keys_and_headers_and_a_restart_resumes(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
+    spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     config = {
-        "source.bootstrap.servers": node.bootstrap,
+        "source.bootstrap.servers": node.bootstrap_servers,
         "source.topics.regex": "origin.*",
         "topic.format": "copy-${topic}",
         "keep.partition": "true",

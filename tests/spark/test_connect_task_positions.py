@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from barnabas.connect.plugins.api import ConfigDef, ConfigKey, SourceConnector, SourceTask
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from barnabas.testing import Node
 from tests.spark.connect_worker_stage import SparkWorker, running_worker
 from tests.spark.test_connect_whole_worker import TEXT, create, records
 
@@ -77,8 +77,8 @@ PLUGINS = {
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("task-positions-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
 
 
@@ -92,10 +92,10 @@ def settings(connector: type[SourceConnector], topic: str, tasks: int) -> dict[s
     }
 
 
-def rows(spark: SparkSession, node: BarnabasNode, topic: str) -> dict[int, Counter[int]]:
+def rows(spark: SparkSession, node: Node, topic: str) -> dict[int, Counter[int]]:
     """Return how often each number of each part was received."""
     found: dict[int, Counter[int]] = {}
-    for record in records(spark, node.bootstrap, topic):
+    for record in records(spark, node.bootstrap_servers, topic):
         part, number = map(int, bytes(record.value).decode().split())
         found.setdefault(part, Counter())[number] += 1
     return found
@@ -125,11 +125,11 @@ async def offsets(worker: SparkWorker, name: str) -> list[dict[str, Any]]:
 
 
 def test_tasks_of_different_speeds_resume_and_positions_are_shown_and_settable(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
+    spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
-        async with running_worker(spark, node.bootstrap, "parts", tmp_path, PLUGINS) as worker:
-            await asyncio.to_thread(create, node.bootstrap, parts=1)
+        async with running_worker(spark, node.bootstrap_servers, "parts", tmp_path, PLUGINS) as worker:
+            await asyncio.to_thread(create, node.bootstrap_servers, parts=1)
 
             def reached(number: int) -> bool:
                 found = rows(spark, node, "parts")
@@ -181,13 +181,13 @@ def test_tasks_of_different_speeds_resume_and_positions_are_shown_and_settable(
 
 @pytest.mark.parametrize(("connector", "repeats"), [(Shares, True), (NamedParts, False)])
 def test_a_changed_number_of_tasks_skips_no_row(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path, connector: type[SourceConnector], repeats: bool
+    spark: SparkSession, node: Node, tmp_path: Path, connector: type[SourceConnector], repeats: bool
 ) -> None:
     topic = connector.__name__.lower()
 
     async def scenario() -> None:
-        async with running_worker(spark, node.bootstrap, topic, tmp_path, PLUGINS) as worker:
-            await asyncio.to_thread(create, node.bootstrap, **{topic: 1})
+        async with running_worker(spark, node.bootstrap_servers, topic, tmp_path, PLUGINS) as worker:
+            await asyncio.to_thread(create, node.bootstrap_servers, **{topic: 1})
             await worker.create(topic, settings(connector, topic, 3))
             await worker.states(topic, *["RUNNING"] * 3)
             await worker.eventually(lambda: sum(map(len, rows(spark, node, topic).values())) > 1500)
@@ -214,11 +214,11 @@ def test_a_changed_number_of_tasks_skips_no_row(
 
 
 def test_the_only_task_resumes_at_a_position_of_the_older_format(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
+    spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     async def scenario() -> None:
-        async with running_worker(spark, node.bootstrap, "former", tmp_path, PLUGINS) as worker:
-            await asyncio.to_thread(create, node.bootstrap, former=1)
+        async with running_worker(spark, node.bootstrap_servers, "former", tmp_path, PLUGINS) as worker:
+            await asyncio.to_thread(create, node.bootstrap_servers, former=1)
             await worker.create("former", {**settings(Parts, "former", 1)})
             await worker.states("former", "RUNNING")
             await stop(worker, "former")

@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.clients.admin import AdminClient
 from barnabas.clients.admin.topics import NewTopic
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from barnabas.testing import Node
 from tests.spark.connect_worker_stage import running_worker
 
 if TYPE_CHECKING:
@@ -25,14 +25,15 @@ BYTES = {f"{part}.converter": "ByteArrayConverter" for part in ("key", "value", 
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("chain-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
-    assert "Traceback" not in started.printed()
+        started.stop()
+        assert "Traceback" not in started.log
 
 
 def test_rows_pass_through_two_topics_into_lines_and_a_restart_repeats_none(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
+    spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     incoming, lines = tmp_path / "incoming", tmp_path / "lines.txt"
     incoming.mkdir()
@@ -55,7 +56,7 @@ def test_rows_pass_through_two_topics_into_lines_and_a_restart_repeats_none(
         },
         "mirror": {
             "connector.class": "TopicToTopic",
-            "source.bootstrap.servers": node.bootstrap,
+            "source.bootstrap.servers": node.bootstrap_servers,
             "source.topics": "people",
             "topic.format": "copy-${topic}",
             **BYTES,
@@ -68,8 +69,8 @@ def test_rows_pass_through_two_topics_into_lines_and_a_restart_repeats_none(
         return sorted((json.loads(line) for line in text.splitlines()), key=lambda row: int(row["id"]))
 
     async def scenario() -> None:
-        async with running_worker(spark, node.bootstrap, "chain", tmp_path) as worker:
-            with AdminClient.sync(node.bootstrap) as admin:
+        async with running_worker(spark, node.bootstrap_servers, "chain", tmp_path) as worker:
+            with AdminClient.sync(node.bootstrap_servers) as admin:
                 topics = [NewTopic("people", 2, 1), NewTopic("copy-people", 2, 1)]
                 admin.create_topics(topics, wait=True).raise_for_errors()
             (incoming / "one.csv").write_text("id,name\n1,Ada\n2,Grace\n")

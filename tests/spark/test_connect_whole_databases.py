@@ -12,7 +12,7 @@ import pytest
 
 from barnabas.clients.admin import AdminClient
 from barnabas.clients.admin.topics import NewTopic
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
+from barnabas.testing import Node
 from tests.peers.postgresql_server import PostgresqlServer, postgresql_programs, running_postgresql
 from tests.spark.connect_worker_stage import running_worker
 
@@ -32,10 +32,11 @@ JSON = {
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("databases-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
-    assert "Traceback" not in started.printed()
+        started.stop()
+        assert "Traceback" not in started.log
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def database() -> Iterator[PostgresqlServer]:
 
 
 def test_inserted_and_updated_rows_arrive_in_another_table(
-    spark: SparkSession, node: BarnabasNode, database: PostgresqlServer, tmp_path: Path
+    spark: SparkSession, node: Node, database: PostgresqlServer, tmp_path: Path
 ) -> None:
     secrets = tmp_path / "secrets.properties"
     secrets.write_text(f"password={database.password}\n")
@@ -86,8 +87,8 @@ def test_inserted_and_updated_rows_arrive_in_another_table(
         return database.sql("SELECT id, item FROM copies ORDER BY id")
 
     async def scenario() -> None:
-        async with running_worker(spark, node.bootstrap, "databases", tmp_path, SECRETS) as worker:
-            with AdminClient.sync(node.bootstrap) as admin:
+        async with running_worker(spark, node.bootstrap_servers, "databases", tmp_path, SECRETS) as worker:
+            with AdminClient.sync(node.bootstrap_servers) as admin:
                 admin.create_topics([NewTopic("pg-orders", 1, 1)], wait=True).raise_for_errors()
             await worker.create("out", source)
             await worker.create("in", sink)

@@ -15,10 +15,10 @@ from barnabas.clients.admin import AdminClient
 from barnabas.clients.admin.topics import NewTopic
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
+from barnabas.testing import Node
 from tests.interop.raw_client import RawClient
 from tests.peers.acl_matrix import parse_rights
 from tests.peers.acl_stage import create_acls
-from tests.peers.barnabas_node import BarnabasNode, running_barnabas
 from tests.peers.secure import USERS, SecureNode, jaas_client, running_secure_barnabas
 from tests.spark.connect_worker_stage import running_worker
 from tests.unit.connect_spark.converters.test_protobuf_messages import descriptors
@@ -36,10 +36,11 @@ JSON = {
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    with running_barnabas(tmp_path_factory.mktemp("whole-worker-node")) as started:
+def node() -> Iterator[Node]:
+    with Node() as started:
         yield started
-    assert "Traceback" not in started.printed()
+        started.stop()
+        assert "Traceback" not in started.log
 
 
 def create(bootstrap: str, **topics: int) -> None:
@@ -89,7 +90,7 @@ def task_metrics(text: str, group: str) -> Set[tuple[str, float]]:
 
 @pytest.mark.long
 def test_a_new_topic_of_a_pattern_and_new_partitions_become_work_of_two_tasks(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
+    spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
     config = {
@@ -107,9 +108,9 @@ def test_a_new_topic_of_a_pattern_and_new_partitions_become_work_of_two_tasks(
         return [set(parse_partitions(task["config"][TASK_PARTITIONS])) for task in tasks]
 
     async def scenario() -> None:
-        async with running_worker(spark, node.bootstrap, "pattern", tmp_path) as worker:
-            await asyncio.to_thread(create, node.bootstrap, trips_a=3)
-            await asyncio.to_thread(produce, spark, node.bootstrap, "trips-a", [(0, "x"), (1, "y"), (2, "z")])
+        async with running_worker(spark, node.bootstrap_servers, "pattern", tmp_path) as worker:
+            await asyncio.to_thread(create, node.bootstrap_servers, trips_a=3)
+            await asyncio.to_thread(produce, spark, node.bootstrap_servers, "trips-a", [(0, "x"), (1, "y"), (2, "z")])
             await worker.create("trips", config)
             await worker.states("trips", "RUNNING", "RUNNING")
             before = divided((await worker.request("GET", "/connectors/trips/tasks")).json())
@@ -117,8 +118,8 @@ def test_a_new_topic_of_a_pattern_and_new_partitions_become_work_of_two_tasks(
             assert set.union(*before) == {TopicPartition("trips-a", partition) for partition in range(3)}
             await worker.eventually(lambda: len(found()) == 3)
 
-            await asyncio.to_thread(create, node.bootstrap, trips_b=1)
-            await asyncio.to_thread(produce, spark, node.bootstrap, "trips-b", [(0, "new")])
+            await asyncio.to_thread(create, node.bootstrap_servers, trips_b=1)
+            await asyncio.to_thread(produce, spark, node.bootstrap_servers, "trips-b", [(0, "new")])
             await worker.eventually(lambda: ("trips-b", 0, 0, "new") in found())
             after = divided((await worker.request("GET", "/connectors/trips/tasks")).json())
             assert set.union(*after) == {TopicPartition("trips-b", 0), *set.union(*before)}
@@ -135,7 +136,7 @@ def test_a_new_topic_of_a_pattern_and_new_partitions_become_work_of_two_tasks(
 
 @pytest.mark.long
 def test_pauses_restarts_and_failures_are_states_and_a_repaired_task_resumes(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path
+    spark: SparkSession, node: Node, tmp_path: Path
 ) -> None:
     folder = tmp_path / "data"
     config = {"connector.class": "TopicToFiles", "topics": "states", "directory": str(folder), **JSON}
@@ -145,11 +146,11 @@ def test_pauses_restarts_and_failures_are_states_and_a_repaired_task_resumes(
         return sorted(row.id for row in values_of(spark, folder))
 
     async def write(*values: str) -> None:
-        await asyncio.to_thread(produce, spark, node.bootstrap, "states", [(0, value) for value in values])
+        await asyncio.to_thread(produce, spark, node.bootstrap_servers, "states", [(0, value) for value in values])
 
     async def scenario() -> None:
-        async with running_worker(spark, node.bootstrap, "states", tmp_path, settings) as worker:
-            await asyncio.to_thread(create, node.bootstrap, states=1)
+        async with running_worker(spark, node.bootstrap_servers, "states", tmp_path, settings) as worker:
+            await asyncio.to_thread(create, node.bootstrap_servers, states=1)
             await write('{"id": 1}')
             await worker.create("states", config)
             await worker.eventually(lambda: ids() == [1])
@@ -194,7 +195,7 @@ def test_pauses_restarts_and_failures_are_states_and_a_repaired_task_resumes(
 
 
 def test_bad_records_of_a_running_sink_go_to_the_dead_letter_topic_and_the_log(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    spark: SparkSession, node: Node, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "data"
     config = {
@@ -214,16 +215,16 @@ def test_bad_records_of_a_running_sink_go_to_the_dead_letter_topic_and_the_log(
     }
 
     async def scenario() -> str:
-        async with running_worker(spark, node.bootstrap, "poison", tmp_path) as worker:
-            await asyncio.to_thread(create, node.bootstrap, poison=1)
+        async with running_worker(spark, node.bootstrap_servers, "poison", tmp_path) as worker:
+            await asyncio.to_thread(create, node.bootstrap_servers, poison=1)
             values = ['{"id": 1}', "{no json", '{"id": "x"}', '{"id": 2}']
-            await asyncio.to_thread(produce, spark, node.bootstrap, "poison", [(0, value) for value in values])
+            await asyncio.to_thread(produce, spark, node.bootstrap_servers, "poison", [(0, value) for value in values])
             await worker.create("poison", config)
             await worker.eventually(lambda: sorted(row.id for row in values_of(spark, folder)) == [1, 2])
-            await worker.eventually(lambda: len(records(spark, node.bootstrap, "poison-dead")) == 2)
+            await worker.eventually(lambda: len(records(spark, node.bootstrap_servers, "poison-dead")) == 2)
             await worker.states("poison", "RUNNING")
             group = "connect-poison"
-            await worker.eventually(lambda: bool(offsets_of(node.bootstrap, group)))
+            await worker.eventually(lambda: bool(offsets_of(node.bootstrap_servers, group)))
             return (await worker.request("GET", "/metrics")).text
 
     metrics = asyncio.run(scenario())
@@ -245,7 +246,7 @@ def test_bad_records_of_a_running_sink_go_to_the_dead_letter_topic_and_the_log(
     assert of_task["batch_size_max"] == 4
     assert of_task["offset_commit_success_percentage"] == 1
     assert of_task["running_ratio"] > 0
-    unread, uncast = records(spark, node.bootstrap, "poison-dead")
+    unread, uncast = records(spark, node.bootstrap_servers, "poison-dead")
     assert [bytes(letter.value) for letter in (unread, uncast)] == [b"{no json", b'{"id": "x"}']
     headers = [{header.key: bytes(header.value).decode() for header in letter.headers} for letter in (unread, uncast)]
     before = "__connect.errors."
@@ -291,7 +292,7 @@ def protobuf(folder: Path) -> dict[str, str]:
 )
 def test_typed_bytes_go_from_a_source_through_a_topic_into_files(
     spark: SparkSession,
-    node: BarnabasNode,
+    node: Node,
     tmp_path: Path,
     converter: Callable[[Path], dict[str, str]],
     renames: str,
@@ -315,8 +316,8 @@ def test_typed_bytes_go_from_a_source_through_a_topic_into_files(
     sink = {"connector.class": "TopicToFiles", "topics": topic, "directory": str(folder), **converter(tmp_path)}
 
     async def scenario() -> None:
-        async with running_worker(spark, node.bootstrap, topic, tmp_path) as worker:
-            await asyncio.to_thread(create, node.bootstrap, **{topic: 2})
+        async with running_worker(spark, node.bootstrap_servers, topic, tmp_path) as worker:
+            await asyncio.to_thread(create, node.bootstrap_servers, **{topic: 2})
             await worker.create("source", source)
             await worker.create("sink", sink)
             await worker.eventually(lambda: len(values_of(spark, folder)) == 200)
@@ -329,14 +330,14 @@ def test_typed_bytes_go_from_a_source_through_a_topic_into_files(
     rows = values_of(spark, folder)
     assert sorted(row[fields[0]] for row in rows) == list(range(200))
     assert {len(row[fields[1]]) for row in rows} == {4}
-    first = bytes(records(spark, node.bootstrap, topic)[0].value)
+    first = bytes(records(spark, node.bootstrap_servers, topic)[0].value)
     assert b"{" not in first
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("file_format", ["parquet", "json", "csv", "orc"])
 def test_files_of_each_format_are_in_folders_by_time(
-    spark: SparkSession, node: BarnabasNode, tmp_path: Path, file_format: str
+    spark: SparkSession, node: Node, tmp_path: Path, file_format: str
 ) -> None:
     topic, folder = f"formats-{file_format}", tmp_path / "data"
     config = {
@@ -352,9 +353,9 @@ def test_files_of_each_format_are_in_folders_by_time(
     values = ['{"id": 1, "tags": ["a"], "text": "x,\\"y"}', '{"id": 2, "tags": [], "text": null}', '{"id": 3}']
 
     async def scenario() -> None:
-        async with running_worker(spark, node.bootstrap, topic, tmp_path) as worker:
-            await asyncio.to_thread(create, node.bootstrap, **{topic: 1})
-            await asyncio.to_thread(produce, spark, node.bootstrap, topic, [(0, value) for value in values])
+        async with running_worker(spark, node.bootstrap_servers, topic, tmp_path) as worker:
+            await asyncio.to_thread(create, node.bootstrap_servers, **{topic: 1})
+            await asyncio.to_thread(produce, spark, node.bootstrap_servers, topic, [(0, value) for value in values])
             await worker.create(topic, config)
             await worker.eventually(lambda: len(committed(folder, file_format)) == 2)
 

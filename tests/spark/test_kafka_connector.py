@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.peers.barnabas_node import BarnabasNode
+from barnabas.testing import Node
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -17,23 +17,22 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(240)]
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BarnabasNode]:
-    started = BarnabasNode(tmp_path_factory.mktemp("spark-node"), settings={"num.partitions": "3"})
-    started.start()
-    yield started
-    assert started.stop() == 0
-    assert "Traceback" not in started.printed()
+def node() -> Iterator[Node]:
+    with Node(settings={"num.partitions": "3"}) as started:
+        yield started
+        started.stop()
+        assert "Traceback" not in started.log_path.read_text()
 
 
-def write(spark: SparkSession, node: BarnabasNode, topic: str, start: int, end: int) -> None:
+def write(spark: SparkSession, node: Node, topic: str, start: int, end: int) -> None:
     rows = spark.range(start, end).selectExpr("cast(id % 10 as string) as key", "cast(id as string) as value")
-    rows.write.format("kafka").option("kafka.bootstrap.servers", node.bootstrap).option("topic", topic).save()
+    rows.write.format("kafka").option("kafka.bootstrap.servers", node.bootstrap_servers).option("topic", topic).save()
 
 
-def read(spark: SparkSession, node: BarnabasNode, topic: str) -> list[int]:
+def read(spark: SparkSession, node: Node, topic: str) -> list[int]:
     rows = (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", node.bootstrap)
+        .option("kafka.bootstrap.servers", node.bootstrap_servers)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .load()
@@ -42,11 +41,11 @@ def read(spark: SparkSession, node: BarnabasNode, topic: str) -> list[int]:
     return sorted(row.number for row in rows.collect())
 
 
-def run_stream(spark: SparkSession, node: BarnabasNode, topic: str, folder: Path) -> None:
+def run_stream(spark: SparkSession, node: Node, topic: str, folder: Path) -> None:
     """Read all present records, then stop; the checkpoint stores the position."""
     stream: DataFrame = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", node.bootstrap)
+        .option("kafka.bootstrap.servers", node.bootstrap_servers)
         .option("subscribe", topic)
         .option("startingOffsets", "earliest")
         .load()
@@ -62,16 +61,16 @@ def run_stream(spark: SparkSession, node: BarnabasNode, topic: str, folder: Path
     assert query.awaitTermination(120)
 
 
-def test_batch_writes_are_read_back_in_a_batch(spark: SparkSession, node: BarnabasNode) -> None:
+def test_batch_writes_are_read_back_in_a_batch(spark: SparkSession, node: Node) -> None:
     write(spark, node, "spark-batch", 0, 500)
     assert read(spark, node, "spark-batch") == list(range(500))
 
 
-def test_a_batch_reads_by_timestamp_and_by_offset(spark: SparkSession, node: BarnabasNode) -> None:
+def test_a_batch_reads_by_timestamp_and_by_offset(spark: SparkSession, node: Node) -> None:
     write(spark, node, "spark-places", 0, 30)
     ends = (
         spark.read.format("kafka")
-        .option("kafka.bootstrap.servers", node.bootstrap)
+        .option("kafka.bootstrap.servers", node.bootstrap_servers)
         .option("subscribe", "spark-places")
         .option("startingTimestamp", "1")
         .option("endingOffsets", '{"spark-places":{"0":1,"1":1,"2":1}}')
@@ -80,10 +79,10 @@ def test_a_batch_reads_by_timestamp_and_by_offset(spark: SparkSession, node: Bar
     assert sorted(row.partition for row in ends.select("partition").collect()) == [0, 1, 2]
 
 
-def test_a_stream_resumes_after_a_restart_of_the_node(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
+def test_a_stream_resumes_after_a_restart_of_the_node(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     write(spark, node, "spark-stream", 0, 300)
     run_stream(spark, node, "spark-stream", tmp_path)
-    assert node.stop() == 0
+    node.stop()
     node.start()
     write(spark, node, "spark-stream", 300, 400)
     run_stream(spark, node, "spark-stream", tmp_path)
@@ -91,17 +90,17 @@ def test_a_stream_resumes_after_a_restart_of_the_node(spark: SparkSession, node:
     assert sorted(row.number for row in found) == list(range(400))
 
 
-def test_a_stream_copies_from_topic_to_topic(spark: SparkSession, node: BarnabasNode, tmp_path: Path) -> None:
+def test_a_stream_copies_from_topic_to_topic(spark: SparkSession, node: Node, tmp_path: Path) -> None:
     write(spark, node, "spark-from", 0, 200)
     query = (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", node.bootstrap)
+        .option("kafka.bootstrap.servers", node.bootstrap_servers)
         .option("subscribe", "spark-from")
         .option("startingOffsets", "earliest")
         .load()
         .selectExpr("key", "value")
         .writeStream.format("kafka")
-        .option("kafka.bootstrap.servers", node.bootstrap)
+        .option("kafka.bootstrap.servers", node.bootstrap_servers)
         .option("topic", "spark-to")
         .option("checkpointLocation", str(tmp_path / "checkpoint"))
         .trigger(availableNow=True)

@@ -53,9 +53,9 @@ def test_a_stream_continues_while_leaders_die_and_replicas_move(spark: SparkSess
     check = RecordsCheck()
     with running_cluster(tmp_path / "cluster", (("ours",) * 3, ("ours",))) as cluster:
         create_replicated(cluster, TOPIC, ALL)
-        producer = HistoryProducer(cluster.bootstrap, TOPIC, len(ALL), check, name="producer", rate=200, seed=1)
+        producer = HistoryProducer(cluster.bootstrap_servers, TOPIC, len(ALL), check, name="producer", rate=200, seed=1)
         producer.start()
-        query = start_query(spark, cluster.bootstrap, tmp_path)
+        query = start_query(spark, cluster.bootstrap_servers, tmp_path)
         try:
             wait_until(lambda: bool(query.recentProgress), what="a first batch", timeout_s=60)
             for partition in range(len(ALL)):
@@ -67,7 +67,7 @@ def test_a_stream_continues_while_leaders_die_and_replicas_move(spark: SparkSess
             assert query.exception() is None
         finally:
             query.stop()
-        final_read(cluster.bootstrap, TOPIC, range(len(ALL)), check, timeout_s=30)
+        final_read(cluster.bootstrap_servers, TOPIC, range(len(ALL)), check, timeout_s=30)
     assert [str(violation) for violation in check.violations()][:10] == []
     assert written(spark, tmp_path) == check.final_places()
     assert len(check.final_places()) > 500

@@ -166,7 +166,7 @@ class KafkaHost:
         self._folder = folder
         self._environment = {**os.environ, **(no_space.environment if no_space else {})}
         self._process: subprocess.Popen[bytes] | None = None
-        self.log = folder / "host.log"
+        self.log_path = folder / "host.log"
 
     def _classes(self) -> str:
         lib = require_peer()
@@ -183,18 +183,18 @@ class KafkaHost:
             self._folder.mkdir(parents=True, exist_ok=True)
             log4j = f"-Dlog4j2.configurationFile={_JAVA / 'log4j2.properties'}"
             java = [*without_override(), "java", *_JVM, log4j, "-cp", self._classes(), "NodeHost"]
-            with self.log.open("ab") as log:
+            with self.log_path.open("ab") as log:
                 self._process = subprocess.Popen(
                     java, stdin=subprocess.PIPE, stdout=log, stderr=subprocess.STDOUT, env=self._environment
                 )
-        since = self.log.stat().st_size
+        since = self.log_path.stat().st_size
         assert self._process.stdin is not None
         self._process.stdin.write(f"{command}\n".encode())
         self._process.stdin.flush()
         return since
 
     def printed(self, since: int) -> str:
-        with self.log.open("rb") as file:
+        with self.log_path.open("rb") as file:
             file.seek(since)
             return file.read().decode(errors="replace")
 

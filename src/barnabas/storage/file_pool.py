@@ -4,12 +4,13 @@ The pool may close any of its files at any time, and opens it again on its next 
 since the last check is closed first (second chance: using a file costs one attribute write, not a list operation).
 
 A pool belongs to one thread, the node's loop. A thread that flushes or compacts opens descriptors of its own: a
-descriptor borrowed from here could be closed, and its number reused, during the work.
+descriptor borrowed from here could be closed, and its number reused, during the work. It may only rename the files.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 from collections import OrderedDict
 
 from barnabas.storage.index_file import IndexFile
@@ -19,6 +20,8 @@ __all__ = ["FilePool", "PooledFile"]
 DEFAULT_FILES_MAX = 2048
 # Loaded indexes of full segments take up to 2 MiB each.
 INDEXES_MAX = 32
+_renaming = threading.Lock()
+"""Held from a rename on the disk until the file has its new path."""
 
 
 class PooledFile:
@@ -38,6 +41,12 @@ class PooledFile:
             self._recent = True
             return self._fd
         return self._pool.open(self)
+
+    def rename(self, path: str) -> None:
+        """Rename the file on the disk. Any thread may do so."""
+        with _renaming:
+            os.rename(self.path, path)
+            self.path = path
 
     @property
     def is_open(self) -> bool:
@@ -93,16 +102,15 @@ class FilePool:
 
 
 def _open(file: PooledFile) -> int:
-    """Open the file. A rename sets the new path before another file takes the old one: an unchanged path was right.
-
-    The cleaner's thread renames while this one opens.
-    """
+    """Open the file. Its new path is set before another file takes the old one, so that an unchanged path was right."""
     while True:
         path = file.path
         try:
             fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
-            if file.path == path:
+            with _renaming:
+                is_renamed = file.path != path
+            if not is_renamed:
                 raise
             continue
         if file.path == path:

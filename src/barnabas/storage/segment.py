@@ -440,8 +440,12 @@ class Segment:
     def rename_suffix(self, suffix: str) -> None:
         """Rename all files of the segment to another suffix; the ``.log``, which decides, is last."""
         for extension in reversed(_EXTENSIONS):
+            path = segment_path(self.directory, self.base_offset, extension, suffix)
             try:
-                os.rename(self._path(extension), segment_path(self.directory, self.base_offset, extension, suffix))
+                if extension == ".log":
+                    self.file.rename(path)
+                else:
+                    os.rename(self._path(extension), path)
             except FileNotFoundError:
                 continue
         self._move(self.directory, suffix)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Self, Unpack
 
@@ -19,6 +20,7 @@ from barnabas.testing.errors import NotPossible
 from barnabas.testing.link_proxy import LinkProxy
 from barnabas.testing.options import NodeOptions, Options, check_names
 from barnabas.testing.parts import Parts
+from barnabas.testing.ports import HOST
 from barnabas.testing.security import Security
 
 __all__ = ["Cluster"]
@@ -72,6 +74,14 @@ class Cluster(Clients):
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(broker.address for broker in self.brokers)
+
+    @property
+    def bootstrap_controllers(self) -> str:
+        """The property ``bootstrap.controllers`` of admin clients that contact the quorum itself.
+
+        With ``users`` or ``tls``, controllers accept only the nodes of the cluster.
+        """
+        return ",".join(f"{HOST}:{node.controller_port}" for node in self.controllers)
 
     @property
     def users(self) -> dict[str, str]:
@@ -133,9 +143,13 @@ class Cluster(Clients):
             self.produce(topic, records)
 
     def stop(self) -> None:
-        """Stop all nodes in order, the last first; ``start`` starts them again with their data."""
-        for node in reversed(self.nodes):
-            node.stop()
+        """Stop all nodes in order, the last first; ``start`` starts them again with their data.
+
+        Raise NodeFailed if a node does not end in 30 s, or ends with an error.
+        """
+        with ExitStack() as stops:
+            for node in self.nodes:
+                stops.callback(node.stop)
 
     def close(self) -> None:
         """End all nodes, and remove their temporary folder. A second call does nothing."""

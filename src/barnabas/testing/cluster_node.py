@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 
-from barnabas.testing.errors import NotPossible
+from barnabas.testing.errors import NodeFailed, NotPossible
 from barnabas.testing.launch import Launch
 from barnabas.testing.link_proxy import LinkProxy
 from barnabas.testing.node_log import NodeLog
@@ -31,17 +32,20 @@ class ClusterNode:
         launch: Launch,
         *,
         client_port: HeldPort | None,
+        controller_port: HeldPort | None,
         ports: Sequence[HeldPort],
         in_process: bool,
         timeout_s: float,
         proxy: LinkProxy | None,
         on_resumed: Callable[[], None],
     ) -> None:
-        """``ports`` are those that the node binds. A node that is only a controller has no ``client_port``."""
+        """``ports`` are those that the node binds. A node that is only a controller has no ``client_port``, and one
+        that is only a broker no ``controller_port``."""
         self._on_resumed = on_resumed
         self.node_id = node_id
         self._launch_document = launch
         self._client_port = client_port
+        self._controller_port = controller_port
         self._ports = ports
         self._in_process = in_process
         self._timeout_s = timeout_s
@@ -64,9 +68,25 @@ class ClusterNode:
     @property
     def address(self) -> str:
         """``host:port`` for clients. It stays the same over restarts."""
+        return self._port_for_clients.address
+
+    @property
+    def port(self) -> int:
+        """The port of ``address``."""
+        return self._port_for_clients.number
+
+    @property
+    def _port_for_clients(self) -> HeldPort:
         if self._client_port is None:
             raise NotPossible(f"{self.name} is a controller without a broker: clients use cluster.bootstrap_servers")
-        return self._client_port.address
+        return self._client_port
+
+    @property
+    def controller_port(self) -> int:
+        """The port of the controller: see ``Cluster.bootstrap_controllers``."""
+        if self._controller_port is None:
+            raise NotPossible(f"{self.name} is not a controller: the addresses are cluster.bootstrap_controllers")
+        return self._controller_port.number
 
     @property
     def folder(self) -> Path:
@@ -124,11 +144,14 @@ class ClusterNode:
         self.start_duration_s = time.monotonic() - self._began_s
 
     def stop(self) -> None:
-        """Stop the node in order: it hands over its partitions and leaves the cluster."""
+        """Stop the node in order: it hands over its partitions and leaves the cluster.
+
+        Raise NodeFailed if it does not end in 30 s, or ends with an error. A node that does not run is left as it is.
+        """
         self._end(lambda runner: runner.stop(_STOP_TIMEOUT_S))
 
     def restart(self) -> None:
-        """Stop the node in order and start it again, with its data and at its address."""
+        """Stop the node in order and start it again, with its data and at its address. Raise NodeFailed."""
         self.stop()
         self.start()
 
@@ -170,10 +193,12 @@ class ClusterNode:
     def close(self, *, in_order: bool) -> None:
         """End the node for good: in order, or without regard to its data."""
         node_ended(self._log)
-        if in_order:
-            self.stop()
-        else:
-            self.discard()
+        # Only ``stop`` reports an end that is not in order: here it would hide the failure of the test itself.
+        with suppress(NodeFailed):
+            if in_order:
+                self.stop()
+            else:
+                self.discard()
 
     def _set_disk_full(self, *, is_full: bool) -> None:
         if self.is_paused:
@@ -183,10 +208,13 @@ class ClusterNode:
             self._runner.set_disk_full(is_full=is_full)
 
     def _end(self, end: Callable[[Runner], None]) -> None:
-        if self._runner is not None:
-            end(self._runner)
-            self._runner = None
-            self.is_paused = False
+        runner, self._runner = self._runner, None
+        if runner is None:
+            return
+        self.is_paused = False
+        try:
+            end(runner)
+        finally:
             if self._proxy is not None:
                 self._proxy.node_is_down(self.name)
 

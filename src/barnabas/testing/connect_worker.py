@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Self
@@ -130,7 +131,10 @@ class ConnectWorker:
             self._runner.kill()
 
     def stop(self) -> None:
-        """Stop the worker in order: it leaves the group, and others take over its tasks."""
+        """Stop the worker in order: it leaves the group, and others take over its tasks.
+
+        Raise NodeFailed if it does not end in time, or ends with an error.
+        """
         if self._runner is not None:
             self._runner.stop(_STOP_TIMEOUT_S)
 
@@ -138,7 +142,8 @@ class ConnectWorker:
         """End the worker. A second call does nothing."""
         if self._log is not None:
             node_ended(self._log)
-        self.stop()
+        with suppress(NodeFailed):
+            self.stop()
         self._runner = None
         if self._port is not None:
             self._port.close()

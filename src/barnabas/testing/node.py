@@ -27,6 +27,16 @@ class Node(Cluster):
         return self.brokers[0]
 
     @property
+    def port(self) -> int:
+        """The port of ``bootstrap_servers``."""
+        return self.broker.port
+
+    @property
+    def controller_port(self) -> int:
+        """The port of ``bootstrap_controllers``."""
+        return self.broker.controller_port
+
+    @property
     def pid(self) -> int:
         """The id of the process that runs the node. Raise NotPossible if the node does not run."""
         return self.broker.pid
@@ -46,7 +56,7 @@ class Node(Cluster):
         return self.broker.log_path
 
     def restart(self) -> None:
-        """Stop the node in order and start it again, with its data and at its address."""
+        """Stop the node in order and start it again, with its data and at its address. Raise NodeFailed."""
         self.broker.restart()
 
     def kill(self) -> None:

@@ -168,6 +168,7 @@ class Parts:
             member.node_id,
             launch,
             client_port=ports[CLIENTS][0] if CLIENTS in ports else None,
+            controller_port=ports[CONTROLLER][0] if CONTROLLER in ports else None,
             ports=[bound for bound, _ in ports.values()],
             in_process=options.in_process,
             timeout_s=options.timeout_s,

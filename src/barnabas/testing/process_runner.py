@@ -87,11 +87,19 @@ class ProcessRunner:
         raise NodeFailed(f"{self._name} can't start: {reason}" if reason else self._end())
 
     def stop(self, timeout_s: float) -> None:
-        if self._process is not None:
-            self.resume()
-            self._process.terminate()
-            self._wait(timeout_s)
+        """A process that has ended already is no failure: only a running one can stop in order."""
+        if not self.is_running:
+            self._close()
+            return
+        assert self._process is not None
+        self.resume()
+        self._process.terminate()
+        is_in_time = self._wait(timeout_s)
         self._close()
+        if not is_in_time:
+            raise NodeFailed(f"{self._name} did not stop in {timeout_s:g} s and was killed\n{self._log.tail()}")
+        if self._process.returncode != 0:
+            raise NodeFailed(self._end())
 
     def kill(self) -> None:
         if self._process is not None:
@@ -133,13 +141,16 @@ class ProcessRunner:
         message: dict[str, str] = json.loads(line)
         return message
 
-    def _wait(self, timeout_s: float) -> None:
+    def _wait(self, timeout_s: float) -> bool:
+        """Wait for the end of the process, and return whether it ended in time. Otherwise it is killed."""
         assert self._process is not None
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+            return False
+        return True
 
     def _end(self) -> str:
         status = None if self._process is None else self._process.returncode

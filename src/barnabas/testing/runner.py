@@ -25,7 +25,10 @@ class Runner(Protocol):
         """Wait until the node serves. Raise NodeFailed if it does not start in time."""
 
     def stop(self, timeout_s: float) -> None:
-        """Stop the node in order: it leaves the cluster. After the time it is ended."""
+        """Stop the node in order: it leaves the cluster. After the time it is ended.
+
+        Raise NodeFailed if a running node does not end in time, or ends with an error.
+        """
 
     def kill(self) -> None:
         """End the node without notice. Raise NotPossible if only a process can do that."""

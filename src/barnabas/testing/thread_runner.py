@@ -70,12 +70,18 @@ class ThreadRunner:
             raise NodeFailed(f"{self._launch.name} can't start: {self._failure}")
 
     def stop(self, timeout_s: float) -> None:
+        if self._launch is None:
+            return
+        was_running = self.is_running
         self.resume()
-        if self._launch is not None:
-            free_disk(self._launch.folder)
+        free_disk(self._launch.folder)
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._stop.set)
         self._join(timeout_s)
+        if self.is_running:
+            raise NodeFailed(f"{self._launch.name} did not stop in {timeout_s:g} s\n{self._log.tail()}")
+        if was_running and self._failure is not None:
+            raise NodeFailed(f"{self._launch.name} did not stop in order: {self._failure}")
 
     def _join(self, timeout_s: float) -> None:
         if self._thread is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,3 +69,27 @@ def test_an_index_replaced_while_it_is_read_stays_the_old_one(
 def test_opening_a_missing_file_does_not_retry(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         PooledFile(FilePool(), str(tmp_path / "none")).fd()
+
+
+def test_a_file_that_is_opened_while_it_is_renamed_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cleaner's thread renames files while the node's thread opens them. Between the rename on the disk and the new
+    path of the file, the file was missing, and its log directory was taken to have failed."""
+    file = PooledFile(FilePool(), str(tmp_path / "log"))
+    (tmp_path / "log").write_bytes(b"records")
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(os.pread(file.fd(), 10, 0)))
+    rename = os.rename
+
+    def renamed(source: str, target: str) -> None:
+        rename(source, target)
+        reader.start()
+        reader.join(0.2)  # Long enough to fail. It waits for the end of the rename instead.
+
+    monkeypatch.setattr("barnabas.storage.file_pool.os.rename", renamed)
+    file.rename(str(tmp_path / "log.deleted"))
+    reader.join()
+    assert read == [b"records"]
+    file.close()
+    file.path = str(tmp_path / "missing")
+    with pytest.raises(FileNotFoundError):
+        file.fd()

@@ -1,19 +1,21 @@
-"""Our own node as a separate process, started as a user starts it."""
+"""The command ``barnabas node`` as a process, for tests of the command: its files, settings, output and exit status.
+
+A test of what a node does, however it was started, uses ``barnabas.testing.Node``.
+"""
 
 from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.peers.node_process import NodeProcess
 
-__all__ = ["BarnabasNode", "running_barnabas"]
+__all__ = ["CommandNode"]
 
 
-class BarnabasNode(NodeProcess):
+class CommandNode(NodeProcess):
     """``settings`` are passed as ``--override``. Without ``server.properties`` the node formats its folder itself."""
 
     def __init__(
@@ -37,14 +39,3 @@ class BarnabasNode(NodeProcess):
     def is_ready(self, printed: str) -> bool:
         with socket.socket() as probe:
             return " is ready in " in printed and probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-
-@contextmanager
-def running_barnabas(folder: Path, *, settings: Mapping[str, str] | None = None) -> Iterator[BarnabasNode]:
-    """Run our node for the duration of a ``with`` block."""
-    node = BarnabasNode(folder, settings=settings)
-    node.start()
-    try:
-        yield node
-    finally:
-        node.stop()
