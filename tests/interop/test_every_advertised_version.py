@@ -57,6 +57,10 @@ EXPECTED = {
     ApiKey.DELETE_ACLS: {ErrorCode.SECURITY_DISABLED},
     ApiKey.ALTER_PARTITION: {ErrorCode.STALE_BROKER_EPOCH},
     ApiKey.BROKER_REGISTRATION: {ErrorCode.INCONSISTENT_CLUSTER_ID},
+    ApiKey.ADD_OFFSETS_TO_TXN: {ErrorCode.INVALID_PRODUCER_ID_MAPPING},
+    ApiKey.END_TXN: {ErrorCode.INVALID_PRODUCER_ID_MAPPING},
+    ApiKey.TXN_OFFSET_COMMIT: {ErrorCode.INVALID_PRODUCER_ID_MAPPING},
+    ApiKey.DESCRIBE_TRANSACTIONS: {ErrorCode.TRANSACTIONAL_ID_NOT_FOUND},
     ApiKey.BROKER_HEARTBEAT: {ErrorCode.STALE_BROKER_EPOCH},
     ApiKey.ALLOCATE_PRODUCER_IDS: {ErrorCode.STALE_BROKER_EPOCH},
     ApiKey.CONTROLLER_REGISTRATION: {ErrorCode.UNSUPPORTED_VERSION},
@@ -89,6 +93,9 @@ def target(node: Node) -> Target:
     topic_id = client.call(MetadataRequest(topics=[MetadataRequestTopic(name="versions")]), 12).topics[0].topic_id
     deadline = time.monotonic() + 10
     while client.call(FindCoordinatorRequest(key="a-group"), 3).error_code and time.monotonic() < deadline:
+        time.sleep(0.02)
+    of_transaction = FindCoordinatorRequest(key="a-transaction", key_type=1)
+    while client.call(of_transaction, 3).error_code and time.monotonic() < deadline:
         time.sleep(0.02)
     client.close()
     return Target(topic="versions", topic_id=topic_id, group="a-group", new_topic="made-and-deleted")

@@ -6,9 +6,9 @@ import os
 
 import pytest
 
+from barnabas.testing import Node
 from tests.interop.transaction_walk import walk
 from tests.peers import KafkaNode
-from tests.peers.barnabas_node import BarnabasNode
 
 pytestmark = pytest.mark.interop
 
@@ -17,7 +17,7 @@ SEEDS = [int(seed) for seed in os.environ.get("BARNABAS_WALK_SEEDS", "1,2").spli
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_both_nodes_tell_the_same_story(seed: int, real_kafka: KafkaNode, barnabas_node: BarnabasNode) -> None:
+def test_both_nodes_tell_the_same_story(seed: int, real_kafka: KafkaNode, barnabas_node: Node) -> None:
     theirs = walk(real_kafka.port, seed, STEPS)
     ours = walk(barnabas_node.port, seed, STEPS)
     for number, (expected, seen) in enumerate(zip(theirs, ours, strict=True)):

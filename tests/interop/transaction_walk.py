@@ -85,9 +85,7 @@ class _Walk:
         for key_type, key in ((1, self.ids[0]), (0, self.group)):
             self._until(
                 lambda key_type=key_type, key=key: (
-                    self.client.call(
-                        FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 4
-                    )
+                    self.client.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key]), 4)
                     .coordinators[0]
                     .error_code
                     == 0

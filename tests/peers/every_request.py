@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages import (
+    add_offsets_to_txn,
+    add_partitions_to_txn,
     add_raft_voter,
     alter_client_quotas,
     alter_configs,
@@ -32,10 +34,13 @@ from barnabas.protocol.messages import (
     describe_delegation_token,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_quorum,
     describe_topic_partitions,
+    describe_transactions,
     describe_user_scram_credentials,
     elect_leaders,
+    end_txn,
     expire_delegation_token,
     fetch,
     find_coordinator,
@@ -48,6 +53,7 @@ from barnabas.protocol.messages import (
     list_groups,
     list_offsets,
     list_partition_reassignments,
+    list_transactions,
     metadata,
     offset_commit,
     offset_delete,
@@ -59,8 +65,10 @@ from barnabas.protocol.messages import (
     sasl_authenticate,
     sasl_handshake,
     sync_group,
+    txn_offset_commit,
     unregister_broker,
     update_features,
+    write_txn_markers,
 )
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
@@ -68,6 +76,7 @@ from barnabas.protocol.record_batch_builder import build_batch
 __all__ = ["Target", "request_for"]
 
 _ANOTHER_CLUSTER = "another cluster"
+_UNUSED_TRANSACTIONAL_ID = "never-initialized"
 
 
 class Target(NamedTuple):
@@ -322,6 +331,40 @@ def _update_features(at: Target, version: int) -> Any:
     return update_features.UpdateFeaturesRequest(feature_updates=[level])
 
 
+def _add_partitions_to_txn(at: Target, version: int) -> Any:
+    topics = [add_partitions_to_txn.AddPartitionsToTxnTopic(name=at.topic, partitions=[0])]
+    if version < 4:
+        return add_partitions_to_txn.AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=_UNUSED_TRANSACTIONAL_ID, v3_and_below_topics=topics
+        )
+    transaction = add_partitions_to_txn.AddPartitionsToTxnTransaction(
+        transactional_id=_UNUSED_TRANSACTIONAL_ID, topics=topics
+    )
+    return add_partitions_to_txn.AddPartitionsToTxnRequest(transactions=[transaction])
+
+
+def _write_txn_markers(at: Target, version: int) -> Any:
+    topic = write_txn_markers.WritableTxnMarkerTopic(name=at.topic, partition_indexes=[0])
+    marker = write_txn_markers.WritableTxnMarker(producer_id=77, transaction_result=True, topics=[topic])
+    return write_txn_markers.WriteTxnMarkersRequest(markers=[marker])
+
+
+def _txn_offset_commit(at: Target, version: int) -> Any:
+    offset = txn_offset_commit.TxnOffsetCommitRequestPartition(
+        partition_index=0, committed_offset=1, committed_metadata=""
+    )
+    topic = txn_offset_commit.TxnOffsetCommitRequestTopic(name=at.topic, partitions=[offset])
+    return txn_offset_commit.TxnOffsetCommitRequest(
+        transactional_id=_UNUSED_TRANSACTIONAL_ID, group_id=at.group, topics=[topic]
+    )
+
+
+def _describe_producers(at: Target, version: int) -> Any:
+    return describe_producers.DescribeProducersRequest(
+        topics=[describe_producers.TopicRequest(name=at.topic, partition_indexes=[0])]
+    )
+
+
 _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ApiKey.PRODUCE: _produce,
     ApiKey.FETCH: _fetch,
@@ -385,6 +428,18 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ApiKey.UNREGISTER_BROKER: lambda at, version: unregister_broker.UnregisterBrokerRequest(broker_id=77),
     ApiKey.DESCRIBE_CLUSTER: lambda at, version: describe_cluster.DescribeClusterRequest(),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
+    ApiKey.ADD_PARTITIONS_TO_TXN: _add_partitions_to_txn,
+    ApiKey.ADD_OFFSETS_TO_TXN: lambda at, version: add_offsets_to_txn.AddOffsetsToTxnRequest(
+        transactional_id=_UNUSED_TRANSACTIONAL_ID, group_id=at.group
+    ),
+    ApiKey.END_TXN: lambda at, version: end_txn.EndTxnRequest(transactional_id=_UNUSED_TRANSACTIONAL_ID),
+    ApiKey.WRITE_TXN_MARKERS: _write_txn_markers,
+    ApiKey.TXN_OFFSET_COMMIT: _txn_offset_commit,
+    ApiKey.DESCRIBE_PRODUCERS: _describe_producers,
+    ApiKey.DESCRIBE_TRANSACTIONS: lambda at, version: describe_transactions.DescribeTransactionsRequest(
+        transactional_ids=[_UNUSED_TRANSACTIONAL_ID]
+    ),
+    ApiKey.LIST_TRANSACTIONS: lambda at, version: list_transactions.ListTransactionsRequest(),
 }
 
 

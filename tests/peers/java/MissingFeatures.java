@@ -4,26 +4,16 @@ import java.util.Properties;
 import java.util.concurrent.Callable;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
-import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /**
- * Prints how Java clients react to a broker without transactions, the consumer protocol and share groups: a line for
+ * Prints how Java clients react to a broker without the consumer protocol and share groups: a line for
  * each with the exception, or "nothing" after the timeout. Argument: the bootstrap server.
  */
 public class MissingFeatures {
     private static final Duration LIMIT = Duration.ofSeconds(20);
 
     public static void main(String[] args) {
-        Properties producer = common(args[0]);
-        producer.put("transactional.id", "tx");
-        producer.put("max.block.ms", Long.toString(LIMIT.toMillis()));
-        show("transactions", () -> {
-            var client = new KafkaProducer<>(producer, new ByteArraySerializer(), new ByteArraySerializer());
-            client.initTransactions();
-            return null;
-        });
         Properties consumer = common(args[0]);
         consumer.put("group.id", "g");
         show("share", () -> {
