@@ -66,6 +66,7 @@ CLASSES: Mapping[str, str] = {
     "leader-election": "org.apache.kafka.tools.LeaderElectionCommand",
     "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "cluster": "org.apache.kafka.tools.ClusterTool",
+    "transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 """The names of its own scripts (``kafka-topics.sh`` ...), without prefix and suffix."""
 
