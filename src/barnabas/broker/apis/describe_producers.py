@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
-from barnabas.common.errors import ApiException
+from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
+from barnabas.common.topic_name import topic_name_problem
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
@@ -39,6 +40,9 @@ def handle_describe_producers(
 
 
 def _topic(broker: Broker, topic: TopicRequest, access: Access) -> TopicResponse:
+    problem = topic_name_problem(topic.name)
+    if problem is not None:
+        return _refused(topic, ApiException(ErrorCode.INVALID_TOPIC_EXCEPTION, problem))
     if not access.allows(ResourceType.TOPIC, AclOperation.READ, topic.name, references=len(topic.partition_indexes)):
         return _refused(topic, access.denied(AclOperation.READ, ResourceType.TOPIC, topic.name))
     return TopicResponse(

@@ -29,6 +29,8 @@ from barnabas.protocol.messages.txn_offset_commit import (
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
+_LOADING_SINCE = 2
+"""Earlier producers stop at COORDINATOR_LOAD_IN_PROGRESS (KAFKA-7296)."""
 _ABORTABLE_SINCE = 4
 _ADDS_SINCE = 5
 _RETRIABLE = frozenset({ErrorCode.NETWORK_EXCEPTION})
@@ -71,6 +73,11 @@ async def handle_txn_offset_commit(
             (topic.name, partition.partition_index): ErrorCode(partition.error_code)
             for topic in committed.topics
             for partition in topic.partitions
+        }
+    if access.context.api_version < _LOADING_SINCE:
+        codes = {
+            key: ErrorCode.COORDINATOR_NOT_AVAILABLE if code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else code
+            for key, code in codes.items()
         }
     return TxnOffsetCommitResponse(
         topics=[

@@ -61,11 +61,13 @@ def test_features_whose_apis_are_not_served_are_not_offered() -> None:
     assert {feature.name: feature.max_version_level for feature in answer.finalized_features} == {
         "metadata.version": 30,
         "kraft.version": 1,
+        "transaction.version": 2,
         "eligible.leader.replicas.version": 1,
     }
     assert {feature.name for feature in answer.supported_features} == {
         "metadata.version",
         "kraft.version",
+        "transaction.version",
         "eligible.leader.replicas.version",
     }
 

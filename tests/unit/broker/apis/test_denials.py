@@ -17,14 +17,18 @@ from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
+from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.transaction.transaction_metadata import TransactionMetadata, TransactionState
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.close_connection import CloseConnection
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.network.response_errors import ResponseErrors
 from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnResponse, AddPartitionsToTxnTopic
 from barnabas.protocol.messages.describe_configs import DescribeConfigsResource
 from barnabas.protocol.messages.fetch import ReplicaState
 from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsResponse
@@ -71,6 +75,11 @@ DENIED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.DELETE_RECORDS: {TOPIC},
     ApiKey.INIT_PRODUCER_ID: {CLUSTER},
     ApiKey.OFFSET_FOR_LEADER_EPOCH: {TOPIC},
+    ApiKey.ADD_PARTITIONS_TO_TXN: {TRANSACTIONAL_ID},
+    ApiKey.ADD_OFFSETS_TO_TXN: {TRANSACTIONAL_ID},
+    ApiKey.END_TXN: {TRANSACTIONAL_ID},
+    ApiKey.WRITE_TXN_MARKERS: {CLUSTER},
+    ApiKey.TXN_OFFSET_COMMIT: {TRANSACTIONAL_ID},
     ApiKey.DESCRIBE_CONFIGS: {TOPIC, GROUP, CLUSTER},
     ApiKey.ALTER_REPLICA_LOG_DIRS: {CLUSTER},
     ApiKey.DESCRIBE_LOG_DIRS: {CLUSTER},
@@ -99,6 +108,9 @@ DENIED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.UPDATE_FEATURES: {CLUSTER},
     ApiKey.UNREGISTER_BROKER: {CLUSTER},
     ApiKey.DESCRIBE_CLUSTER: set(),
+    ApiKey.DESCRIBE_PRODUCERS: {TOPIC},
+    ApiKey.DESCRIBE_TRANSACTIONS: {TRANSACTIONAL_ID},
+    ApiKey.LIST_TRANSACTIONS: set(),
     ApiKey.LIST_CONFIG_RESOURCES: {CLUSTER},
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: {TOPIC},
     ApiKey.ADD_RAFT_VOTER: {CLUSTER},
@@ -207,6 +219,10 @@ class World:
                 confirm=lambda group_ids: None,
                 coordinator=Untouched(**self._groups()),
             ),
+            transactions=Untouched(
+                now_ms=lambda: 0,
+                coordinator=Untouched(list=lambda wanted, now_ms: [TransactionMetadata("hidden-too", 7, 0, 1000)]),
+            ),
             clock=SimpleNamespace(now_ms=lambda: 0),
         )
 
@@ -250,7 +266,10 @@ class World:
                 for _ in range(3):
                     await asyncio.sleep(0)
                     self.harness.settle()
-                response = await waiting
+                try:
+                    response = await waiting
+                except ApiException as error:
+                    response = handler.on_error(request, error)
             return response
 
         response = asyncio.run(answer())
@@ -262,7 +281,14 @@ class World:
 
 
 def codes(answer: Any) -> set[int]:
-    return set(ResponseErrors(type(answer)).of(answer))
+    found = set(ResponseErrors(type(answer)).of(answer))
+    if isinstance(answer, AddPartitionsToTxnResponse):
+        found |= {
+            partition.partition_error_code
+            for topic in answer.results_by_topic_v3_and_below
+            for partition in topic.results_by_partition
+        }
+    return found
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS, ids=lambda value: getattr(value, "name", f"v{value}"))
@@ -273,9 +299,14 @@ def test_a_denied_request_receives_kafkas_error(key: ApiKey, version: int) -> No
     if key is ApiKey.DESCRIBE_LOG_DIRS and version < 3:
         denied_codes = set()
         assert answer.results == []
+    if key is ApiKey.ADD_PARTITIONS_TO_TXN and version >= 4:  # The sender is a broker.
+        denied_codes = {CLUSTER}
+        assert (answer.error_code, answer.results_by_transaction) == (CLUSTER, [])
     assert codes(answer) == denied_codes
     if key is ApiKey.LIST_GROUPS:
         assert answer.groups == []
+    if key is ApiKey.LIST_TRANSACTIONS:
+        assert answer.transaction_states == []
     filters = (
         key is ApiKey.INIT_PRODUCER_ID
         or denied_codes in ({ON_PLAINTEXT}, {LOGGED_IN}, {NOT_SERVED})
@@ -325,6 +356,82 @@ def test_a_denied_transaction_is_refused_as_a_whole() -> None:
     request = request_for(ApiKey.INIT_PRODUCER_ID, 5, world.target)
     request.transactional_id = "t"
     assert codes(world.ask(request, 5)) == {TRANSACTIONAL_ID}
+
+
+def answers_by_topic(answer: Any) -> dict[str, int]:
+    return {
+        topic.name: partition.partition_error_code
+        for topic in answer.results_by_topic_v3_and_below
+        for partition in topic.results_by_partition
+    }
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_one_denied_topic_keeps_all_others_out_of_a_transaction(version: int) -> None:
+    world = World("TRANSACTIONAL_ID:WRITE")
+    request = request_for(ApiKey.ADD_PARTITIONS_TO_TXN, version, world.target)
+    request.v3_and_below_topics += [
+        AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in ("missing", "__consumer_offsets")
+    ]
+    # A missing topic looks like a denied one.
+    assert answers_by_topic(world.ask(request, version)) == dict.fromkeys(
+        ("secret", "missing", "__consumer_offsets"), TOPIC
+    )
+    writer = World("TRANSACTIONAL_ID:WRITE", "TOPIC:WRITE")
+    assert answers_by_topic(writer.ask(request, version)) == {
+        "secret": ErrorCode.OPERATION_NOT_ATTEMPTED,
+        "missing": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "__consumer_offsets": TOPIC,
+    }
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_a_group_joins_no_transaction_without_the_right_to_read_it(version: int) -> None:
+    world = World("TRANSACTIONAL_ID:WRITE")
+    assert codes(world.ask(request_for(ApiKey.ADD_OFFSETS_TO_TXN, version, world.target), version)) == {GROUP}
+
+
+@pytest.mark.parametrize("version", range(6))
+def test_offsets_in_a_transaction_need_read_on_the_group_and_on_each_topic(version: int) -> None:
+    request = request_for(ApiKey.TXN_OFFSET_COMMIT, version, World().target)
+    assert codes(World("GROUP:READ", "TOPIC:READ").ask(request, version)) == {TRANSACTIONAL_ID}
+    assert codes(World("TRANSACTIONAL_ID:WRITE", "TOPIC:READ").ask(request, version)) == {GROUP}
+    assert codes(World("TRANSACTIONAL_ID:WRITE", "GROUP:READ").ask(request, version)) == {TOPIC}
+
+
+@pytest.mark.parametrize("right", ["CLUSTER:ALTER", "CLUSTER:CLUSTER_ACTION"])
+def test_markers_need_alter_or_cluster_action(right: str) -> None:
+    world = World(right)
+
+    class Writer:
+        async def write(self, *_: object) -> ErrorCode:
+            return ErrorCode.NONE
+
+    world.broker.transactions = Untouched(marker_writer=Writer())
+    assert codes(world.ask(request_for(ApiKey.WRITE_TXN_MARKERS, 2, world.target), 2)) == set()
+    assert world.authorizer.logged == set()
+
+
+def test_a_described_transaction_shows_only_topics_that_may_be_described() -> None:
+    partitions = frozenset({TopicPartition("secret", 1), TopicPartition("secret", 0)})
+    found = TransactionMetadata("t", 7, 2, 1000, TransactionState.ONGOING, partitions, start_ms=5)
+    request = request_for(ApiKey.DESCRIBE_TRANSACTIONS, 0, World().target)
+    shown = []
+    for rights in (("TRANSACTIONAL_ID:DESCRIBE",), ("TRANSACTIONAL_ID:DESCRIBE", "TOPIC:DESCRIBE")):
+        world = World(*rights)
+        world.broker.transactions = Untouched(coordinator=Untouched(describe=lambda transactional_id: found))
+        (state,) = world.ask(request, 0).transaction_states
+        assert (state.error_code, state.transaction_state, state.producer_id) == (0, "Ongoing", 7)
+        assert world.authorizer.logged == set()
+        shown.append([(topic.topic, topic.partitions) for topic in state.topics])
+    assert shown == [[], [("secret", [0, 1])]]
+
+
+def test_producers_of_an_invalid_topic_name_are_refused_before_the_rights() -> None:
+    world = World()
+    request = request_for(ApiKey.DESCRIBE_PRODUCERS, 0, world.target._replace(topic="a topic"))
+    assert codes(world.ask(request, 0)) == {ErrorCode.INVALID_TOPIC_EXCEPTION}
+    assert world.authorizer.logged == set()
 
 
 @pytest.mark.parametrize("version", [4, 14, 15, 18])

@@ -85,7 +85,8 @@ class TopicCreation:
 
     async def create_and_wait(self, names: tuple[str, ...], context: RequestContext | None) -> None:
         self.created += names
-        self._broker.topics["__consumer_offsets"] = SimpleNamespace(id=Uuid.from_int(1), partitions={0: leader(1)})
+        for name in names:
+            self._broker.topics[name] = SimpleNamespace(id=Uuid.from_int(1), partitions={0: leader(1)})
 
 
 def leader(broker_id: int) -> SimpleNamespace:
@@ -101,6 +102,9 @@ class FakeBroker:
             "orders": SimpleNamespace(name="orders", id=TOPIC_ID, partitions={0: leader(1), 1: leader(1)}),
             "payments": SimpleNamespace(name="payments", id=Uuid.from_int(78), partitions={0: leader(1)}),
             "__consumer_offsets": SimpleNamespace(name="", id=Uuid.from_int(1), partitions={0: leader(1)}),
+            "__transaction_state": SimpleNamespace(
+                name="", id=Uuid.from_int(2), partitions={0: leader(2), 1: leader(3)}
+            ),
         }
         self.alive = True
         self.topic_creation = TopicCreation(self)
@@ -117,6 +121,9 @@ class FakeBroker:
             now_ms=lambda: self.driver.now_ms,
             answer=self._answer,
             confirm=self._confirm,
+        )
+        self.transactions = SimpleNamespace(
+            coordinator=SimpleNamespace(partition_for=lambda transactional_id: len(transactional_id) % 2)
         )
         self.unconfirmed: set[str] | None = None
         """None: no request has to wait for confirmations."""
@@ -428,6 +435,20 @@ def test_the_leader_of_the_groups_partition_coordinates_it(broker: FakeBroker, v
     assert (found.error_code, found.node_id, found.host, found.port) == (ErrorCode.NONE, 1, "h", 9)
 
 
+@pytest.mark.parametrize("version", range(1, 7))
+def test_the_leader_of_a_transactional_ids_partition_coordinates_it(broker: FakeBroker, version: int) -> None:
+    for name, node_id in (("copy", 2), ("copier", 2), ("mover", 3)):
+        request = FindCoordinatorRequest(key_type=1)
+        if version < 4:
+            request.key = name
+        else:
+            request.coordinator_keys = [name]
+        answer = broker.call(request, version, granted={(X, DESCRIBE)})
+        found = answer if version < 4 else answer.coordinators[0]
+        assert (found.error_code, found.node_id, found.host, found.port) == (ErrorCode.NONE, node_id, "h", 9)
+    assert broker.missing == []
+
+
 def test_without_a_live_leader_the_coordinator_is_not_available(broker: FakeBroker) -> None:
     broker.alive = False
     found = broker.call(FindCoordinatorRequest(coordinator_keys=[GROUP])).coordinators[0]
@@ -440,17 +461,15 @@ def test_without_a_live_leader_the_coordinator_is_not_available(broker: FakeBrok
         (0, 6, set(), ErrorCode.GROUP_AUTHORIZATION_FAILED),
         (0, 3, set(), ErrorCode.GROUP_AUTHORIZATION_FAILED),
         (1, 6, set(), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-        (1, 1, {(X, DESCRIBE)}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-        (1, 3, {(X, DESCRIBE)}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
-        (1, 4, {(X, DESCRIBE)}, ErrorCode.UNSUPPORTED_VERSION),
-        (1, 6, {(X, DESCRIBE)}, ErrorCode.UNSUPPORTED_VERSION),
+        (1, 1, {(G, DESCRIBE)}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
+        (1, 3, {(G, DESCRIBE)}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         (2, 6, set(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
         (2, 6, {(C, AclOperation.CLUSTER_ACTION)}, ErrorCode.UNSUPPORTED_VERSION),
         (2, 5, None, ErrorCode.INVALID_REQUEST),
         (9, 6, None, ErrorCode.INVALID_REQUEST),
     ],
 )
-def test_other_coordinator_types_are_refused_with_a_reason(
+def test_a_refused_search_for_a_coordinator_has_a_reason(
     broker: FakeBroker, key_type: int, version: int, granted: set[Right] | None, code: ErrorCode
 ) -> None:
     request = FindCoordinatorRequest(key_type=key_type)
@@ -462,20 +481,22 @@ def test_other_coordinator_types_are_refused_with_a_reason(
     found = answer if version < 4 else answer.coordinators[0]
     assert (found.error_code, found.node_id) == (code, -1)
     assert found.error_message
-    is_missing = "This broker does not support " in found.error_message
-    assert broker.missing == ([{1: "transactions", 2: "share groups"}[key_type]] if is_missing else [])
+    is_missing = "This broker does not support share groups" in found.error_message
+    assert broker.missing == (["share groups"] if is_missing else [])
 
 
-def test_the_first_request_for_a_coordinator_creates_the_offsets_topic(broker: FakeBroker) -> None:
-    del broker.topics["__consumer_offsets"]
-    waiting = broker.call(FindCoordinatorRequest(coordinator_keys=[GROUP]))
+@pytest.mark.parametrize(("key_type", "topic"), [(0, "__consumer_offsets"), (1, "__transaction_state")])
+def test_the_first_request_for_a_coordinator_creates_its_topic(broker: FakeBroker, key_type: int, topic: str) -> None:
+    del broker.topics[topic]
+    waiting = broker.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=["even"]))
     with pytest.raises(StopIteration) as finished:
         waiting.send(None)
-    assert broker.topic_creation.created == ["__consumer_offsets"]
+    assert broker.topic_creation.created == [topic]
     assert finished.value.value.coordinators[0].error_code == ErrorCode.NONE
 
 
-def test_a_denied_request_for_a_coordinator_creates_nothing(broker: FakeBroker) -> None:
-    del broker.topics["__consumer_offsets"]
-    broker.call(FindCoordinatorRequest(coordinator_keys=[GROUP]), granted=set())
+@pytest.mark.parametrize(("key_type", "topic"), [(0, "__consumer_offsets"), (1, "__transaction_state")])
+def test_a_denied_request_for_a_coordinator_creates_nothing(broker: FakeBroker, key_type: int, topic: str) -> None:
+    del broker.topics[topic]
+    broker.call(FindCoordinatorRequest(key_type=key_type, coordinator_keys=[GROUP]), granted=set())
     assert broker.topic_creation.created == []
