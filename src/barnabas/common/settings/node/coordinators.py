@@ -29,7 +29,6 @@ _BUFFERS_GROW = "Buffers grow with what they hold, up to the limits of other set
 _NO_CONSUMER_GROUPS = "Groups of the consumer protocol are not supported yet."
 _NO_SHARE_GROUPS = "Share groups are not supported."
 _NO_STREAMS_GROUPS = "Streams groups are not supported."
-_NO_TRANSACTIONS = "Transactions are not supported yet: a transactional id is refused."
 _ONE_EVENT_LOOP = "One event loop does this work, without a pool or queue to size."
 _STORED = "Kafka accepts a change at run time, so it is stored; groups of this kind are not supported yet."
 
