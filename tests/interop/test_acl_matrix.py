@@ -23,8 +23,6 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 RECORDED = read_recorded(Path(__file__).parent.parent / "vectors" / "acl_matrix" / "answers.json")
 
 NOT_SUPPORTED_YET = {
-    "InitProducerId of a transaction",
-    "FindCoordinator of a transaction",
     "IncrementalAlterConfigs of a logger",  # Our loggers have other names.
 }
 """Served, but a request of an allowed client is refused here with a text that says so."""
@@ -64,18 +62,12 @@ def differences_in(case: Case, stage: Stage) -> list[str]:
         may_describe = "deny ALL" not in case.rights
         assert (seen["groups"][0]["errorCode"] != ErrorCode.GROUP_AUTHORIZATION_FAILED) == may_describe
         return []
-    badly = [text for text in malformed_denials(answer, case) if text != WITHOUT_ID and MISSING not in text]
+    badly = [text for text in malformed_denials(answer, case) if text != WITHOUT_ID]
     found = [f"{case}: a denial says {text!r}" for text in badly]
-    is_missing = case.row.name in NOT_SUPPORTED_YET and (
-        is_unsupported(expected, seen) or (MISSING in str(answer) and expected.get("errorCode") not in DENIALS)
-    )
+    is_missing = case.row.name in NOT_SUPPORTED_YET and is_unsupported(expected, seen)
     if seen != expected and not is_missing:
         found.append(f"{case}\n    kafka: {expected}\n     ours: {seen}")
     return found
-
-
-MISSING = "This broker does not support transactions"
-"""The code that distinguishes the answer to a transaction from a denial: librdkafka stops at no other code."""
 
 
 def is_unsupported(expected: Any, seen: Any) -> bool:

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from barnabas.clients.admin import NewTopic, SyncAdminClient
 from barnabas.clients.admin import TopicPartition as AdminTopicPartition
-from barnabas.coordinator.partitioner import partition_for_key
+from barnabas.coordinator.partitioner import coordinator_partition
 from tests.peers import run_class
 from tests.peers.java import run_source
 from tests.peers.mixed import OurBroker, RealBroker
@@ -61,7 +61,7 @@ class Both:
     def name_on(self, broker: int, prefix: str) -> str:
         """Return a transactional id or a group that this broker coordinates."""
         number = 0
-        while (KAFKA, OURS)[partition_for_key(f"{prefix}-{number}", PARTITIONS) % 2] != broker:
+        while (KAFKA, OURS)[coordinator_partition(f"{prefix}-{number}", PARTITIONS) % 2] != broker:
             number += 1
         return f"{prefix}-{number}"
 
@@ -183,7 +183,7 @@ def test_kafkas_tool_shows_the_transactions_of_both(both: Both) -> None:
 
 def test_a_coordinator_moves_between_the_brokers_with_its_transaction(both: Both) -> None:
     name = both.name_on(KAFKA, "moving")
-    number = partition_for_key(name, PARTITIONS)
+    number = coordinator_partition(name, PARTITIONS)
     producer = Producer({"bootstrap.servers": both.servers, "transactional.id": name})
     producer.init_transactions(LIMIT_S)
     for target in (OURS, KAFKA, OURS):

@@ -67,6 +67,7 @@ class Bank:
                 producer.produce(TOPIC, transfer, partition=source)
                 producer.produce(TOPIC, transfer, partition=target)
                 if self._random.random() < 0.25:
+                    producer.flush(self._random.choice([0, 5]))  # Records that were not sent yet are never sent.
                     self._end(producer.abort_transaction)
                     self.outcomes[transfer] = ABORTED
                 else:
@@ -91,10 +92,11 @@ class Bank:
                 return
 
 
-def inject(cluster: Cluster, random: Random, is_over: Event) -> list[str]:
+def inject(cluster: Cluster, random: Random, until_s: float) -> list[str]:
     """Do one thing after the other to one broker at a time."""
     done = []
-    while not is_over.wait(random.uniform(0.5, 1.5)):
+    while time.monotonic() < until_s:
+        time.sleep(random.uniform(0.5, 1.5))
         broker: ClusterNode = random.choice(cluster.brokers)
         fault = random.choice(["kill", "kill", "stop", "pause"])
         done.append(f"{fault} {broker.node_id}")
@@ -118,10 +120,7 @@ def test_a_transaction_is_seen_as_a_whole_or_not_at_all() -> None:
         threads = [Thread(target=bank.run, args=(is_over,)) for bank in banks]
         for thread in threads:
             thread.start()
-        ends = Event()
-        stopper = Thread(target=lambda: (time.sleep(SECONDS), ends.set()))
-        stopper.start()
-        faults = inject(cluster, random, ends)
+        faults = inject(cluster, random, time.monotonic() + SECONDS)
         time.sleep(3)
         is_over.set()
         for thread in threads:

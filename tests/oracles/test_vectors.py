@@ -40,7 +40,7 @@ from barnabas.common.topic_name import (
     unified_topic_name,
 )
 from barnabas.common.uuid import Uuid
-from barnabas.coordinator.partitioner import java_string_hash, partition_for_key
+from barnabas.coordinator.partitioner import coordinator_partition, java_string_hash
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.varint import read_uvarint, read_varlong, write_uvarint, write_varint, write_varlong
 from barnabas.security.authorizer.authorized_operations import supported_mask, supported_operations
@@ -110,7 +110,7 @@ def check_topic_collision(data: dict[str, Any]) -> None:
 
 def check_coordinator_partition(data: dict[str, Any]) -> None:
     assert java_string_hash(data["id"]) == data["javaHashCode"]
-    assert partition_for_key(data["id"], data["partitions"]) == data["partition"]
+    assert coordinator_partition(data["id"], data["partitions"]) == data["partition"]
 
 
 def check_host_address(data: dict[str, Any]) -> None:

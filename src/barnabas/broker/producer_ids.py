@@ -34,12 +34,16 @@ class ProducerIdAllocator:
             return self._next - 1
         return None
 
+    @property
+    def has_any(self) -> bool:
+        """Whether ``take_now`` has an id."""
+        return self._next < self._end
+
     async def ensure(self) -> None:
         """Return when ``take_now`` has an id. Raise ApiException (retriable) when the controller fails."""
-        if self._next >= self._end:
-            async with self._lock:
-                if self._next >= self._end:
-                    await self._next_block()
+        async with self._lock:
+            if not self.has_any:
+                await self._next_block()
 
     async def take(self) -> int:
         """Return an id, requesting a block when needed. Raise ApiException (retriable) when the controller fails."""

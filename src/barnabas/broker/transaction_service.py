@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.broker.coordinator_host import CoordinatorHost
 from barnabas.broker.transaction_markers import MarkerSender, MarkerWriter
 from barnabas.broker.transaction_verifier import TransactionVerifier
+from barnabas.common.errors import ErrorCode
 from barnabas.common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas.coordinator.transaction.transaction_coordinator import PreparedTransaction, TransactionCoordinator
 from barnabas.metadata.features import TRANSACTION_VERSION
@@ -17,10 +18,12 @@ if TYPE_CHECKING:
     from barnabas.broker.group_service import GroupService
     from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.broker.ports import OtherBrokers
+    from barnabas.broker.producer_ids import ProducerIdAllocator
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.common.clock import Clock
     from barnabas.coordinator.deferred import Deferred
     from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
+    from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerResult
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.publisher import LoaderManifest
 
@@ -42,9 +45,9 @@ class TransactionService:
         metadata: MetadataCache,
         clock: Clock,
         others: OtherBrokers,
-        take_producer_id: Callable[[], int | None],
+        producer_ids: ProducerIdAllocator,
     ) -> None:
-        """``take_producer_id`` returns a new producer id, or None while there is none."""
+        self._producer_ids = producer_ids
         self.marker_writer = MarkerWriter(replicas, groups, clock)
         self._sender = MarkerSender(
             broker_id=broker_id, writer=self.marker_writer, metadata=metadata, others=others, complete=self._complete
@@ -57,7 +60,7 @@ class TransactionService:
             new_coordinator=lambda writer: TransactionCoordinator(
                 config,
                 writer=writer,
-                take_producer_id=take_producer_id,
+                take_producer_id=producer_ids.take_now,
                 transaction_version=lambda: metadata.image.features.level(TRANSACTION_VERSION),
                 on_prepared=self._sender.send,
             ),
@@ -96,6 +99,14 @@ class TransactionService:
         """Return a deferred result once it is complete."""
         answer = self._host.answer(deferred)
         return deferred.value if deferred.is_complete else await answer  # type: ignore[misc]
+
+    async def with_producer_id(self, decide: Callable[[], Deferred[ProducerResult]]) -> ProducerResult:
+        """Return the result of a decision that may need a new producer id. Few do, so ids are requested afterwards."""
+        result = await self.settled(decide())
+        if result.error_code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and not self._producer_ids.has_any:
+            await self._producer_ids.ensure()
+            result = await self.settled(decide())
+        return result
 
     def _complete(self, prepared: PreparedTransaction) -> None:
         self.coordinator.complete(prepared, self.now_ms())

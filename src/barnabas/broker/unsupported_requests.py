@@ -1,4 +1,4 @@
-"""Logs the clients that request features that this broker lacks: transactions, groups of another protocol.
+"""Logs the clients that request features that this broker lacks: groups of another protocol, share groups.
 
 The client receives an error that it treats as final, and its operator reads the node's log next. A client is logged at
 most once a minute, and only a few clients are logged within ten seconds.

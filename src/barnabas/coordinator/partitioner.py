@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["java_string_hash", "partition_for_key"]
+__all__ = ["java_string_hash", "coordinator_partition"]
 
 
 def java_string_hash(text: str) -> int:
@@ -18,7 +18,7 @@ def java_string_hash(text: str) -> int:
     return value - 0x1_0000_0000 if value & 0x8000_0000 else value
 
 
-def partition_for_key(key: str, partition_count: int) -> int:
+def coordinator_partition(key: str, partition_count: int) -> int:
     hashed = java_string_hash(key)
     # Kafka's Utils.abs: the one integer without a positive counterpart counts as zero.
     return 0 if hashed == -0x8000_0000 else abs(hashed) % partition_count

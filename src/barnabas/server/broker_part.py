@@ -115,7 +115,7 @@ class BrokerPart:
             metadata=core.metadata,
             clock=core.clock,
             others=self.others,
-            take_producer_id=self.producer_ids.take_now,
+            producer_ids=self.producer_ids,
         )
         self.replication_quotas = ReplicationQuotas(
             broker_id=config.node_id,

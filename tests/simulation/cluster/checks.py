@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from barnabas.coordinator.partitioner import partition_for_key
+from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.metadata.image.metadata_image import MetadataProvenance
 from barnabas.metadata.snapshot import image_from_records
 from barnabas.protocol.messages.fetch import FetchRequest
@@ -139,7 +139,7 @@ class Checks:
         if partition.topic == "__consumer_offsets":
             groups = [group for group, _ in self.world.shape.groups]
             self.groups.lost(
-                [group for group in groups if partition_for_key(group, OFFSETS_PARTITIONS) == partition.partition]
+                [group for group in groups if coordinator_partition(group, OFFSETS_PARTITIONS) == partition.partition]
             )
 
     def fault(self, node: SimulatedNode, fault: BaseException | None) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.clients.errors import ClientError
 from barnabas.common.errors import ErrorCode
-from barnabas.coordinator.partitioner import partition_for_key
+from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.protocol.messages import heartbeat, join_group, leave_group, offset_commit, offset_fetch, sync_group
 from tests.simulation.cluster.broker_data import OFFSETS_PARTITIONS
 from tests.simulation.cluster.client_process import ClientProcess
@@ -85,7 +85,7 @@ class Consumer:
         topic = node.loader.image.topics.by_name.get(OFFSETS_TOPIC)
         if topic is None:
             return None
-        return topic.partitions[partition_for_key(self.group, len(topic.partitions))]
+        return topic.partitions[coordinator_partition(self.group, len(topic.partitions))]
 
     async def _request(self, request: Any) -> Any:
         if self._coordinator < 0:

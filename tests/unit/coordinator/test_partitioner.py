@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from barnabas.coordinator.partitioner import java_string_hash, partition_for_key
+from barnabas.coordinator.partitioner import coordinator_partition, java_string_hash
 
 
 @pytest.mark.parametrize(
@@ -24,4 +24,4 @@ def test_the_hash_equals_javas(text: str, expected: int) -> None:
 
 @pytest.mark.parametrize(("group", "partition"), [("g1", 42), ("simple", 26), ("polygenelubricants", 0)])
 def test_partitions_are_those_that_a_real_node_used(group: str, partition: int) -> None:
-    assert partition_for_key(group, 50) == partition
+    assert coordinator_partition(group, 50) == partition

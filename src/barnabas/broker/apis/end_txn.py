@@ -36,10 +36,9 @@ def _error_response(request: EndTxnRequest, error: ApiException) -> EndTxnRespon
 async def handle_end_txn(broker: Broker, request: EndTxnRequest, access: Access) -> EndTxnResponse:
     if not access.allows(ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE, request.transactional_id):
         raise access.denied(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
-    await broker.producer_ids.ensure()
     transactions, version = broker.transactions, access.context.api_version
-    result = await transactions.settled(
-        transactions.coordinator.end(
+    result = await transactions.with_producer_id(
+        lambda: transactions.coordinator.end(
             request.transactional_id,
             ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
             transactions.now_ms(),

@@ -61,10 +61,9 @@ async def _wait_for_block(broker: Broker) -> InitProducerIdResponse:
 async def _init_transactional(broker: Broker, request: InitProducerIdRequest, access: Access) -> InitProducerIdResponse:
     transactional_id = request.transactional_id or ""
     expected = _expected(request)
-    await broker.producer_ids.ensure()
     transactions = broker.transactions
-    result = await transactions.settled(
-        transactions.coordinator.init_producer(
+    result = await transactions.with_producer_id(
+        lambda: transactions.coordinator.init_producer(
             transactional_id, request.transaction_timeout_ms, expected, transactions.now_ms()
         )
     )

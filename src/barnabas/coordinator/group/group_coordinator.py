@@ -22,7 +22,7 @@ from barnabas.coordinator.group.group_coordinator_config import GroupCoordinator
 from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
-from barnabas.coordinator.partitioner import partition_for_key
+from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups import DescribedGroup
@@ -101,7 +101,7 @@ class GroupCoordinator:
             self.runtime.unload(partition, now_ms)
 
     def _partition_for(self, group_id: str) -> int:
-        return partition_for_key(group_id, self._partition_count)
+        return coordinator_partition(group_id, self._partition_count)
 
     def _write(
         self,

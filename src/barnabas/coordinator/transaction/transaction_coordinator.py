@@ -14,7 +14,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.coordinator_result import CoordinatorResult
 from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter
 from barnabas.coordinator.deferred import Deferred
-from barnabas.coordinator.partitioner import partition_for_key
+from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from barnabas.coordinator.transaction.transaction_coordinator_shard import (
     ProducerIdAndEpoch,
@@ -103,7 +103,7 @@ class TransactionCoordinator:
 
     def partition_for(self, transactional_id: str) -> int:
         """Return the partition of ``__transaction_state`` of an id."""
-        return partition_for_key(transactional_id, self._partition_count)
+        return coordinator_partition(transactional_id, self._partition_count)
 
     # -- producers and their transactions
 

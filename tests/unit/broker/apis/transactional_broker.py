@@ -114,7 +114,7 @@ class TransactionalBroker:
             metadata=metadata,
             clock=clock,
             others=others,
-            take_producer_id=producer_ids.take_now,
+            producer_ids=producer_ids,
         )
         unused: Any = None
         self.broker = Broker(
