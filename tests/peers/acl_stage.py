@@ -37,7 +37,7 @@ from barnabas.protocol.messages.offset_commit import (
 )
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.interop.raw_client import RawClient
-from tests.peers import acl_rows_admin, acl_rows_data, acl_rows_groups
+from tests.peers import acl_rows_admin, acl_rows_data, acl_rows_groups, acl_rows_transactions
 from tests.peers.acl_matrix import ADMIN, PASSWORD, Case, Rows, World, cases_of, comparable
 from tests.peers.acl_rows_admin import TOKEN_OWNERS
 from tests.peers.acl_rows_data import BATCH
@@ -66,7 +66,7 @@ SILENT = "no answer, as there should be"
 
 
 def all_rows() -> Rows:
-    return [*acl_rows_data.rows(), *acl_rows_groups.rows(), *acl_rows_admin.rows()]
+    return [*acl_rows_data.rows(), *acl_rows_groups.rows(), *acl_rows_transactions.rows(), *acl_rows_admin.rows()]
 
 
 def secure_settings(node: NodeProcess, users: Iterable[str]) -> dict[str, str]:

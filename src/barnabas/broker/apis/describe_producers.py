@@ -23,6 +23,9 @@ from barnabas.protocol.messages.describe_producers import (
 if TYPE_CHECKING:
     from barnabas.broker.broker import Broker
 
+_UNKNOWN = "This server does not host this topic-partition."
+"""Kafka's text."""
+
 
 def _error_response(request: DescribeProducersRequest, error: ApiException) -> DescribeProducersResponse:
     return DescribeProducersResponse(topics=[_refused(topic, error) for topic in request.topics])
@@ -45,6 +48,8 @@ def _topic(broker: Broker, topic: TopicRequest, access: Access) -> TopicResponse
         return _refused(topic, ApiException(ErrorCode.INVALID_TOPIC_EXCEPTION, problem))
     if not access.allows(ResourceType.TOPIC, AclOperation.READ, topic.name, references=len(topic.partition_indexes)):
         return _refused(topic, access.denied(AclOperation.READ, ResourceType.TOPIC, topic.name))
+    if broker.metadata.topic(topic.name) is None:
+        return _refused(topic, ApiException(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, _UNKNOWN))
     return TopicResponse(
         name=topic.name,
         partitions=[_partition(broker, TopicPartition(topic.name, index)) for index in topic.partition_indexes],
