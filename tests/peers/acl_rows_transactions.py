@@ -7,8 +7,8 @@ from tests.peers.acl_matrix import NOTHING, Fields, Row, Rows, variants
 
 __all__ = ["rows"]
 
-_TOPICS = [{"name": "orders", "partitions": [0, 1]}, {"name": "missing", "partitions": [0]}]
-_ORDERS = [{"name": "orders", "partitions": [0]}]
+_TOPICS: list[Fields] = [{"name": "orders", "partitions": [0, 1]}, {"name": "missing", "partitions": [0]}]
+_ORDERS: list[Fields] = [{"name": "orders", "partitions": [0]}]
 _OF_THE_ID = "WRITE TRANSACTIONAL_ID tx1"
 _CLUSTER = (
     NOTHING,
@@ -102,7 +102,7 @@ def rows() -> Rows:
     ]
 
 
-def _client(topics: list[dict[str, object]]) -> Fields:
+def _client(topics: list[Fields]) -> Fields:
     return {"v3_and_below_transactional_id": "tx1", "v3_and_below_topics": topics}
 
 
