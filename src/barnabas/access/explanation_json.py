@@ -12,11 +12,12 @@ from enum import IntEnum
 from barnabas.access.acl_text import Resource
 from barnabas.access.explain import Explanation
 from barnabas.access.listing import Access, AccessOfPrincipal, Grant, PrincipalsWithAccess
+from barnabas.access.needs import Need
 from barnabas.access.rule_set import Rule
 from barnabas.common.acl import AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 
-__all__ = ["explanation_json", "holders_json", "holdings_json", "rule_json"]
+__all__ = ["explanation_json", "holders_json", "holdings_json", "needs_json", "rule_json"]
 
 
 def explanation_json(e: Explanation) -> dict[str, object]:
@@ -55,6 +56,18 @@ def holdings_json(holdings: AccessOfPrincipal) -> dict[str, object]:
         "default_allows": holdings.default_allows,
         "accesses": [_access(access) for access in holdings.accesses],
     }
+
+
+def needs_json(needs: Iterable[Need]) -> list[dict[str, object]]:
+    return [
+        {
+            "resource_type": _name(ResourceType, need.resource.type),
+            "resource_name": need.resource.name,
+            "operation": _name(AclOperation, need.operation),
+            "reason": need.reason,
+        }
+        for need in needs
+    ]
 
 
 def rule_json(rule: Rule) -> dict[str, object]:

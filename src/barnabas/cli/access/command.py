@@ -1,6 +1,6 @@
 """``barnabas access explain|who|of``: explain who may do what. Decisions are those of a node, with the deciding ACL.
 
-``mine`` shows the caller's own rights.
+``mine`` shows the caller's own rights, ``needs`` the least rights of a client.
 
 Exit status, for scripts: 0 success (for ``explain``: access is allowed), 3 ``explain`` finds access denied, 1 failed
 (unreachable cluster, missing right, missing file), 2 invalid command line.
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from barnabas.access.acl_text import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
 from barnabas.access.explain import explain as explain_access
-from barnabas.access.explanation_json import explanation_json, holders_json, holdings_json
+from barnabas.access.explanation_json import explanation_json, holders_json, holdings_json, needs_json
 from barnabas.access.listing import access_of_principal, principals_with_access
 from barnabas.cli.access.sources import LoadedPolicy, Source, SourceError, load_policy
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
@@ -250,6 +250,64 @@ def mine(
         return await mine_answer(admin, topic or [] if is_chosen else None, group or [] if is_chosen else None)
 
     return (options or ClusterOptions()).run(work)
+
+
+@app.command
+def needs(
+    *,
+    transactional_producer: str,
+    topics: str,
+    group: str | None = None,
+    read_topics: str | None = None,
+    principal: str | None = None,
+    output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table",
+) -> int:
+    """List the least rights of a transactional producer. It contacts no cluster.
+
+    For example:
+
+        barnabas access needs --transactional-producer billing --topics invoices,receipts
+        barnabas access needs --transactional-producer billing --topics invoices --group billing --read-topics orders
+
+    Parameters
+    ----------
+    transactional_producer
+        The transactional id of the producer.
+    topics
+        The topics that it writes to; separate several with commas.
+    group
+        The group whose offsets it commits in its transactions.
+    read_topics
+        The topics that this group reads; separate several with commas.
+    principal
+        Print the commands that add these rights for a principal, for example User:billing.
+    output
+        Output format: a table, or one document for programs.
+    """
+    from barnabas.access.needs import transactional_producer_needs
+
+    if read_topics is not None and group is None:
+        raise UsageError("--read-topics needs --group: offsets are committed for a group")
+    found = transactional_producer_needs(
+        transactional_producer, topics=_names("--topics", topics), group=group,
+        read_topics=() if read_topics is None else _names("--read-topics", read_topics),
+    )  # fmt: skip
+    owner = None if principal is None else _parsed(parse_principal, principal)
+    if output != "table":
+        document = {"needs": needs_json(found)}
+        sys.stdout.write(as_json(document) if output == "json" else as_yaml(document))
+    else:
+        from barnabas.cli.access.tables import print_needs
+
+        print_needs(f"transactional producer {transactional_producer}", found, owner)
+    return 0
+
+
+def _names(option: str, text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise UsageError(f"{option} {text!r} has an empty name; separate names with one comma")
+    return names
 
 
 def _parsed(parse: Callable[[str], T], text: str) -> T:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 
 from barnabas.access.acl_text import operation_name, pattern_text
 from barnabas.access.explain import Explanation, rule_text
 from barnabas.access.listing import Access, AccessOfPrincipal, Grant, PrincipalsWithAccess
+from barnabas.access.needs import Need
 from barnabas.access.rule_set import Rule
 from barnabas.cli.output.table import Sheet, show
+from barnabas.common.resource import ResourceType
 from barnabas.security.authorizer.authorized_operations import supported_operations
+from barnabas.security.principal import Principal
 
-__all__ = ["print_explanation", "print_holders", "print_holdings"]
+__all__ = ["print_explanation", "print_holders", "print_holdings", "print_needs"]
 
 _SHOWN_RULES_MAX = 10
 
@@ -69,6 +73,26 @@ def print_holdings(holdings: AccessOfPrincipal) -> None:
     else:
         sheet.caption = "no other access" if holdings.accesses else "no access: no ACL names this principal"
     show(sheet)
+
+
+def print_needs(client: str, needs: Sequence[Need], principal: Principal | None) -> None:
+    """Print what a client needs; with ``principal`` also the commands that add the rights."""
+    sheet = Sheet(f"Needs of {client}", ("resource", "operation", "because it"), keep=2)
+    for need in needs:
+        sheet.add(str(need.resource), operation_name(need.operation), need.reason)
+    show(sheet)
+    if principal is not None:
+        for need in needs:
+            option = f"--{_OPTIONS[need.resource.type]} {shlex.quote(need.resource.name)}"
+            allow = shlex.quote(f"{principal.type}:{principal.name}")
+            print(f"barnabas acls add {option} --operation {operation_name(need.operation)} --allow-principal {allow}")
+
+
+_OPTIONS = {
+    ResourceType.TOPIC: "topic",
+    ResourceType.GROUP: "group",
+    ResourceType.TRANSACTIONAL_ID: "transactional-id",
+}
 
 
 def _grant_cells(grant: Grant, holders: PrincipalsWithAccess) -> list[str]:
