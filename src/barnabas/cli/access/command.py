@@ -17,6 +17,7 @@ from barnabas.access.acl_text import parse_host, parse_operation, parse_principa
 from barnabas.access.explain import explain as explain_access
 from barnabas.access.explanation_json import explanation_json, holders_json, holdings_json, needs_json
 from barnabas.access.listing import access_of_principal, principals_with_access
+from barnabas.access.needs import transactional_producer_needs
 from barnabas.cli.access.sources import LoadedPolicy, Source, SourceError, load_policy
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag, UsageError, running_command
@@ -284,8 +285,6 @@ def needs(
     output
         Output format: a table, or one document for programs.
     """
-    from barnabas.access.needs import transactional_producer_needs
-
     if read_topics is not None and group is None:
         raise UsageError("--read-topics needs --group: offsets are committed for a group")
     found = transactional_producer_needs(
