@@ -39,6 +39,8 @@ _RETRIABLE = frozenset(
         ErrorCode.NOT_COORDINATOR,
     }
 )
+_REPEATED = _RETRIABLE | {ErrorCode.CONCURRENT_TRANSACTIONS}
+"""After these errors a producer sends its batch again. The verification is kept, so that no later batch overtakes it."""
 
 
 class Verification:
@@ -151,6 +153,8 @@ async def verify_partitions(
         for topic_partition, code in codes.items():
             if code is not ErrorCode.NONE:
                 refused[topic_partition] = verification_error(code, adds=is_v2)
+                if code not in _REPEATED:
+                    verified.pop(topic_partition).done()
     return refused
 
 
