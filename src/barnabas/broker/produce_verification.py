@@ -40,7 +40,7 @@ _RETRIABLE = frozenset(
     }
 )
 _REPEATED = _RETRIABLE | {ErrorCode.CONCURRENT_TRANSACTIONS}
-"""After these errors a producer sends its batch again. The verification is kept, so that no later batch overtakes it."""
+"""After these errors a producer sends its batch again. The verification is kept: no later batch may overtake it."""
 
 
 class Verification:
