@@ -5,8 +5,9 @@ wire`` measures only its second part again. ``--only admin`` compares the reques
 the plan of a large cluster, and writes their page. ``--only quorum`` compares quorums of controllers: their start,
 failover, forwarding and snapshots; ``--only replication`` compares three brokers with replicas; ``--only connect``
 compares workers of Connect, also with plain PySpark; ``--only first-steps`` compares what a new user meets first, also
-with kcat and small brokers; ``--only turns`` measures how long our controller holds the event loop, without Kafka.
-``--quick`` makes quorum, replication, connect and first-steps small: a check that they work, not a comparison.
+with kcat and small brokers; ``--only transactions`` compares commits of small and large transactions; ``--only turns``
+measures how long our controller holds the event loop, without Kafka. ``--quick`` makes quorum, replication, connect,
+first-steps and transactions small: a check that they work, not a comparison.
 
 Rounds alternate, so that a change of the machine's speed affects both. Everything stays on loopback and
 stops automatically; the folders are removed at the end.
@@ -19,7 +20,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bench import connect, replication
+from bench import connect, replication, transactions
 from bench.admin import measure_admin
 from bench.admin_plan import measure_plans
 from bench.admin_report import write_admin_report
@@ -37,11 +38,12 @@ from bench.quorum_report import write_quorum_report
 from bench.replication_report import write_replication_report
 from bench.report import write_report
 from bench.sides import SIDES, make_node
+from bench.transactions_report import write_transactions_report
 from bench.turns import SHAPES, measure_turns
 from bench.turns_report import write_turns_report
 from tests.peers import require_peer
 
-QUICK_PARTS = ("quorum", "replication", "connect", "first-steps")
+QUICK_PARTS = ("quorum", "replication", "connect", "first-steps", "transactions")
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -98,6 +100,10 @@ def main() -> None:
         steps = QUICK_FIRST_STEPS if options.quick else FirstStepsSizes()
         found = measure_first_steps(1 if options.quick else options.rounds, steps)
         print(f"written: {write_first_steps_report(options.output, found, steps)}", flush=True)
+    if options.only in (None, "transactions"):
+        of_transactions = transactions.QUICK if options.quick else transactions.TransactionSizes()
+        costs = transactions.measure_transactions(1 if options.quick else min(options.rounds, 2), of_transactions)
+        print(f"written: {write_transactions_report(options.output, costs, of_transactions)}", flush=True)
     if options.only in ("authorizer", "wire", "admin", *QUICK_PARTS):
         return
     codec = {} if options.only == "nodes" else measure_codec()
