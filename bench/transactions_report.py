@@ -34,7 +34,7 @@ def _page(rounds: Mapping[str, Sequence[Mapping[str, float]]], sizes: Transactio
         "",
         f"Written by `python -m bench --only transactions` ({this['cores']} cores, Python {this['python']}, rounds of "
         f"each side in turn: {len(rounds['kafka'])}; {sizes.transactions:,} transactions of each size). One node of "
-        "each side, one producer of librdkafka, which sends and flushes the records of a transaction and then commits it. "
+        "each side, one producer of librdkafka, which sends and flushes the records of a transaction, then commits it. "
         "The ratio counts: above 1, barnabas is better. How it is measured: "
         "[bench/transactions.py](../../bench/transactions.py).",
         "",
