@@ -95,3 +95,10 @@ def test_the_root_imports_no_command() -> None:
     code = "import sys, barnabas.cli.main; print(sorted(m for m in sys.modules if m.startswith('barnabas')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "['barnabas', 'barnabas.cli', 'barnabas.cli.main']"
+
+
+def test_the_package_runs_as_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "barnabas", "--version"], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout == f"barnabas {__version__}\n"
