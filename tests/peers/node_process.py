@@ -7,7 +7,6 @@ import random
 import socket
 import subprocess
 import time
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -64,17 +63,13 @@ class NodeProcess(ABC):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.port, self.controller_port = self._hold_ports()
+        self._held = HeldPort(), HeldPort()
+        for port in self._held:
+            port.give_to_server()  # Now and not in ``start``, because tests also run ``command`` themselves.
+        self.port, self.controller_port = (port.number for port in self._held)
         self.log_path = folder / "node.log"
         self._settings: dict[str, str] = {}
         self._process: subprocess.Popen[bytes] | None = None
-
-    def _hold_ports(self) -> tuple[int, int]:
-        held = HeldPort(), HeldPort()
-        for port in held:
-            weakref.finalize(self, port.close)
-            port.give_to_server()  # Now and not in ``start``, because tests also run ``command`` themselves.
-        return held[0].number, held[1].number
 
     def change_settings(self, settings: Mapping[str, str]) -> None:
         """Change the settings before the first start: for settings that name the node's ports."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import socket
 import sys
+import weakref
 
 __all__ = ["HOST", "HeldPort"]
 
@@ -18,10 +19,11 @@ HOST = "127.0.0.1"
 
 
 class HeldPort:
-    """Release the port after the last use of the server."""
+    """Release the port after the last use of the server. It is released at the latest with this object."""
 
     def __init__(self) -> None:
         self._socket = socket.socket()
+        weakref.finalize(self, self._socket.close)
         self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self._socket.bind((HOST, 0))

@@ -18,7 +18,7 @@ def _() -> None:
 
         return append
 
-    replace_in("broker.group_service", "GroupService.append", make)
+    replace_in("broker.coordinator_host", "CoordinatorHost.append", make)
 
 
 @defect(
