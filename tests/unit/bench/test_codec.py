@@ -1,4 +1,4 @@
-"""The bench of the codec measures the handler of a broker, whether its answer is ready at once or worked out in turns."""
+"""The bench of the codec measures a handler whose answer is ready at once, and one that works it out in turns."""
 
 from __future__ import annotations
 
