@@ -1,8 +1,9 @@
 """Shares long work fairly between its owners: an owner with much work waits for its own work.
 
 ``FairThreads`` is for work that does not need the loop (decoding, checking batches). ``FairTurns`` is for work on the
-loop: one at a time, each followed by a proportional pause, so that short requests of other clients are served. Both
-serve owners in turn. Work that was cancelled before its turn, because its client disconnected, never begins.
+loop: one at a time, each followed by a proportional pause if other clients have sent short requests meanwhile, so that
+these are served. Both serve owners in turn. Work that was cancelled before its turn, because its client disconnected,
+never begins.
 """
 
 from __future__ import annotations
@@ -151,12 +152,19 @@ class Turn:
         self.busy_s += held_s
         return held_s
 
+    def pause_s(self, held_s: float) -> float:
+        """Return how long to leave the loop to others after a part of the turn."""
+        return self._turns.pause_s(held_s)
+
 
 class FairTurns:
     """Lets one long request at a time use the loop. With ``pause_ratio`` 0 no pause follows it."""
 
-    def __init__(self, *, pause_ratio: float = _PAUSE_RATIO) -> None:
+    def __init__(self, *, pause_ratio: float = _PAUSE_RATIO, short_requests: Callable[[], int] | None = None) -> None:
+        """``short_requests`` counts the short requests so far: without new ones, a pause would serve no one."""
         self._pause_ratio = pause_ratio
+        self._short_requests = short_requests
+        self._seen = 0
         self._is_taken = False
         self._waiting: FairQueue[asyncio.Future[None]] = FairQueue()
 
@@ -176,8 +184,16 @@ class FairTurns:
                 self.leave(0.0)  # It had just received its turn.
             raise
 
+    def pause_s(self, busy_s: float) -> float:
+        """Return how long to leave the loop to others after this much work."""
+        if self._short_requests is not None:
+            seen, self._seen = self._seen, self._short_requests()
+            if self._seen == seen:
+                return 0.0
+        return pause_after(busy_s, self._pause_ratio)
+
     def leave(self, busy_s: float) -> None:
-        pause_s = pause_after(busy_s, self._pause_ratio)
+        pause_s = self.pause_s(busy_s)
         if pause_s > 0:
             asyncio.get_running_loop().call_later(pause_s, self._call_next)
         else:

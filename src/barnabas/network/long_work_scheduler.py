@@ -27,8 +27,10 @@ class LongWork:
 
     def __init__(self) -> None:
         self.threads = FairThreads(_THREADS, "long-work")
+        self.short_requests = 0
+        """How many short requests have been answered at once."""
         self._of_brokers = FairTurns(pause_ratio=0.0)
-        self._of_clients = FairTurns()
+        self._of_clients = FairTurns(short_requests=lambda: self.short_requests)
 
     def turns(self, *, is_peer: bool) -> FairTurns:
         return self._of_brokers if is_peer else self._of_clients

@@ -54,8 +54,6 @@ _LOWEST_REAL_PRODUCE = 3
 _INLINE_BYTES_MAX = 256 * 1024
 """Longer requests are decoded on a thread, unless most of their bytes are records, which are not decoded then."""
 _RECORD_CARRIERS = frozenset({ApiKey.PRODUCE, ApiKey.ENVELOPE})
-_PAUSE_RATIO = 2.0
-"""Between the parts of a long response other requests have twice the time that a part took."""
 _LONG_BY_THEMSELVES = frozenset({ApiKey.FETCH, ApiKey.OFFSET_FETCH, ApiKey.SYNC_GROUP})
 """APIs whose handlers take turns, or take no time for an element."""
 _OF_FOLLOWERS = frozenset({ApiKey.FETCH, ApiKey.OFFSET_FOR_LEADER_EPOCH})
@@ -190,6 +188,7 @@ class RequestDispatcher:
             return self._in_turn(connection, route, handler, context, frame, position, refusal, started)
         except (DecodeError, IndexError) as error:
             raise _unreadable(route, version, error) from error
+        self._work.short_requests += 1
         if route.api_key is ApiKey.API_VERSIONS and version >= 3:
             connection.client_software_name = getattr(request, "client_software_name", "unknown")
             connection.client_software_version = getattr(request, "client_software_version", "unknown")
@@ -264,7 +263,8 @@ class RequestDispatcher:
                     whole = response
                 else:
                     join_parts(context.api_key, whole, response)
-                await asyncio.sleep(held_s * _PAUSE_RATIO)
+                pause_s = turn.pause_s(held_s)
+                await (asyncio.sleep(pause_s) if pause_s else serve_others())
         except ApiException as error:
             return handler.on_error(request, error)
         except CloseConnection:

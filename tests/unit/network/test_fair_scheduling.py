@@ -96,6 +96,18 @@ async def test_one_turn_at_a_time_and_owners_alternate() -> None:
     assert sorted(order) == list("aaaaab")
 
 
+def test_the_loop_is_left_to_others_only_if_there_are_others() -> None:
+    """A pause without other work makes a long request three times as long."""
+    short_requests = 0
+    turns = FairTurns(short_requests=lambda: short_requests)
+    assert turns.pause_s(0.01) == 0
+    short_requests += 1
+    assert turns.pause_s(0.01) == pytest.approx(0.02)
+    assert turns.pause_s(0.01) == 0
+    short_requests += 5
+    assert turns.pause_s(1.0) == pytest.approx(0.5)
+
+
 async def test_a_cancelled_turn_passes_to_the_next() -> None:
     turns = FairTurns(pause_ratio=0.0)
     await turns.enter("a")
