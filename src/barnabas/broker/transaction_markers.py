@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from barnabas.common.error_code import error_of
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC
 from barnabas.coordinator.coordinator_runtime import TransactionMarker
@@ -38,6 +39,8 @@ __all__ = ["MarkerSender", "MarkerWriter"]
 log = logging.getLogger(__name__)
 
 _RETRY_S = 0.1
+_RETRY_S_MAX = 1.0
+_RETRIES_COUNTED = 10
 _TIMEOUT_S = 5.0
 """For a broker that hangs: by then another one may lead its partitions."""
 _FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.TRANSACTION_COORDINATOR_FENCED})
@@ -94,11 +97,15 @@ class MarkerWriter:
         return await future
 
 
-class _Ending(NamedTuple):
+class _Ending:
     """A prepared transaction, and the partitions that lack its marker."""
 
-    prepared: PreparedTransaction
-    remaining: set[TopicPartition]
+    __slots__ = ("prepared", "remaining", "retries")
+
+    def __init__(self, prepared: PreparedTransaction) -> None:
+        self.prepared = prepared
+        self.remaining: set[TopicPartition] = set(prepared.metadata.partitions)
+        self.retries = 0
 
     @property
     def marker(self) -> TransactionMarker:
@@ -143,7 +150,7 @@ class MarkerSender:
             task.cancel()
 
     def send(self, prepared: PreparedTransaction) -> None:
-        ending = _Ending(prepared, set(prepared.metadata.partitions))
+        ending = _Ending(prepared)
         self._send(ending, ending.remaining)
 
     def _send(self, ending: _Ending, partitions: set[TopicPartition]) -> None:
@@ -174,13 +181,19 @@ class MarkerSender:
             return
         task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            log.error("markers of a transaction were not written", exc_info=failure)
 
     async def _finish(self, ending: _Ending) -> None:
         self._complete(ending.prepared)
 
     async def _again(self, ending: _Ending, partitions: set[TopicPartition]) -> None:
-        await asyncio.sleep(self._retry_s)
+        await asyncio.sleep(min(self._retry_s * 2**ending.retries, _RETRY_S_MAX))
+        ending.retries = min(ending.retries + 1, _RETRIES_COUNTED)
         if ending.prepared.is_present():
             self._send(ending, partitions)
 
@@ -215,7 +228,7 @@ class MarkerSender:
             log.info("cannot write %d markers of transactions at broker %d: %s", len(batch), leader, error)
             return {}
         return {
-            (number, topic.name, partition.partition_index): ErrorCode(partition.error_code)
+            (number, topic.name, partition.partition_index): error_of(partition.error_code)
             for number, result in enumerate(response.markers)
             for topic in result.topics
             for partition in topic.partitions

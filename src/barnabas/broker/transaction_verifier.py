@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.common.error_code import error_of
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import TRANSACTION_STATE_TOPIC
 from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch
@@ -115,7 +116,7 @@ class TransactionVerifier:
         if response.error_code:
             return dict.fromkeys(partitions, ErrorCode.INVALID_TXN_STATE)
         found = {
-            (topic.name, partition.partition_index): ErrorCode(partition.partition_error_code)
+            (topic.name, partition.partition_index): error_of(partition.partition_error_code)
             for result in response.results_by_transaction
             for topic in result.topic_results
             for partition in topic.results_by_partition

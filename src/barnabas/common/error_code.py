@@ -2,7 +2,7 @@
 
 from enum import IntEnum
 
-__all__ = ["ErrorCode"]
+__all__ = ["ErrorCode", "error_of"]
 
 
 class ErrorCode(IntEnum):
@@ -184,3 +184,11 @@ _RETRIABLE = frozenset(
         ErrorCode.SHARE_SESSION_LIMIT_REACHED,
     }
 )
+
+
+def error_of(code: int) -> ErrorCode:
+    """Return the error of a code in an answer; one that this version does not know is like any unexpected error."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR

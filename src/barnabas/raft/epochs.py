@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import Enum
 from typing import Protocol
 
+from barnabas.common.error_code import error_of
 from barnabas.common.errors import ErrorCode, InvariantViolated, invariant
 from barnabas.common.uuid import Uuid
 from barnabas.raft.replica import Replica
@@ -23,7 +24,6 @@ __all__ = [
     "check_voter_request",
     "endpoint_of_leader",
     "is_meant_for",
-    "error_of",
     "handle_answer",
     "handle_fetch_answer",
     "listeners_of",
@@ -106,14 +106,6 @@ def check_leader_request(replica: Replica, epoch: int) -> ErrorCode:
     if replica.quorum.in_state(LeaderState) is None:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     return ErrorCode.NONE
-
-
-def error_of(code: int) -> ErrorCode:
-    """Return the error of a code; an unknown code is handled like any other unexpected error."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def listeners_of(listeners: Iterable[_Listener]) -> dict[str, Endpoint]:

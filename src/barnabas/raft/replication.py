@@ -7,6 +7,7 @@ servers, one after the other, and learns the leader from their responses.
 
 from __future__ import annotations
 
+from barnabas.common.error_code import error_of
 from barnabas.common.errors import ErrorCode, invariant
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.messages.fetch import (
@@ -33,7 +34,6 @@ from barnabas.raft.control_records import read_control_records
 from barnabas.raft.epochs import (
     CLUSTER_METADATA_TOPIC,
     CommonOutcome,
-    error_of,
     handle_fetch_answer,
 )
 from barnabas.raft.inbound import RaftResponse

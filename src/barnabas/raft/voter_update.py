@@ -8,6 +8,7 @@ directory that it had before.
 
 from __future__ import annotations
 
+from barnabas.common.error_code import error_of
 from barnabas.common.errors import ErrorCode
 from barnabas.protocol.messages.add_raft_voter import AddRaftVoterRequest, AddRaftVoterResponse
 from barnabas.protocol.messages.add_raft_voter import Listener as AddListener
@@ -19,7 +20,7 @@ from barnabas.protocol.messages.update_raft_voter import (
     UpdateRaftVoterResponse,
 )
 from barnabas.protocol.schema import Message, Request
-from barnabas.raft.epochs import NO_LEADER, CommonOutcome, error_of, handle_common_response
+from barnabas.raft.epochs import NO_LEADER, CommonOutcome, handle_common_response
 from barnabas.raft.inbound import RaftResponse
 from barnabas.raft.raft_config import KRAFT_VERSION_MAX, KRAFT_VERSION_MIN, RaftConfig
 from barnabas.raft.replica import Replica
