@@ -21,8 +21,7 @@ def outcome(bootstrap: str, version: str) -> dict[str, str]:
     return dict(line.split(": ", 1) for line in output.splitlines() if ": " in line)
 
 
-@pytest.mark.parametrize("version", ["4.3", "3.9"])
-@pytest.mark.parametrize("brokers", [1, 3])
+@pytest.mark.parametrize(("brokers", "version"), [(1, "3.9"), (3, "4.3")])
 def test_a_topic_is_copied_exactly_once(brokers: int, version: str) -> None:
     topics = {"in": 3, "out": 4}
     with Node(topics=topics) if brokers == 1 else Cluster(brokers, topics=topics) as kafka:

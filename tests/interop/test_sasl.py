@@ -59,6 +59,15 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
         assert secret not in printed
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _older_objects_are_left_out() -> Iterator[None]:
+    """Collections visit only the objects of this module: the others take a second, after the tests of Spark."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
 @pytest.fixture(autouse=True)
 def _clients_are_collected() -> Iterator[None]:
     """Clients that could not log in leave sockets open."""

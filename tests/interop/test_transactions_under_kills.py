@@ -22,7 +22,7 @@ pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
 TOPIC = "transfers"
 PARTITIONS = 6
-SECONDS = float(os.environ.get("BARNABAS_TRANSACTIONS_SECONDS", "15"))
+SECONDS = float(os.environ.get("BARNABAS_TRANSACTIONS_SECONDS", "8"))
 COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
 
 
@@ -33,8 +33,8 @@ class Bank:
         self._settings = {
             "bootstrap.servers": servers,
             "transactional.id": name,
-            "transaction.timeout.ms": 10_000,
-            "message.timeout.ms": 9_000,
+            "transaction.timeout.ms": 5_000,
+            "message.timeout.ms": 4_500,
             "socket.timeout.ms": 5_000,
             "log_level": 0,
         }
@@ -126,7 +126,7 @@ def test_a_transaction_is_seen_as_a_whole_or_not_at_all() -> None:
         for thread in threads:
             thread.join(60)
             assert not thread.is_alive(), "a client waits for ever"
-        time.sleep(12)  # Open transactions of producers that gave up are aborted after their time-out.
+        time.sleep(6)  # Open transactions of producers that gave up are aborted after their time-out.
         seen = Counter(
             (record.value or b"").decode() for record in cluster.consume(TOPIC, read_committed=True, timeout_s=60)
         )
