@@ -313,6 +313,8 @@ class _Walk:
 
     def _describe_step(self, name: str) -> str:
         found = self._describe(name)
+        if found.error_code:
+            return _code(found)
         topics = sorted((topic.topic, sorted(topic.partitions)) for topic in found.topics)
         has_start = found.transaction_start_time_ms >= 0
         return (
