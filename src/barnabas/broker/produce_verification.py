@@ -65,14 +65,21 @@ class TransactionGuard(NamedTuple):
     """Shows whether a marker was written since the verification of a producer began."""
 
     partition: Partition
-    producer_id: int
-    sequence: int
-    verification: Verification
+    producer: ProducerIdAndEpoch
+    sequence: int = -1
+    verification: Verification | None = None
+    """None: the partition had records of the producer's open transaction, so no verification was needed."""
+
+    @property
+    def producer_id(self) -> int:
+        return self.producer.producer_id
 
     def check(self) -> None:
         """Raise INVALID_TXN_STATE after a marker, OUT_OF_ORDER_SEQUENCE_NUMBER before an earlier batch."""
+        if _is_ongoing(self.partition, self.producer):
+            return
         verified = self.partition.verified_producers
-        if verified is None or verified.get(self.producer_id) is not self.verification:
+        if self.verification is None or verified is None or verified.get(self.producer_id) is not self.verification:
             raise ApiException(
                 ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction: it ended meanwhile."
             )
@@ -88,7 +95,7 @@ class TransactionGuard(NamedTuple):
     def done(self) -> None:
         """End the verification: the partition now knows the transaction itself."""
         verified = self.partition.verified_producers
-        if verified is not None and verified.get(self.producer_id) is self.verification:
+        if self.verification is not None and verified and verified.get(self.producer_id) is self.verification:
             del verified[self.producer_id]
 
 
@@ -110,7 +117,7 @@ def guard_producer(
         known = partition.verified_producers[producer_id] = Verification(epoch, sequence, is_v2=is_v2)
     else:
         known.sees(epoch, sequence)
-    return TransactionGuard(partition, producer_id, sequence, known)
+    return TransactionGuard(partition, producer, sequence, known)
 
 
 async def verify_partitions(
@@ -120,8 +127,7 @@ async def verify_partitions(
     verified: dict[TopicPartition, TransactionGuard],
     access: Access,
 ) -> dict[TopicPartition, ApiException]:
-    """Return the partitions that the producer may not write to, with their errors. Put the others, as far as the
-    coordinator was asked, into ``verified``.
+    """Return the partitions that the producer may not write to, with their errors. Put the others into ``verified``.
 
     Partitions that the request may not write to for another reason are left out.
     """
@@ -130,7 +136,10 @@ async def verify_partitions(
     is_v2 = version >= _ADDS_SINCE
     for topic_partition, producer, sequence in _transactional_batches(broker, request, version):
         partition = _led(broker, topic_partition)
-        if partition is None or _is_ongoing(partition, producer):
+        if partition is None:
+            continue
+        if _is_ongoing(partition, producer):
+            verified[topic_partition] = TransactionGuard(partition, producer)
             continue
         if not access.allows(
             ResourceType.TOPIC, AclOperation.WRITE, topic_partition.topic, log_if_allowed=False, log_if_denied=False

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.isr_maintenance import LeaderReplicas
     from barnabas.broker.ports import ReplicaFetchers
+    from barnabas.broker.produce_verification import TransactionGuard
     from barnabas.broker.replication.replication_quota import ReplicationQuota
     from barnabas.common.clock import Clock
     from barnabas.common.topic_config import TopicConfig
@@ -425,8 +426,11 @@ class ReplicaManager:
         requires_all_in_sync: bool,
         budget: WorkBudget,
         owner: Hashable = None,
+        guard: TransactionGuard | None = None,
     ) -> AppendInfo | asyncio.Task[AppendInfo]:
         """Append a client's batch. Raise ApiException with the partition's error if that is impossible.
+
+        ``guard``: the verification of its transaction, which must still hold when it is written.
 
         Return a task if the append takes longer than the ``budget`` of the request allows, or if other appends to the
         partition wait. The task may raise ApiException, too. Threads are shared fairly between owners.
@@ -448,7 +452,7 @@ class ReplicaManager:
             except WorkBudgetExceeded:
                 pass
             else:
-                return self._write(partition, batch, now_ms)
+                return self._write_guarded(partition, batch, now_ms, guard)
 
         def finished(task: asyncio.Task[AppendInfo]) -> None:
             partition.appends_waiting -= 1
@@ -458,13 +462,18 @@ class ReplicaManager:
 
         partition.appends_waiting += 1
         waiting = asyncio.get_running_loop().create_task(
-            self._append_in_turn(partition, records, requires_all_in_sync, owner)
+            self._append_in_turn(partition, records, requires_all_in_sync, owner, guard)
         )
         waiting.add_done_callback(finished)
         return waiting
 
     async def _append_in_turn(
-        self, partition: Partition, records: Buffer, requires_all_in_sync: bool, owner: Hashable
+        self,
+        partition: Partition,
+        records: Buffer,
+        requires_all_in_sync: bool,
+        owner: Hashable,
+        guard: TransactionGuard | None,
     ) -> AppendInfo:
         if partition.appends_turn is None:
             partition.appends_turn = asyncio.Lock()
@@ -486,7 +495,18 @@ class ReplicaManager:
                 ),
             )
             self._check_still_led(partition)
+            return self._write_guarded(partition, batch, now_ms, guard)
+
+    def _write_guarded(
+        self, partition: Partition, batch: ProducedBatch, now_ms: int, guard: TransactionGuard | None
+    ) -> AppendInfo:
+        """Write unless a marker has ended the transaction of the batch since it was verified."""
+        if guard is None:
             return self._write(partition, batch, now_ms)
+        guard.check()
+        info = self._write(partition, batch, now_ms)
+        guard.done()
+        return info
 
     async def _open_in_turn(self, partition: Partition) -> None:
         """Create one log per turn of the loop, so that first writes to many partitions do not delay other requests."""

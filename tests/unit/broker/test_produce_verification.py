@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.produce_verification import guard_producer, verification_error
+from barnabas.broker.produce_verification import TransactionGuard, guard_producer, verification_error
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch
@@ -44,6 +44,18 @@ def test_a_marker_ends_every_verification_of_its_producer() -> None:
     guards = [guard_producer(orders, PRODUCER, sequence, is_v2=False) for sequence in (0, 1)]
     del orders.verified_producers[PRODUCER.producer_id]
     assert [code_of(guard) for guard in guards] == [ErrorCode.INVALID_TXN_STATE] * 2
+
+
+def test_a_batch_of_an_open_transaction_needs_it_to_be_open_still() -> None:
+    """A large batch is checked on a thread; meanwhile a marker may end its transaction."""
+    entry = ProducerEntry(7, 3)
+    entry.current_txn_first_offset = 40
+    orders = partition(entry)
+    guard = TransactionGuard(orders, PRODUCER)
+    assert code_of(guard) is ErrorCode.NONE
+    guard.done()
+    entry.current_txn_first_offset = -1
+    assert code_of(guard) is ErrorCode.INVALID_TXN_STATE
 
 
 def test_a_batch_does_not_overtake_one_that_is_sent_again() -> None:

@@ -179,17 +179,14 @@ class _Producing:
                     if (unverified := self.unverified.get(topic_partition)) is not None:
                         self._failed(name, answer, unverified)
                         continue
-                    if (guard := self.verified.get(topic_partition)) is not None:
-                        guard.check()
                     info = broker.replicas.append_produced(
                         topic_partition,
                         _checked(data.records, version),
                         requires_all_in_sync=self.request.acks == -1,
                         budget=self.budget,
                         owner=self.owner,
+                        guard=self.verified.get(topic_partition),
                     )
-                    if guard is not None:
-                        guard.done()
                     if isinstance(info, tuple):
                         self._appended(name, answer, info)
                     else:
