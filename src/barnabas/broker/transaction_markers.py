@@ -227,6 +227,9 @@ class MarkerSender:
         except ApiException as error:
             log.info("cannot write %d markers of transactions at broker %d: %s", len(batch), leader, error)
             return {}
+        except Exception:
+            log.exception("markers of transactions were not written at broker %d; they are sent again", leader)
+            return {}
         return {
             (number, topic.name, partition.partition_index): error_of(partition.error_code)
             for number, result in enumerate(response.markers)

@@ -108,9 +108,8 @@ def load_log(
         segments.append(_stand_in(directory, lost_base, known_end, pool, now_ms))
     for segment in segments:
         segment.is_flushed = is_clean or segment.size == 0
-    lost = [segment for segment in segments if not segment.size and _has_entries(segment)]
     changed = set[Segment]()
-    if segments and segments[-1] not in lost:
+    if segments and (segments[-1].size or not _has_entries(segments[-1])):
         restored = replace_empty_segment(directory, segments, config.index_interval_bytes)
         changed = {restored} if restored is not None else changed
     changed |= remove_overlaps(segments, config.index_interval_bytes, is_clean=is_clean)

@@ -87,7 +87,7 @@ class ProcessRunner:
         raise NodeFailed(f"{self._name} can't start: {reason}" if reason else self._end())
 
     def stop(self, timeout_s: float) -> None:
-        """A process that has ended already is no failure: only a running one can stop in order."""
+        """Do nothing if the process has already ended."""
         if not self.is_running:
             self._close()
             return

@@ -38,6 +38,7 @@ class World:
         self.written: list[tuple[TopicPartition, TransactionMarker]] = []
         self.requests: list[tuple[int, WriteTxnMarkersRequest]] = []
         self.silent: set[int] = set()
+        self.broken: set[int] = set()
         self.completed: list[PreparedTransaction] = []
         self.is_present = True
         self.sender = MarkerSender(
@@ -69,6 +70,9 @@ class World:
         if broker_id in self.silent:
             self.silent.discard(broker_id)
             raise ApiException(ErrorCode.BROKER_NOT_AVAILABLE, "it hangs")
+        if broker_id in self.broken:
+            self.broken.discard(broker_id)
+            raise RuntimeError("an answer that nobody can read")
         return WriteTxnMarkersResponse(
             markers=[
                 WritableTxnMarkerResult(
@@ -161,6 +165,17 @@ def test_a_leader_that_does_not_answer_is_asked_again() -> None:
         world.send(B)
         await settled(world)
         assert len(world.requests) == 2
+
+    run_scenario(scenario)
+
+
+def test_an_unexpected_failure_stops_no_later_marker() -> None:
+    async def scenario(world: World) -> None:
+        world.broken.add(OTHER)
+        world.send(B)
+        await settled(world)
+        world.send(B, producer_id=8)
+        await settled(world, 2)
 
     run_scenario(scenario)
 
