@@ -95,14 +95,14 @@ def _broad_change(rules: int) -> tuple[_Rules, _Rules, _Rules]:
             AclPermissionType.DENY if draw.random() < 0.05 else AclPermissionType.ALLOW,
         )
         kept[rule] = None
-    everybodys = AclBinding(
+    for_all_users = AclBinding(
         ResourceType.TOPIC, "*", PatternType.LITERAL, "User:*", "*", AclOperation.READ, AclPermissionType.ALLOW
     )
     prefixes = [
-        everybodys._replace(name=f"topic{number}", pattern_type=PatternType.PREFIXED, operation=AclOperation.ALL)
+        for_all_users._replace(name=f"topic{number}", pattern_type=PatternType.PREFIXED, operation=AclOperation.ALL)
         for number in range(CHANGED_RULES)
     ]
-    return list(kept), [], [everybodys, *prefixes]
+    return list(kept), [], [for_all_users, *prefixes]
 
 
 def _mixed_rules(count: int) -> list[AclBinding]:

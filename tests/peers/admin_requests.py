@@ -348,7 +348,7 @@ def requests_for_controller() -> list[Case]:
     broker = (BROKER, "1")
     return [
         ("create", create(new_topic("cx"), new_topic("cx2")), 7),
-        ("broker that is not there", alter((BROKER, "9", ("log.cleaner.threads", SET, "1"))), 1),
+        ("unknown broker", alter((BROKER, "9", ("log.cleaner.threads", SET, "1"))), 1),
         ("broker that is no number", alter((BROKER, "x", ("log.cleaner.threads", SET, "1"))), 1),
         ("negative broker", alter((BROKER, "-5", ("log.cleaner.threads", SET, "1"))), 1),
         ("broker config of a bad type", alter((*broker, ("log.cleaner.threads", SET, "abc"))), 1),

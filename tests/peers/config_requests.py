@@ -122,9 +122,9 @@ def _described() -> list[Case]:
         ("describe a topic, no keys", describe((TOPIC, "t", [])), 4),
         ("describe a group", describe((GROUP, "g", group)), 4),
         ("describe a subscription", describe((CLIENT_METRICS, "m", None)), 4),
-        ("describe nobody knows", describe((GROUP, "x", group), (CLIENT_METRICS, "x", None)), 4),
+        ("describe unknown names", describe((GROUP, "x", group), (CLIENT_METRICS, "x", None)), 4),
         (
-            "describe what is not there",
+            "describe missing resources",
             describe((TOPIC, "missing", None), (TOPIC, "bad name", None), (BROKER, "2", None), (BROKER, "x", None)),
             4,
         ),

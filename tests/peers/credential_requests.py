@@ -104,7 +104,7 @@ def _scram_changes() -> dict[str, list[Any]]:
         "three times": [upsert("thrice"), upsert("thrice"), upsert("thrice", SHA_512)],
         "delete and add": [delete("u1"), upsert("u1")],
         "delete both": [delete("u1"), delete("u1", SHA_512)],
-        "delete what is not there and add": [delete("new"), upsert("new")],
+        "delete an unknown credential and add": [delete("new"), upsert("new")],
         "add without a name": [upsert("")],
         "delete without a name": [delete("")],
         "mechanism 0": [upsert("m", 0)],
@@ -147,7 +147,7 @@ def _scram_steps() -> list[Step]:
         return Step(caller, f"describe: {name}", lambda known: DescribeUserScramCredentialsRequest(users=named), 0)
 
     return [
-        describe("nobody is there", None),
+        describe("without credentials", None),
         *(alter(name, changes) for name, changes in _scram_changes().items()),
         alter("denied", [upsert("x"), upsert("y"), delete("x"), delete("z")], "carol"),
         describe("all", None),
@@ -158,9 +158,9 @@ def _scram_steps() -> list[Step]:
         describe("unknown", ["stranger"]),
         describe("unknown twice", ["stranger", "stranger"]),
         describe("no name", [""]),
-        describe("a bit of all", ["u1", "stranger", "i", "i", "i"]),
+        describe("a mixture", ["u1", "stranger", "i", "i", "i"]),
         describe("denied", ["u1", "stranger"], "carol"),
-        describe("denied, of nobody", [], "carol"),
+        describe("denied, no user", [], "carol"),
     ]
 
 
@@ -220,10 +220,10 @@ def _create_steps() -> list[Step]:
     return [
         *(Step("alice", f"t{v}", create(), v) for v in (1, 2, 3)),
         Step("alice", "named herself", create(ALICE), 3),
-        Step("alice", "named nobody", create(("User", "")), 3),
+        Step("alice", "with an empty owner", create(("User", "")), 3),
         Step("alice", "with renewers", create(renewers=[CAROL, CAROL, ("User", "")]), 3),
         Step("bob", "for alice", create(ALICE, [CAROL]), 3),
-        Step("admin", "for somebody unknown", create(("User", "zoe")), 3),
+        Step("admin", "for an unknown user", create(("User", "zoe")), 3),
         Step("admin", "for a group", create(("Group", "staff")), 3),
         *(
             Step("alice", f"max lifetime {lifetime_ms}", create(max_lifetime_ms=lifetime_ms), 3)
@@ -237,7 +237,7 @@ def _change_steps() -> list[Step]:
     return [
         Step("alice", "renew an unknown token", renew("no such token"), 2),
         Step("alice", "renew without hmac", renew(""), 2),
-        Step("carol", "renew as a stranger", renew("t1"), 2),
+        Step("carol", "renew as an unrelated user", renew("t1"), 2),
         Step("bob", "renew as the requester", renew("for alice"), 2),
         Step("carol", "renew as a renewer", renew("for alice"), 2),
         Step("admin", "renew as a super user", renew("for alice"), 2),
@@ -247,7 +247,7 @@ def _change_steps() -> list[Step]:
         Step("alice", "renew beyond the end", renew("max lifetime 3600000", 5 * HOUR_MS), 2),
         Step("alice", "expire an unknown token", expire("no such token"), 2),
         Step("alice", "expire an unknown token later", expire("no such token", 5), 2),
-        Step("carol", "expire as a stranger", expire("t1"), 2),
+        Step("carol", "expire as an unrelated user", expire("t1"), 2),
         Step("bob", "expire as the requester", expire("for alice"), 2),
         Step("alice", "expire in an hour", expire("t3", HOUR_MS), 2),
         Step("alice", "expire in a thousand", expire("t3", 1000 * HOUR_MS), 2),
@@ -256,10 +256,10 @@ def _change_steps() -> list[Step]:
         Step("alice", "expire now", expire("t1", 0), 2),
         Step("alice", "see it", describe_tokens(ALICE), 3),
         Step("alice", "see it again", describe_tokens(ALICE), 3),
-        Step("alice", "renew what is expired", renew("t1"), 2),
-        Step("carol", "renew what is expired, as a stranger", renew("t1"), 2),
+        Step("alice", "renew an expired token", renew("t1"), 2),
+        Step("carol", "renew an expired token, as an unrelated user", renew("t1"), 2),
         Step("alice", "expire later what is expired", expire("t1", HOUR_MS), 2),
-        Step("carol", "expire what is expired, as a stranger", expire("t1", HOUR_MS), 2),
+        Step("carol", "expire an expired token, as an unrelated user", expire("t1", HOUR_MS), 2),
         Step("alice", "remove what is expired", expire("t1"), 2),
         Step("alice", "remove it again", expire("t1"), 2),
         Step("alice", "renew what is removed", renew("t1"), 2),
@@ -271,7 +271,7 @@ def _describe_steps() -> list[Step]:
     everybody = describe_tokens(everybody=True)
     return [
         *(Step("alice", f"describe v{v}", everybody, v) for v in (1, 2, 3)),
-        Step("alice", "describe nobody's", describe_tokens(), 3),
+        Step("alice", "describe no owner's", describe_tokens(), 3),
         Step("alice", "describe hers", describe_tokens(ALICE), 3),
         Step("alice", "describe carol's", describe_tokens(CAROL), 3),
         Step("alice", "describe two owners'", describe_tokens(BOB, ALICE), 3),
@@ -357,7 +357,7 @@ def steps_without_tokens() -> list[Step]:
         Step("alice", "renew", renew("none"), 2),
         Step("alice", "expire", expire("none"), 2),
         Step("alice", "describe", everybody, 3),
-        Step("alice", "describe nobody's", describe_tokens(), 3),
+        Step("alice", "describe no owner's", describe_tokens(), 3),
         Step(PLAINTEXT, "create on PLAINTEXT", create(), 3),
         Step(PLAINTEXT, "describe on PLAINTEXT", everybody, 3),
     ]

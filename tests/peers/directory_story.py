@@ -77,7 +77,7 @@ class DirectoryStory:
         self.until(lambda: self.where("orders", 0) == target and not self.futures())
         self.note("offsets after the move", self.offsets("orders", 0))
         self.note("read after the move", self.read("orders", 0))
-        self.note("moved to where it is", self.alter({("orders", 0): target}))
+        self.note("moved to its own directory", self.alter({("orders", 0): target}))
         self.note("no such directory", self.alter({("orders", 0): "nowhere"}))
         self.note("no such topic", self.alter({("missing", 0): "b"}))
         self.note("no such partition", self.alter({("orders", 17): "b"}))
@@ -85,9 +85,9 @@ class DirectoryStory:
         self.create("u" * 214, 1)
         self.note("longest name", self.alter({("t" * 213, 0): self.where("t" * 213, 0)}))
         self.note("too long a name", self.alter({("u" * 214, 0): self.where("u" * 214, 0)}))
-        self.note("asked before it is there", self.alter({("later", number): "c" for number in range(3)}))
+        self.note("assigned before the topic exists", self.alter({("later", number): "c" for number in range(3)}))
         self.create("later", 3)
-        self.note("made where it was asked for", self.by_directory("later"))
+        self.note("created where it was assigned", self.by_directory("later"))
 
     def run_throttled_move(self) -> None:
         self.create("slow", 1)
@@ -113,9 +113,9 @@ class DirectoryStory:
         self.note("cordon one", self.configure({"cordoned.log.dirs": self.path("b")}))
         self.until(lambda: self.described()["b"]["is_cordoned"])
         self.create("cordoned", 4)
-        self.note("none in the cordoned one", "b" not in self.by_directory("cordoned"))
+        self.note("none in the cordoned directory", "b" not in self.by_directory("cordoned"))
         self.create("guest", 1)
-        self.note("moved to the cordoned one", self.alter({("guest", 0): "b"}))
+        self.note("moved to the cordoned directory", self.alter({("guest", 0): "b"}))
         self.note("cordon all", self.configure({"cordoned.log.dirs": "*"}))
         self.until(lambda: all(directory["is_cordoned"] for directory in self.described().values()))
         time.sleep(1)
@@ -134,22 +134,22 @@ class DirectoryStory:
         self.until(lambda: self.described()["c"]["error"] != 0)
         self.note("described", self.described(topics=()))
         self.until(lambda: self.leader("lost", victim)[0] == -1)
-        self.note("leader of a lost one", self.leader("lost", victim))
+        self.note("leader of a lost replica", self.leader("lost", victim))
         self.note("leader of another", self.leader("lost", healthy))
-        self.note("write a lost one", self.produce("lost", victim, b"x"))
-        self.note("read a lost one", self.read("lost", victim))
+        self.note("write to a lost replica", self.produce("lost", victim, b"x"))
+        self.note("read a lost replica", self.read("lost", victim))
         self.note("write another", self.produce("lost", healthy, b"x"))
-        self.note("move a lost one", self.alter({("lost", victim): "a"}))
-        self.note("move to the lost one", self.alter({("lost", healthy): "c"}))
+        self.note("move a lost replica", self.alter({("lost", victim): "a"}))
+        self.note("move to the lost directory", self.alter({("lost", healthy): "c"}))
         self.note("move another", self.alter({("lost", healthy): "a"}))
         self.note("new topic meanwhile", self.create("meanwhile", 4))
-        self.note("none in the lost one", "c" not in self.by_directory("meanwhile"))
+        self.note("none in the lost directory", "c" not in self.by_directory("meanwhile"))
 
     def run_after_repair(self) -> None:
         """The steps after a stop, ``repair_directory`` and a start."""
         self.until(lambda: all(self.leader("lost", number)[0] == 1 for number in range(6)))
         self.until(lambda: all(self.read("lost", number)[1] for number in range(6)))
-        self.note("all of it again", [self.read("lost", number) for number in range(6)])
+        self.note("the whole assignment again", [self.read("lost", number) for number in range(6)])
 
     # --- requests
 

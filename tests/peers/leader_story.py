@@ -94,9 +94,9 @@ class LeaderStory:
 
     def _append(self) -> None:
         self.step("acks=1", lambda: self.produce(3))
-        self.step("consumer before anything is committed", lambda: self.consume(0))
-        self.step("consumer beyond what is committed", lambda: self.consume(2))
-        self.step("acks=all that nobody copies", lambda: self.produce(2, acks=-1, timeout_ms=50))
+        self.step("consumer before the first commit", lambda: self.consume(0))
+        self.step("consumer beyond the high watermark", lambda: self.consume(2))
+        self.step("acks=all without a follower's copy", lambda: self.produce(2, acks=-1, timeout_ms=50))
 
     def _copy(self) -> None:
         self.step("first follower from the beginning", lambda: self.fetch(FIRST, 0))
@@ -106,39 +106,39 @@ class LeaderStory:
         self.fetch(SECOND, 3, last_fetched_epoch=0)
         self.step("consumer when all have three records", lambda: self.consume(0))
         self.fetch(SECOND, 5, last_fetched_epoch=0)
-        self.step("first follower hears how much is committed", lambda: self.fetch(FIRST, 5, last_fetched_epoch=0))
-        self.step("a follower in the midst of a batch", lambda: self.fetch(FIRST, 4, last_fetched_epoch=0))
-        self.step("a follower that may have one byte", lambda: self.fetch(FIRST, 0, partition_max_bytes=1))
+        self.step("first follower receives the high watermark", lambda: self.fetch(FIRST, 5, last_fetched_epoch=0))
+        self.step("a follower in the middle of a batch", lambda: self.fetch(FIRST, 4, last_fetched_epoch=0))
+        self.step("a follower with a limit of one byte", lambda: self.fetch(FIRST, 0, partition_max_bytes=1))
         self.step("acks=1 again", lambda: self.produce(1))
-        self.step("a follower that may have nothing", lambda: self.fetch(FIRST, 0, max_bytes=0))
+        self.step("a follower with a limit of zero bytes", lambda: self.fetch(FIRST, 0, max_bytes=0))
         for broker_id in (FIRST, SECOND):
             self.fetch(broker_id, 6, last_fetched_epoch=0)
 
     def _be_wrong(self) -> None:
         wrong: dict[str, dict[str, Any]] = {
-            "an epoch of the past": {"current_leader_epoch": -1},
-            "an epoch of the future": {"current_leader_epoch": 7},
+            "an earlier leader epoch": {"current_leader_epoch": -1},
+            "a later leader epoch": {"current_leader_epoch": 7},
             "an offset beyond the end": {"offset": 7},
             "an offset beyond the end and an epoch": {"offset": 7, "last_fetched_epoch": 0},
             "an offset below zero": {"offset": -1},
-            "a last epoch of the future": {"last_fetched_epoch": 4},
-            "an old broker epoch": {"replica_epoch": 0},
-            "a broker epoch of the future": {"replica_epoch": FAR},
+            "a later last epoch": {"last_fetched_epoch": 4},
+            "an earlier broker epoch": {"replica_epoch": 0},
+            "a later broker epoch": {"replica_epoch": FAR},
             "no broker epoch": {"replica_epoch": -1},
-            "a partition that is not there": {"partition": 3},
-            "a topic that is not there": {"topic_id": Uuid.from_int(999)},
+            "an unknown partition": {"partition": 3},
+            "an unknown topic": {"topic_id": Uuid.from_int(999)},
             "another cluster": {"cluster_id": "another"},
         }
         for what, options in wrong.items():
             offset = options.pop("offset", 6)
             self.step(f"a follower with {what}", partial(self.fetch, FIRST, offset, **options))
-        self.step("a broker that is no replica", lambda: self.fetch(9, 0))
-        self.step("a broker that is no replica, no epoch", lambda: self.fetch(9, 0, current_leader_epoch=-1))
+        self.step("a broker without a replica", lambda: self.fetch(9, 0))
+        self.step("a broker without a replica, no epoch", lambda: self.fetch(9, 0, current_leader_epoch=-1))
 
     def _old_versions(self) -> None:
         for version in (4, 5, 7, 9, 11, 12, 13, 14, 15, 16, 18):
             self.step(f"follower with Fetch v{version}", partial(self.fetch, FIRST, 6, version=version))
-            self.step(f"no replica with Fetch v{version}", partial(self.fetch, 9, 6, version=version))
+            self.step(f"a broker without a replica, Fetch v{version}", partial(self.fetch, 9, 6, version=version))
 
     def _look(self) -> None:
         for timestamp in (-1, -2, -3, -4, -5, NOW, NOW + 99):
@@ -160,35 +160,35 @@ class LeaderStory:
         self.step("nothing new in a session", lambda: self.fetch(FIRST, None, session_epoch=1))
         self.produce(1)
         self.step("data in a session", lambda: self.fetch(FIRST, None, session_epoch=2))
-        self.step("the session has copied it", lambda: self.fetch(FIRST, 7, session_epoch=3))
+        self.step("the session has the records", lambda: self.fetch(FIRST, 7, session_epoch=3))
         self.fetch(SECOND, 7)
-        self.step("more is committed in a session", lambda: self.fetch(FIRST, None, session_epoch=4))
-        self.step("nothing new in a session once more", lambda: self.fetch(FIRST, None, session_epoch=5))
-        self.step("an epoch of the session that has been", lambda: self.fetch(FIRST, None, session_epoch=5))
-        self.step("a session that is not there", lambda: self.fetch(FIRST, None, session_epoch=1, session_id=12))
+        self.step("a higher high watermark in a session", lambda: self.fetch(FIRST, None, session_epoch=4))
+        self.step("nothing new in a session again", lambda: self.fetch(FIRST, None, session_epoch=5))
+        self.step("an earlier session epoch", lambda: self.fetch(FIRST, None, session_epoch=5))
+        self.step("an unknown session", lambda: self.fetch(FIRST, None, session_epoch=1, session_id=12))
         self.step("an error in a session", lambda: self.fetch(FIRST, 7, session_epoch=6, current_leader_epoch=4))
-        self.step("an error goes on in a session", lambda: self.fetch(FIRST, None, session_epoch=7))
-        self.step("an error in a session is over", lambda: self.fetch(FIRST, 7, session_epoch=8))
+        self.step("an error continues in a session", lambda: self.fetch(FIRST, None, session_epoch=7))
+        self.step("an error in a session has ended", lambda: self.fetch(FIRST, 7, session_epoch=8))
 
     def _wait(self) -> None:
         self.send_produce(2, acks=-1, timeout_ms=30_000)
         self._settle()
         self.fetch(FIRST, 9)
         self.fetch(SECOND, 9)
-        self.step("acks=all that everybody has", lambda: self._client.receive())
-        self.step("acks of nobody", lambda: self.produce(1, acks=3))
+        self.step("acks=all with all copies", lambda: self._client.receive())
+        self.step("acks=3", lambda: self.produce(1, acks=3))
 
     def _delete(self) -> None:
-        self.step("records that nobody else deletes", lambda: self.delete_before(5, timeout_ms=50))
+        self.step("deleted records that the followers keep", lambda: self.delete_before(5, timeout_ms=50))
         self._client.send(self._deletion(7, 30_000), 2)
         self._settle()
-        self.step("a follower whose log begins too early", lambda: self.fetch(FIRST, 0))
+        self.step("a follower whose log starts too early", lambda: self.fetch(FIRST, 0))
         self.fetch(FIRST, 9, log_start_offset=7)
         self.fetch(SECOND, 9, log_start_offset=8)
-        self.step("records that everybody deletes", lambda: self._client.receive())
-        self.step("records beyond what is committed", lambda: self.delete_before(10))
+        self.step("records that all replicas delete", lambda: self._client.receive())
+        self.step("deleted records beyond the high watermark", lambda: self.delete_before(10))
         self.step("all that is committed", lambda: self.delete_before(-1, timeout_ms=50))
-        self.step("a follower that has less than the log", lambda: self.fetch(FIRST, 7, last_fetched_epoch=0))
+        self.step("a follower that ends before the log starts", lambda: self.fetch(FIRST, 7, last_fetched_epoch=0))
 
     def _fall_behind(self) -> None:
         self._create("few", LEADER, FIRST, **{"min.insync.replicas": "2"})
@@ -198,7 +198,7 @@ class LeaderStory:
         self.step("acks=1 with too few in sync", lambda: self.produce(1, acks=1, topic="few"))
         self.step("consumer with too few in sync", lambda: self.consume(0, topic="few"))
         self.fetch(FIRST, 1, topic="few")
-        self.step("consumer with too few in sync although they have it", lambda: self.consume(0, topic="few"))
+        self.step("consumer with too few in sync, all copies written", lambda: self.consume(0, topic="few"))
         self._heartbeat(FIRST, want_fence=False)
         self._await(lambda: self.fetch(FIRST, 1, topic="few") and self._isr("few") == [LEADER, FIRST])
         self.step("consumer with enough in sync", lambda: self.consume(0, topic="few"))
@@ -206,17 +206,17 @@ class LeaderStory:
     def _coordinate(self) -> None:
         self._create(OFFSETS, LEADER, FIRST, **{"cleanup.policy": "compact"})
         self._await(lambda: self.fetch_offset().groups[0].error_code == 0)
-        self.step("a commit that nobody copies", lambda: self.commit_offset(5))
-        self.step("offsets that are not committed yet", self.fetch_offset)
+        self.step("a commit without a follower's copy", lambda: self.commit_offset(5))
+        self.step("offsets before the commit", self.fetch_offset)
         self._copy_offsets()
-        self.step("a commit that was given up and is copied", self.fetch_offset)
+        self.step("a commit that timed out and is copied", self.fetch_offset)
         self._client.send(self._commit(6), 8)
         self._settle()
         self._copy_offsets()
         self.step("a commit that is copied", self._client.receive)
         self.step("offsets that are committed", self.fetch_offset)
         member = self._join_group("")
-        self.step("assignments that nobody copies", lambda: self.sync_group(member))
+        self.step("assignments without a follower's copy", lambda: self.sync_group(member))
         self.step("a heartbeat after that", lambda: self.heartbeat(member))
         self._copy_offsets()
         member = self._join_group(member.member_id)

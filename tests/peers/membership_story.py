@@ -107,7 +107,7 @@ def heartbeat(epochs: dict[int, int], broker_id: int, **changes: Any) -> BrokerH
 
 
 def _stay(epochs: dict[int, int]) -> Story:
-    yield Step("heartbeat of nobody", heartbeat(epochs, 77), 1)
+    yield Step("heartbeat of an unknown broker", heartbeat(epochs, 77), 1)
     yield Step("heartbeat in another epoch", heartbeat(epochs, 5, broker_epoch=epochs[5] + 1), 1)
     yield Step("heartbeat, behind", heartbeat(epochs, 5, current_metadata_offset=0), 1)
     yield Step("heartbeat, caught up and wants to be fenced", heartbeat(epochs, 5, want_fence=True), 1)
@@ -115,7 +115,7 @@ def _stay(epochs: dict[int, int]) -> Story:
     yield Step("heartbeat, wants to be fenced", heartbeat(epochs, 5, want_fence=True), 1)
     yield Step("heartbeat, caught up again", heartbeat(epochs, 5), 1)
     yield Step("heartbeat of the other", heartbeat(epochs, 6), 1)
-    yield Step("producer ids for nobody", AllocateProducerIdsRequest(broker_id=77, broker_epoch=1), 0)
+    yield Step("producer ids for an unknown broker", AllocateProducerIdsRequest(broker_id=77, broker_epoch=1), 0)
     yield Step("producer ids in another epoch", AllocateProducerIdsRequest(broker_id=5, broker_epoch=1), 0)
     for name in ("producer ids", "producer ids again"):
         yield Step(name, AllocateProducerIdsRequest(broker_id=5, broker_epoch=epochs[5]), 0)
@@ -151,15 +151,15 @@ def _lead(epochs: dict[int, int]) -> Generator[Step, Any, Uuid]:
         return Step(f"isr, {name}", request, 3)
 
     yield isr("in another epoch of the broker", 5, epoch=1)
-    yield isr("of nobody", 5, broker=77)
+    yield isr("of an unknown broker", 5, broker=77)
     yield isr("of an unknown topic", 5, topic=Uuid.from_int(99))
     yield isr("of an unknown partition", 5, partition=9)
     yield isr("from a later leader epoch", 5, leader_epoch=3)
     yield isr("from a later partition epoch", 5, partition_epoch=3)
-    yield isr("by one who does not lead", 6, broker=6)
+    yield isr("by a follower", 6, broker=6)
     yield isr("without the leader", 6)
-    yield isr("of nobody at all")
-    yield isr("with a stranger", 5, 1)
+    yield isr("empty")
+    yield isr("with an unregistered broker", 5, 1)
     yield isr("with one twice", 5, 5)
     yield isr("with an old incarnation", 5, 6, member_epoch=1)
     yield isr("unchecked epochs", 5, 6, member_epoch=-1)
@@ -183,12 +183,12 @@ def _keep_in_directories(epochs: dict[int, int], topic_id: Uuid) -> Story:
         return Step(f"directory, {name}", request, 0)
 
     yield assign("in another epoch", directory(5), topic_id, 0, epoch=1)
-    yield assign("of nobody", directory(5), topic_id, 0, broker=77)
+    yield assign("of an unknown broker", directory(5), topic_id, 0, broker=77)
     yield assign("of an unknown topic", directory(5), Uuid.from_int(99), 0)
     yield assign("of an unknown partition", directory(5), topic_id, 9)
-    yield assign("of one that holds none", Uuid.from_int(0x5555), topic_id, 0, broker=1, epoch=-7)
+    yield assign("of a broker without replicas", Uuid.from_int(0x5555), topic_id, 0, broker=1, epoch=-7)
     yield assign("as it is", directory(5), topic_id, 0)
-    yield assign("one that nobody registered", directory(5, 3), topic_id, 1)
+    yield assign("unregistered", directory(5, 3), topic_id, 1)
 
 
 def _register_controllers() -> Story:

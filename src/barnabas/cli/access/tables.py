@@ -37,7 +37,7 @@ def print_explanation(e: Explanation) -> None:
 
 
 def print_holders(holders: PrincipalsWithAccess, *, with_denied: bool = False) -> None:
-    """Print who has access; with ``with_denied`` also principals that ACLs name but give nothing."""
+    """Print the principals that have access; with ``with_denied`` also those that ACLs only deny or name in vain."""
     what = "do what" if holders.operation is None else operation_name(holders.operation)
     sheet = Sheet(
         f"Who may {what} on {holders.resource}", ("principal", "host", "operations", "denied", "rules"), keep=4

@@ -22,7 +22,7 @@ OffsetWriter = Callable[[Sequence[tuple[Mapping[str, Any], "Mapping[str, Any] | 
 """Write offsets. Blocks until the offsets of a source are safe in Kafka."""
 
 
-def _nobody(rows: int, duration_ms: int) -> None:
+def _ignore(rows: int, duration_ms: int) -> None:
     pass
 
 
@@ -40,7 +40,7 @@ class TaskSpec:
     worker_config: Mapping[str, str]
     folder: Path
     """The task's own folder, for checkpoints and files that a plugin needs only while it runs."""
-    note_batch: Callable[[int, int], None] = _nobody
+    note_batch: Callable[[int, int], None] = _ignore
     """Receives rows and milliseconds of each batch that this process does not write itself."""
     figures: TaskFigures = field(default_factory=new_figures)
     """Counts the work of the task."""

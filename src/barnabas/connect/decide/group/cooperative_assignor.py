@@ -107,8 +107,8 @@ class CooperativeAssignor:
         if not lost and not self._has_revoked_before:
             self._reset_delay()
             return lost
-        is_everybody_there = self._previous_members <= {load.member_id for load in loads}
-        if self._scheduled_ms is None and is_everybody_there:
+        are_all_present = self._previous_members <= {load.member_id for load in loads}
+        if self._scheduled_ms is None and are_all_present:
             return lost  # A member did not receive its assignment.
         if self._max_delay_ms == 0:
             return lost
