@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.coordinator_host import CoordinatorHost
@@ -13,7 +14,7 @@ from barnabas.coordinator.transaction.transaction_coordinator import PreparedTra
 from barnabas.metadata.features import TRANSACTION_VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Collection
 
     from barnabas.broker.group_service import GroupService
     from barnabas.broker.metadata_cache import MetadataCache
@@ -21,9 +22,10 @@ if TYPE_CHECKING:
     from barnabas.broker.producer_ids import ProducerIdAllocator
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.common.clock import Clock
+    from barnabas.common.topic_partition import TopicPartition
     from barnabas.coordinator.deferred import Deferred
     from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
-    from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerResult
+    from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch, ProducerResult
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.publisher import LoaderManifest
 
@@ -31,9 +33,12 @@ __all__ = ["TransactionService"]
 
 T = TypeVar("T")
 
+_PATIENCE_S = 0.02
+"""How long a request waits for the end of the last transaction. A refused client waits as long before it repeats it."""
+
 
 class TransactionService:
-    """Handlers use ``coordinator`` for requests and ``answer`` for deferred results."""
+    """Handlers use ``coordinator`` for requests and ``settled`` for deferred results."""
 
     def __init__(
         self,
@@ -48,6 +53,8 @@ class TransactionService:
         producer_ids: ProducerIdAllocator,
     ) -> None:
         self._producer_ids = producer_ids
+        self._awaited: dict[str, asyncio.Future[None]] = {}
+        """Transactional ids for whose last change a request waits."""
         self.marker_writer = MarkerWriter(replicas, groups, clock)
         self._sender = MarkerSender(
             broker_id=broker_id, writer=self.marker_writer, metadata=metadata, others=others, complete=self._complete
@@ -63,14 +70,14 @@ class TransactionService:
                 take_producer_id=producer_ids.take_now,
                 transaction_version=lambda: metadata.image.features.level(TRANSACTION_VERSION),
                 on_prepared=self._sender.send,
+                on_settled=self._settle,
             ),
         )
         self.coordinator = self._host.coordinator
         self.verifier = TransactionVerifier(
             broker_id=broker_id,
             coordinator=self.coordinator,
-            now_ms=self.now_ms,
-            settled=self.settled,
+            add_partitions=self.add_partitions,
             metadata=metadata,
             others=others,
         )
@@ -91,10 +98,6 @@ class TransactionService:
         """Follow the metadata log; installed after the replica manager."""
         self._host.publish(delta, new_image)
 
-    def answer(self, deferred: Deferred[T]) -> T | Awaitable[T]:
-        """Return a handler's result: the value if it is complete, else an awaitable of it."""
-        return self._host.answer(deferred)
-
     async def settled(self, deferred: Deferred[T]) -> T:
         """Return a deferred result once it is complete."""
         answer = self._host.answer(deferred)
@@ -107,6 +110,45 @@ class TransactionService:
             await self._producer_ids.ensure()
             result = await self.settled(decide())
         return result
+
+    async def add_partitions(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Collection[TopicPartition],
+        *,
+        client_version: int,
+    ) -> ProducerResult:
+        """Add partitions to the producer's transaction.
+
+        The answer to EndTxn does not wait for the markers, so a quick producer begins its next transaction before the
+        last one is complete. Its request waits for that, up to 20 ms, instead of being refused at once.
+        """
+
+        def added() -> Deferred[ProducerResult]:
+            return self.coordinator.add_partitions(
+                transactional_id, producer, partitions, self.now_ms(), client_version=client_version
+            )
+
+        result = await self.settled(added())
+        if result.error_code is ErrorCode.CONCURRENT_TRANSACTIONS and await self._has_settled(transactional_id):
+            result = await self.settled(added())
+        return result
+
+    async def _has_settled(self, transactional_id: str) -> bool:
+        """Wait for the change of an id; return False if that takes too long."""
+        change = self._awaited.get(transactional_id)
+        if change is None:
+            change = self._awaited[transactional_id] = asyncio.get_running_loop().create_future()
+        await asyncio.wait((change,), timeout=_PATIENCE_S)
+        if not change.done() and self._awaited.get(transactional_id) is change:
+            del self._awaited[transactional_id]
+        return change.done()
+
+    def _settle(self, transactional_id: str) -> None:
+        change = self._awaited.pop(transactional_id, None)
+        if change is not None:
+            change.set_result(None)
 
     def _complete(self, prepared: PreparedTransaction) -> None:
         self.coordinator.complete(prepared, self.now_ms())

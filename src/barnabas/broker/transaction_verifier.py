@@ -6,7 +6,7 @@ Without this a late request of a producer could open a transaction that its coor
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.common.error_code import error_of
 from barnabas.common.errors import ApiException, ErrorCode
@@ -20,12 +20,11 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Collection, Sequence
 
     from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.broker.ports import OtherBrokers
     from barnabas.common.topic_partition import TopicPartition
-    from barnabas.coordinator.deferred import Deferred
     from barnabas.coordinator.transaction.transaction_coordinator import TransactionCoordinator
     from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerResult
 
@@ -35,22 +34,33 @@ _TIMEOUT_S = 5.0
 _Codes = dict["TopicPartition", ErrorCode]
 
 
+class AddPartitions(Protocol):
+    """The port to the transactions that this broker coordinates."""
+
+    async def __call__(
+        self,
+        transactional_id: str,
+        producer: ProducerIdAndEpoch,
+        partitions: Collection[TopicPartition],
+        *,
+        client_version: int,
+    ) -> ProducerResult: ...
+
+
 class TransactionVerifier:
     def __init__(
         self,
         *,
         broker_id: int,
         coordinator: TransactionCoordinator,
-        now_ms: Callable[[], int],
-        settled: Callable[[Deferred[ProducerResult]], Awaitable[ProducerResult]],
+        add_partitions: AddPartitions,
         metadata: MetadataCache,
         others: OtherBrokers,
     ) -> None:
-        """``settled`` waits for a result of the coordinator."""
+        """``add_partitions`` adds partitions to a transaction of this broker's coordinator."""
         self._broker_id = broker_id
         self._coordinator = coordinator
-        self._now_ms = now_ms
-        self._settled = settled
+        self._add_partitions = add_partitions
         self._metadata = metadata
         self._others = others
 
@@ -74,11 +84,7 @@ class TransactionVerifier:
         elif registration.leader != self._broker_id:
             codes = await self._ask(registration.leader, transactional_id, producer, partitions, adds=adds)
         elif adds:
-            result = await self._settled(
-                coordinator.add_partitions(
-                    transactional_id, producer, partitions, self._now_ms(), client_version=TRANSACTIONS_V2
-                )
-            )
+            result = await self._add_partitions(transactional_id, producer, partitions, client_version=TRANSACTIONS_V2)
             codes = dict.fromkeys(partitions, result.error_code)
         else:
             codes = coordinator.verify(transactional_id, producer, partitions)

@@ -104,6 +104,18 @@ def test_until_then_the_producer_waits(driver: TransactionDriver) -> None:
     assert driver.add(producer, BILLS) is ErrorCode.NONE
 
 
+def test_an_id_is_settled_once_its_change_is_committed_and_no_markers_follow(driver: TransactionDriver) -> None:
+    producer = driver.producer()
+    driver.add(producer, ORDERS)
+    driver.settled.clear()
+    driver.end(producer)
+    assert driver.settled == []
+    driver.write_markers()
+    assert driver.settled == [ID]
+    driver.add(producer, BILLS)
+    assert driver.settled == [ID, ID]
+
+
 def test_partitions_that_are_known_are_not_written_again(driver: TransactionDriver) -> None:
     producer = driver.producer()
     driver.add(producer, ORDERS, BILLS)

@@ -29,6 +29,7 @@ class TransactionDriver:
         self.now_ms = 1_000_000
         self.topic = topic or MemoryTopic()
         self.prepared: list[PreparedTransaction] = []
+        self.settled: list[str] = []
         self.transaction_version = transaction_version
         self.next_producer_id: int | None = first_producer_id
         self.coordinator = TransactionCoordinator(
@@ -37,6 +38,7 @@ class TransactionDriver:
             take_producer_id=self._take_producer_id,
             transaction_version=lambda: self.transaction_version,
             on_prepared=self.prepared.append,
+            on_settled=self.settled.append,
         )
         self.topic.runtime = self.coordinator.runtime
         self.coordinator.start()

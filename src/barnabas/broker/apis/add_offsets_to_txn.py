@@ -39,16 +39,12 @@ async def handle_add_offsets_to_txn(
         raise access.denied(AclOperation.WRITE, ResourceType.TRANSACTIONAL_ID, request.transactional_id)
     if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
         raise access.denied(AclOperation.READ, ResourceType.GROUP, request.group_id)
-    transactions = broker.transactions
     partition = TopicPartition(GROUP_METADATA_TOPIC, broker.groups.coordinator.partition_for(request.group_id))
-    result = await transactions.settled(
-        transactions.coordinator.add_partitions(
-            request.transactional_id,
-            ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
-            [partition],
-            transactions.now_ms(),
-            client_version=0,
-        )
+    result = await broker.transactions.add_partitions(
+        request.transactional_id,
+        ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
+        [partition],
+        client_version=0,
     )
     code = result.error_code
     if code is ErrorCode.PRODUCER_FENCED and access.context.api_version < _FENCED_SINCE:

@@ -6,6 +6,7 @@ partition is part of a transaction before they write in it, or add it for a clie
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from barnabas.broker.auto_topic_creation import INTERNAL_TOPICS
@@ -70,13 +71,14 @@ async def handle_add_partitions_to_txn(
         return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(codes))
     if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
         raise access.denied(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
+    # Together: one of them may have to wait.
+    codes_by_transaction = await asyncio.gather(
+        *(_add_for_broker(broker, transaction) for transaction in request.transactions)
+    )
     return AddPartitionsToTxnResponse(
         results_by_transaction=[
-            AddPartitionsToTxnResult(
-                transactional_id=transaction.transactional_id,
-                topic_results=_results(await _add_for_broker(broker, transaction)),
-            )
-            for transaction in request.transactions
+            AddPartitionsToTxnResult(transactional_id=transaction.transactional_id, topic_results=_results(codes))
+            for transaction, codes in zip(request.transactions, codes_by_transaction, strict=True)
         ]
     )
 
@@ -123,15 +125,11 @@ async def _add(
     failed = {**_unknown(broker, partitions), **refused}
     if failed:
         return {partition: failed.get(partition, ErrorCode.OPERATION_NOT_ATTEMPTED) for partition in partitions}
-    transactions = broker.transactions
-    result = await transactions.settled(
-        transactions.coordinator.add_partitions(
-            transaction.transactional_id,
-            ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch),
-            partitions,
-            transactions.now_ms(),
-            client_version=client_version,
-        )
+    result = await broker.transactions.add_partitions(
+        transaction.transactional_id,
+        ProducerIdAndEpoch(transaction.producer_id, transaction.producer_epoch),
+        partitions,
+        client_version=client_version,
     )
     return dict.fromkeys(partitions, result.error_code)
 

@@ -1,7 +1,7 @@
 """EndTxn: commits or aborts a transaction. Versions 0 to 5; from 5 on the producer goes on in the epoch of the answer.
 
-The answer does not wait for the markers in the transaction's partitions. Until they are written, the next request of
-the producer is answered with CONCURRENT_TRANSACTIONS.
+The answer does not wait for the markers in the transaction's partitions. Until they are written, requests of the
+producer wait a moment, or are answered with CONCURRENT_TRANSACTIONS.
 """
 
 from __future__ import annotations

@@ -67,6 +67,7 @@ class TransactionCoordinator:
         take_producer_id: Callable[[], int | None],
         transaction_version: Callable[[], int],
         on_prepared: Callable[[PreparedTransaction], None],
+        on_settled: Callable[[str], None],
     ) -> None:
         """See ``TransactionCoordinatorShard``. ``on_prepared`` must call ``complete`` when all markers are written."""
         self.config = config
@@ -81,6 +82,7 @@ class TransactionCoordinator:
                 take_producer_id=take_producer_id,
                 transaction_version=transaction_version,
                 on_prepared=lambda shard, found: self._prepared(partition, shard, found),
+                on_settled=on_settled,
             )
 
         self.runtime: CoordinatorRuntime[TransactionCoordinatorShard] = CoordinatorRuntime(

@@ -54,9 +54,11 @@ class TransactionCoordinatorShard:
         take_producer_id: Callable[[], int | None],
         transaction_version: Callable[[], int],
         on_prepared: Callable[[TransactionCoordinatorShard, TransactionMetadata], None],
+        on_settled: Callable[[str], None],
     ) -> None:
         """``take_producer_id``: a new id, None while there is none. ``transaction_version``: the level of the
-        cluster's feature. ``on_prepared`` receives each transaction whose markers are to be written.
+        cluster's feature. ``on_prepared`` receives each transaction whose markers are to be written, ``on_settled``
+        each transactional id whose change is committed, unless its markers follow.
         """
         self.leader_epoch = leader_epoch
         """The coordinator's epoch: partitions refuse markers of an earlier one."""
@@ -64,6 +66,7 @@ class TransactionCoordinatorShard:
         self._take_producer_id = take_producer_id
         self._transaction_version = transaction_version
         self._on_prepared = on_prepared
+        self._on_settled = on_settled
         self._ids: dict[str, TransactionMetadata] = {}
         self._under_way: dict[str, TransactionMetadata | None] = {}
         """The next state of each id whose change is not committed yet."""
@@ -116,12 +119,15 @@ class TransactionCoordinatorShard:
                 timer = Timer(lambda at_ms: self._time_out(transactional_id, at_ms))
                 self._timeouts[transactional_id] = timer
             self.timers.schedule(timer, found.start_ms + found.timeout_ms)
+            self._on_settled(transactional_id)
             return
         if timer is not None:
             timer.cancel()
             del self._timeouts[transactional_id]
         if found is not None and found.state.is_prepared:
             self._on_prepared(self, found)
+        else:
+            self._on_settled(transactional_id)
 
     # -- reading
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,36 @@ def test_a_transaction_without_partitions_ends_without_markers(tmp_path: Path) -
         aborted = await world.end(producer, committed=False, version=5)
         assert (aborted.error_code, aborted.producer_epoch) == (NONE, 1)
         assert log_of(world).log_end_offset == 0
+
+    run_scenario(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("version", [3, 5])
+def test_the_first_request_of_the_next_transaction_waits_for_the_markers_of_the_last(
+    tmp_path: Path, version: int
+) -> None:
+    async def scenario(world: TransactionalBroker) -> None:
+        producer = await world.init()
+        await world.add(producer, ORDERS)
+        await world.produce(producer)
+        await world.end(producer, settles=False)
+        assert await state_of(world) == "PrepareCommit"
+        assert await world.add(producer, BILLS, version=version) == {BILLS: NONE}
+        assert [topic.topic for topic in (await described(world)).topics] == ["bills"]
+
+    run_scenario(tmp_path, scenario)
+
+
+def test_it_is_refused_if_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("barnabas.broker.transaction_service._PATIENCE_S", 0)
+
+    async def scenario(world: TransactionalBroker) -> None:
+        producer = await world.init()
+        await world.add(producer, ORDERS, ELSEWHERE)
+        await world.end(producer)
+        both = asyncio.gather(world.add(producer, BILLS), world.add(producer, BILLS, version=5))
+        assert await both == [{BILLS: ErrorCode.CONCURRENT_TRANSACTIONS}] * 2
+        assert await state_of(world) == "PrepareCommit"
 
     run_scenario(tmp_path, scenario)
 

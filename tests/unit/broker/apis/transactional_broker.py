@@ -235,13 +235,16 @@ class TransactionalBroker:
         code: int = (await self.ask(request, version)).responses[0].partition_responses[0].error_code
         return code
 
-    async def end(self, producer: Producer, *, committed: bool = True, version: int = 4) -> EndTxnResponse:
-        """Return the answer; the markers are written by then."""
+    async def end(
+        self, producer: Producer, *, committed: bool = True, version: int = 4, settles: bool = True
+    ) -> EndTxnResponse:
+        """Return the answer; the markers are written by then, unless not ``settles``."""
         request = EndTxnRequest(
             transactional_id=ID, producer_id=producer.id, producer_epoch=producer.epoch, committed=committed
         )
         answer: EndTxnResponse = await self.ask(request, version)
-        await self.settle()
+        if settles:
+            await self.settle()
         return answer
 
 
