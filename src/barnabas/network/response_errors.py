@@ -1,6 +1,7 @@
 """Finds the error codes in a response, at any depth, for the counters of errors by API.
 
-The places of fields named ``error_code`` are determined once per API, from the declaration of its response.
+The places of fields named ``error_code`` (or ``partition_error_code``, in AddPartitionsToTxn) are determined once per
+API, from the declaration of its response.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ if TYPE_CHECKING:
 
 __all__ = ["ResponseErrors"]
 
+_NAMES = ("error_code", "partition_error_code")
+
 
 class ResponseErrors:
     """The places of error codes in a response type, or in an element of its lists."""
 
-    __slots__ = ("_has_own", "_lists", "_type")
+    __slots__ = ("_lists", "_own", "_type")
 
     def __init__(self, response_type: type[Struct]) -> None:
         self._type = response_type
-        self._has_own = any(field.name == "error_code" for field in response_type.FIELDS)
+        self._own = next((field.name for field in response_type.FIELDS if field.name in _NAMES), None)
         self._lists: list[tuple[str, ResponseErrors]] = []
         for field in response_type.FIELDS:
             if field.kind == "array" and field.type is not None:
@@ -29,7 +32,7 @@ class ResponseErrors:
                     self._lists.append((field.name, nested))
 
     def __bool__(self) -> bool:
-        return self._has_own or bool(self._lists)
+        return self._own is not None or bool(self._lists)
 
     def of(self, response: object) -> list[int]:
         """Yield every code but 0; for a response that is encoded already only its top-level code."""
@@ -41,8 +44,8 @@ class ResponseErrors:
         return found
 
     def _collect(self, part: Any, found: list[int]) -> None:
-        if self._has_own and part.error_code:
-            found.append(part.error_code)
+        if self._own is not None and (code := getattr(part, self._own)):
+            found.append(code)
         for name, nested in self._lists:
             for element in getattr(part, name) or ():
                 nested._collect(element, found)

@@ -5,6 +5,11 @@ from __future__ import annotations
 import pytest
 
 from barnabas.network.response_errors import ResponseErrors
+from barnabas.protocol.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnTopicResult,
+)
 from barnabas.protocol.messages.heartbeat import HeartbeatResponse
 from barnabas.protocol.messages.list_groups import ListGroupsResponse
 from barnabas.protocol.messages.metadata import MetadataResponse
@@ -18,6 +23,15 @@ def produced(*codes: int) -> ProduceResponse:
     return ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=partitions)])
 
 
+def added(*codes: int) -> AddPartitionsToTxnResponse:
+    partitions = [
+        AddPartitionsToTxnPartitionResult(partition_index=index, partition_error_code=code)
+        for index, code in enumerate(codes)
+    ]
+    topic = AddPartitionsToTxnTopicResult(name="t", results_by_partition=partitions)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=[topic])
+
+
 @pytest.mark.parametrize(
     ("response", "codes"),
     [
@@ -27,6 +41,7 @@ def produced(*codes: int) -> ProduceResponse:
         (produced(0, 3, 3, 87), [3, 3, 87]),
         (OffsetDeleteResponse(error_code=16), [16]),
         (ListGroupsResponse(), []),
+        (added(0, 51), [51]),
     ],
 )
 def test_the_codes_of_a_response_are_those_that_are_not_0(response: Message, codes: list[int]) -> None:
