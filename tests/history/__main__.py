@@ -28,10 +28,13 @@ def main() -> int:
     parser.add_argument("--data", type=Path, default=None, help="a new folder for logs and data, which is kept")
     parser.add_argument("--no-disks", action="store_true", help="disks don't fill up")
     parser.add_argument("--no-clocks", action="store_true", help="clocks don't jump")
+    parser.add_argument("--no-transactions", action="store_true", help="no transactional clients")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The nodes are then stopped, as by Ctrl-C.
     seed = given.seed if given.seed is not None else int(time.time())
-    options = Options(seed, given.seconds, given.kind, given.rate, not given.no_disks, not given.no_clocks)
+    options = Options(
+        seed, given.seconds, given.kind, given.rate, not given.no_disks, not given.no_clocks, not given.no_transactions
+    )
     folder = given.data or Path(tempfile.mkdtemp(prefix="barnabas-history-"))
     folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}, {given.seconds:.0f} s, {given.kind}; logs of the nodes: {folder}", flush=True)

@@ -58,6 +58,7 @@ BROKER_SETTINGS = {
     "share.coordinator.state.topic.min.isr": "2",
     "group.initial.rebalance.delay.ms": "0",
     "log.segment.bytes": "1048576",
+    "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",
 }
 
 
@@ -83,7 +84,7 @@ class ClusterNode(NodeProcess):
             "advertised.listeners": f"{listener}://{self.address}",
             "log.dirs": str(folder / "disk" / "data"),
             **SETTINGS,
-            **(BROKER_SETTINGS if role == "broker" else {}),
+            **(BROKER_SETTINGS | {"broker.rack": self.name} if role == "broker" else {}),
             **settings,
         }
 

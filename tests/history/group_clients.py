@@ -7,6 +7,9 @@ import os
 import random
 import threading
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -16,7 +19,7 @@ from tests.history.groups_check import GroupsCheck
 from tests.history.records_check import RecordsCheck
 from tests.history.register_check import Read, Write
 
-__all__ = ["CommittedOffsetsReader", "GroupMember", "committed_offsets"]
+__all__ = ["CommittedOffsetsReader", "GroupMember", "committed_offsets", "leaving"]
 
 _TIMEOUT_S = 10.0
 _GIVEN_UP_AFTER_S = 30.0
@@ -25,6 +28,19 @@ _GIVEN_UP_AFTER_S = 30.0
 
 class _Stuck(Exception):
     """The client library returned neither an answer nor an error."""
+
+
+@contextmanager
+def leaving(consumer: Consumer, name: str, counts: Counter[str]) -> Iterator[None]:
+    """Close the member at the end of the block. One that does not close in time is abandoned and counted."""
+    closing = threading.Thread(target=consumer.close, name=f"{name} closes", daemon=True)
+    try:
+        yield
+    finally:
+        closing.start()
+        closing.join(_GIVEN_UP_AFTER_S)
+        if closing.is_alive():
+            counts["abandoned: did not close"] += 1
 
 
 class GroupMember(Client):
@@ -66,16 +82,12 @@ class GroupMember(Client):
                 settings |= {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}
             consumer = Consumer(settings | {"on_commit": self._committed})
             consumer.subscribe([self._topic], on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
-            closing = threading.Thread(target=consumer.close, name=f"{self.name} closes", daemon=True)
             try:
-                self._work(consumer)
+                with leaving(consumer, self.name, self.counts):
+                    self._work(consumer)
             except _Stuck:
                 self.counts["abandoned: a commit without an answer"] += 1
             finally:
-                closing.start()
-                closing.join(_GIVEN_UP_AFTER_S)
-                if closing.is_alive():
-                    self.counts["abandoned: did not close"] += 1
                 self._positions.clear()
                 self._began.clear()
                 self._under_way.clear()

@@ -11,9 +11,9 @@ from pathlib import Path
 from barnabas.protocol.record_batch import BatchView, iter_batches
 from tests.history.violations import Broken, Violation
 
-__all__ = ["batch_at", "compare_replicas", "compare_topics", "read_batches"]
+__all__ = ["INTERNAL_TOPICS", "all_named", "batch_at", "compare_replicas", "compare_topics", "read_batches"]
 
-_CONSUMER_OFFSETS = "__consumer_offsets"
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 
 
 def read_batches(partition: Path) -> dict[int, bytes]:
@@ -81,5 +81,5 @@ def _summary(batch: bytes | None) -> str:
 
 
 def all_named(names: Iterable[str]) -> Callable[[str], bool]:
-    wanted = {*names, _CONSUMER_OFFSETS}
+    wanted = {*names, *INTERNAL_TOPICS}
     return wanted.__contains__

@@ -27,12 +27,13 @@ from tests.history.hang_check import (
     unexplained_fencings,
     unexplained_stalls,
 )
-from tests.history.log_files import all_named, batch_at, compare_topics, read_batches
+from tests.history.log_files import INTERNAL_TOPICS, all_named, batch_at, compare_topics, read_batches
 from tests.history.metadata_watch import MetadataWatch
 from tests.history.records_check import RecordsCheck
 from tests.history.register_check import Read
 from tests.history.sequences_check import check_sequences, is_another_epoch
 from tests.history.stall_probe import StallProbe
+from tests.history.transactions_run import COPIES, LEDGER, LEDGER_PARTITIONS, MEGABYTES_A_SECOND, TransactionsPart
 from tests.history.violations import Broken, Violation
 
 __all__ = ["Options", "Report", "run_history"]
@@ -60,11 +61,18 @@ class Options:
     """Records a second, of each producer."""
     disks: bool = True
     clocks: bool = True
+    transactions: bool = True
 
     @property
     def written_megabytes(self) -> int:
         """The maximum for each broker: a producer may have drawn no compression."""
-        return int(self.seconds * len(PRODUCERS) * self.rate * (RECORD_BYTES + 70) / 1_000_000)
+        records = len(PRODUCERS) * self.rate * (RECORD_BYTES + 70) / 1_000_000
+        return int(self.seconds * (records + (MEGABYTES_A_SECOND if self.transactions else 0)))
+
+    @property
+    def topics(self) -> dict[str, int]:
+        """The number of partitions, by name."""
+        return {TOPIC: PARTITIONS} | (dict.fromkeys((LEDGER, COPIES), LEDGER_PARTITIONS) if self.transactions else {})
 
 
 @dataclass(slots=True)
@@ -83,12 +91,16 @@ class _Run:
         self._cpu = CpuWatch(cluster.nodes)
         self._probe = StallProbe(cluster.bootstrap_servers, TOPIC, PARTITIONS, self._records, name="probe")
         self._admin_client = AdminClient({**CLIENT_SETTINGS, "bootstrap.servers": cluster.bootstrap_servers})
+        self._part = None
+        if options.transactions:
+            racks = [broker.name for broker in cluster.brokers]
+            self._part = TransactionsPart(cluster.bootstrap_servers, seed=options.seed, racks=racks)
         self.report = Report()
 
-    def clients(self) -> tuple[list[HistoryProducer], list[Client], HistoryAdmin]:
+    def clients(self) -> tuple[list[Client], list[Client], HistoryAdmin]:
         """The producers, the readers and the admin client."""
         servers, seed, rate = self._cluster.bootstrap_servers, self._options.seed, self._options.rate
-        producers = [
+        producers: list[Client] = [
             HistoryProducer(servers, TOPIC, PARTITIONS, self._records, name=f"{name}-{number}", rate=rate, seed=seed,
                             in_flight=in_flight)
             for number, (name, in_flight) in enumerate(PRODUCERS.items())
@@ -104,13 +116,17 @@ class _Run:
             for number in range(2)
         ]  # fmt: skip
         asker = CommittedOffsetsReader(servers, TOPIC, PARTITIONS, self._groups, of=list(GROUPS), name="asker")
-        return producers, [*readers, *members, asker], HistoryAdmin(servers, TOPIC, name="admin", seed=seed)
+        readers += [*members, asker]
+        if self._part is not None:
+            producers += self._part.producers
+            readers += self._part.readers
+        return producers, readers, HistoryAdmin(servers, TOPIC, name="admin", seed=seed)
 
     def _protocols(self) -> tuple[str, str]:
         return "classic", "consumer" if self._options.kind in NEW_PROTOCOL else "classic"
 
     def go(self) -> None:
-        self._create_topic()
+        self._create_topics()
         abilities = Abilities(
             disks=all(broker.disk for broker in self._cluster.brokers),
             clocks=all(node.clock for node in self._cluster.nodes),
@@ -146,10 +162,11 @@ class _Run:
         except KafkaException as error:
             self.report.violations.append(Violation(Broken.STUCK, f"nothing can be read in the end: {error}"))
 
-    def _create_topic(self) -> None:
+    def _create_topics(self) -> None:
         config = {"min.insync.replicas": "2", "retention.ms": "-1", "retention.bytes": "-1"}
-        topic = NewTopic(TOPIC, PARTITIONS, 3, config=config)
-        self._admin_client.create_topics([topic], operation_timeout=30)[TOPIC].result(40)
+        topics = [NewTopic(name, partitions, 3, config=config) for name, partitions in self._options.topics.items()]
+        for created in self._admin_client.create_topics(topics, operation_timeout=30).values():
+            created.result(40)
 
     def _heal(self, injector: FaultInjector) -> None:
         self._say("healing")
@@ -182,7 +199,8 @@ class _Run:
             topics = self._admin_client.list_topics(timeout=5).topics
         except KafkaException as error:
             return f"no metadata: {error}"
-        for name in (TOPIC, "__consumer_offsets"):
+        internal = INTERNAL_TOPICS if self._part else INTERNAL_TOPICS[:1]
+        for name in (*self._options.topics, *internal):
             if name not in topics:
                 return f"no topic {name}"
             for number, partition in topics[name].partitions.items():
@@ -195,11 +213,11 @@ class _Run:
                     )
         return ""
 
-    def _count(self, producers: list[HistoryProducer], readers: list[Client], admin: HistoryAdmin) -> None:
+    def _count(self, producers: list[Client], readers: list[Client], admin: HistoryAdmin) -> None:
         for kind, clients in (("producers", producers), ("readers", readers), ("admin", [admin])):
             for client in clients:
                 for what, count in client.counts.items():
-                    name = f"{kind}: {what}"
+                    name = what if what.startswith("transactions") else f"{kind}: {what}"
                     both = (self.report.counts[name], count)
                     self.report.counts[name] = max(both) if "longest" in what else sum(both)
 
@@ -249,14 +267,19 @@ class _Run:
         found += self._groups.violations()
         counts["commits"], counts["reads of committed offsets"] = self._groups.count_commits, self._groups.count_reads
         found += admin.read_in_the_end()
+        if self._part is not None:
+            self._part.settle(self._say)
         self._say("comparing the logs of the replicas")
         for broker in self._cluster.brokers:
             broker.stop()
         folders = {broker.name: broker.data for broker in self._cluster.brokers}
         [first, *_] = folders.values()
         self.report.violations = self._confirmed_by_the_logs(found, first)
-        counts["batches compared"], unequal = compare_topics(folders, all_named([TOPIC]))
+        counts["batches compared"], unequal = compare_topics(folders, all_named(self._options.topics))
         self.report.violations += unequal
+        if self._part is not None:
+            self.report.violations += self._part.judge(first)
+            counts += self._part.counts
 
     def _confirmed_by_the_logs(self, found: list[Violation], folder: Path) -> list[Violation]:
         """Return the violations that the logs confirm, with the writers of the batches, and those that the logs add

@@ -18,7 +18,8 @@ _SEQUENCES = 1 << 31
 
 
 def check_sequences(partition: str, batches: Mapping[int, bytes]) -> list[Violation]:
-    """``batches`` are by base offset, from a log that begins with offset 0."""
+    """``batches`` are by base offset, from a log that begins with offset 0. A transaction's marker has no sequence; its
+    epoch may be a new one, which begins with 0 again."""
     found: list[Violation] = []
     last: dict[int, tuple[int, int]] = {}
     for offset in sorted(batches):
@@ -28,6 +29,9 @@ def check_sequences(partition: str, batches: Mapping[int, bytes]) -> list[Violat
         epoch, expected = last.get(batch.producer_id, (-1, 0))
         if batch.producer_epoch > epoch:
             expected = 0
+        if batch.is_control:
+            last[batch.producer_id] = max(epoch, batch.producer_epoch), expected
+            continue
         if batch.producer_epoch < epoch or batch.base_sequence != expected:
             found_sequence = (
                 f"producer {batch.producer_id} in epoch {batch.producer_epoch}, sequence {batch.base_sequence}"

@@ -6,6 +6,7 @@ import pytest
 
 from tests.history.sequences_check import check_sequences, is_another_epoch
 from tests.unit.storage.log_driver import batch as produced
+from tests.unit.storage.log_driver import marker
 
 
 def log(*written: tuple[int, int, int, int]) -> dict[int, bytes]:
@@ -47,6 +48,18 @@ def test_sequences_wrap_to_zero_after_the_largest() -> None:
     top = (1 << 31) - 1
     found = check_sequences("t-0", log((1, 0, top, 1), (1, 0, 0, 1)))
     assert len(found) == 1, "only that it did not begin with 0"
+
+
+def test_a_marker_may_begin_an_epoch_and_has_no_sequence() -> None:
+    batches = log((1, 0, 0, 2), (1, 1, 0, 1))
+    ended = marker(1, 1, commit=True)
+    batches[3] = (3).to_bytes(8, "big") + ended[8:]
+    batches |= {4 + offset: data for offset, data in log((1, 1, 1, 1)).items()}
+    assert check_sequences("t-0", batches) == []
+    fenced = marker(1, 2, commit=False)
+    batches[3] = (3).to_bytes(8, "big") + fenced[8:]
+    [violation] = check_sequences("t-0", batches)
+    assert "epoch 1, sequence 1, where 0 of epoch 2 was next" in violation.what
 
 
 def test_a_new_client_epoch_is_distinguished_from_a_repeating_broker() -> None:
