@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 from tests.history.cluster import KINDS, TooLittleMemory
+from tests.history.java_clients import has_java
 from tests.history.run import Options, Report, run_history
 
 _SHOWN = 20
@@ -29,12 +30,14 @@ def main() -> int:
     parser.add_argument("--no-disks", action="store_true", help="disks don't fill up")
     parser.add_argument("--no-clocks", action="store_true", help="clocks don't jump")
     parser.add_argument("--no-transactions", action="store_true", help="no transactional clients")
+    parser.add_argument("--no-java", action="store_true", help="no transactional client in Java")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The nodes are then stopped, as by Ctrl-C.
     seed = given.seed if given.seed is not None else int(time.time())
     options = Options(
-        seed, given.seconds, given.kind, given.rate, not given.no_disks, not given.no_clocks, not given.no_transactions
-    )
+        seed, given.seconds, given.kind, given.rate, not given.no_disks, not given.no_clocks, not given.no_transactions,
+        java=has_java() and not given.no_java,
+    )  # fmt: skip
     folder = given.data or Path(tempfile.mkdtemp(prefix="barnabas-history-"))
     folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}, {given.seconds:.0f} s, {given.kind}; logs of the nodes: {folder}", flush=True)

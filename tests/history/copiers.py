@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from tests.history.clients import CLIENT_SETTINGS
+from tests.history.clients import STEADY_SETTINGS
 from tests.history.committed_readers import as_seen
 from tests.history.copies_check import source_note
 from tests.history.group_clients import leaving
@@ -64,7 +64,7 @@ class Copier(Transactor):
     def _member(self) -> Consumer:
         consumer = Consumer(
             {
-                **CLIENT_SETTINGS,
+                **STEADY_SETTINGS,
                 "bootstrap.servers": self._bootstrap,
                 "client.id": self.name,
                 "group.id": self._group,

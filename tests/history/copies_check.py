@@ -9,7 +9,7 @@ record at or above it has one. A copy's note names its source. The committed off
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 
 from tests.history.transaction_log import Logged, TopicLog
 from tests.history.violations import Broken, Violation
@@ -21,20 +21,23 @@ def source_note(partition: int, offset: int) -> bytes:
     return b"%d@%d" % (partition, offset)
 
 
-def check_copies(source: TopicLog, copies: TopicLog, committed_offsets: Mapping[int, int]) -> list[Violation]:
-    """``committed_offsets``: the group's final ones, by partition of the source."""
-    made: dict[bytes, list[Logged]] = defaultdict(list)
+def check_copies(
+    source: TopicLog, copies: TopicLog, committed_offsets: Mapping[int, int], *, are_equal: bool = False
+) -> list[Violation]:
+    """``committed_offsets``: the group's final ones, by partition of the source. ``are_equal``: the copies have the
+    keys and values of their sources, and name them so."""
+    made: dict[Hashable, list[Logged]] = defaultdict(list)
     for records in copies.committed().values():
         for logged in records:
-            made[logged.note].append(logged)
+            made[logged.record if are_equal else logged.note].append(logged)
     found: list[Violation] = []
     for partition, records in source.committed().items():
         end = committed_offsets.get(partition, 0)
         for logged in records:
-            copied = made.pop(source_note(partition, logged.offset), [])
+            copied = made.pop(logged.record if are_equal else source_note(partition, logged.offset), [])
             found += _judge(f"{logged.record} at {partition}@{logged.offset}", logged.offset < end, copied)
-    for note, extra in made.items():
-        what = f"{extra[0].record} copies {note.decode()}, where no committed record is"
+    for name, extra in made.items():
+        what = f"{extra[0].record} at {extra[0].offset} copies {name}, and no committed record is that"
         found.append(Violation(Broken.ABORTED_READ, what))
     return found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,18 @@ from tests.history.payload import RecordId, Spoilt
 from tests.history.records_check import RecordsCheck
 from tests.peers import kafka_command, require_peer
 
-__all__ = ["JavaConsumer", "JavaProducer", "decode_java"]
+__all__ = ["JavaConsumer", "JavaCopier", "JavaProducer", "decode_java", "has_java"]
 
 _PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
 _CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
+_COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 _PREFIX = 7
+_COPIES_IN_A_TRANSACTION = 10
+
+
+def has_java() -> bool:
+    """Return whether this machine can run Java clients: Maven fetches them."""
+    return all(map(shutil.which, ("java", "mvn")))
 
 
 def decode_java(value: bytes) -> tuple[RecordId, int]:
@@ -100,3 +108,38 @@ class JavaConsumer(_JavaClient):
                 self._check.reader_begins(self.name, partition["partition"], None)
         elif event["name"] == "offsets_committed" and not event["success"]:
             self.errors.append(str(event))
+
+
+class JavaCopier(Client):
+    """Kafka's own tool that copies a topic with its offsets in transactions, and aborts some at random. It ends when
+    its producer can't continue, and is then started again."""
+
+    def __init__(
+        self, bootstrap: str, source: str, target: str, folder: Path, *, group: str, transaction_timeout_ms: int
+    ) -> None:
+        super().__init__("java-copier")
+        require_peer()
+        arguments = ["--broker-list", bootstrap, "--input-topic", source, "--input-partition", "-1"]
+        arguments += ["--output-topic", target, "--consumer-group", group, "--transactional-id", group]
+        arguments += ["--transaction-size", str(_COPIES_IN_A_TRANSACTION), "--group-mode", "--use-group-metadata"]
+        arguments += ["--transaction-timeout", str(transaction_timeout_ms), "--enable-random-aborts"]
+        self._command = kafka_command(_COPIER, *arguments)
+        self._log_path = folder / f"{self.name}.log"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def ask_to_stop(self) -> None:
+        super().ask_to_stop()
+        if self._process is not None:
+            self._process.kill()  # As hard as a crash: its transaction ends by time-out.
+
+    def _run(self) -> None:
+        with self._log_path.open("ab") as log:
+            while not self._ends.is_set():
+                self.counts["transactions: lives of the Java copier"] += 1
+                self._process = subprocess.Popen(
+                    self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
+                )
+                if self._ends.is_set():
+                    self._process.kill()
+                self._process.wait()
+                self._ends.wait(1.0)

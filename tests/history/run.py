@@ -33,7 +33,7 @@ from tests.history.records_check import RecordsCheck
 from tests.history.register_check import Read
 from tests.history.sequences_check import check_sequences, is_another_epoch
 from tests.history.stall_probe import StallProbe
-from tests.history.transactions_run import COPIES, LEDGER, LEDGER_PARTITIONS, MEGABYTES_A_SECOND, TransactionsPart
+from tests.history.transactions_run import LEDGER_PARTITIONS, MEGABYTES_A_SECOND, TOPICS, TransactionsPart
 from tests.history.violations import Broken, Violation
 
 __all__ = ["Options", "Report", "run_history"]
@@ -62,6 +62,8 @@ class Options:
     disks: bool = True
     clocks: bool = True
     transactions: bool = True
+    java: bool = False
+    """One Java client copies in transactions."""
 
     @property
     def written_megabytes(self) -> int:
@@ -72,7 +74,7 @@ class Options:
     @property
     def topics(self) -> dict[str, int]:
         """The number of partitions, by name."""
-        return {TOPIC: PARTITIONS} | (dict.fromkeys((LEDGER, COPIES), LEDGER_PARTITIONS) if self.transactions else {})
+        return {TOPIC: PARTITIONS} | (dict.fromkeys(TOPICS, LEDGER_PARTITIONS) if self.transactions else {})
 
 
 @dataclass(slots=True)
@@ -94,7 +96,8 @@ class _Run:
         self._part = None
         if options.transactions:
             racks = [broker.name for broker in cluster.brokers]
-            self._part = TransactionsPart(cluster.bootstrap_servers, seed=options.seed, racks=racks)
+            java_log = cluster.folder if options.java else None
+            self._part = TransactionsPart(cluster.bootstrap_servers, seed=options.seed, racks=racks, java_log=java_log)
         self.report = Report()
 
     def clients(self) -> tuple[list[Client], list[Client], HistoryAdmin]:

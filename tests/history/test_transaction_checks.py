@@ -264,3 +264,10 @@ class TestCopies:
         model.append(transaction, 0, source_note(0, 0), COPIES)
         model.end(transaction, commit=False)
         assert broken(model) == set()
+
+    def test_equal_copies_name_their_sources_by_themselves(self) -> None:
+        model = small()
+        log = model.topic_logs()[LEDGER]
+        assert check_copies(log, log, {0: 99, 1: 99}, are_equal=True) == []
+        found = check_copies(log, log, {0: 99}, are_equal=True)
+        assert {violation.broken for violation in found} == {Broken.WITHOUT_RECORDS}

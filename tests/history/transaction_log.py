@@ -44,17 +44,18 @@ class TopicLog:
         }
 
 
-def read_topic(topic: str, logs: Mapping[int, Mapping[int, bytes]]) -> TopicLog:
-    """``logs``: the batches of each partition by base offset, from logs that begin with offset 0."""
+def read_topic(topic: str, logs: Mapping[int, Mapping[int, bytes]], *, are_copies: bool = False) -> TopicLog:
+    """``logs``: the batches of each partition by base offset, from logs that begin with offset 0. ``are_copies``: the
+    records name the transactions and partitions of others."""
     found = TopicLog(topic)
     for partition, batches in sorted(logs.items()):
-        _Reader(f"{topic}-{partition}", partition, found).read(batches)
+        _Reader(f"{topic}-{partition}", partition, found, are_copies).read(batches)
     return found
 
 
 class _Reader:
-    def __init__(self, place: str, partition: int, found: TopicLog) -> None:
-        self._place, self._partition, self._found = place, partition, found
+    def __init__(self, place: str, partition: int, found: TopicLog, are_copies: bool) -> None:
+        self._place, self._partition, self._found, self._are_copies = place, partition, found, are_copies
         self._records: list[Logged] = []
         self._open: dict[int, list[int]] = {}
         self._epochs: dict[int, int] = {}
@@ -83,7 +84,7 @@ class _Reader:
             except Spoilt as error:
                 self._violated(Broken.SPOILT, f"{self._place} at offset {record.offset}: {error}")
                 continue
-            if partition != self._partition:
+            if partition != self._partition and not self._are_copies:
                 self._violated(Broken.SPOILT, f"{where}: {identity} was sent to partition {partition}")
             self._open.setdefault(batch.producer_id, []).append(len(self._records))
             self._records.append(Logged(record.offset, identity, record.key or b"", None))
@@ -95,7 +96,7 @@ class _Reader:
         self._found.counts[f"markers: {'commit' if is_commit else 'abort'}"] += 1
         indexes = self._open.pop(batch.producer_id, [])
         names = {self._records[index].record.producer for index in indexes}
-        if len(names) > 1:
+        if len(names) > 1 and not self._are_copies:
             what = f"{self._place}: one marker at {batch.base_offset} ends {', '.join(sorted(names))}"
             self._violated(Broken.MERGED, what)
         for index in indexes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import threading
@@ -13,7 +14,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from tests.history.clients import CLIENT_SETTINGS, Client
+from tests.history.clients import STEADY_SETTINGS, Client
 from tests.history.committed_readers import committed_reader, receive
 from tests.history.payload import RecordId, encode
 from tests.history.transaction_history import Appended, Outcome, Session, Transaction, TransactionHistory
@@ -26,6 +27,9 @@ _CALL_S = 20.0
 _ENDS_WITHIN_S = 60.0
 _PAUSE_S = 0.03
 _AMOUNTS = 1000
+_SILENT = logging.Logger("transactional clients")
+"""Zombies are fenced all the time, and librdkafka prints that as a fatal error at every log level."""
+_SILENT.addHandler(logging.NullHandler())
 
 
 class Transactor(Client):
@@ -68,7 +72,7 @@ class Transactor(Client):
         debug = {"debug": wanted, "log_level": 7} if (wanted := os.environ.get("HISTORY_DEBUG_TRANSACTIONS")) else {}
         return Producer(
             {
-                **CLIENT_SETTINGS,
+                **STEADY_SETTINGS,
                 "bootstrap.servers": self._bootstrap,
                 "client.id": self.name,
                 "transactional.id": self.name,
@@ -77,7 +81,8 @@ class Transactor(Client):
                 "linger.ms": self._rng.choice([0, 5]),
                 "compression.type": self._rng.choice(["none", "lz4"]),
                 **debug,
-            }
+            },
+            logger=None if debug else _SILENT,
         )
 
     @abstractmethod

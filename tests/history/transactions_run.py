@@ -16,6 +16,7 @@ from tests.history.copiers import Copier, OffsetRegisters
 from tests.history.copies_check import check_copies
 from tests.history.dependency_check import check_cycles, count_cycles
 from tests.history.group_clients import committed_offsets
+from tests.history.java_clients import JavaCopier
 from tests.history.log_files import read_batches
 from tests.history.register_check import Read
 from tests.history.sequences_check import check_sequences
@@ -25,11 +26,12 @@ from tests.history.transactional_clients import TIMEOUT_MS, Appender, Bank, Tran
 from tests.history.transactions_check import check_producers, check_session
 from tests.history.violations import Broken, Violation
 
-__all__ = ["COPIES", "LEDGER", "LEDGER_PARTITIONS", "MEGABYTES_A_SECOND", "TransactionsPart"]
+__all__ = ["LEDGER_PARTITIONS", "MEGABYTES_A_SECOND", "TOPICS", "TransactionsPart"]
 
-LEDGER, COPIES = "ledger", "copies"
+LEDGER, COPIES, JAVA_COPIES = "ledger", "copies", "java-copies"
+TOPICS = (LEDGER, COPIES, JAVA_COPIES)
 LEDGER_PARTITIONS = 3
-GROUP = "copiers"
+GROUP, JAVA_GROUP = "copiers", "java-copiers"
 MEGABYTES_A_SECOND = 0.2
 """What a broker writes at most: records, markers, offsets and the state of transactions."""
 _MARGIN_S = 10.0
@@ -58,16 +60,23 @@ def read_offsets(bootstrap: str, offsets: OffsetRegisters, who: str) -> dict[int
 
 
 class TransactionsPart:
-    """``racks``: of the brokers; one reader has each of them read from the replica there."""
+    """``racks``: of the brokers; one reader in each of them reads from the replica there. ``java_log``: the folder for
+    the output of a Java client, if one shall run."""
 
-    def __init__(self, bootstrap: str, *, seed: int, racks: list[str]) -> None:
+    def __init__(self, bootstrap: str, *, seed: int, racks: list[str], java_log: Path | None) -> None:
         self._bootstrap = bootstrap
         self._history, self._offsets = TransactionHistory(), OffsetRegisters(GROUP, LEDGER_PARTITIONS)
         self.violations: list[Violation] = []
         self.counts: Counter[str] = Counter()
         self.producers = self._producers(seed)
         self.readers: list[Client] = [_Watcher(bootstrap, self._offsets), *self._readers(seed, racks)]
-        self._final_offsets: dict[int, int] = {}
+        if java_log is not None:
+            self.readers.append(
+                JavaCopier(
+                    bootstrap, LEDGER, JAVA_COPIES, java_log, group=JAVA_GROUP, transaction_timeout_ms=TIMEOUT_MS
+                )
+            )
+        self._final_offsets: dict[str, dict[int, int]] = {}
 
     def _producers(self, seed: int) -> list[Transactor]:
         common = self._bootstrap, LEDGER, LEDGER_PARTITIONS, self._history
@@ -104,9 +113,13 @@ class TransactionsPart:
             if not final_session(self._bootstrap, topic, final[topic], self._history, timeout_s=_READ_WITHIN_S):
                 what = f"the committed records of {topic} could not be read to their end: {final[topic]}"
                 self.violations.append(Violation(Broken.STUCK, what))
-        self._final_offsets = read_offsets(self._bootstrap, self._offsets, "the final read")
-        if len(self._final_offsets) < LEDGER_PARTITIONS:
-            self.violations.append(Violation(Broken.STUCK, f"no committed offsets of {GROUP} in the end"))
+        self._final_offsets = {
+            GROUP: read_offsets(self._bootstrap, self._offsets, "the final read"),
+            JAVA_GROUP: committed_offsets(self._bootstrap, JAVA_GROUP, LEDGER, LEDGER_PARTITIONS),
+        }
+        for group, offsets in self._final_offsets.items():
+            if len(offsets) < LEDGER_PARTITIONS:
+                self.violations.append(Violation(Broken.STUCK, f"no committed offsets of {group} in the end"))
 
     def _ends(self, topic: str) -> dict[int, tuple[int, int]]:
         return ends(self._bootstrap, topic, LEDGER_PARTITIONS)
@@ -114,9 +127,8 @@ class TransactionsPart:
     def _are_stable(self, *, within_s: float) -> bool:
         given_up_at = time.monotonic() + within_s
         while True:
-            found = [self._ends(topic) for topic in (LEDGER, COPIES)]
-            places = [place for partitions in found for place in partitions.values()]
-            if len(places) == 2 * LEDGER_PARTITIONS and all(stable == end for stable, end in places):
+            places = [place for topic in TOPICS for place in self._ends(topic).values()]
+            if len(places) == len(TOPICS) * LEDGER_PARTITIONS and all(stable == end for stable, end in places):
                 return True
             if time.monotonic() > given_up_at:
                 return False
@@ -141,18 +153,21 @@ class TransactionsPart:
     def judge(self, folder: Path) -> list[Violation]:
         """``folder``: the logs of one broker, after it has stopped."""
         found, logs = self.violations, dict[str, TopicLog]()
-        for topic in (LEDGER, COPIES):
+        for topic in TOPICS:
             batches = {
                 partition: read_batches(folder / f"{topic}-{partition}") for partition in range(LEDGER_PARTITIONS)
             }
-            logs[topic] = read_topic(topic, batches)
+            logs[topic] = read_topic(topic, batches, are_copies=topic == JAVA_COPIES)
             found += logs[topic].violations
             self.counts.update({f"transactions: {what}": count for what, count in logs[topic].counts.items()})
             for partition, partition_batches in batches.items():
                 found += check_sequences(f"{topic}-{partition}", partition_batches)
+        java_copies = logs.pop(JAVA_COPIES)
+        self.counts["transactions: copies by Java"] = sum(map(len, java_copies.committed().values()))
+        found += check_copies(logs[LEDGER], java_copies, self._final_offsets[JAVA_GROUP], are_equal=True)
+        found += check_copies(logs[LEDGER], logs[COPIES], self._final_offsets[GROUP])
         found += check_producers(self._history, logs)
         self._judge_sessions(logs)
-        found += check_copies(logs[LEDGER], logs[COPIES], self._final_offsets)
         for register in self._offsets.partitions:
             found += register.violations()
         transactions = list(self._history.transactions.values())

@@ -1,7 +1,7 @@
 """Transactions while brokers are killed, stopped and suspended: all of a transaction is seen, or nothing of it.
 
-Each transaction writes its name to two partitions. The outcome that a producer was told must hold; where it was told
-none, both records are seen or neither. The seed of the faults is printed, and drawn anew if none is given.
+A small form of ``make history``: its transfers, its readers and its checks, which judge against the log of a broker.
+The seed of the faults is printed, and drawn anew if none is given.
 """
 
 from __future__ import annotations
@@ -9,87 +9,32 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Sequence
 from random import Random, SystemRandom
-from threading import Event, Thread
 
 import pytest
-from confluent_kafka import KafkaException, Producer
 
 from barnabas.testing import Cluster, ClusterNode
+from tests.history.bank_check import check_balance
+from tests.history.clients import Client
+from tests.history.committed_readers import CommittedReader, ends, final_session
+from tests.history.dependency_check import check_cycles
+from tests.history.log_files import read_batches
+from tests.history.transaction_history import Outcome, TransactionHistory
+from tests.history.transaction_log import TopicLog, read_topic
+from tests.history.transactional_clients import TIMEOUT_MS, Appender, Bank
+from tests.history.transactions_check import check_producers, check_session
 
-pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
+pytestmark = [
+    pytest.mark.interop,
+    pytest.mark.timeout(300),
+    # A warning of the client library is not ours.
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
 
 TOPIC = "transfers"
 PARTITIONS = 6
 SECONDS = float(os.environ.get("BARNABAS_TRANSACTIONS_SECONDS", "8"))
-COMMITTED, ABORTED, UNKNOWN = "committed", "aborted", "unknown"
-
-
-class Bank:
-    """A client that transfers, and remembers what it was told."""
-
-    def __init__(self, servers: str, name: str, seed: int) -> None:
-        self._settings = {
-            "bootstrap.servers": servers,
-            "transactional.id": name,
-            "transaction.timeout.ms": 5_000,
-            "message.timeout.ms": 4_500,
-            "socket.timeout.ms": 5_000,
-            "log_level": 0,
-        }
-        self.name = name
-        self._random = Random(seed)
-        self.outcomes: dict[str, str] = {}
-        self.problems: Counter[str] = Counter()
-
-    def run(self, is_over: Event) -> None:
-        while not is_over.is_set():
-            try:
-                self._serve(self._started(), is_over)
-            except KafkaException as error:
-                self.problems[error.args[0].name()] += 1
-                time.sleep(0.1)
-
-    def _started(self) -> Producer:
-        producer = Producer(self._settings)
-        producer.init_transactions(20)
-        return producer
-
-    def _serve(self, producer: Producer, is_over: Event) -> None:
-        """Transfer until the producer cannot go on."""
-        while not is_over.is_set():
-            transfer = f"{self.name}-{len(self.outcomes)}"
-            self.outcomes[transfer] = UNKNOWN
-            source, target = self._random.sample(range(PARTITIONS), 2)
-            try:
-                producer.begin_transaction()
-                producer.produce(TOPIC, transfer, partition=source)
-                producer.produce(TOPIC, transfer, partition=target)
-                if self._random.random() < 0.25:
-                    producer.flush(self._random.choice([0, 5]))  # Records that were not sent yet are never sent.
-                    self._end(producer.abort_transaction)
-                    self.outcomes[transfer] = ABORTED
-                else:
-                    self._end(producer.commit_transaction)
-                    self.outcomes[transfer] = COMMITTED
-            except KafkaException as failure:
-                error = failure.args[0]
-                self.problems[error.name()] += 1
-                if not error.txn_requires_abort():
-                    raise
-                self._end(producer.abort_transaction)
-                self.outcomes[transfer] = ABORTED
-
-    def _end(self, end: Callable[[float], None]) -> None:
-        while True:
-            try:
-                end(20)
-            except KafkaException as failure:
-                if not failure.args[0].retriable():
-                    raise
-            else:
-                return
 
 
 def inject(cluster: Cluster, random: Random, until_s: float) -> list[str]:
@@ -110,36 +55,56 @@ def inject(cluster: Cluster, random: Random, until_s: float) -> list[str]:
     return done
 
 
+def stable_ends(bootstrap: str) -> dict[int, int]:
+    """Wait until the time-outs have ended the transactions of the producers that gave up. Return the ends."""
+    deadline = time.monotonic() + TIMEOUT_MS / 1000 + 20
+    while True:
+        found = ends(bootstrap, TOPIC, PARTITIONS)
+        if len(found) == PARTITIONS and all(stable == end for stable, end in found.values()):
+            return {partition: end for partition, (_, end) in found.items()}
+        assert time.monotonic() < deadline, f"open transactions: {found}"
+        time.sleep(0.2)
+
+
+def judge(history: TransactionHistory, log: TopicLog) -> list[str]:
+    found = [*log.violations, *check_producers(history, {TOPIC: log})]
+    for session in history.sessions:
+        found += [*check_session(session, log), *check_balance(session, log)[1]]
+    found += check_cycles(list(history.transactions.values()), {TOPIC: log})
+    return [str(violation) for violation in found]
+
+
+def stop(clients: Sequence[Client]) -> None:
+    for client in clients:
+        client.ask_to_stop()
+    for client in clients:
+        client.stop()
+
+
 def test_a_transaction_is_seen_as_a_whole_or_not_at_all() -> None:
     seed = int(os.environ.get("BARNABAS_TRANSACTIONS_SEED", SystemRandom().randrange(2**31)))
     print(f"seed {seed}; again: BARNABAS_TRANSACTIONS_SEED={seed}")
-    random, is_over = Random(seed), Event()
+    history, random = TransactionHistory(), Random(seed)
     settings = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
     with Cluster(3, topics={TOPIC: PARTITIONS}, settings=settings) as cluster:
-        banks = [Bank(cluster.bootstrap_servers, f"bank{number}", seed + number) for number in range(3)]
-        threads = [Thread(target=bank.run, args=(is_over,)) for bank in banks]
-        for thread in threads:
-            thread.start()
+        common = cluster.bootstrap_servers, TOPIC, PARTITIONS, history
+        clients: list[Client] = [Bank(*common, name=f"bank-{number}", seed=seed) for number in range(2)]
+        clients.append(Appender(*common, name="appender", seed=seed))
+        clients.append(CommittedReader(*common, name="reader", seed=seed, jumps=True))
+        for client in clients:
+            client.start()
         faults = inject(cluster, random, time.monotonic() + SECONDS)
         time.sleep(3)
-        is_over.set()
-        for thread in threads:
-            thread.join(60)
-            assert not thread.is_alive(), "a client waits for ever"
-        time.sleep(6)  # Open transactions of producers that gave up are aborted after their time-out.
-        seen = Counter(
-            (record.value or b"").decode() for record in cluster.consume(TOPIC, read_committed=True, timeout_s=60)
-        )
-        everything = cluster.consume(TOPIC, timeout_s=60)
+        stop(clients)
+        end = stable_ends(cluster.bootstrap_servers)
+        assert final_session(cluster.bootstrap_servers, TOPIC, end, history, timeout_s=60)
+        folders = [cluster.brokers[0].folder / "data" / f"{TOPIC}-{number}" for number in range(PARTITIONS)]
+        cluster.stop()
+        log = read_topic(TOPIC, {number: read_batches(folder) for number, folder in enumerate(folders)})
         logs = [broker.log for broker in cluster.brokers]
-    outcomes = {name: outcome for bank in banks for name, outcome in bank.outcomes.items()}
-    problems = sum((bank.problems for bank in banks), Counter[str]())
-    print(f"{Counter(outcomes.values())}, {problems}, {len(everything)} records, faults: {', '.join(faults)}")
-    wrong = {
-        name: (outcome, seen[name])
-        for name, outcome in outcomes.items()
-        if seen[name] not in {COMMITTED: (2,), ABORTED: (0,), UNKNOWN: (0, 2)}[outcome]
-    }
-    assert not wrong
-    assert Counter(outcomes.values())[COMMITTED] > 20
+    outcomes = Counter(transaction.outcome for transaction in history.transactions.values())
+    problems = sum((client.counts for client in clients), Counter[str]())
+    print(f"{outcomes}, {problems}, faults: {', '.join(faults)}")
+    assert judge(history, log) == []
+    assert outcomes[Outcome.COMMITTED] > 20
     assert not [log for log in logs if "Traceback" in log]
