@@ -19,15 +19,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from tests.history.payload import RecordId, Spoilt, decode, encode
 from tests.history.records_check import RecordsCheck
 
-__all__ = [
-    "CLIENT_SETTINGS",
-    "RECORD_BYTES",
-    "Client",
-    "HistoryProducer",
-    "HistoryReader",
-    "STEADY_SETTINGS",
-    "final_read",
-]
+__all__ = ["CLIENT_SETTINGS", "RECORD_BYTES", "Client", "HistoryProducer", "HistoryReader", "final_read"]
 
 CLIENT_SETTINGS: dict[str, str | int | float | bool] = {
     "retry.backoff.ms": 100,
@@ -39,10 +31,6 @@ CLIENT_SETTINGS: dict[str, str | int | float | bool] = {
     "metadata.recovery.rebootstrap.trigger.ms": 5000,
     "log_level": 0,
 }
-STEADY_SETTINGS = CLIENT_SETTINGS | {"metadata.recovery.strategy": "none"}
-"""For transactional clients, whose calls can't be abandoned. When librdkafka 2.16 contacts the bootstrap servers again,
-it may wait two minutes for the end of a broker's handle, and no call ends before that. The brokers' addresses are those
-of the bootstrap servers, so these clients lose nothing."""
 _SIZES = (64, 200, 1000, 4000)
 RECORD_BYTES = sum(_SIZES) // len(_SIZES)
 """Average size of a value."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from tests.history.clients import STEADY_SETTINGS, Client
+from tests.history.clients import CLIENT_SETTINGS, Client
 from tests.history.payload import Spoilt, decode
 from tests.history.transaction_history import Passed, Seen, Session, TransactionHistory
 
@@ -23,7 +23,7 @@ _CALL_S = 10.0
 
 def _settings(bootstrap: str, name: str) -> dict[str, Any]:
     return {
-        **STEADY_SETTINGS,
+        **CLIENT_SETTINGS,
         "bootstrap.servers": bootstrap,
         "client.id": name,
         "group.id": f"never-joined-by-{name}",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from math import inf
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from tests.history.clients import STEADY_SETTINGS
+from tests.history.clients import CLIENT_SETTINGS
 from tests.history.committed_readers import as_seen
 from tests.history.copies_check import source_note
 from tests.history.group_clients import leaving
@@ -19,7 +21,12 @@ from tests.history.transactional_clients import Transactor
 __all__ = ["Copier", "OffsetRegisters"]
 
 _CALL_S = 20.0
+_GIVEN_UP_AFTER_S = 45.0
 _MOST = 20
+
+
+class _Stuck(Exception):
+    """The client library returned neither in the time that it was given nor long after it."""
 
 
 class OffsetRegisters:
@@ -42,7 +49,12 @@ class OffsetRegisters:
 
 
 class Copier(Transactor):
-    """Copies ``source`` to random partitions of ``topic``, exactly once."""
+    """Copies ``source`` to random partitions of ``topic``, exactly once.
+
+    librdkafka 2.16 may forget to look for the group's coordinator while brokers restart, with Kafka's brokers too:
+    ``send_offsets_to_transaction`` then sends nothing for two minutes, whatever its time-out. Such a producer is
+    abandoned and counted; its successor ends the transaction.
+    """
 
     def __init__(
         self, bootstrap: str, topic: str, partitions: int, history: TransactionHistory,
@@ -54,6 +66,12 @@ class Copier(Transactor):
         """By assigned partition: the offset that the next transaction replaces."""
 
     def _live(self, producer: Producer) -> None:
+        try:
+            self._copy_everything(producer)
+        except _Stuck:
+            self.counts["transactions: abandoned: offsets without an answer"] += 1
+
+    def _copy_everything(self, producer: Producer) -> None:
         while not self._ends.is_set():
             consumer = self._member()
             with leaving(consumer, self.name, self.counts):
@@ -64,7 +82,7 @@ class Copier(Transactor):
     def _member(self) -> Consumer:
         consumer = Consumer(
             {
-                **STEADY_SETTINGS,
+                **CLIENT_SETTINGS,
                 "bootstrap.servers": self._bootstrap,
                 "client.id": self.name,
                 "group.id": self._group,
@@ -144,4 +162,23 @@ class Copier(Transactor):
             self._append(producer, transaction, to, source_note(seen.partition, seen.offset))
         offsets = [TopicPartition(self._source, partition, to) for partition, (_, to) in transaction.offsets.items()]
         metadata: Any = consumer.consumer_group_metadata()
-        producer.send_offsets_to_transaction(offsets, metadata, _CALL_S)
+        _in_time(lambda: producer.send_offsets_to_transaction(offsets, metadata, _CALL_S))
+
+
+def _in_time(call: Callable[[], None]) -> None:
+    """Raise what the call raises, or _Stuck."""
+    errors: list[KafkaException] = []
+
+    def run() -> None:
+        try:
+            call()
+        except KafkaException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(_GIVEN_UP_AFTER_S)
+    if thread.is_alive():
+        raise _Stuck
+    if errors:
+        raise errors[0]

@@ -20,6 +20,7 @@ _CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
 _COPIER = "org.apache.kafka.tools.TransactionalMessageCopier"
 _PREFIX = 7
 _COPIES_IN_A_TRANSACTION = 10
+_ENDS_WITHIN_S = 20.0
 
 
 def has_java() -> bool:
@@ -130,7 +131,15 @@ class JavaCopier(Client):
     def ask_to_stop(self) -> None:
         super().ask_to_stop()
         if self._process is not None:
-            self._process.kill()  # As hard as a crash: its transaction ends by time-out.
+            self._process.terminate()  # It leaves its group. An open transaction ends by its time-out.
+
+    def stop(self, *, timeout_s: float = 90) -> None:
+        if self._process is not None:
+            try:
+                self._process.wait(_ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+        super().stop(timeout_s=timeout_s)
 
     def _run(self) -> None:
         with self._log_path.open("ab") as log:

@@ -14,7 +14,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
 
-from tests.history.clients import STEADY_SETTINGS, Client
+from tests.history.clients import CLIENT_SETTINGS, Client
 from tests.history.committed_readers import committed_reader, receive
 from tests.history.payload import RecordId, encode
 from tests.history.transaction_history import Appended, Outcome, Session, Transaction, TransactionHistory
@@ -72,7 +72,7 @@ class Transactor(Client):
         debug = {"debug": wanted, "log_level": 7} if (wanted := os.environ.get("HISTORY_DEBUG_TRANSACTIONS")) else {}
         return Producer(
             {
-                **STEADY_SETTINGS,
+                **CLIENT_SETTINGS,
                 "bootstrap.servers": self._bootstrap,
                 "client.id": self.name,
                 "transactional.id": self.name,
