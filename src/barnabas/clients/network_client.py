@@ -26,7 +26,7 @@ from barnabas.clients.errors import (
 from barnabas.clients.node_connection import NodeConnection, SupportedVersions
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.api_keys import ApiKey
-from barnabas.protocol.messages.api_versions import ApiVersionsRequest
+from barnabas.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 if TYPE_CHECKING:
     from barnabas.clients.client_config import Address, ClientConfig
@@ -129,7 +129,9 @@ async def _open(
     """Connect, negotiate versions, and authenticate. Raise a ClientError with advice."""
     connection = await _connect(address, config, tls)
     try:
-        connection.versions = await _versions(connection)
+        answer = await _versions(connection)
+        connection.versions = _offered(answer)
+        connection.features = {found.name: found.max_version_level for found in answer.finalized_features}
         if make_sasl_client is not None:
             from barnabas.clients.sasl_login import SaslLogin
 
@@ -191,21 +193,24 @@ async def _connect(address: Address, config: ClientConfig, tls: ssl.SSLContext |
     return connection
 
 
-async def _versions(connection: NodeConnection) -> Mapping[int, SupportedVersions]:
-    """Return the node's API versions. It may know only older versions of ApiVersions, and then names them."""
+async def _versions(connection: NodeConnection) -> ApiVersionsResponse:
+    """Return the node's API versions and features. A node with older versions of ApiVersions names them."""
     version = 4
     for _ in range(2):
         request = ApiVersionsRequest(client_software_name="barnabas", client_software_version=__version__)
         response = await connection.request(request, version=version)
-        offered = {api.api_key: SupportedVersions(api.min_version, api.max_version) for api in response.api_keys}
         if not response.error_code:
-            return offered
-        own = offered.get(ApiKey.API_VERSIONS)
+            return response
+        own = _offered(response).get(ApiKey.API_VERSIONS)
         if response.error_code != ErrorCode.UNSUPPORTED_VERSION:
             break
         version = 0 if own is None else min(version - 1, own.max)
     name = ErrorCode(response.error_code).name if response.error_code in ErrorCode._value2member_map_ else "?"
     raise RemoteProtocolError(f"{connection.address} does not return its API versions: {name} ({response.error_code})")
+
+
+def _offered(answer: ApiVersionsResponse) -> Mapping[int, SupportedVersions]:
+    return {api.api_key: SupportedVersions(api.min_version, api.max_version) for api in answer.api_keys}
 
 
 def _set_options(sock: socket.socket | None, config: ClientConfig) -> None:

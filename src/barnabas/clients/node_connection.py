@@ -85,6 +85,8 @@ class NodeConnection(asyncio.BufferedProtocol):
         """The last two describe this side's setup; errors derive from them what the node may expect."""
         self.address = address
         self.versions: Mapping[int, SupportedVersions] = {}
+        self.features: Mapping[str, int] = {}
+        """The finalized level of each feature when the connection was opened."""
         self.client_id = client_id
         self._is_plaintext = is_plaintext
         self._uses_sasl = uses_sasl

@@ -54,7 +54,7 @@ PRODUCE = ("produce", "--topic", "t", "--num-records", "10")
         ),
         ((*PRODUCE, "--command-property", "linger.ms=x", "batch.size=-1"), "batch.size"),
         ((*PRODUCE, "--command-property", "delivery.timeout.ms=5"), "must be at least the sum of linger.ms"),
-        ((*PRODUCE, "--command-property", "transactional.id=x"), "this producer does not support transactions"),
+        ((*PRODUCE, "--command-property", "transactional.id=x"), "this producer has no transactions"),
         ((*PRODUCE, "--command-property", "sasl.kerberos.service.name=x"), "Kerberos"),
         ((*PRODUCE, "--bootstrap-controller", "localhost:1"), "controllers don't serve records"),
         (("produce", "--topic", "a b", "--num-records", "1"), "--topic a b"),

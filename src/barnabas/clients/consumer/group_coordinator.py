@@ -1,7 +1,4 @@
-"""Requests to the coordinator of a group, and the offsets of one topic that the group has committed.
-
-They have a connection of their own, because a parked fetch delays every answer behind it.
-"""
+"""Requests to the coordinator of a group, and the offsets of one topic that the group has committed."""
 
 from __future__ import annotations
 
@@ -9,11 +6,10 @@ import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.clients.admin.errors import AdminError, admin_error
-from barnabas.clients.client_config import Address
+from barnabas.clients.coordinator_connection import CoordinatorConnection, CoordinatorKind
 from barnabas.clients.errors import ClientError, UnsupportedVersion
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
-from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -45,7 +41,6 @@ COORDINATOR_MOVED = frozenset(
     }
 )
 _AGAIN = COORDINATOR_MOVED | {ErrorCode.UNSTABLE_OFFSET_COMMIT}
-_COORDINATORS_VERSION = 4
 _GROUPS_VERSION = 8
 """The first version of OffsetFetch for several groups: Kafka 3.0."""
 _BY_NAME_VERSION = 9
@@ -58,20 +53,15 @@ class GroupCoordinator:
     def __init__(self, network: NetworkClient, group_id: str, *, timeout_s: float = 60.0) -> None:
         self.group_id = group_id
         self.backoff_s = float(network.config.values["retry.backoff.ms"]) / 1000
-        self._network = network
         self._timeout_s = timeout_s
-        self._opening = asyncio.Lock()
-        self._connection: NodeConnection | None = None
+        self._connection = CoordinatorConnection(network, group_id, CoordinatorKind.GROUP)
 
     async def request(
         self, message: Request[R], *, version_max: int | None = None, timeout_s: float | None = None
     ) -> R:
         """Send a request once, and return the answer, whatever its error is. Raise AdminError, ClientError."""
-        connection = await self._connected()
-        version = connection.version_of(message.API_KEY)
-        if version_max is not None:
-            version = min(version, version_max)
-        return await connection.request(message, version=version, timeout_s=timeout_s)
+        await self._connected()
+        return await self._connection.request(message, version_max=version_max, timeout_s=timeout_s)
 
     async def committed(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
         """Return the committed offsets; partitions without one are left out. Raise AdminError, ClientError."""
@@ -114,9 +104,7 @@ class GroupCoordinator:
 
     async def drop_connection(self) -> None:
         """Look up the coordinator again at the next request."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            await connection.close()
+        await self._connection.drop()
 
     async def _until_answered(self, ask: Callable[[], Coroutine[object, object, int]]) -> None:
         """Repeat a request while the coordinator moves or loads. ``ask`` returns the error code."""
@@ -138,23 +126,12 @@ class GroupCoordinator:
             await asyncio.sleep(self.backoff_s)
 
     async def _connected(self) -> NodeConnection:
-        async with self._opening:
-            if self._connection is None or not self._connection.is_open:
-                self._connection = await self._network.open(await self._find())
-            return self._connection
-
-    async def _find(self) -> Address:
+        """Return the connection, as soon as the cluster has a coordinator."""
         deadline = asyncio.get_running_loop().time() + self._timeout_s
         while True:
-            connection = await self._network.connect()
-            version = min(connection.version_of(FindCoordinatorRequest.API_KEY), _COORDINATORS_VERSION)
-            if version < _COORDINATORS_VERSION:
-                raise UnsupportedVersion(f"the node at {connection.address} is older than Kafka 3.0")
-            request = FindCoordinatorRequest(key_type=0, coordinator_keys=[self.group_id])
-            (found,) = (await connection.request(request, version=version)).coordinators
-            if not found.error_code:
-                return Address(found.host, found.port)
-            error = admin_error(found.error_code, found.error_message, self.group_id)
-            if error.code not in COORDINATOR_MOVED or asyncio.get_running_loop().time() >= deadline:
-                raise error
+            try:
+                return await self._connection.connected()
+            except AdminError as error:
+                if error.code not in COORDINATOR_MOVED or asyncio.get_running_loop().time() >= deadline:
+                    raise
             await asyncio.sleep(self.backoff_s)

@@ -11,7 +11,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.protocol.compression import Compression, compress
-from barnabas.protocol.record_batch import BATCH_HEADER_SIZE, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
+from barnabas.protocol.record_batch import (
+    ATTRIBUTE_TRANSACTIONAL,
+    BATCH_HEADER_SIZE,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+)
 from barnabas.protocol.record_batch_builder import with_header
 from barnabas.protocol.varint import size_of_varint, write_varint, write_varlong
 
@@ -80,7 +86,9 @@ class Batch:
         """Whether it must still be delivered."""
         return True
 
-    def encode(self, compression: Compression, level: int | None, producer: ProducerId) -> bytes:
+    def encode(
+        self, compression: Compression, level: int | None, producer: ProducerId, *, is_transactional: bool = False
+    ) -> bytes:
         """Return the encoded bytes, computed once: a batch that is sent again is unchanged."""
         if self._encoded is None:
             section, self._section = self._section, None
@@ -92,7 +100,7 @@ class Batch:
                 section,
                 base_offset=0,
                 leader_epoch=-1,
-                attributes=compression,
+                attributes=compression | (ATTRIBUTE_TRANSACTIONAL if is_transactional else 0),
                 last_offset_delta=self.count - 1,
                 base_timestamp=self._base_timestamp,
                 max_timestamp=self._max_timestamp,

@@ -22,7 +22,6 @@ _DEFAULTS: dict[str, Any] = {name: _DEFINITION[name].default for name in _DEFINI
 PRODUCER_PROPERTIES = frozenset(_DEFINITION)
 
 _REFUSED = {
-    "transactional.id": "this producer does not support transactions",
     "partitioner.class": "this producer sends a batch to the partition with the fewest unsent bytes",
     "interceptor.classes": "Java classes can't be used",
 }
@@ -34,7 +33,10 @@ def _acks(given: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ProducerConfig:
-    """Settings of a producer. If ``idempotence`` is None, it is used if the cluster supports it."""
+    """Settings of a producer. If ``idempotence`` is None, it is used if the cluster supports it.
+
+    ``transactional_id`` is for ``TransactionalProducer`` alone.
+    """
 
     acks: int = _acks(_DEFAULTS)
     batch_size: int = _DEFAULTS["batch.size"]
@@ -50,14 +52,22 @@ class ProducerConfig:
     retries: int = _DEFAULTS["retries"]
     retry_backoff_s: float = _DEFAULTS["retry.backoff.ms"] / 1000
     retry_backoff_max_s: float = _DEFAULTS["retry.backoff.max.ms"] / 1000
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = _DEFAULTS["transaction.timeout.ms"]
 
 
-def producer_config(properties: Mapping[str, str], *, source: str = "producer settings") -> ProducerConfig:
-    """Parse a producer's properties and ignore others. Raise InvalidClientConfig with all problems."""
+def producer_config(
+    properties: Mapping[str, str], *, source: str = "producer settings", is_transactional: bool = False
+) -> ProducerConfig:
+    """Parse a producer's properties and ignore others. Raise InvalidClientConfig with all problems.
+
+    Only a caller that ``is_transactional`` accepts ``transactional.id``.
+    """
     values, wrong = _DEFINITION.parse_given(properties)
     problems = [f"{source}: {error}" for error in wrong]
+    refused = _REFUSED if is_transactional else _REFUSED | {"transactional.id": "this producer has no transactions"}
     problems += [
-        f"{source}: {name} can't be used: {why}" for name, why in _REFUSED.items() if properties.get(name, "").strip()
+        f"{source}: {name} can't be used: {why}" for name, why in refused.items() if properties.get(name, "").strip()
     ]
     given = _DEFAULTS | values
     if not problems:
@@ -89,25 +99,36 @@ def _config(given: Mapping[str, Any], said: Mapping[str, Any]) -> ProducerConfig
         retries=given["retries"],
         retry_backoff_s=given["retry.backoff.ms"] / 1000,
         retry_backoff_max_s=given["retry.backoff.max.ms"] / 1000,
+        transactional_id=given["transactional.id"] or None,
+        transaction_timeout_ms=given["transaction.timeout.ms"],
     )
 
 
 def _contradictions(given: Mapping[str, Any], said: Mapping[str, Any]) -> list[str]:
     problems: list[str] = []
-    if said.get("enable.idempotence"):
-        if _acks(given) != -1:
-            problems.append(f"enable.idempotence=true needs acks=all, but acks is {given['acks']}")
-        if given["retries"] == 0:
-            problems.append("enable.idempotence=true needs retries, but retries is 0")
-        if given[_MAX_IN_FLIGHT] > _IDEMPOTENT_IN_FLIGHT:
-            problems.append(
-                f"enable.idempotence=true needs {_MAX_IN_FLIGHT} of at most {_IDEMPOTENT_IN_FLIGHT}, "
-                f"but it is {given[_MAX_IN_FLIGHT]}"
-            )
+    if given["transactional.id"]:
+        if said.get("enable.idempotence") is False:
+            problems.append("transactional.id needs enable.idempotence=true, but it is false")
+        problems += _not_idempotent("transactional.id", given)
+    elif said.get("enable.idempotence"):
+        problems += _not_idempotent("enable.idempotence=true", given)
     needed = given["linger.ms"] + given["request.timeout.ms"]
     if given["delivery.timeout.ms"] < needed and "delivery.timeout.ms" in said:
         problems.append(
             f"delivery.timeout.ms={given['delivery.timeout.ms']} must be at least the sum of linger.ms and "
             f"request.timeout.ms, which is {needed}"
+        )
+    return problems
+
+
+def _not_idempotent(what: str, given: Mapping[str, Any]) -> list[str]:
+    problems: list[str] = []
+    if _acks(given) != -1:
+        problems.append(f"{what} needs acks=all, but acks is {given['acks']}")
+    if given["retries"] == 0:
+        problems.append(f"{what} needs retries, but retries is 0")
+    if given[_MAX_IN_FLIGHT] > _IDEMPOTENT_IN_FLIGHT:
+        problems.append(
+            f"{what} needs {_MAX_IN_FLIGHT} of at most {_IDEMPOTENT_IN_FLIGHT}, but it is {given[_MAX_IN_FLIGHT]}"
         )
     return problems

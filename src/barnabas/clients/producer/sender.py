@@ -57,6 +57,12 @@ _RETRIABLE = _LEADER_MOVED | {
     ErrorCode.CORRUPT_MESSAGE,
     ErrorCode.THROTTLING_QUOTA_EXCEEDED,
 }
+_RETRIABLE_IN_TRANSACTIONS = _RETRIABLE | {
+    ErrorCode.CONCURRENT_TRANSACTIONS,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+}
 _RETRIABLE_OF_PRODUCER_IDS = _RETRIABLE | {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE}
 _TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
 _PRODUCER_FORGOTTEN = frozenset(
@@ -70,6 +76,8 @@ _PRODUCER_FORGOTTEN = frozenset(
 _LAST_VERSION_BY_NAME = 12
 _CLIENT_WAITS_SINCE = 6
 _CHECK_EVERY_S = 0.2
+_MARKERS_PAUSE_S = 0.002
+"""The first pause while markers of the previous transaction are written. They take a millisecond or less."""
 
 
 @dataclass(slots=True)
@@ -129,6 +137,8 @@ class Sender(Generic[B]):
         recovery: Recovery[B] | None = None,
     ) -> None:
         self.statistics = SenderStatistics()
+        self.version_max: int | None = None
+        """The highest version of Produce to use."""
         self.failure: Exception | None = None
         self.progressed = asyncio.Event()
         """Set whenever memory was freed, and at the end."""
@@ -138,6 +148,7 @@ class Sender(Generic[B]):
         self._accumulator = accumulator
         self._delivered = delivered
         self._recovery = recovery
+        self._retriable = _RETRIABLE if config.transactional_id is None else _RETRIABLE_IN_TRANSACTIONS
         self._errors: dict[int, str] = {}
         """The last error of each partition since its last success."""
         self._assigning = asyncio.Lock()
@@ -320,6 +331,8 @@ class Sender(Generic[B]):
             version = connection.version_of(ProduceRequest.API_KEY)
             if self._topic_id == Uuid.ZERO:
                 version = min(version, _LAST_VERSION_BY_NAME)
+            if self.version_max is not None:
+                version = min(version, self.version_max)
             request = self._request(batches)
             self.statistics.requests += 1
             if config.acks == 0:
@@ -341,13 +354,17 @@ class Sender(Generic[B]):
         for batch in batches:
             is_new = batch.attempts == 1
             data = batch.encode(
-                config.compression, config.compression_level, self._accumulator.producer_of(batch.partition)
+                config.compression,
+                config.compression_level,
+                self._accumulator.producer_of(batch.partition),
+                is_transactional=config.transactional_id is not None,
             )
             if is_new and config.compression:
                 self._accumulator.observe_ratio(batch, len(data))
             self.statistics.sent_bytes += len(data)
             parts.append(PartitionProduceData(index=batch.partition, records=data))
         return ProduceRequest(
+            transactional_id=config.transactional_id,
             acks=config.acks,
             timeout_ms=config.request_timeout_ms,
             topic_data=[TopicProduceData(name=self._source.topic, topic_id=self._topic_id, partition_data=parts)],
@@ -400,7 +417,7 @@ class Sender(Generic[B]):
             recovery.divide(batch)
             self.wake(batch.partition)
             return
-        is_retriable = code in _RETRIABLE or (
+        is_retriable = code in self._retriable or (
             code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and not self._accumulator.is_first_in_flight(batch)
         )
         if not is_retriable and code in _PRODUCER_FORGOTTEN and self._can_be_replaced(batch):
@@ -414,7 +431,9 @@ class Sender(Generic[B]):
         self._again(batch, code.name, str(error), now)
 
     def _can_be_replaced(self, batch: B) -> bool:
-        return self._recovery is not None and self._accumulator.producer_of(batch.partition) != NO_PRODUCER
+        """Return whether another producer id can take the place of one that the cluster has forgotten."""
+        has_id = self._accumulator.producer_of(batch.partition) != NO_PRODUCER
+        return self._recovery is not None and has_id and self._config.transactional_id is None
 
     def _lost(self, batches: list[B], error: BaseException) -> None:
         """Handle a lost request: it is unknown whether the node has the batches."""
@@ -436,7 +455,9 @@ class Sender(Generic[B]):
         self._errors[batch.partition] = message
         self.statistics.retries += 1
         self.statistics.retried[why] = self.statistics.retried.get(why, 0) + 1
-        backoff = self._config.retry_backoff_s * 2 ** min(batch.attempts - 1, 10)
+        is_short = why == ErrorCode.CONCURRENT_TRANSACTIONS.name
+        first = _MARKERS_PAUSE_S if is_short else self._config.retry_backoff_s
+        backoff = first * 2 ** min(batch.attempts - 1, 10)
         self._accumulator.requeue(batch, now + min(backoff, self._config.retry_backoff_max_s))
         self.wake(batch.partition)
 

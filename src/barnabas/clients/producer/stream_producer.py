@@ -62,12 +62,15 @@ class StreamProducer:
         metadata = await self._source.load()
         self.partitions = metadata.partitions
         producer = NO_PRODUCER if self._config.idempotence is False else await self.new_producer()
-        self._accumulator = StreamAccumulator(self.partitions, self._config, producer=producer)
+        self._accumulator = self._new_accumulator(producer)
         self._sender = Sender(
             self._network, self._source, self._config, self._accumulator, lambda batch, _: self._delivered(batch),
             recovery=self,
         )  # fmt: skip
         self._sender.start(metadata)
+
+    def _new_accumulator(self, producer: ProducerId) -> StreamAccumulator:
+        return StreamAccumulator(self.partitions, self._config, producer=producer)
 
     @property
     def waiting(self) -> int:

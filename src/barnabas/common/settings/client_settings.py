@@ -100,7 +100,10 @@ class ProducerSettings(SettingTable):
         _JAVA, LONG, "60000", "0..", MEDIUM, READ_ONLY, "How long a send may wait for buffer memory or metadata."
     )
     partitioner_class = no_effect(_JAVA, CLASS, None, "", MEDIUM, READ_ONLY, "The Java class that chooses partitions.")
-    transactional_id = no_effect(_JAVA, STRING, None, "", LOW, READ_ONLY, "The ID of the producer's transactions.")
+    transactional_id = by_name(STRING, None, "", LOW, READ_ONLY, "The ID of the producer's transactions.")
+    transaction_timeout_ms = by_name(
+        INT, "60000", "0..", LOW, READ_ONLY, "How long a transaction may take before its coordinator aborts it."
+    )
 
 
 class ConsumerSettings(SettingTable):

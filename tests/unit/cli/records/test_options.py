@@ -31,7 +31,7 @@ NOWHERE = ("--bootstrap-server", "127.0.0.1:1")
         ("produce orders --schema-registry http://h --key-message M", "--key-message needs --key-schema"),
         ("produce orders --command-property linger.sm=5", "did you mean linger.ms?"),
         ("produce orders --command-property acks=1 --acks 0", "another option sets it to 0"),
-        ("produce orders --command-property transactional.id=x", "does not support transactions"),
+        ("produce orders --command-property transactional.id=x", "has no transactions"),
         ("consume", "no topic given"),
         ("consume orders --from-beginning --offset 5", "--from-beginning and --offset can't be used together"),
         ("consume orders --offset 5", "--offset 5 needs --partition"),
