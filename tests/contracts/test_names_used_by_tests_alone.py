@@ -35,8 +35,6 @@ STAYS = {
     "barnabas.clients.admin.errors:InvalidUpdateVersion": AUTHORS_USE,
     "barnabas.clients.admin.partitions:OffsetSpec.earliest_local": AUTHORS_USE,
     "barnabas.clients.producer.prepared_transaction:end_prepared_transaction": AUTHORS_USE,
-    "barnabas.clients.producer.transactional_producer:TransactionalProducer": AUTHORS_USE,
-    "barnabas.clients.producer.transactional_producer:TransactionalProducer.send_values": AUTHORS_USE,
     "barnabas.common.config_validators:ListSize": ORACLE,
     "barnabas.common.settings.setting:attributes_of": "the contracts of settings read the promises of a table from it",
     "barnabas.connect.decide.validation.connector_config_reference:connector_reference_page": PAGES_COME_FROM_IT,

@@ -22,7 +22,7 @@ from barnabas.cli.main import main
 from tests.interop.schema_registry import running_registry
 from tests.peers import run_class
 from tests.peers.commands import Run, runner
-from tests.peers.kinds import KAFKA, run_on_each_kind
+from tests.peers.kinds import run_on_each_kind
 from tests.peers.secure import SecureNode
 from tests.peers.secure_kinds import running_kind, sasl_properties, write_properties
 
@@ -32,17 +32,11 @@ pytestmark = [
     pytest.mark.usefixtures("kafka_peer"),
 ]
 
-NEEDS_TRANSACTIONS = {"test_aborted_records_are_not_read_with_read_committed"}
-"""Our node has none yet, so these run on a real Kafka only."""
-
 BARNABAS = str(Path(sys.executable).parent / "barnabas")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if metafunc.definition.originalname in NEEDS_TRANSACTIONS:
-        metafunc.parametrize("peer", [KAFKA], indirect=True, scope="module")
-    else:
-        run_on_each_kind(metafunc, "peer")
+    run_on_each_kind(metafunc, "peer")
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,9 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "4",
     "offsets.topic.replication.factor": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "transaction.state.log.num.partitions": "4",
 }
 RUNNING: dict[str, Callable[..., AbstractContextManager[SecureNode]]] = {
     BARNABAS: running_secure_barnabas,

@@ -36,6 +36,8 @@ _TEXT = (
     "With --input json, each line has the fields that 'barnabas consume --output json' prints: value, key, "
     "headers, timestamp, and value_base64 or key_base64 for bytes. A value that is not a text is written as "
     "JSON.\n\n"
+    "With --transactional-id, readers of committed records see all records or none: an error and Ctrl-C abort the "
+    "transaction. --transaction-size and --transaction-duration-ms commit one transaction after the other.\n\n"
     "With a schema registry, values are encoded with a schema: the latest one of the subject TOPIC-value, "
     "unless --value-schema names another. Lines are then values in JSON.\n\n"
     "For example:\n\n"
@@ -46,6 +48,8 @@ _TEXT = (
     "    barnabas produce orders --input json --file records.jsonl\n"
     "    barnabas produce pictures --whole --file picture.png --key picture.png\n"
     "    barnabas produce orders --command-property linger.ms=50 < lines.txt\n"
+    "    barnabas produce orders --transactional-id import-1 --file lines.txt\n"
+    "    barnabas produce orders --transactional-id import-1 --transaction-size 1000 < lines.txt\n"
     "    barnabas produce orders --schema-registry http://localhost:8081 < values"
 )
 
@@ -98,6 +102,9 @@ def produce(
         Literal["none", "gzip", "snappy", "lz4", "zstd"] | None,
         Parameter(name=["--compression", "--compression-type", "--compression-codec", "-z"]),
     ] = None,
+    transactional_id: str | None = None,
+    transaction_size: Annotated[int | None, Parameter(validator=Number(gte=1, lte=2**31 - 1))] = None,
+    transaction_duration_ms: Annotated[int | None, Parameter(validator=Number(gte=1, lte=2**31 - 1))] = None,
     value_schema: str | None = None,
     key_schema: str | None = None,
     value_message: str = "",
@@ -140,6 +147,12 @@ def produce(
         Which replicas must acknowledge a record: all in sync, the leader (1), none (0). Default: all.
     compression
         Compression of batches. Default: none.
+    transactional_id
+        Write the records in transactions of this id, which no other running producer has.
+    transaction_size
+        Commit a transaction after this number of records. Default: one transaction for all records.
+    transaction_duration_ms
+        Commit a transaction after this number of milliseconds.
     value_schema
         The schema of values: latest, the id of a schema, or a file .avsc, .json or .proto, which is registered.
     key_schema
@@ -175,7 +188,10 @@ def produce(
     )
     if keep_partitions and (input_ != "json" or partition is not None):
         raise UsageError("--keep-partitions needs --input json, and can't be used with --partition")
-    settings = _settings(options, {"acks": acks, "compression.type": compression})
+    own = {"acks": acks, "compression.type": compression, "transactional.id": transactional_id}
+    settings = _settings(options, own)
+    if settings.transactional_id is None and (transaction_size or transaction_duration_ms):
+        raise UsageError("--transaction-size and --transaction-duration-ms need --transactional-id")
     try:
         format_ = format_of(fields, name, options.registry())
     except SchemaError as error:
@@ -198,10 +214,17 @@ def produce(
             shows_rates=not options.quiet and not sys.stdin.isatty(),
         )
         try:
-            produced = await produce_records(config, settings, job, format_, stop)
+            if settings.transactional_id is None:
+                produced = await produce_records(config, settings, job, format_, stop)
+            else:
+                from barnabas.cli.records.transactional_producing import TransactionLimits, produce_in_transactions
+
+                duration_s = None if transaction_duration_ms is None else transaction_duration_ms / 1000
+                limits = TransactionLimits(transaction_size, duration_s)
+                produced = await produce_in_transactions(config, settings, job, limits, format_, stop)
         finally:
             interrupted = stop.is_set()
-        return _answer(produced, name, is_quiet=options.quiet, has_stopped=interrupted)
+        return _answer(produced, name, settings.transactional_id, is_quiet=options.quiet, has_stopped=interrupted)
 
     answer = options.run_until_stopped(work, name, right=f"WRITE on Topic:{name}", advice=ADVICE)
     if options.output != "table":
@@ -220,14 +243,16 @@ def _settings(options: RecordOptions, own: dict[str, str | None]) -> ProducerCon
 
     try:
         properties = options.properties(own, PRODUCER_PROPERTIES)
-        return producer_config({"batch.size": str(_BATCH_BYTES)} | properties, source=options.source)
+        defaults = {"batch.size": str(_BATCH_BYTES)}
+        return producer_config(defaults | properties, source=options.source, is_transactional=True)
     except InvalidClientConfig as error:
         raise usage_error(error) from error
 
 
-def _answer(produced: Produced, topic: str, *, is_quiet: bool, has_stopped: bool) -> Answer:
+def _answer(
+    produced: Produced, topic: str, transactional_id: str | None, *, is_quiet: bool, has_stopped: bool
+) -> Answer:
     from barnabas.cli.records.rates import summary
-    from barnabas.cli.records.source import UnusableInput
 
     document: dict[str, object] = {
         "topic": topic,
@@ -243,24 +268,46 @@ def _answer(produced: Produced, topic: str, *, is_quiet: bool, has_stopped: bool
             for partition, (count, first, last) in sorted(produced.offsets.items())
         ],
     }
+    if transactional_id is not None:
+        document["transactions"] = {
+            "transactional_id": transactional_id,
+            "committed": produced.committed,
+            "aborted": produced.aborted,
+            "aborted_records": produced.aborted_records,
+        }
     notes = []
     if not is_quiet:
         notes.append(("interrupted after " if has_stopped else "wrote ") + summary(produced.volume))
+        if transactional_id is not None:
+            notes[-1] += f" in {produced.committed:,} transaction{'' if produced.committed == 1 else 's'}"
     if produced.not_delivered:
         notes.append(f"{produced.not_delivered:,} records were read and not acknowledged; some may be in the topic")
-    failure = produced.failure
+    if produced.aborted:
+        count = produced.aborted_records
+        notes.append(f"the open transaction with {count:,} record{'' if count == 1 else 's'} was aborted")
     sheet = Sheet(columns=("topic", "partition", "records", "first offset", "last offset"))
     for partition, (count, first, last) in sorted(produced.offsets.items()):
         sheet.add(topic, str(partition), str(count), *("" if offset < 0 else str(offset) for offset in (first, last)))
     sheets = [sheet] if produced.offsets else []
-    if failure is None:
-        return Answer(document, sheets, notes)
+    problems = [] if produced.failure is None else [_problem(produced.failure, topic, transactional_id)]
+    return Answer(document, sheets, notes, problems)
+
+
+def _problem(failure: Exception, topic: str, transactional_id: str | None) -> Problem:
+    from barnabas.cli.records.source import UnusableInput
+
+    right = f"WRITE on Topic:{topic}"
     if isinstance(failure, UnusableInput):
-        problem = Problem(
-            str(failure), failure.where, advice=failure.advice or "correct it; the records before it were written"
-        )
-    elif isinstance(failure, OSError):
-        problem = Problem(f"can't be read: {failure.strerror or failure}", str(failure.filename or "the input"))
-    else:
-        problem = problem_of(failure, right=f"WRITE on Topic:{topic}", advice=ADVICE)
-    return Answer(document, sheets, notes, [problem])
+        earlier = "the records before it were written" if transactional_id is None else "its transaction was aborted"
+        return Problem(str(failure), failure.where, advice=failure.advice or f"correct it; {earlier}")
+    if isinstance(failure, OSError):
+        return Problem(f"can't be read: {failure.strerror or failure}", str(failure.filename or "the input"))
+    if transactional_id is not None:
+        from barnabas.cli.output.transaction_advice import transaction_problem
+        from barnabas.clients.producer.transaction_errors import TransactionError
+
+        if isinstance(failure, TransactionError):
+            return transaction_problem(
+                failure, transactional_id=transactional_id, topic=topic, right=right, advice=ADVICE
+            )
+    return problem_of(failure, right=right, advice=ADVICE)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from barnabas.clients.producer.config import ProducerConfig
     from barnabas.clients.producer.stream_batches import StreamBatch
 
-__all__ = ["ProduceJob", "Produced", "produce_records"]
+__all__ = ["ProduceJob", "Produced", "check_partition", "produce_records"]
 
 _FLUSH_WITHIN_S = 10.0
 """How long Ctrl-C waits for the records in hand."""
@@ -45,15 +45,27 @@ class Produced:
     """By partition: the number of records, their first and their last offset."""
     not_delivered: int = 0
     failure: Exception | None = None
+    committed: int = 0
+    """The number of transactions."""
+    aborted: int = 0
+    aborted_records: int = 0
 
     def take(self, batch: StreamBatch, now: float) -> None:
         self.volume.add(batch.count, batch.payload_bytes, now)
-        count, first, last = self.offsets.get(batch.partition, (0, -1, -1))
-        if batch.base_offset >= 0:
-            end = batch.base_offset + batch.count - 1
-            first = batch.base_offset if first < 0 else min(first, batch.base_offset)
-            last = max(last, end)
-        self.offsets[batch.partition] = (count + batch.count, first, last)
+        end = batch.base_offset + batch.count - 1 if batch.base_offset >= 0 else -1
+        self._add_offsets(batch.partition, batch.count, batch.base_offset, end)
+
+    def add(self, other: Produced, now: float) -> None:
+        """Add the records of a transaction that was committed."""
+        self.volume.add(other.volume.records, other.volume.payload_bytes, now)
+        for partition, (count, first, last) in other.offsets.items():
+            self._add_offsets(partition, count, first, last)
+
+    def _add_offsets(self, partition: int, added: int, its_first: int, its_last: int) -> None:
+        count, first, last = self.offsets.get(partition, (0, -1, -1))
+        if its_first >= 0:
+            first = its_first if first < 0 else min(first, its_first)
+        self.offsets[partition] = (count + added, first, max(last, its_last))
 
 
 async def produce_records(
@@ -66,7 +78,7 @@ async def produce_records(
         producer = StreamProducer(network, job.topic, settings, lambda batch: produced.take(batch, loop.time()))
         await within_api_timeout(config, producer.open())
         try:
-            _check_partition(job.partition, producer, f"{job.topic}-{job.partition}")
+            check_partition(job.partition, producer.partitions, f"{job.topic}-{job.partition}")
             produced.volume.began_at = loop.time()
             async with live(produced.volume, is_shown=job.shows_rates, now=loop.time):
                 sending = loop.create_task(_send_all(producer, job, format_, produced))
@@ -113,13 +125,14 @@ def _send(producer: StreamProducer, job: ProduceJob, piece: Piece) -> None:
         producer.append_pairs(piece.pairs, timestamp_ms, partition=job.partition)
     for named, records in piece.records:
         partition = named if job.partition is None else job.partition
-        _check_partition(partition, producer, f"{job.topic}-{partition}")
+        check_partition(partition, producer.partitions, f"{job.topic}-{partition}")
         producer.append(records, partition=partition)
 
 
-def _check_partition(partition: int | None, producer: StreamProducer, name: str) -> None:
-    if partition is not None and partition not in producer.partitions:
-        raise UnknownName(name, f"the topic has partitions 0 to {len(producer.partitions) - 1}")
+def check_partition(partition: int | None, partitions: Sequence[int], name: str) -> None:
+    """Raise UnknownName if the topic does not have the partition."""
+    if partition is not None and partition not in partitions:
+        raise UnknownName(name, f"the topic has partitions 0 to {len(partitions) - 1}")
 
 
 async def _flush(producer: StreamProducer, within_s: float | None) -> None:
