@@ -1,7 +1,9 @@
 """Runs a coordinator's shards in a broker, on the log of the coordinator's topic and the clock of the event loop.
 
-Shards follow the leadership of their partitions. Loading reads the log in slices between other work. A partition
-without a log is empty and loaded immediately, so that the 50 partitions of a new topic cost nothing.
+Shards follow the leadership of their partitions, from ``start`` on. A starting broker reads in the metadata log which
+partitions its earlier processes led: their coordinators would act again, and write in epochs that have ended. Loading
+reads the log in slices between other work. A partition without a log is empty and loaded immediately, so that the 50
+partitions of a new topic cost nothing.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter
     from barnabas.coordinator.deferred import Deferred
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.image.topics import TopicImage
 
 __all__ = ["CoordinatorHost"]
 
@@ -67,6 +70,9 @@ class CoordinatorHost(Generic[C]):
         # Setting the wall clock must neither end sessions nor keep them open: it advances evenly from the start.
         self._wall_offset_ms = clock.now_ms() - clock.monotonic_ms()
         self._leader_epochs: dict[int, int] = {}
+        self._is_started = False
+        self._image: TopicImage | None = None
+        """The coordinator's topic in the last image."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_ms: int | None = None
         self.coordinator = new_coordinator(self)
@@ -76,7 +82,19 @@ class CoordinatorHost(Generic[C]):
         """Return wall-clock milliseconds that advance as the monotonic clock does."""
         return self._clock.monotonic_ms() + self._wall_offset_ms
 
+    def start(self) -> None:
+        """Load the partitions that this broker leads. It has caught up with the metadata log."""
+        self._is_started = True
+        if self._image is None:
+            return
+        self.coordinator.set_partition_count(len(self._image.partitions))
+        for partition, registration in self._image.partitions.items():
+            if registration.leader == self._broker_id:
+                self._lead(partition, registration.leader_epoch)
+        self.schedule()
+
     def stop(self) -> None:
+        self._is_started = False
         if self._timer is not None:
             self._timer.cancel()
 
@@ -86,13 +104,15 @@ class CoordinatorHost(Generic[C]):
         """Load the partitions that this broker leads now, and unload those that it leads no longer."""
         if delta.topics is None:
             return
+        topic = self._image = new_image.topics.by_name.get(self._topic)
+        if not self._is_started:
+            return
         topics = (images.by_name.get(self._topic) for images in (delta.topics.image, new_image.topics))
         ids = dict.fromkeys(topic.id for topic in topics if topic is not None)
         changes = delta.topics.local_changes(self._broker_id, ids)
         for _, partition in changes.deletes:
             self._leader_epochs.pop(partition, None)
             self.coordinator.runtime.unload(partition, self.now_ms())
-        topic = new_image.topics.by_name.get(self._topic)
         if topic is None:
             return
         self.coordinator.set_partition_count(len(topic.partitions))
@@ -104,11 +124,14 @@ class CoordinatorHost(Generic[C]):
                 self._leader_epochs.pop(partition, None)
                 self.coordinator.runtime.unload(partition, self.now_ms(), registration.leader_epoch)
                 continue
-            self._follow_high_watermark(partition)
-            if self._leader_epochs.get(partition) != registration.leader_epoch:
-                self._leader_epochs[partition] = registration.leader_epoch
-                self._load(partition, registration.leader_epoch)
+            self._lead(partition, registration.leader_epoch)
         self.schedule()
+
+    def _lead(self, partition: int, leader_epoch: int) -> None:
+        self._follow_high_watermark(partition)
+        if self._leader_epochs.get(partition) != leader_epoch:
+            self._leader_epochs[partition] = leader_epoch
+            self._load(partition, leader_epoch)
 
     def _logs_lost(self, lost: Sequence[TopicPartition]) -> None:
         """Fail the requests of these partitions: the controller assigns their keys to other coordinators."""

@@ -57,12 +57,19 @@ class ProducerIdAllocator:
         return taken
 
     async def _next_block(self) -> None:
+        """Request a block. Every failure is COORDINATOR_LOAD_IN_PROGRESS, after which all producers ask again."""
         request = AllocateProducerIdsRequest(broker_id=self._broker_id, broker_epoch=self._broker_epoch())
-        response = await self._controller.send(request)
+        try:
+            response = await self._controller.send(request)
+        except ApiException as error:
+            raise _not_allocated(error.code) from error
         if response.error_code:
-            raise ApiException(
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
-                f"The controller did not allocate producer ids: {ErrorCode(response.error_code).name}.",
-            )
+            raise _not_allocated(ErrorCode(response.error_code))
         self._next = response.producer_id_start
         self._end = response.producer_id_start + response.producer_id_len
+
+
+def _not_allocated(code: ErrorCode) -> ApiException:
+    return ApiException(
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"The controller did not allocate producer ids: {code.name}."
+    )

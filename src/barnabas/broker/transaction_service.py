@@ -87,7 +87,9 @@ class TransactionService:
         return self._host.now_ms()
 
     def start(self) -> None:
+        """Coordinate, once the broker has caught up with the metadata log."""
         self.coordinator.start()
+        self._host.start()
 
     def stop(self) -> None:
         self._host.stop()

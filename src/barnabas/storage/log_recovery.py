@@ -135,6 +135,8 @@ def load_log(
         segments = [_start_anew(directory, segments, log_start_offset, pool, now_ms)]
     log_end_offset = segments[-1].read_next_offset()
     log_start_offset = max(log_start_offset, segments[0].base_offset)
+    if f"{segments[-1].base_offset:020d}.txnindex" in sizes:
+        _forget_lost_transactions(segments[-1], log_end_offset)
     epochs.truncate_from_end(log_end_offset)
     epochs.truncate_from_start(log_start_offset)
     log = PartitionLog(
@@ -156,6 +158,19 @@ def load_log(
     if not is_clean and not is_same_boot:
         truncation = _cut_unflushed(log, max(recovery_point, log_start_offset), now_ms) or truncation
     return log, truncation
+
+
+def _forget_lost_transactions(segment: Segment, log_end_offset: int) -> None:
+    """Remove what the index of aborted transactions has behind the log's end: a power failure took those records.
+
+    An index that cannot be read begins anew. The batches tell what an earlier process has aborted.
+    """
+    index = segment.transaction_index
+    try:
+        index.truncate_to(log_end_offset)
+    except CorruptIndexError as error:
+        _log.warning("the index begins anew: %s", error)
+        index.clear()
 
 
 def _cut_unflushed(log: PartitionLog, from_offset: int, now_ms: int) -> Truncation | None:

@@ -20,6 +20,8 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequestGroup
 from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.topic_record import TopicRecord
 
+TOPIC_ID = Uuid.from_int(7)
+
 
 class Clock:
     def now_ms(self) -> int:
@@ -71,7 +73,7 @@ class RefusedLog:
 class World:
     """A broker that leads both partitions of the coordinator's topic, which have no logs yet."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_started: bool = True) -> None:
         self.replicas = Replicas()
         config, lease = GroupCoordinatorConfig(), SessionLease(9.0)
         replicas: Any = self.replicas
@@ -84,13 +86,13 @@ class World:
             lease=lease,
             hurry_heartbeat=lambda: None,
         )
-        self.service.start()
+        if is_started:
+            self.service.start()
         self.delta = MetadataDelta(MetadataImage.EMPTY)
-        topic_id = Uuid.from_int(7)
-        self.delta.replay(TopicRecord(name=GROUP_METADATA_TOPIC, topic_id=topic_id))
+        self.delta.replay(TopicRecord(name=GROUP_METADATA_TOPIC, topic_id=TOPIC_ID))
         for number in range(2):
             self.delta.replay(
-                PartitionRecord(partition_id=number, topic_id=topic_id, replicas=[1], isr=[1], leader=1, leader_epoch=3)
+                PartitionRecord(partition_id=number, topic_id=TOPIC_ID, replicas=[1], isr=[1], leader=1, leader_epoch=3)
             )
 
     def publish(self) -> None:
@@ -107,9 +109,9 @@ class World:
         ]
 
 
-def run_scenario(scenario: Callable[[World], Awaitable[None]]) -> None:
+def run_scenario(scenario: Callable[[World], Awaitable[None]], *, is_started: bool = True) -> None:
     async def main() -> None:
-        await scenario(World())
+        await scenario(World(is_started=is_started))
 
     asyncio.run(main())
 
@@ -148,3 +150,29 @@ def test_an_error_of_the_disk_during_loading_ends_the_loading() -> None:
         assert world.replicas.failed == [(place, "[Errno 5] Input/output error")]
 
     run_scenario(scenario)
+
+
+def test_a_starting_broker_does_not_coordinate_what_its_earlier_process_led() -> None:
+    """Its coordinators used to write in leader epochs that had ended, while it still read the metadata log."""
+
+    async def scenario(world: World) -> None:
+        world.publish()
+        assert world.answers() == [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 2
+        assert not list(world.service.coordinator.runtime.active_shards())
+        world.service.start()
+        assert world.answers() == [ErrorCode.NONE, ErrorCode.NONE]
+
+    run_scenario(scenario, is_started=False)
+
+
+def test_a_starting_broker_coordinates_nothing_that_another_one_leads_now() -> None:
+    async def scenario(world: World) -> None:
+        world.publish()
+        world.delta.replay(
+            PartitionRecord(partition_id=1, topic_id=TOPIC_ID, replicas=[1, 2], isr=[2], leader=2, leader_epoch=4)
+        )
+        world.publish()
+        world.service.start()
+        assert world.answers() == [ErrorCode.NONE, ErrorCode.NOT_COORDINATOR]
+
+    run_scenario(scenario, is_started=False)

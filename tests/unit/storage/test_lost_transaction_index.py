@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -109,3 +110,35 @@ def test_a_marker_without_a_transaction_hides_nothing(tmp_path: Path) -> None:
     log.close(0)
     log, _ = reload(log.directory, config(), is_clean=True)
     assert hidden(log) == set()
+
+
+def test_entries_of_records_that_a_power_failure_took_are_forgotten(tmp_path: Path) -> None:
+    """They used to stop the next abort, and to hide what the same producer wrote at their offsets."""
+    log = new_log(tmp_path, config())
+    append(log, batch(b"plain"))
+    kept = log.active_segment.size
+    append(log, transactional(ABORTED, 0))
+    end_transaction(log, ABORTED, 0, commit=False)
+    os.truncate(log.active_segment.path, kept)
+    log, _ = reload(log.directory, config(), is_clean=False)
+    assert log.active_segment.transaction_index.transactions == []
+    append(log, transactional(ABORTED, 0))
+    end_transaction(log, ABORTED, 0, commit=True)
+    assert hidden(log) == set()
+    append(log, transactional(ABORTED, 1))
+    end_transaction(log, ABORTED, 0, commit=False)
+    assert hidden(log) == {(ABORTED, 3)}
+
+
+@pytest.mark.parametrize("is_clean", [True, False], ids=["cleanly", "by-a-kill"])
+def test_an_index_that_cannot_be_read_does_not_stop_the_next_abort(tmp_path: Path, is_clean: bool) -> None:
+    log = new_log(tmp_path, config())
+    append(log, transactional(ABORTED, 0))
+    end_transaction(log, ABORTED, 0, commit=False)
+    log.close(0)
+    [path] = Path(log.directory).glob("*.txnindex")
+    path.write_bytes(path.read_bytes()[:17])
+    log, _ = reload(log.directory, config(), is_clean=is_clean)
+    append(log, transactional(ABORTED, 1))
+    end_transaction(log, ABORTED, 0, commit=False)
+    assert hidden(log) == {(ABORTED, 0), (ABORTED, 2)}
