@@ -136,7 +136,8 @@ def load_log(
     log_end_offset = segments[-1].read_next_offset()
     log_start_offset = max(log_start_offset, segments[0].base_offset)
     if f"{segments[-1].base_offset:020d}.txnindex" in sizes:
-        _forget_lost_transactions(segments[-1], log_end_offset)
+        # A power failure may have taken the records of its last entries.
+        segments[-1].transaction_index.truncate_to(log_end_offset)
     epochs.truncate_from_end(log_end_offset)
     epochs.truncate_from_start(log_start_offset)
     log = PartitionLog(
@@ -158,19 +159,6 @@ def load_log(
     if not is_clean and not is_same_boot:
         truncation = _cut_unflushed(log, max(recovery_point, log_start_offset), now_ms) or truncation
     return log, truncation
-
-
-def _forget_lost_transactions(segment: Segment, log_end_offset: int) -> None:
-    """Remove what the index of aborted transactions has behind the log's end: a power failure took those records.
-
-    An index that cannot be read begins anew. The batches tell what an earlier process has aborted.
-    """
-    index = segment.transaction_index
-    try:
-        index.truncate_to(log_end_offset)
-    except CorruptIndexError as error:
-        _log.warning("the index begins anew: %s", error)
-        index.clear()
 
 
 def _cut_unflushed(log: PartitionLog, from_offset: int, now_ms: int) -> Truncation | None:
@@ -344,6 +332,7 @@ class _SegmentReader:
                 self._check(segment)
 
     def _check(self, segment: Segment) -> None:
+        segment.transaction_index.begin_anew_if_corrupt(segment.base_offset)
         if segment.damaged and not segment.size:
             return
         is_last = segment is self._segments[-1]

@@ -7,6 +7,7 @@ offset (that of the marker), and the last stable offset at that moment, at which
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,6 +19,8 @@ from barnabas.storage.file_io import naming, pwrite_all
 from barnabas.storage.file_permissions import FILE_MODE
 
 __all__ = ["AbortedTransaction", "TransactionIndex"]
+
+_log = logging.getLogger(__name__)
 
 _ENTRY = Struct(">hqqqq")
 
@@ -67,7 +70,8 @@ class TransactionIndex:
         return found, False
 
     def truncate_to(self, offset: int) -> None:
-        """Remove the transactions that end at ``offset`` or after it."""
+        """Remove the transactions that end at ``offset`` or after it; begin anew if the file cannot be read."""
+        self.begin_anew_if_corrupt()
         kept = [transaction for transaction in self.transactions if transaction.last_offset < offset]
         if len(kept) < len(self.transactions):
             os.truncate(self.path, len(kept) * _ENTRY.size)
@@ -78,6 +82,14 @@ class TransactionIndex:
         self._transactions = []
         with suppress(FileNotFoundError):
             os.unlink(self.path)
+
+    def begin_anew_if_corrupt(self, base_offset: int = 0) -> None:
+        """Clear an invalid index. The batches tell what an earlier process has aborted."""
+        try:
+            self.sanity_check(base_offset)
+        except CorruptIndexError as error:
+            _log.warning("the index begins anew: %s", error)
+            self.clear()
 
     def sanity_check(self, base_offset: int) -> None:
         """Raise CorruptIndexError unless the entries are whole and end in order inside the segment."""

@@ -18,13 +18,16 @@ from barnabas.broker.isr_maintenance import LeaderReplicas
 from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.replication.replica_fetcher import FetcherConfig
+from barnabas.broker.transaction_service import TransactionService
 from barnabas.clients.client_config import Address
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.server.broker.log_dir_service import new_replica_directories
 from barnabas.server.broker.replica_fetcher_manager import ReplicaFetchers
+from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from tests.simulation.cluster.log_directories import directories_core, directory_service, maintenance, topic_defaults
+from tests.simulation.cluster.other_brokers import SimulatedBrokers
 
 if TYPE_CHECKING:
     from barnabas.metadata.image.cluster import ClusterImage
@@ -73,6 +76,17 @@ class BrokerData:
             lease=node.lifecycle.lease,
             hurry_heartbeat=node.lifecycle.report_now,
         )
+        shape = node.world.shape.transactions
+        self.transactions = TransactionService(
+            TransactionCoordinatorConfig() if shape is None else shape.coordinator_config,
+            broker_id=node.id,
+            replicas=self.replicas,
+            groups=self.groups,
+            metadata=node.cache,
+            clock=node.clock,
+            others=SimulatedBrokers(node),
+            producer_ids=self.producer_ids,
+        )
         self.dispatcher = self._dispatcher()
 
     def _broker_epoch(self) -> int:
@@ -116,6 +130,7 @@ class BrokerData:
             metadata=node.cache,
             replicas=self.replicas,
             groups=self.groups,
+            transactions=self.transactions,
             producer_ids=self.producer_ids,
             clock=node.clock,
             controller=node.channel,
@@ -138,6 +153,7 @@ class BrokerData:
         self.replicas.settle_strays()
         self.log_dirs.start()
         self.groups.start()
+        self.transactions.start()
         self.fetchers.start()
         self.maintenance.start()
         self.is_open = True
@@ -148,6 +164,7 @@ class BrokerData:
         await self.log_dirs.close()
         await self.maintenance.stop()
         self.replicas.close()
+        self.transactions.stop()
         self.groups.stop()
         lifecycle = self._node.lifecycle  # This process's: an earlier process's epoch would make a crash look clean.
         self.logs.shutdown(

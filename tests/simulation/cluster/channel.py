@@ -239,14 +239,17 @@ class SimulatedConnection:
     def version_of(self, key: ApiKey) -> int:
         return min(API_TABLE[key].highest, self.versions[key][1])
 
-    async def request(self, message: Message) -> Message:
-        """Send a request in the newest version; return its response.
+    async def request(
+        self, message: Message, *, version: int | None = None, timeout_s: float | None = None
+    ) -> Message:
+        """Send a request, in the newest version by default; return its response.
 
         Raises Disconnected or RequestTimedOut; the outcome of the request is then unknown.
         """
         self._correlation_id += 1
         key = ApiKey(message.API_KEY)
-        version = self.version_of(key)
+        version = self.version_of(key) if version is None else version
+        limit_s = self._timeout_s if timeout_s is None else timeout_s
         header = RequestHeader(
             request_api_key=key, request_api_version=version, correlation_id=self._correlation_id, client_id="broker"
         )
@@ -254,7 +257,7 @@ class SimulatedConnection:
         answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._send(bytes(frame), answer)
         try:
-            async with asyncio.timeout(min(self._timeout_s, self.silence_limit_s or self._timeout_s)):
+            async with asyncio.timeout(min(limit_s, self.silence_limit_s or limit_s)):
                 data = await answer
         except TimeoutError:
             self.is_open = False

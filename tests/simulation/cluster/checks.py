@@ -29,6 +29,7 @@ from tests.simulation.cluster.decisions import is_allowed, right_for
 from tests.simulation.cluster.group_checks import GroupChecks
 from tests.simulation.cluster.model import Model, flat_parts
 from tests.simulation.cluster.rot import RotWatch
+from tests.simulation.cluster.transaction_checks import TransactionChecks
 from tests.simulation.cluster.voters import VoterWatch
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class Checks:
         self.data_rot = DataRot(self)
         self.groups = GroupChecks(self)
         self.records = DataChecks(self)
+        self.transactions = TransactionChecks(self)
         self.data = DataWatch(self, self.excused)
         self.votes: dict[tuple[str, int], int] = {}
         self.claimed: dict[str, int] = {}
@@ -136,6 +138,7 @@ class Checks:
     def excused(self, partition: PartitionName) -> None:
         """Stop expecting the acknowledged records of this partition: they may be lost with its disks."""
         self.records.excused(partition)
+        self.transactions.excused(partition)
         if partition.topic == "__consumer_offsets":
             groups = [group for group, _ in self.world.shape.groups]
             self.groups.lost(

@@ -67,8 +67,8 @@ class ClientProcess:
         """Run the action: clients are neither killed nor suspended."""
         action()
 
-    async def request(self, node_id: int, request: Message) -> Any:
-        """Send a request to a node; return its response.
+    async def request(self, node_id: int, request: Message, version: int | None = None) -> Any:
+        """Send a request to a node, in its newest version by default; return its response.
 
         Raises Disconnected or RequestTimedOut; the outcome of the request is then unknown.
         """
@@ -86,4 +86,4 @@ class ClientProcess:
                 timeout_s=self._timeout_s,
             )
             self._connections[node_id] = connection
-        return await connection.request(request)
+        return await connection.request(request, version=version)

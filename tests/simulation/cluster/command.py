@@ -13,16 +13,15 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from tests.simulation.cluster.defects import DEFECTS, apply_defect
 from tests.simulation.cluster.plan import Plan, draw_plan
 from tests.simulation.cluster.shrink import shrink
+from tests.simulation.cluster.transaction_shape import FAILED_SEEDS, failed_seeds
 from tests.simulation.cluster.world import Outcome, run_plan
 
 __all__ = ["failed_seeds", "main"]
 
-FAILED_SEEDS = Path(__file__).resolve().parent.parent / "failed_seeds.txt"
 BLOCK, BLOCKS = 1000, 1_000_000
 """A random block begins at a multiple of ``BLOCK``; ``BLOCKS`` is the number of possible blocks."""
 HISTORY_LINES = 60
@@ -111,12 +110,6 @@ def _repeat(plan: Plan, defect: str | None) -> str:
 
 
 # --- many seeds
-
-
-def failed_seeds() -> list[int]:
-    """Return the seeds that ever failed, in the order of their lines; a line continues with the cause."""
-    lines = FAILED_SEEDS.read_text().splitlines()
-    return [int(line.split()[0]) for line in lines if line and not line.startswith("#")]
 
 
 def _seeds(options: argparse.Namespace) -> Sequence[int]:

@@ -16,6 +16,7 @@ from barnabas.protocol.messages import heartbeat, join_group, leave_group, offse
 from tests.simulation.cluster.broker_data import OFFSETS_PARTITIONS
 from tests.simulation.cluster.client_process import ClientProcess
 from tests.simulation.cluster.clients import create_topic
+from tests.simulation.cluster.transaction_shape import TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
     from barnabas.metadata.image.partition_registration import PartitionRegistration
@@ -247,6 +248,8 @@ async def _create_topics(world: World) -> None:
     """Request the topics through random brokers until they exist."""
     draw = random.Random(f"topics {world.seed}")
     counts = {OFFSETS_TOPIC: OFFSETS_PARTITIONS, GROUP_TOPIC: world.shape.data_partitions}
+    if world.shape.transactions is not None:
+        counts[TRANSACTIONS_TOPIC] = world.shape.transactions.partitions
     while counts:
         for name in [name for name, _ in world.checks.model.now["topics"].values() if name in counts]:
             del counts[name]

@@ -103,6 +103,7 @@ class DataChecks:
             other = known.batches.setdefault(batch.base_offset, data)
             if other != data:
                 self._checks.fail(f"{what}, but has different bytes at {batch.base_offset} than were committed")
+        self._checks.transactions.committed(name, known.batches)
         if end > known.committed_end:
             known.committed_end = end
             self._checks.counts["records committed"] += end - max(before, 0)

@@ -16,6 +16,7 @@ from barnabas.storage.partition_log import PartitionLog
 from tests.simulation.cluster.data_watch import PartitionName
 
 if TYPE_CHECKING:
+    from barnabas.storage.produced_batch import ProducedBatch
     from tests.simulation.cluster.disk import Disk
     from tests.simulation.cluster.disk_errors import DiskErrors
 
@@ -43,6 +44,8 @@ class DataDisk:
         """Called after each change of a high watermark, with its previous value."""
         self.on_truncate: Callable[[PartitionLog], None] = lambda log: None
         """Called after each truncation of a log."""
+        self.on_append: Callable[[PartitionLog, ProducedBatch], None] = lambda log, batch: None
+        """Called after a leader has written a batch of a producer."""
 
     def appended(self) -> None:
         dying, self.dies_at_next_append = self.dies_at_next_append, None
@@ -106,6 +109,8 @@ class DataDisk:
                     topic, _, index = os.path.basename(folder).rpartition("-")
                     if index.isdigit():
                         lost.add(PartitionName(topic, int(index)))
+            for name in sorted(name for name in names if name.endswith(".txnindex")):
+                self._lose_of(f"{folder}/{name}", garbage=garbage)
         self._durable = {path: data for path, data in self._durable.items() if os.path.exists(path)}
         return lost
 
@@ -158,6 +163,14 @@ def install_data_disks(find: Callable[[str], DataDisk]) -> Callable[[], None]:
             find(f"{self.directory}/").on_commit(self, before)
         return has_moved
 
+    append_batch = PartitionLog.append_batch
+
+    def written(self: PartitionLog, batch: ProducedBatch, **options: Any) -> Any:
+        info = append_batch(self, batch, **options)
+        if batch.producer_id >= 0 and not info.duplicate and f"/{DATA_FOLDER}/" in self.directory:
+            find(f"{self.directory}/").on_append(self, batch)
+        return info
+
     after_truncation = PartitionLog._after_truncation
 
     def truncated(self: PartitionLog) -> None:
@@ -171,10 +184,12 @@ def install_data_disks(find: Callable[[str], DataDisk]) -> Callable[[], None]:
             module.sync_directory = sync_directory
         PartitionLog.maybe_advance_high_watermark = advance  # type: ignore[method-assign]
         PartitionLog._after_truncation = after_truncation  # type: ignore[method-assign]
+        PartitionLog.append_batch = append_batch  # type: ignore[method-assign]
 
     owner._sync, owner.Segment.append = sync, appended
     for module in syncs_directories:
         module.sync_directory = directory_synced
     PartitionLog.maybe_advance_high_watermark = advanced  # type: ignore[method-assign]
     PartitionLog._after_truncation = truncated  # type: ignore[method-assign]
+    PartitionLog.append_batch = written  # type: ignore[method-assign]
     return undo

@@ -64,7 +64,10 @@ def identity(node: SimulatedNode) -> NodeIdentity:
 
 def topic_defaults(node: SimulatedNode) -> TopicConfig:
     shape = node.world.shape
-    return TopicConfig({"internal.segment.bytes": shape.data_segment_bytes, "min.insync.replicas": shape.min_in_sync})
+    values = {"internal.segment.bytes": shape.data_segment_bytes, "min.insync.replicas": shape.min_in_sync}
+    if shape.transactions is not None and shape.transactions.flushes:
+        values["flush.messages"] = 1
+    return TopicConfig(values)
 
 
 def open_logs(node: SimulatedNode, found: NodeIdentity) -> LogManager:

@@ -70,6 +70,7 @@ from tests.simulation.cluster.voters import VoterLog
 
 if TYPE_CHECKING:
     from barnabas.storage.log_manager import LogManager
+    from tests.simulation.cluster.transaction_shape import TransactionShape
     from tests.simulation.cluster.world import World
 
 __all__ = ["BROKER_PRINCIPAL", "CLUSTER_ID", "LISTENER", "ClusterShape", "SimulatedNode", "voter_node"]
@@ -123,6 +124,8 @@ class ClusterShape:
     """Whether files of partitions become corrupt."""
     disk_errors: bool = False
     """Whether system calls on files fail."""
+    transactions: TransactionShape | None = None
+    """Brokers hold data in every run with transactions."""
     software: tuple[tuple[int, str], ...] = ()
     """The initial software of the nodes that do not begin with the newest."""
 
@@ -279,7 +282,8 @@ class SimulatedNode:
         self.errors.on_error = lambda module, operation, path: world.checks.disk_failed(self, module, operation, path)
         self.data_disk = DataDisk(self.disk, self.errors)
         self.data_disk.on_commit = self._committed
-        self.data_disk.on_truncate = lambda log: world.checks.records.truncated(self, log)
+        self.data_disk.on_truncate = self._truncated
+        self.data_disk.on_append = lambda log, batch: world.checks.transactions.appended(log, batch)
         self.data_directory_ids: dict[str, Uuid] = {}
         if is_broker and world.shape.groups:
             self.data_directory_ids = data_directories(self.data_disk.folder, node_id, world.shape.data_directories)
@@ -473,6 +477,7 @@ class SimulatedNode:
         self.channel = self._channel()
         if self.data_directory_ids:
             open_logs(self, found)
+            world.checks.transactions.loaded(self)
         if self.is_broker:
             self.lifecycle = self._lifecycle()
         self._follow_metadata()
@@ -609,7 +614,11 @@ class SimulatedNode:
             return (self.lifecycle,)
         data = self.data
         return broker_followers(
-            lifecycle=self.lifecycle, replicas=data.replicas, groups=data.groups, log_dirs=data.log_dirs
+            lifecycle=self.lifecycle,
+            replicas=data.replicas,
+            groups=data.groups,
+            transactions=data.transactions,
+            log_dirs=data.log_dirs,
         )
 
     def _lifecycle(self) -> BrokerLifecycle:
@@ -672,6 +681,11 @@ class SimulatedNode:
     def _committed(self, log: Any, before: int) -> None:
         with self.errors.watched():
             self.world.checks.records.committed(self, log, before)
+            self.world.checks.transactions.high_watermark_moved(self, log)
+
+    def _truncated(self, log: Any) -> None:
+        self.world.checks.records.truncated(self, log)
+        self.world.checks.transactions.truncated(self, log)
 
     def stop_on_fault(self, fault: BaseException) -> None:
         """Stop the process of a broker that cannot continue."""

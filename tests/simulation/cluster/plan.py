@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.metadata.bootstrap import bootstrap_records
+from barnabas.metadata.features import TRANSACTION_VERSION, default_levels
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from tests.simulation.cluster.data_rot import DATA_KINDS
 from tests.simulation.cluster.disk_errors import ERROR_KINDS, SCOPES
@@ -18,6 +19,7 @@ from tests.simulation.cluster.node import ClusterShape
 from tests.simulation.cluster.rot import KINDS
 from tests.simulation.cluster.software import SOFTWARE, Software
 from tests.simulation.cluster.standstill import Standstill, draw_standstill
+from tests.simulation.cluster.transaction_shape import draw_transactions
 
 __all__ = ["Plan", "Step", "draw_plan"]
 
@@ -64,6 +66,7 @@ def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
     draw = random.Random(f"plan {seed}")
     shape = _with_operators(random.Random(f"operators' shape {seed}"), _shape(draw))
     shape = _with_groups(random.Random(f"groups {seed}"), shape)
+    shape = _with_transactions(random.Random(f"transactions {seed}"), seed, shape)
     shape = _with_rot(random.Random(f"rot's shape {seed}"), shape)
     shape = _with_bad_disks(random.Random(f"disks' shape {seed}"), shape)
     faults_end_ms = draw.choice((6000, 9000, 12_000))
@@ -133,8 +136,10 @@ def _with_operators(draw: random.Random, shape: ClusterShape) -> ClusterShape:
 
 def _with_groups(draw: random.Random, shape: ClusterShape) -> ClusterShape:
     """Add consumer groups in some runs."""
-    if draw.random() > 0.25:
-        return shape
+    return shape if draw.random() > 0.25 else _with_data(draw, shape)
+
+
+def _with_data(draw: random.Random, shape: ClusterShape) -> ClusterShape:
     if shape.broker_ids == (11, 12) and draw.random() < 0.8:
         shape = replace(shape, broker_ids=(11, 12, 13))
     return replace(
@@ -146,6 +151,19 @@ def _with_groups(draw: random.Random, shape: ClusterShape) -> ClusterShape:
         producers=tuple(draw.random() < 0.7 for _ in range(draw.randrange(0, 3))),
         min_in_sync=draw.choice((1, 2)),
     )
+
+
+def _with_transactions(draw: random.Random, seed: int, shape: ClusterShape) -> ClusterShape:
+    """Add transactional producers in some runs, with at least one group."""
+    default = default_levels(MetadataVersion(shape.metadata_version))[TRANSACTION_VERSION]
+    found = draw_transactions(draw, seed, (1, 2, 2, 2) if default else (0,))
+    if found is None:
+        return shape
+    if not shape.groups:
+        shape = _with_data(draw, shape)
+    levels = {TRANSACTION_VERSION: found.version}
+    bootstrap = bootstrap_records(MetadataVersion(shape.metadata_version), levels)
+    return replace(shape, transactions=found, bootstrap=tuple(bootstrap))
 
 
 def _steps_of_brokers(draw: random.Random, shape: ClusterShape, faults_end_ms: int) -> list[Step]:
@@ -181,12 +199,12 @@ def _steps_of_rot(draw: random.Random, shape: ClusterShape, faults_end_ms: int) 
 def _with_bad_disks(draw: random.Random, shape: ClusterShape) -> ClusterShape:
     """Let partition logs become corrupt in some runs, and reads and writes fail in others.
 
-    Partition logs become corrupt in half of the runs with data on several brokers, if the metadata.version supports
-    directory assignments. Reads and writes fail in a quarter of all runs; in half of those brokers have two log
+    Partition logs become corrupt in half of the runs with data on several brokers and without transactions, if the
+    metadata.version supports directory assignments. Reads and writes fail in a quarter of all runs; in half of those brokers have two log
     directories.
     """
     knows_directories = MetadataVersion(shape.metadata_version).is_directory_assignment_supported
-    rots_data = draw.random() < 0.5 and shape.replicates and knows_directories
+    rots_data = draw.random() < 0.5 and shape.replicates and knows_directories and shape.transactions is None
     fails, has_two = draw.random() < 0.25, draw.random() < 0.5
     return replace(
         shape,

@@ -27,7 +27,16 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.node import SimulatedNode
     from tests.simulation.cluster.world import World
 
-__all__ = ["DATA_TOPIC", "Producer", "Reader", "start_producers", "unsettled_producers"]
+__all__ = [
+    "DATA_TOPIC",
+    "Client",
+    "Producer",
+    "Reader",
+    "Unavailable",
+    "report_end",
+    "start_producers",
+    "unsettled_producers",
+]
 
 DATA_TOPIC = "data"
 TIMEOUT_MS = 1500
@@ -49,11 +58,11 @@ The partition has lost the producer's state or sequence with its disks, or the l
 """
 
 
-class _Unavailable(Exception):
+class Unavailable(Exception):
     """The partition has no leader, as far as some broker knows, or its leader cannot serve the request now."""
 
 
-class _Client:
+class Client:
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name
@@ -65,7 +74,7 @@ class _Client:
         brokers = self._brokers()
         topic = self._draw.choice(brokers).loader.image.topics.by_name.get(DATA_TOPIC) if brokers else None
         if topic is None or topic.partitions[index].leader < 0:
-            raise _Unavailable
+            raise Unavailable
         return topic.partitions[index].leader, topic.partitions[index].leader_epoch, topic.id
 
     async def _pause(self) -> None:
@@ -80,7 +89,7 @@ class _Client:
         return [node for node in self.world.nodes.values() if node.is_broker and node.is_up]
 
 
-class Producer(_Client):
+class Producer(Client):
     """Writes to random partitions until all faults have ended; ``is_settled`` when it waits for no answer."""
 
     def __init__(self, world: World, number: int, *, is_idempotent: bool) -> None:
@@ -130,7 +139,7 @@ class Producer(_Client):
             try:
                 leader, _, topic_id = self._leader(index)
                 code, offset = await self._send(leader, topic_id, index, batch)
-            except (ClientError, _Unavailable):
+            except (ClientError, Unavailable):
                 code, offset = ErrorCode.REQUEST_TIMED_OUT, -1
             if code is ErrorCode.NONE:
                 records = [Acknowledged(offset + position, value) for position, value in enumerate(values)]
@@ -165,11 +174,12 @@ class Producer(_Client):
         return code, answer.base_offset
 
 
-class Reader(_Client):
+class Reader(Client):
     """Reads one partition from its beginning, and starts again if its position was lost."""
 
-    def __init__(self, world: World, index: int) -> None:
-        super().__init__(world, f"reader-{index}")
+    def __init__(self, world: World, index: int, *, name: str | None = None, isolation_level: int = 0) -> None:
+        super().__init__(world, name or f"reader-{index}")
+        self._isolation_level = isolation_level
         self._partition = PartitionName(DATA_TOPIC, index)
         self._position = 0
         self._losses = 0
@@ -186,7 +196,7 @@ class Reader(_Client):
         while True:
             try:
                 await self._read()
-            except (ClientError, _Unavailable):
+            except (ClientError, Unavailable):
                 await self._pause()
             if self.world.is_healed:
                 await self._pause()
@@ -198,12 +208,13 @@ class Reader(_Client):
             self._losses, self._position = losses, 0
         leader, epoch, topic_id = self._leader(name.partition)
         if epoch < self._epoch:
-            raise _Unavailable  # As in a client (KIP-320): a broker that was suspended reports an earlier leader.
+            raise Unavailable  # As in a client (KIP-320): a broker that was suspended reports an earlier leader.
         self._epoch = epoch
         part = fetch.FetchPartition(partition=name.partition, fetch_offset=self._position, partition_max_bytes=1 << 20)
         part.current_leader_epoch = epoch  # Otherwise a lagging follower would report our offset as out of range.
         topic = fetch.FetchTopic(topic_id=topic_id, partitions=[part])
         request = fetch.FetchRequest(max_wait_ms=MAX_WAIT_MS, min_bytes=1, max_bytes=1 << 20, topics=[topic])
+        request.isolation_level = self._isolation_level
         request.session_epoch = -1
         node, position = self.world.nodes[leader], self._position
         life = node.lives
@@ -219,19 +230,24 @@ class Reader(_Client):
             self._position = 0
         if answer.error_code:
             self.is_settled = self.is_settled or checks.has_gap(name)
-            raise _Unavailable
-        has_rotted = not self._take(bytes(answer.records or b""), losses)
+            raise Unavailable
+        batches, is_sound_to_the_end = _sound_batches(bytes(answer.records or b""))
+        self._received(batches, answer, losses)
         self.is_settled = self.is_settled or self._position >= checks.committed_end(name)
-        if has_rotted:
+        if not is_sound_to_the_end:
             if not self.world.checks.data_rot.may_be_served(node, self._partition, life):
                 self.world.checks.fail(f"{self.name} receives a corrupt batch from {node.name}")
-            raise _Unavailable
+            raise Unavailable
 
-    def _take(self, data: bytes, losses: int) -> bool:
-        """Take the records before the first corrupt batch; return False if one exists."""
+    def _received(self, batches: list[BatchView], answer: Any, losses: int) -> None:
+        """Take the records of these batches, which are those before the first corrupt one."""
         checks, records = self.world.checks.records, []
-        batches, is_sound_to_the_end = _sound_batches(data)
         for batch in batches:
+            if batch.is_control:
+                if batch.base_offset != self._position:
+                    self.world.checks.fail(f"{self.name} receives {batch.base_offset} instead of {self._position}")
+                self._position = batch.next_offset
+                continue
             for record in batch.records():
                 if record.offset < self._position:
                     continue
@@ -240,7 +256,6 @@ class Reader(_Client):
                 self._position = record.offset + 1
                 records.append(Acknowledged(record.offset, bytes(record.value or b"")))
         checks.read(self._partition, records, losses)
-        return is_sound_to_the_end
 
 
 def _sound_batches(data: bytes) -> tuple[list[BatchView], bool]:
@@ -262,15 +277,15 @@ def start_producers(world: World) -> list[Producer | Reader]:
     producers = [Producer(world, number, is_idempotent=idem) for number, idem in enumerate(shape.producers)]
     clients: list[Producer | Reader] = [
         *producers,
-        *(Reader(world, index) for index in range(shape.data_partitions) if producers),
+        *(Reader(world, index) for index in range(shape.data_partitions) if producers or shape.transactions),
     ]
     for client in clients:
         task = world.loop.create_task(client.run())
-        task.add_done_callback(partial(_ended, world, client))
+        task.add_done_callback(partial(report_end, world, client))
     return clients
 
 
-def _ended(world: World, client: _Client, task: asyncio.Task[None]) -> None:
+def report_end(world: World, client: Client, task: asyncio.Task[None]) -> None:
     """Report a client that ended with an error: it would otherwise look like one that waits until the run's end."""
     error = None if task.cancelled() else task.exception()
     if error is not None and world.violation is None:

@@ -1,6 +1,7 @@
-"""The amount of work that controllers and listeners do in one turn: usually far less than in production.
+"""Numbers of the product that are far smaller than in production, because a run is small.
 
-A run has about ten partitions. With the sizes of production every decision would fit in one turn.
+Controllers and listeners do less in one turn: a run has about ten partitions, and with the sizes of production every
+decision would fit in one turn. A producer id has fewer epochs in some runs, so that it is used up.
 """
 
 from __future__ import annotations
@@ -8,14 +9,19 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from barnabas.broker import replica_changes
 from barnabas.controller import decision_queue, decision_steps, partition_walk, quorum_controller
+from barnabas.coordinator.transaction import transaction_coordinator_shard, transaction_end, transaction_metadata
 from barnabas.metadata import loader
 from barnabas.metadata.image import topics
 from barnabas.server.quorum import commit_delivery
 
-__all__ = ["install_turn_sizes"]
+if TYPE_CHECKING:
+    from tests.simulation.cluster.transaction_shape import TransactionShape
+
+__all__ = ["install_last_epoch", "install_turn_sizes"]
 
 _SIZES = (1, 1, 2, 3, 200)
 _PLACES: tuple[tuple[ModuleType, str], ...] = (
@@ -44,3 +50,19 @@ def install_turn_sizes(seed: int) -> Callable[[], None]:
 def _install(sizes: Sequence[int]) -> None:
     for (module, name), size in zip(_PLACES, sizes, strict=True):
         setattr(module, name, size)
+
+
+_KNOW_LAST_EPOCH = (transaction_metadata, transaction_coordinator_shard, transaction_end)
+
+
+def install_last_epoch(shape: TransactionShape | None) -> Callable[[], None]:
+    """Use the last epoch of the run; return a function that restores that of production."""
+    before = transaction_metadata.LAST_EPOCH
+
+    def install(last_epoch: int) -> None:
+        for module in _KNOW_LAST_EPOCH:
+            module.LAST_EPOCH = last_epoch  # type: ignore[attr-defined]
+
+    if shape is not None:
+        install(shape.last_epoch)
+    return lambda: install(before)

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from tests.simulation.cluster.checks import Checks, Violation
 from tests.simulation.cluster.clients import carry_out_call
-from tests.simulation.cluster.consumers import Consumer, start_consumers, unsettled_consumers
+from tests.simulation.cluster.committed_readers import start_committed_readers, unread
+from tests.simulation.cluster.consumers import start_consumers, unsettled_consumers
 from tests.simulation.cluster.data_disk import DataDisk
 from tests.simulation.cluster.disk import Disk
 from tests.simulation.cluster.disk_errors import install_disk_errors
@@ -25,7 +26,8 @@ from tests.simulation.cluster.plan import Plan, Step
 from tests.simulation.cluster.producers import Producer, Reader, start_producers, unsettled_producers
 from tests.simulation.cluster.quorum_changes import unsettled_quorum
 from tests.simulation.cluster.standstill import stand_still
-from tests.simulation.cluster.turn_sizes import install_turn_sizes
+from tests.simulation.cluster.transactional_producers import start_transactional, unsettled_transactions
+from tests.simulation.cluster.turn_sizes import install_last_epoch, install_turn_sizes
 from tests.simulation.cluster.virtual_loop import OWNER, Owner, VirtualLoop
 
 __all__ = ["Outcome", "World", "run_plan"]
@@ -65,6 +67,8 @@ class World:
         """Changes of the voters that an operator waits for."""
         self.at_next_leader: list[Callable[[SimulatedNode], None]] = []
         """Actions to run immediately after the next election of a quorum leader."""
+        self._client_problems: list[Callable[[], str | None]] = []
+        """Each returns what a kind of clients still waits for."""
         self.is_healed = False
         self.faults_over_s = 0.0
         """When the last effect of a fault ends: a deposed leader is killed long after the fault begins."""
@@ -109,6 +113,7 @@ class World:
         undo = install_simulated_world(self._disk_of, self._data_disk_of)
         undo_errors = self._install_disk_errors()
         restore_turn_sizes = install_turn_sizes(self.seed)
+        restore_epoch = install_last_epoch(self.shape.transactions)
         try:
             self._run()
         except Violation as violation:
@@ -119,6 +124,7 @@ class World:
             for node in self.nodes.values():
                 node.crash(is_power_loss=False)
             restore_turn_sizes()
+            restore_epoch()
             undo_errors()
             undo()
         return Outcome(
@@ -135,16 +141,26 @@ class World:
         self.say(f"seed {self.seed}: {self.shape_text()}")
         for node in self.nodes.values():
             self.restart(node)
-        consumers = start_consumers(self)
-        producers = start_producers(self)
+        producers = self._start_clients()
         for step in self.plan.steps:
             self._until(step.at_ms)
             self._now(partial(self._carry_out, step))
         self._until(self.plan.faults_end_ms)
-        self._heal(consumers, producers)
+        self._heal(producers)
         if self.plan.standstill is not None:
             stand_still(self, self.plan.standstill)
-            self._settle(consumers, producers)
+            self._settle()
+
+    def _start_clients(self) -> list[Producer | Reader]:
+        consumers, producers = start_consumers(self), start_producers(self)
+        transactional, committed_readers = start_transactional(self), start_committed_readers(self)
+        self._client_problems = [
+            lambda: unsettled_consumers(self, consumers),
+            lambda: unsettled_producers(producers),
+            lambda: unsettled_transactions(transactional),
+            lambda: unread(committed_readers),
+        ]
+        return producers
 
     def _carry_out(self, step: Step) -> None:
         self.say(f"-- {step.kind} {' '.join(map(str, step.args))}")
@@ -199,7 +215,7 @@ class World:
 
     # --- the end
 
-    def _heal(self, consumers: list[Consumer], producers: list[Producer | Reader]) -> None:
+    def _heal(self, producers: list[Producer | Reader]) -> None:
         """End all faults. Within ``HEAL_MS`` all nodes must form one cluster, with equal images, and serve."""
         self.say("-- all faults end")
         self.is_healed = True
@@ -216,7 +232,7 @@ class World:
         for node in self.nodes.values():
             node.errors.heal()
             renew_disks(self, node)
-        self._settle(consumers, producers)
+        self._settle()
 
     def _look_for_rot(self, clients: list[Producer | Reader]) -> None:
         """Read all partitions again. A process that verified a batch before it became corrupt must verify it again.
@@ -230,14 +246,14 @@ class World:
             if isinstance(client, Reader):
                 client.read_again()
 
-    def _settle(self, consumers: list[Consumer], producers: list[Producer | Reader]) -> None:
+    def _settle(self) -> None:
         end_ms = int(self.loop.now_s * 1000) + HEAL_MS
         while True:
             self.checks.data_rot.restore()  # The last sound replica may be lost by its election after the faults.
             for node in self.nodes.values():
                 self.restart(node)
             self._until(int(self.loop.now_s * 1000) + HEAL_STEP_MS)
-            problem = self._unsettled() or unsettled_consumers(self, consumers) or unsettled_producers(producers)
+            problem = self._unsettled() or self._client_problem()
             if problem is None:
                 break
             if self.loop.now_s * 1000 > end_ms:
@@ -246,7 +262,11 @@ class World:
             self.checks.compare_all(node)
         self.checks.check_applied_once()
         self.checks.records.check_all()
+        self.checks.transactions.check_all()
         self.say(f"all nodes agree up to offset {self.checks.end_offset}")
+
+    def _client_problem(self) -> str | None:
+        return next((problem for of in self._client_problems if (problem := of()) is not None), None)
 
     def _unsettled(self) -> str | None:
         leaders = [

@@ -142,3 +142,16 @@ def test_an_index_that_cannot_be_read_does_not_stop_the_next_abort(tmp_path: Pat
     append(log, transactional(ABORTED, 1))
     end_transaction(log, ABORTED, 0, commit=False)
     assert hidden(log) == {(ABORTED, 0), (ABORTED, 2)}
+
+
+def test_an_index_that_cannot_be_read_does_not_stop_a_truncation(tmp_path: Path) -> None:
+    """After a power failure the torn end of a log is cut, and its index may be torn as well."""
+    log = new_log(tmp_path, config())
+    append(log, transactional(ABORTED, 0))
+    end_transaction(log, ABORTED, 0, commit=False)
+    append(log, batch(b"plain"))
+    [path] = Path(log.directory).glob("*.txnindex")
+    path.write_bytes(path.read_bytes()[:17])
+    log, _ = reload(log.directory, config(), is_clean=False)
+    log.truncate_to(2, now_ms=0)
+    assert hidden(log) == {(ABORTED, 0)}
