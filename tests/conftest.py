@@ -6,6 +6,7 @@ With several workers (``make test``) the tests of a module stay on one worker, b
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from barnabas.storage.file_pool import FilePool
 from barnabas.testing import Node
 from tests.peers import KafkaNode, require_java, require_maven, require_peer, running_kafka
+from tests.peers.java_programs import shared_programs
 
 settings.register_profile("default", deadline=None, print_blob=True)
 settings.register_profile(
@@ -102,6 +104,20 @@ def _close_files_left_open(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     for pool in pools:
         pool.close_all()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Later collections leave out what was imported and collected: it would cost each of them half a second."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _shared_java_programs() -> Iterator[None]:
+    """Kafka's programs share a JVM, which starts with the first of them."""
+    with shared_programs():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -35,7 +35,6 @@ pytestmark = [
     pytest.mark.usefixtures("kafka_peer"),
 ]
 
-QUICK_JVM = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 PASSWORD = "of-all-users"
 USERS = ("alice", "bob", "carol")
 ANY = AclBindingFilter()
@@ -78,7 +77,7 @@ def node(tmp_path_factory: pytest.TempPathFactory, secure_port: int) -> Iterator
 
 def acl_command(bootstrap: str, *args: str) -> list[str]:
     """Return its lines without their order, which a hash map decides."""
-    done = run_class("org.apache.kafka.tools.AclCommand", "--bootstrap-server", bootstrap, *args, jvm=QUICK_JVM)
+    done = run_class("org.apache.kafka.tools.AclCommand", "--bootstrap-server", bootstrap, *args)
     return sorted(line.strip() for line in done.stdout.splitlines() if line.strip())
 
 
@@ -167,7 +166,7 @@ def test_acl_command_reaches_the_controller_itself(node: CommandNode) -> None:
         delete(client)
     done = run_class(
         "org.apache.kafka.tools.AclCommand", "--bootstrap-controller", f"127.0.0.1:{node.controller_port}",
-        "--add", "--allow-principal", "User:alice", "--operation", "Read", "--topic", "orders", jvm=QUICK_JVM,
+        "--add", "--allow-principal", "User:alice", "--operation", "Read", "--topic", "orders",
     )  # fmt: skip
     assert "principal=User:alice, host=*, operation=READ, permissionType=ALLOW" in done.stdout
     assert described(node) == described(node, port=node.controller_port) == {ALICE_READS}

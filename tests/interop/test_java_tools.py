@@ -12,11 +12,9 @@ from tests.peers import run_class
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180), pytest.mark.usefixtures("kafka_peer")]
 
-QUICK_JVM = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 
-
-def tool(node: Node, name: str, *args: str, stdin: str | None = None, check: bool = True) -> str:
-    done = run_class(name, "--bootstrap-server", node.bootstrap_servers, *args, jvm=QUICK_JVM, stdin=stdin, check=check)
+def tool(node: Node, name: str, *args: str, stdin: str = "", check: bool = True) -> str:
+    done = run_class(name, "--bootstrap-server", node.bootstrap_servers, *args, stdin=stdin, check=check)
     return done.stdout if check else done.stdout + done.stderr
 
 
@@ -72,7 +70,6 @@ def test_producer_and_consumer_performance_agree_on_the_count(barnabas_node: Nod
     produced = run_class(
         "producer-perf", "--topic", "java-perf", "--num-records", "50000", "--record-size", "200",
         "--throughput", "-1", "--producer-props", f"bootstrap.servers={barnabas_node.bootstrap_servers}", "acks=all",
-        jvm=QUICK_JVM,
     )  # fmt: skip
     assert "50000 records sent" in produced.stdout
     consumed = tool(

@@ -19,12 +19,11 @@ from tests.peers.command_node import CommandNode
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
 LOG = "__cluster_metadata-0/00000000000000000000.log"
-QUICK = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 OURS = {"group.initial.rebalance.delay.ms": "0"}
 
 
 def topics(bootstrap: str, *args: str) -> list[str]:
-    return run_class("topics", "--bootstrap-server", bootstrap, *args, jvm=QUICK).stdout.split()
+    return run_class("topics", "--bootstrap-server", bootstrap, *args).stdout.split()
 
 
 def create(bootstrap: str, name: str) -> None:
@@ -62,7 +61,7 @@ def run_ours(*args: str) -> str:
 
 
 def dumped_by_kafka(path: Path) -> list[str]:
-    done = run_class("dump-log", "--cluster-metadata-decoder", "--files", str(path), jvm=QUICK)
+    done = run_class("dump-log", "--cluster-metadata-decoder", "--files", str(path))
     return done.stdout.splitlines()
 
 
@@ -77,7 +76,7 @@ def kafka(kafka_peer: Path, tmp_path: Path) -> KafkaNode:
 def formatted_by_kafka(kafka: KafkaNode) -> Callable[[], None]:
     def run() -> None:
         cluster_id = "IxBJmFq_QQSa0i06awp6oA"
-        run_class("storage", "format", "--standalone", "-t", cluster_id, "-c", str(kafka.properties), jvm=QUICK)
+        run_class("storage", "format", "--standalone", "-t", cluster_id, "-c", str(kafka.properties))
 
     return run
 
@@ -135,7 +134,7 @@ def test_kafkas_tools_read_our_log_and_our_snapshot(kafka_peer: Path, tmp_path: 
     assert dumped_by_kafka(snapshots[-1]) == list(dump_metadata_log(str(snapshots[-1])))
     assert "first" in metadata_shell(snapshots[-1], "ls image/topics/byName")[0].split()
     indexes = ",".join(str(path) for path in sorted((data / "__cluster_metadata-0").glob("0*.*index")))
-    checked = run_class("dump-log", "--index-sanity-check", "--files", indexes, jvm=QUICK).stdout
+    checked = run_class("dump-log", "--index-sanity-check", "--files", indexes).stdout
     assert checked.count("passed sanity check") + checked.count("is empty") == indexes.count(",") + 1
 
 

@@ -45,7 +45,6 @@ pytestmark = [
 ]
 
 SASL_PROTOCOLS = ("SASL_PLAINTEXT", "SASL_SSL")
-JVM = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 TIMEOUT_S = 15
 
 
@@ -64,8 +63,6 @@ def _older_objects_are_left_out() -> Iterator[None]:
     """Collections visit only the objects of this module: the others take a second, after the tests of Spark."""
     gc.collect()
     gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)
@@ -261,13 +258,13 @@ def java(
     named = {name.replace("_", "."): value for name, value in settings.items()}
     properties = node.java_client(protocol, mechanism, user, folder, **named)
     token_file = folder / f"{user}.token"
-    allowed = (
-        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={token_file.as_uri()}",
-        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.files={token_file}",
-    )
+    allowed = {
+        "org.apache.kafka.sasl.oauthbearer.allowed.urls": token_file.as_uri(),
+        "org.apache.kafka.sasl.oauthbearer.allowed.files": str(token_file),
+    }
     done = run_class(
         tool, "--bootstrap-server", node.bootstrap(protocol), "--command-config", str(properties), *args,
-        jvm=(*JVM, *allowed), check=check,
+        properties=allowed, check=check,
     )  # fmt: skip
     return done.stdout + done.stderr
 
@@ -319,7 +316,7 @@ def test_a_java_client_logs_in_again_and_again_while_it_writes(tmp_path: Path) -
         properties = node.java_client("SASL_PLAINTEXT", "SCRAM-SHA-256", "alice", tmp_path)
         done = run_class(
             "producer-perf", "--topic", "again", "--num-records", "500", "--record-size", "10", "--throughput", "100",
-            "--bootstrap-server", node.bootstrap("SASL_PLAINTEXT"), "--command-config", str(properties), jvm=JVM,
+            "--bootstrap-server", node.bootstrap("SASL_PLAINTEXT"), "--command-config", str(properties),
         )  # fmt: skip
         assert "500 records sent" in done.stdout
         with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as response:

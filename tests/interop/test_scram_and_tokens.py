@@ -38,7 +38,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
 ]
 
-QUICK_JVM = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
 DELEGATION_TOKENS = "org.apache.kafka.tools.DelegationTokenCommand"
 SECRET_KEY = "the secret key of all tokens"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -85,14 +84,14 @@ def java(
     file = node.java_client(protocol, mechanism, user, folder, **settings)
     done = run_class(
         name, "--bootstrap-server", node.bootstrap(protocol), "--command-config", str(file), *args,
-        jvm=QUICK_JVM, check=check,
+        check=check,
     )  # fmt: skip
     return done.stdout if check else done.stdout + done.stderr
 
 
 def configs(node: SecureNode, *args: str) -> str:
     bootstrap = node.bootstrap("PLAINTEXT")
-    return run_class("configs", "--bootstrap-server", bootstrap, *args, jvm=QUICK_JVM).stdout
+    return run_class("configs", "--bootstrap-server", bootstrap, *args).stdout
 
 
 def request_as(

@@ -18,6 +18,9 @@ from typing import NoReturn
 
 import pytest
 
+from barnabas.cli.storage.command import random_uuid
+from tests.peers.java_programs import JVM as SHARED_JVM
+from tests.peers.java_programs import JavaProgram, JavaPrograms, programs_of
 from tests.peers.node_process import NodeProcess, free_ports
 
 __all__ = [
@@ -35,6 +38,7 @@ __all__ = [
     "require_peer",
     "run_class",
     "running_kafka",
+    "shared_jvm",
 ]
 
 HERE = Path(__file__).resolve().parent
@@ -69,6 +73,8 @@ CLASSES: Mapping[str, str] = {
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
 }
 """The names of its own scripts (``kafka-topics.sh`` ...), without prefix and suffix."""
+NEEDS_OWN_PROCESS = frozenset({"metadata-shell"})
+"""It reads the terminal, and not the stream that Java calls standard input."""
 
 
 def lacking(what: str) -> NoReturn:
@@ -134,27 +140,43 @@ def kafka_command(name: str, *args: str, jvm: Sequence[str] = (), version: str =
     return [str(HERE / "kafka-run"), f"--kafka={version}", *options, CLASSES.get(name, name), *args]
 
 
+def shared_jvm(version: str = KAFKA_VERSION) -> JavaPrograms | None:
+    """Return the JVM that Kafka's programs share, or None outside a run of pytest."""
+    return programs_of(version, lambda source: kafka_command(source, jvm=SHARED_JVM, version=version))
+
+
 def run_class(
     name: str,
     *args: str,
     jvm: Sequence[str] = (),
-    stdin: str | None = None,
+    properties: Mapping[str, str] | None = None,
+    stdin: str = "",
     check: bool = True,
     timeout_s: float = 60,
     cwd: Path | None = None,
     version: str = KAFKA_VERSION,
 ) -> subprocess.CompletedProcess[str]:
-    """Run a Kafka tool to its end. With ``check``, a failure shows its complete output."""
+    """Run a Kafka tool to its end. With ``check``, a failure shows its complete output.
+
+    During a run of pytest the tool shares a JVM (``java_programs.py``), unless ``jvm`` has options, or ``cwd`` is given, or the tool reads the terminal.
+    ``properties`` are Java's, each a list.
+    """
     require_peer(version)
-    done = subprocess.run(
-        kafka_command(name, *args, jvm=jvm, version=version),
-        input="" if stdin is None else stdin,
-        capture_output=True,
-        text=True,
-        timeout=timeout_s,
-        check=False,
-        cwd=cwd,
-    )
+    programs = None if jvm or cwd or name in NEEDS_OWN_PROCESS else shared_jvm(version)
+    if programs is not None:
+        main = CLASSES.get(name, name)
+        done = programs.run(main, args, stdin=stdin, properties=properties or {}, timeout_s=timeout_s)
+    else:
+        options = [*jvm, *(f"-D{key}={value}" for key, value in (properties or {}).items())]
+        done = subprocess.run(
+            kafka_command(name, *args, jvm=options, version=version),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            cwd=cwd,
+        )
     if check and done.returncode != 0:
         raise AssertionError(
             f"{name} {' '.join(args)} ended with {done.returncode}\n--- out\n{done.stdout}\n--- err\n{done.stderr}"
@@ -178,7 +200,11 @@ def metadata_shell(path: Path, *commands: str, tries: int = 6) -> list[str]:
 
 
 class KafkaNode(NodeProcess):
-    """A node of the real Kafka. The first start formats its folder."""
+    """A node of the real Kafka. The first start formats its folder.
+
+    During a run of pytest it shares a JVM with others (``java_programs.py``), unless it is to be killed
+    (``own_process``) or ``jvm`` has options. ``properties`` are Java's, each a list.
+    """
 
     def __init__(
         self,
@@ -186,11 +212,15 @@ class KafkaNode(NodeProcess):
         *,
         settings: Mapping[str, str] | None = None,
         jvm: Sequence[str] = (),
+        properties: Mapping[str, str] | None = None,
+        own_process: bool = False,
         version: str = KAFKA_VERSION,
     ) -> None:
         super().__init__(folder)
         self._version = version
+        self._has_own_process = own_process or bool(jvm)
         self._jvm = tuple(jvm) or ("-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
+        self._java_properties = dict(properties or {})
         self._settings = {
             "process.roles": "broker,controller",
             "node.id": "1",
@@ -223,8 +253,7 @@ class KafkaNode(NodeProcess):
     def format(self, *options: str) -> None:
         """Write the settings and format the data folder with Kafka's own tool."""
         self.write_properties()
-        cluster_id = run_class("storage", "random-uuid", version=self._version).stdout.split()[-1]
-        format_ = ("format", "--standalone", "-t", cluster_id, "-c", str(self.properties), *options)
+        format_ = ("format", "--standalone", "-t", str(random_uuid()), "-c", str(self.properties), *options)
         run_class("storage", *format_, timeout_s=120, version=self._version)
 
     def start(self, *, timeout_s: float = 60, on_spawned: Callable[[int], None] | None = None) -> None:
@@ -234,7 +263,28 @@ class KafkaNode(NodeProcess):
         super().start(timeout_s=timeout_s, on_spawned=on_spawned)
 
     def command(self) -> list[str]:
-        return kafka_command("node", str(self.properties), jvm=self._jvm, version=self._version)
+        options = [*self._jvm, *(f"-D{key}={value}" for key, value in self._java_properties.items())]
+        return kafka_command("node", str(self.properties), jvm=options, version=self._version)
+
+    def _launched(self) -> subprocess.Popen[bytes] | JavaProgram:
+        programs = None if self._has_own_process else shared_jvm(self._version)
+        if programs is None:
+            return super()._launched()
+        return programs.start(
+            CLASSES["node"],
+            [str(self.properties)],
+            stdin=Path(os.devnull),
+            out=self.log_path,
+            err=self.log_path,
+            properties=self._java_properties,
+        )
+
+    def _give_up(self) -> None:
+        if isinstance(self._process, JavaProgram):
+            self._process.terminate()
+            self._process = None
+        else:
+            super()._give_up()
 
     def is_ready(self, printed: str) -> bool:
         return READY_LINE in printed

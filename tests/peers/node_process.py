@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from barnabas.testing.ports import HeldPort
+from tests.peers.java_programs import JavaProgram
 
 __all__ = ["NodeProcess", "free_ports"]
 
@@ -69,7 +70,7 @@ class NodeProcess(ABC):
         self.port, self.controller_port = (port.number for port in self._held)
         self.log_path = folder / "node.log"
         self._settings: dict[str, str] = {}
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | JavaProgram | None = None
 
     def change_settings(self, settings: Mapping[str, str]) -> None:
         """Change the settings before the first start: for settings that name the node's ports."""
@@ -105,18 +106,25 @@ class NodeProcess(ABC):
         peer."""
         self.folder.mkdir(parents=True, exist_ok=True)
         printed_before = self.log_path.stat().st_size if self.log_path.exists() else 0
-        with self.log_path.open("ab") as log:
-            self._process = subprocess.Popen(
-                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
-            )
+        self._process = self._launched()
         if on_spawned is not None:
             on_spawned(self._process.pid)
         deadline = time.monotonic() + timeout_s
         while not self.is_ready(self.printed(printed_before)):
             if self._process.poll() is not None or time.monotonic() > deadline:
-                self.kill()
+                self._give_up()
                 raise AssertionError(f"not up after {timeout_s} s:\n{self.printed(printed_before)[-4000:]}")
             time.sleep(0.02)
+
+    def _launched(self) -> subprocess.Popen[bytes] | JavaProgram:
+        with self.log_path.open("ab") as log:
+            return subprocess.Popen(
+                self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
+            )
+
+    def _give_up(self) -> None:
+        """End a node that did not come up."""
+        self.kill()
 
     def stop(self, *, timeout_s: float = 30) -> int:
         """Send SIGTERM and return the exit status. A node that does not end is a failure."""
@@ -127,8 +135,9 @@ class NodeProcess(ABC):
         try:
             return process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            if isinstance(process, subprocess.Popen):
+                process.kill()
+                process.wait()
             raise AssertionError(f"did not end after SIGTERM:\n{self.printed()[-4000:]}") from None
 
     def kill(self) -> None:

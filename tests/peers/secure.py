@@ -248,11 +248,11 @@ def running_secure_kafka(
 ) -> Iterator[SecureNode]:
     """Run the real node for the duration of a ``with`` block."""
     files = _Files(folder, protocols)
-    allowed = [
-        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={files.issuer.key_set.as_uri()}",
-        f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.files={files.issuer.key_set}",
-    ]
-    node = KafkaNode(folder, jvm=("-Xmx768m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", *allowed), version=version)
+    allowed = {
+        "org.apache.kafka.sasl.oauthbearer.allowed.urls": files.issuer.key_set.as_uri(),
+        "org.apache.kafka.sasl.oauthbearer.allowed.files": str(files.issuer.key_set),
+    }
+    node = KafkaNode(folder, properties=allowed, version=version)
     node.port = files.ports["PLAINTEXT"]
     node.change_settings(
         {

@@ -48,11 +48,15 @@ def py4j_sockets_collected() -> Iterator[None]:
 
 @pytest.fixture(scope="session", autouse=True)
 def _quick_start() -> Iterator[None]:
-    """Every JVM that a test starts with Spark's scripts, in any process, loads its classes from an archive."""
+    """Every JVM that a test starts with Spark's scripts, in any process, loads its classes from an archive. Not in CI:
+    there each run would create its own, which costs more than the starts of one run save."""
     from barnabas.spark.connector_jars import cache_directory
     from barnabas.spark.errors import SparkUnavailable
     from barnabas.spark.java_runtime import find_java
 
+    if os.environ.get("CI"):
+        yield
+        return
     with pytest.MonkeyPatch.context() as patch:
         try:
             options = shared_classes(find_java(os.environ).home, cache_directory(os.environ))
@@ -77,6 +81,8 @@ def spark(java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Spar
         py4j_sockets_collected(),
         spark_session("tests", master="local[2]", jars=jars, java=runtime, work=work, settings=SETTINGS) as session,
     ):
+        gc.collect()
+        gc.freeze()  # A collection follows each test, and leaves out what Spark imported.
         yield session
 
 

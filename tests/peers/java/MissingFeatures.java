@@ -5,6 +5,7 @@ import java.util.concurrent.Callable;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.utils.Exit;
 
 /**
  * Prints how Java clients react to a broker without the consumer protocol and share groups: a line for
@@ -31,7 +32,7 @@ public class MissingFeatures {
             client.subscribe(List.of("t"));
             return client.poll(LIMIT);
         });
-        System.exit(0);
+        Exit.exit(0);
     }
 
     private static Properties common(String server) {

@@ -15,6 +15,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.ProducerFencedException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 import org.apache.kafka.common.serialization.StringSerializer;
+import org.apache.kafka.common.utils.Exit;
 
 /**
  * Copies a topic exactly once: reads, writes and commits offsets in transactions, of which every fourth is aborted and
@@ -84,7 +85,7 @@ public class Transactions {
         } catch (Exception error) {
             System.out.println("admin: " + error);
         }
-        System.exit(0);
+        Exit.exit(0);
     }
 
     private static KafkaProducer<String, String> producer(String server, String id) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from tests.peers import kafka_command, require_peer
+from tests.peers import run_class
 
 __all__ = ["run_source"]
 
@@ -14,12 +14,10 @@ def run_source(name: str, *args: str, lib: Path | None = None, timeout_s: float 
     """Run ``name``.java of this folder with the jars of a folder, by default Kafka's. Return its output."""
     source = Path(__file__).parent / f"{name}.java"
     if lib is None:
-        require_peer()
-        command = kafka_command(str(source), *args)
-    else:
-        log4j = source.parent.parent / "log4j2.properties"
-        jvm = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={log4j}")
-        command = ["java", *jvm, "-cp", f"{lib}/*", str(source), *args]
+        return run_class(str(source), *args, timeout_s=timeout_s).stdout
+    log4j = source.parent.parent / "log4j2.properties"
+    jvm = ("-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={log4j}")
+    command = ["java", *jvm, "-cp", f"{lib}/*", str(source), *args]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     assert done.returncode == 0, f"{name} ended with {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done.stdout
