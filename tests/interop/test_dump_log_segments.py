@@ -143,7 +143,7 @@ def test_a_compacted_log_is_printed_with_its_gaps_and_horizons(kafka_peer: Path,
 
 @pytest.mark.long
 def test_logs_open_on_the_other_kind_of_broker_both_ways(kafka_peer: Path, tmp_path: Path) -> None:
-    node = KafkaNode(tmp_path / "kafka")
+    node = KafkaNode(tmp_path / "kafka", own_process=True)
     partition = TopicPartition("moved", 0)
     data = tmp_path / "kafka" / "data"
     try:

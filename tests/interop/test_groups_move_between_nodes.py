@@ -130,7 +130,7 @@ def test_groups_move_between_kafka_and_barnabas_both_ways(kafka_peer: Path, tmp_
         assert "simple" not in groups
     finally:
         ours.kill()
-        kafka.kill()
+        kafka.end()
 
 
 def _listeners(kafka: KafkaNode) -> str:

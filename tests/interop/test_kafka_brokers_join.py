@@ -58,12 +58,13 @@ def broker(quorum: Quorum, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     node = real_broker(quorum, tmp_path_factory.mktemp("broker-1"), 1)
     node.start()
     yield node
-    node.kill()
+    node.end()
 
 
-def real_broker(quorum: Quorum, folder: Path, node_id: int) -> RealBroker:
+def real_broker(quorum: Quorum, folder: Path, node_id: int, *, own_process: bool = False) -> RealBroker:
+    at = {"controllers": quorum.servers, "cluster_id": quorum.cluster_id}
     settings = {**AUTHORIZER, **SOON, "broker.rack": f"rack-{node_id}"}
-    return RealBroker(folder, node_id, controllers=quorum.servers, cluster_id=quorum.cluster_id, settings=settings)
+    return RealBroker(folder, node_id, settings=settings, own_process=own_process, **at)
 
 
 @pytest.fixture
@@ -183,7 +184,7 @@ def test_it_shuts_down_in_an_orderly_way_and_returns(broker: RealBroker, admin: 
 def test_two_brokers_replicate_and_the_other_leads_when_one_dies(
     broker: RealBroker, quorum: Quorum, admin: SyncAdminClient, tmp_path: Path
 ) -> None:
-    second = real_broker(quorum, tmp_path, 2)
+    second = real_broker(quorum, tmp_path, 2, own_process=True)
     second.start()
     try:
         admin.create_topics([NewTopic("replicated", 4, 2)], wait=True).raise_for_errors()

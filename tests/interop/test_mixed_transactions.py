@@ -75,7 +75,7 @@ def both(kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             yield cluster
             assert "Traceback" not in cluster.ours.printed()
         finally:
-            cluster.kafka.kill()
+            cluster.kafka.end()
             cluster.ours.kill()
 
 

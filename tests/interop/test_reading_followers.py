@@ -39,7 +39,7 @@ def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[OurBroker
                 settings=settings,
             )  # fmt: skip
             node.start()
-            stack.callback(node.kill)
+            stack.callback(node.end)
             nodes.append(node)
         with SyncAdminClient(nodes[0].bootstrap_servers) as admin:
             wait_until(lambda: len(admin.describe_cluster().nodes) == 3, what="three brokers")
@@ -140,7 +140,7 @@ def test_followers_of_either_kind_serve_partitions_led_by_the_other(tmp_path: Pa
         ours = OurBroker(tmp_path / "2", 2, settings={"broker.rack": "b", "replica.selector.class": SELECTOR}, **at)
         for node in (ours, theirs):
             node.start()
-            stack.callback(node.kill)
+            stack.callback(node.end)
         with SyncAdminClient(ours.bootstrap_servers) as admin:
             wait_until(lambda: len(admin.describe_cluster().nodes) == 2, what="two brokers")
             topics = [NewTopic("theirs", assignments=[[1, 2]]), NewTopic("ours", assignments=[[2, 1]])]

@@ -26,7 +26,7 @@ def test_a_real_kafka_keeps_its_topics_across_a_restart(kafka_peer: Path, tmp_pa
         node.start()
         listed = run_class("topics", "--bootstrap-server", node.bootstrap_servers, "--list").stdout.split()
     finally:
-        node.kill()
+        node.end()
     assert listed == ["kept"]
 
 

@@ -64,7 +64,7 @@ def test_a_real_broker_logs_in_and_forwards(quorum: Quorum, tmp_path: Path) -> N
             admin.create_topics([NewTopic("from-kafka", 1, 1)], wait=True).raise_for_errors()
         broker.stop()
     finally:
-        broker.kill()
+        broker.end()
 
 
 def test_our_broker_logs_in_and_forwards(quorum: Quorum, tmp_path: Path) -> None:

@@ -279,12 +279,11 @@ class KafkaNode(NodeProcess):
             properties=self._java_properties,
         )
 
-    def _give_up(self) -> None:
+    def end(self) -> None:
         if isinstance(self._process, JavaProgram):
-            self._process.terminate()
-            self._process = None
+            self.stop()
         else:
-            super()._give_up()
+            self.kill()
 
     def is_ready(self, printed: str) -> bool:
         return READY_LINE in printed

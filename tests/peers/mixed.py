@@ -47,9 +47,10 @@ class RealBroker(KafkaNode):
         controllers: str,
         cluster_id: str,
         settings: Mapping[str, str] | None = None,
-        jvm: Sequence[str] = ("-Xmx384m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto"),
+        jvm: Sequence[str] = (),
+        own_process: bool = False,
     ) -> None:
-        super().__init__(folder, jvm=jvm)
+        super().__init__(folder, jvm=jvm, own_process=own_process)
         self.node_id = node_id
         self.scram_port = self.controller_port
         self._cluster_id = cluster_id

@@ -112,7 +112,7 @@ class NodeProcess(ABC):
         deadline = time.monotonic() + timeout_s
         while not self.is_ready(self.printed(printed_before)):
             if self._process.poll() is not None or time.monotonic() > deadline:
-                self._give_up()
+                self.end()
                 raise AssertionError(f"not up after {timeout_s} s:\n{self.printed(printed_before)[-4000:]}")
             time.sleep(0.02)
 
@@ -121,10 +121,6 @@ class NodeProcess(ABC):
             return subprocess.Popen(
                 self.command(), stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, cwd=self.folder
             )
-
-    def _give_up(self) -> None:
-        """End a node that did not come up."""
-        self.kill()
 
     def stop(self, *, timeout_s: float = 30) -> int:
         """Send SIGTERM and return the exit status. A node that does not end is a failure."""
@@ -146,3 +142,7 @@ class NodeProcess(ABC):
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def end(self) -> None:
+        """End the node in the quickest way. What it leaves does not matter."""
+        self.kill()
