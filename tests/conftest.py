@@ -1,7 +1,8 @@
 """Shared by all tests: hypothesis profiles, the distribution over workers, and fixtures for the real Kafka.
 
 With several workers (``make test``) the tests of a module stay on one worker, because they share nodes. Those of
-``tests/spark`` all stay on the same worker, because they share a Spark session.
+``tests/spark`` all stay on the same worker, because they share a Spark session, except modules with a session of their
+own. Tests wait for nodes and timeouts during a third of their time, so three workers share two cores.
 """
 
 from __future__ import annotations
@@ -26,6 +27,21 @@ settings.register_profile(
 )
 settings.load_profile("default")
 
+OWN_SPARK_SESSION = frozenset(
+    f"tests/spark/test_{name}.py"
+    for name in ("connect_cluster", "connect_server", "connect_session_dies", "flights_run")
+)
+"""Modules without a test that uses the common session."""
+LONGEST = ("simulation", "storage_faults")
+"""Folders with a module that takes minutes."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """The number for ``-n auto``."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(cores * 3 // 2, 1)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
@@ -37,7 +53,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class BySession(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
             scope: str = super()._split_scope(nodeid)
-            return "tests/spark" if scope.startswith("tests/spark/") else scope
+            is_shared = scope.startswith("tests/spark/") and scope not in OWN_SPARK_SESSION
+            return "tests/spark" if is_shared else scope
 
     return BySession(config, log)
 
@@ -69,11 +86,13 @@ def _restore_order(items: list[pytest.Item], as_written: dict[pytest.Item, int])
 
 
 def _when_to_begin(item: pytest.Item) -> int:
-    """Return the rank of a test. The longest run first: the many short ones keep every worker busy until the others
-    end."""
+    """Return the rank of a test. The longest modules run first: the many short ones keep every worker busy until the
+    others end."""
     if item.get_closest_marker("spark") is not None:
         return 0
-    return 1 if item.get_closest_marker("interop") is not None else 2
+    if item.path.parent.name in LONGEST:
+        return 1
+    return 2 if item.get_closest_marker("interop") is not None else 3
 
 
 def _shared_parameters(item: pytest.Item) -> tuple[tuple[str, object], ...]:
