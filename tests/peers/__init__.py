@@ -158,8 +158,8 @@ def run_class(
 ) -> subprocess.CompletedProcess[str]:
     """Run a Kafka tool to its end. With ``check``, a failure shows its complete output.
 
-    During a run of pytest the tool shares a JVM (``java_programs.py``), unless ``jvm`` has options, or ``cwd`` is given,
-    or the tool reads the terminal. ``properties`` are Java's, each a list.
+    During a run of pytest the tool shares a JVM (``java_programs.py``), unless it gets ``jvm`` options or ``cwd``, or
+    reads the terminal. ``properties`` are Java's, each a list.
     """
     require_peer(version)
     programs = None if jvm or cwd or name in NEEDS_OWN_PROCESS else shared_jvm(version)
