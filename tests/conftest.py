@@ -10,6 +10,8 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,7 @@ OWN_SPARK_SESSION = frozenset(
     for name in ("connect_cluster", "connect_server", "connect_session_dies", "flights_run")
 )
 """Modules without a test that uses the common session."""
+TESTS = Path(__file__).resolve().parent
 LONGEST = ("simulation", "storage_faults")
 """Folders with a module that takes minutes."""
 
@@ -57,6 +60,20 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return "tests/spark" if is_shared else scope
 
     return BySession(config, log)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """In a fresh clone, pytest compiles the tests with rewritten assertions, for a third of a minute. Each worker begins
+    at another place, so that it compiles a part and finds the rest compiled by the others."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    if worker is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    files = sorted(TESTS.rglob("test_*.py"))
+    number, count = int(worker.removeprefix("gw")), int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    for file in files[len(files) * number // count : len(files) * (number + 1) // count]:
+        with suppress(Exception):  # The collection reports it.
+            import_module(".".join(file.relative_to(TESTS.parent).with_suffix("").parts))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
