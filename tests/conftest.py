@@ -64,8 +64,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection(session: pytest.Session) -> None:
-    """In a fresh clone, pytest compiles the tests with rewritten assertions, for a third of a minute. Each worker begins
-    at another place, so that it compiles a part and finds the rest compiled by the others."""
+    """In a fresh clone, pytest compiles the tests, with rewritten assertions, for a third of a minute. Each worker
+    begins at another place, so that it compiles a part and finds the rest compiled by the others."""
     worker = os.environ.get("PYTEST_XDIST_WORKER")
     if worker is None or session.config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
         return
