@@ -75,6 +75,20 @@ def produced_and_consumed(run: Run, compression: str) -> None:
     assert len(described["partitions"]) == 3
 
 
+def test_transactions_are_committed_and_counted(run: Run) -> None:
+    load = ("--topic", "load-in-transactions", "--num-records", "2000", "--record-size", "100", "--create-topic")
+    limits = ("--transactional-id", "load", "--transaction-size", "300", "--warmup-records", "300")
+    produced = run("bench", "produce", *load, *limits, "-o", "json")
+    assert produced.status == 0, produced.err
+    document = produced.document
+    assert (document["records"], document["transactions"], document["not_committed"]) == (2000, 7, 0)
+    assert 0 < document["commit_latency_ms"]["p50"] <= document["commit_latency_ms"]["max"]
+    reading = ("--command-property", "isolation.level=read_committed", "--num-records", "2300")
+    consumed = run("bench", "consume", "--topic", "load-in-transactions", *reading, "--output", "json")
+    assert consumed.status == 0, consumed.err
+    assert consumed.document["records"] == 2300
+
+
 def test_a_rate_is_kept_and_fewer_records_than_wanted_are_a_failure(run: Run) -> None:
     load = ("--topic", "load-paced", "--num-records", "400", "--throughput", "400", "--acks", "1")
     produced = run("bench", "produce", *load, "--create-topic", "-o", "json")

@@ -27,6 +27,9 @@ app = cluster_app(
 )
 main = main_of(app)
 
+_TRANSACTION_MS = 3000
+"""As in kafka-producer-perf-test."""
+
 
 @app.command
 def produce(
@@ -42,6 +45,9 @@ def produce(
     batch_size: int | None = None,
     linger_ms: int | None = None,
     compression_type: Literal["none", "gzip", "snappy", "lz4", "zstd"] | None = None,
+    transactional_id: str | None = None,
+    transaction_duration_ms: int | None = None,
+    transaction_size: int | None = None,
     dry_run: Flag = False,
     new_topic: NewTopicOptions | None = None,
     options: RecordOptions | None = None,
@@ -50,7 +56,8 @@ def produce(
 
     The command works like kafka-producer-perf-test. Latency counts from the time at which a record is due, so a stall
     of the cluster increases the latency of all records of that time. Without --throughput, a record is due when the
-    producer's buffer (buffer.memory) accepts it.
+    producer's buffer (buffer.memory) accepts it. With --transactional-id, records are written in transactions, and the
+    latency is that of commits: from the request to commit, with unsent records, to its answer.
 
     For example:
 
@@ -58,6 +65,7 @@ def produce(
         barnabas bench produce --topic load --num-records 60000 --throughput 1000 --acks 1 --output json
         barnabas bench produce --topic load --num-records 1000 --create-topic --partitions 3
         barnabas bench produce --topic load --num-records 1000 --command-property linger.ms=0 enable.idempotence=false
+        barnabas bench produce --topic load --num-records 100000 --transactional-id load --transaction-size 100
 
     Parameters
     ----------
@@ -83,6 +91,12 @@ def produce(
         How long a batch waits for more records (linger.ms).
     compression_type
         Compression of batches.
+    transactional_id
+        Write the records in transactions of this id.
+    transaction_duration_ms
+        Commit a transaction after this number of milliseconds. Default without --transaction-size: 3000.
+    transaction_size
+        Commit a transaction after this number of records.
     dry_run
         Check that the topic can be written to, and show the load without writing.
     """
@@ -103,11 +117,16 @@ def produce(
         "batch.size": put(batch_size),
         "linger.ms": put(linger_ms),
         "compression.type": compression_type,
+        "transactional.id": transactional_id,
     }
+    at_least(1, transaction_duration_ms=transaction_duration_ms or 1, transaction_size=transaction_size or 1)
     try:
-        settings = producer_config(options.properties(own, PRODUCER_PROPERTIES), source=options.source)
+        properties = options.properties(own, PRODUCER_PROPERTIES)
+        settings = producer_config(properties, source=options.source, is_transactional=True)
     except InvalidClientConfig as error:
         raise usage_error(error) from error
+    if settings.transactional_id is None and (transaction_duration_ms or transaction_size):
+        raise UsageError("--transaction-duration-ms and --transaction-size need --transactional-id")
     payloads = (
         read_payloads(payload_file, payload_delimiter)
         if payload_file is not None
@@ -125,8 +144,14 @@ def produce(
         if dry_run:
             rate = "as fast as the cluster accepts them" if load.rate is None else f"{load.rate:g} a second"
             answer = await produce_dry_run(config, topic, load.count, rate, is_new=bool(notes))
-        else:
+        elif settings.transactional_id is None:
             answer = await measure_produce(config, settings, load, stop)
+        else:
+            from barnabas.cli.bench.transactions import TransactionLoad, measure_transactions
+
+            duration_ms = transaction_duration_ms or (_TRANSACTION_MS if transaction_size is None else None)
+            transactions = TransactionLoad(load, transaction_size, None if duration_ms is None else duration_ms / 1000)
+            answer = await measure_transactions(config, settings, transactions, stop)
         answer.notes = [*notes, *answer.notes]
         return answer
 
