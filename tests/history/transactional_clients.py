@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import random
 import threading
@@ -27,9 +26,6 @@ _CALL_S = 20.0
 _ENDS_WITHIN_S = 60.0
 _PAUSE_S = 0.03
 _AMOUNTS = 1000
-_SILENT = logging.Logger("transactional clients")
-"""Zombies are fenced all the time, and librdkafka prints that as a fatal error at every log level."""
-_SILENT.addHandler(logging.NullHandler())
 
 
 class Transactor(Client):
@@ -69,7 +65,10 @@ class Transactor(Client):
         return producer
 
     def _new_producer(self) -> Producer:
-        debug = {"debug": wanted, "log_level": 7} if (wanted := os.environ.get("HISTORY_DEBUG_TRANSACTIONS")) else {}
+        # Zombies are fenced all the time, and librdkafka would print that as a fatal error at every log level.
+        log: dict[str, Any] = {"log.queue": True}
+        if wanted := os.environ.get("HISTORY_DEBUG_TRANSACTIONS"):
+            log = {"debug": wanted, "log_level": 7}
         return Producer(
             {
                 **CLIENT_SETTINGS,
@@ -80,9 +79,8 @@ class Transactor(Client):
                 "message.timeout.ms": TIMEOUT_MS - 1000,
                 "linger.ms": self._rng.choice([0, 5]),
                 "compression.type": self._rng.choice(["none", "lz4"]),
-                **debug,
-            },
-            logger=None if debug else _SILENT,
+                **log,
+            }
         )
 
     @abstractmethod
