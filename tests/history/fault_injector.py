@@ -7,7 +7,7 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 
@@ -24,10 +24,12 @@ __all__ = ["FaultInjector"]
 
 
 class FaultInjector:
-    """Runs one thread for each track. ``log`` lists the faults that were injected, with their times."""
+    """Runs one thread for each track. ``log`` lists the faults that were injected, with their times. ``topics``: the
+    numbers of partitions, whose leaders hang and whose replicas move."""
 
-    def __init__(self, cluster: Cluster, topic: str, partitions: int, *, seed: int) -> None:
-        self._cluster, self._topic, self._partitions = cluster, topic, partitions
+    def __init__(self, cluster: Cluster, topics: Mapping[str, int], *, seed: int) -> None:
+        self._cluster = cluster
+        self._partitions = [TopicPartition(topic, number) for topic, count in topics.items() for number in range(count)]
         self._rng = random.Random(f"{seed} replicas")
         self._began_s = time.monotonic()
         self._locks = {node.name: threading.RLock() for node in cluster.nodes}
@@ -114,8 +116,8 @@ class FaultInjector:
             with SyncAdminClient(self._cluster.bootstrap_servers) as admin:
                 if role is Role.CONTROLLER:
                     return f"controller-{admin.describe_quorum(timeout_s=3).leader_id}"
-                number = self._rng.randrange(self._partitions)
-                partition = admin.describe_topics([self._topic], timeout_s=3)[self._topic].partitions[number]
+                place = self._rng.choice(self._partitions)
+                partition = admin.describe_topics([place.topic], timeout_s=3)[place.topic].partitions[place.partition]
         except (AdminError, ClientError):
             return otherwise
         if role is Role.LEADER:
@@ -223,7 +225,7 @@ class FaultInjector:
 
     def _reassign(self, fault: Fault) -> None:
         """Move replicas to two brokers, or to three in another order, and finally to three again."""
-        partition = TopicPartition(self._topic, self._rng.randrange(self._partitions))
+        partition = self._rng.choice(self._partitions)
         for count in (self._rng.choice([2, 3]), 3):
             brokers = [broker.node_id for broker in self._cluster.brokers]
             wanted = self._rng.sample(brokers, count)
@@ -235,9 +237,9 @@ class FaultInjector:
             time.sleep(fault.lasts_s / 2)
 
     def give_back_replicas(self) -> None:
-        """Move every partition of the topic back to all brokers, even if the move back was not acknowledged."""
+        """Move every partition of the topics back to all brokers, even if the move back was not acknowledged."""
         brokers = [broker.node_id for broker in self._cluster.brokers]
-        wanted = {TopicPartition(self._topic, number): brokers for number in range(self._partitions)}
+        wanted = dict.fromkeys(self._partitions, brokers)
         with suppress(AdminError, ClientError), SyncAdminClient(self._cluster.bootstrap_servers) as admin:
             admin.alter_partition_reassignments(wanted, timeout_s=10)
 

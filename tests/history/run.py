@@ -136,7 +136,7 @@ class _Run:
         )
         names = [[node.name for node in nodes] for nodes in (self._cluster.brokers, self._cluster.controllers)]
         tracks = plan(self._options.seed, self._options.seconds, names[0], names[1], abilities)
-        injector = FaultInjector(self._cluster, TOPIC, PARTITIONS, seed=self._options.seed)
+        injector = FaultInjector(self._cluster, self._options.topics, seed=self._options.seed)
         producers, readers, admin = self.clients()
         for client in (*producers, *readers, admin, self._probe):
             client.start()

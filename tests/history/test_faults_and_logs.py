@@ -55,7 +55,7 @@ def test_faults_after_a_long_one_start_later_or_are_omitted(monkeypatch: pytest.
             now_s[0] += 5 * fault.lasts_s
 
     monkeypatch.setattr("tests.history.fault_injector.time", Clock())
-    injector = Slow(cast("Any", SimpleNamespace(nodes=[])), "history", 4, seed=1)
+    injector = Slow(cast("Any", SimpleNamespace(nodes=[])), {"history": 4}, seed=1)
     track = [Fault(begins_s, 1.0, FaultKind.FREEZE) for begins_s in (2.0, 5.0, 8.0, 11.0)]
     injector.run([track], 15.0)
     assert begun_s == [2.0, 9.0]
