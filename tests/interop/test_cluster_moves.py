@@ -70,7 +70,9 @@ def cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]
             lines = next((tmp_path / "1").glob("**/meta.properties")).read_text().splitlines()
             meta = dict(line.split("=", 1) for line in lines if "=" in line)
             at = {"controllers": f"127.0.0.1:{first.controller_port}", "cluster_id": meta["cluster.id"]}
-            more = [RealBroker(tmp_path / str(n), n, settings=racks[n - 1], jvm=JVM, **at) for n in (2, 3)]
+            more = [
+                RealBroker(tmp_path / str(n), n, settings=racks[n - 1], jvm=JVM, own_process=True, **at) for n in (2, 3)
+            ]
             for broker in more:
                 broker.format()
             nodes += [first, *more]

@@ -135,7 +135,13 @@ def test_followers_of_either_kind_serve_partitions_led_by_the_other(tmp_path: Pa
         stack.callback(quorum.kill)
         quorum.start()
         at = {"controllers": quorum.servers, "cluster_id": quorum.cluster_id}
-        theirs = RealBroker(tmp_path / "1", 1, settings={"broker.rack": "a", "replica.selector.class": SELECTOR}, **at)
+        theirs = RealBroker(
+            tmp_path / "1",
+            1,
+            controllers=quorum.servers,
+            cluster_id=quorum.cluster_id,
+            settings={"broker.rack": "a", "replica.selector.class": SELECTOR},
+        )
         theirs.format()
         ours = OurBroker(tmp_path / "2", 2, settings={"broker.rack": "b", "replica.selector.class": SELECTOR}, **at)
         for node in (ours, theirs):

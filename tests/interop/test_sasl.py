@@ -59,7 +59,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecureNode]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _older_objects_are_left_out() -> Iterator[None]:
+def _older_objects_are_left_out() -> None:
     """Collections visit only the objects of this module: the others take a second, after the tests of Spark."""
     gc.collect()
     gc.freeze()
