@@ -40,7 +40,7 @@ SEED ?=
 KIND ?= ours
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help env dev run test unit oracles interop older slow spark simulate defects history faults siege fuzz check lint types layers site format docs docs-serve bench lock release clean
+.PHONY: help env dev run test unit oracles interop older slow ecosystem spark simulate defects history faults siege fuzz check lint types layers site format docs docs-serve bench lock release clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
@@ -103,6 +103,9 @@ older: dev ## the tests of our clients that also run on the last Kafka 3.x, all 
 slow: dev ## what `make test` runs with less, in full (a million keys, a hundred kills), and what it leaves out
 	@BARNABAS_LONG_TESTS=1 BARNABAS_COMPACTION_KEYS=1000000 BARNABAS_KILLS=100 BARNABAS_CONTROLLER_KILLS=20 BARNABAS_QUORUM_KILLS=20 \
 	  $(PYTEST) -m "slow or long" --timeout=3600 $(ARGS)
+
+ecosystem: dev ## Streams, Flink, MirrorMaker, Go's clients and librdkafka's own tests on our transactions, all of them
+	@BARNABAS_LONG_TESTS=1 $(PYTEST) -m ecosystem $(ARGS)
 
 spark: dev ## the pipelines on a local Spark session
 	@$(PYTEST) -m spark $(ARGS)
