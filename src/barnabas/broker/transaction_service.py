@@ -33,9 +33,6 @@ __all__ = ["TransactionService"]
 
 T = TypeVar("T")
 
-_PATIENCE_S = 0.02
-"""How long a request waits for the end of the last transaction. A refused client waits as long before it repeats it."""
-
 
 class TransactionService:
     """Handlers use ``coordinator`` for requests and ``settled`` for deferred results."""
@@ -53,6 +50,8 @@ class TransactionService:
         producer_ids: ProducerIdAllocator,
     ) -> None:
         self._producer_ids = producer_ids
+        self._patience_s = config.add_partitions_to_txn_retry_backoff_ms / 1000
+        """How long a request waits for the end of the last transaction. A refused producer waits as long, or longer."""
         self._awaited: dict[str, asyncio.Future[None]] = {}
         """Transactional ids for whose last change a request waits."""
         self.marker_writer = MarkerWriter(replicas, groups, clock)
@@ -75,9 +74,11 @@ class TransactionService:
         )
         self.coordinator = self._host.coordinator
         self.verifier = TransactionVerifier(
+            config,
             broker_id=broker_id,
             coordinator=self.coordinator,
             add_partitions=self.add_partitions,
+            now_ms=self.now_ms,
             metadata=metadata,
             others=others,
         )
@@ -124,7 +125,7 @@ class TransactionService:
         """Add partitions to the producer's transaction.
 
         The answer to EndTxn does not wait for the markers, so a quick producer begins its next transaction before the
-        last one is complete. Its request waits for that, up to 20 ms, instead of being refused at once.
+        last one is complete. Its request waits for that a moment, instead of being refused at once.
         """
 
         def added() -> Deferred[ProducerResult]:
@@ -142,7 +143,7 @@ class TransactionService:
         change = self._awaited.get(transactional_id)
         if change is None:
             change = self._awaited[transactional_id] = asyncio.get_running_loop().create_future()
-        await asyncio.wait((change,), timeout=_PATIENCE_S)
+        await asyncio.wait((change,), timeout=self._patience_s)
         if not change.done() and self._awaited.get(transactional_id) is change:
             del self._awaited[transactional_id]
         return change.done()

@@ -1,11 +1,14 @@
 """Asks the coordinator of a transaction whether a partition belongs to it, before a producer's records are appended.
 
 Without this a late request of a producer could open a transaction that its coordinator does not know and never ends
-(KIP-890). For a client of version 2 the partition is added at the same time, so that it need not ask itself.
+(KIP-890). For a client of version 2 the partition is added at the same time, so that it need not ask itself. The markers
+of its previous transaction may not be written yet: the broker repeats the question for a moment, because some clients
+wait for seconds before they repeat a refused batch.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.common.error_code import error_of
@@ -20,12 +23,13 @@ from barnabas.protocol.messages.add_partitions_to_txn import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.broker.ports import OtherBrokers
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.coordinator.transaction.transaction_coordinator import TransactionCoordinator
+    from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
     from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerResult
 
 __all__ = ["TransactionVerifier"]
@@ -50,14 +54,21 @@ class AddPartitions(Protocol):
 class TransactionVerifier:
     def __init__(
         self,
+        config: TransactionCoordinatorConfig,
         *,
         broker_id: int,
         coordinator: TransactionCoordinator,
         add_partitions: AddPartitions,
+        now_ms: Callable[[], int],
         metadata: MetadataCache,
         others: OtherBrokers,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``add_partitions`` adds partitions to a transaction of this broker's coordinator."""
+        """``add_partitions`` adds partitions to a transaction that this broker coordinates. ``pause`` waits for seconds."""
+        self._now_ms = now_ms
+        self._retry_s = config.add_partitions_to_txn_retry_backoff_ms / 1000
+        self._retry_max_ms = config.add_partitions_to_txn_retry_backoff_max_ms
+        self._pause = pause
         self._broker_id = broker_id
         self._coordinator = coordinator
         self._add_partitions = add_partitions
@@ -77,20 +88,32 @@ class TransactionVerifier:
 
         ``has_abortable_error``: whether the client knows TRANSACTION_ABORTABLE.
         """
-        coordinator = self._coordinator
-        registration = self._metadata.partition(TRANSACTION_STATE_TOPIC, coordinator.partition_for(transactional_id))
-        if registration is None or registration.leader < 0:
-            codes = dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        elif registration.leader != self._broker_id:
-            codes = await self._ask(registration.leader, transactional_id, producer, partitions, adds=adds)
-        elif adds:
-            result = await self._add_partitions(transactional_id, producer, partitions, client_version=TRANSACTIONS_V2)
-            codes = dict.fromkeys(partitions, result.error_code)
-        else:
-            codes = coordinator.verify(transactional_id, producer, partitions)
+        began_ms = self._now_ms()
+        codes = await self._codes(transactional_id, producer, partitions, adds=adds)
+        while (
+            adds
+            and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
+            and self._now_ms() - began_ms < self._retry_max_ms
+        ):
+            await self._pause(self._retry_s)
+            codes = await self._codes(transactional_id, producer, partitions, adds=True)
         return {
             partition: _for_client(code, has_abortable_error=has_abortable_error) for partition, code in codes.items()
         }
+
+    async def _codes(
+        self, transactional_id: str, producer: ProducerIdAndEpoch, partitions: Sequence[TopicPartition], *, adds: bool
+    ) -> _Codes:
+        coordinator = self._coordinator
+        registration = self._metadata.partition(TRANSACTION_STATE_TOPIC, coordinator.partition_for(transactional_id))
+        if registration is None or registration.leader < 0:
+            return dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if registration.leader != self._broker_id:
+            return await self._ask(registration.leader, transactional_id, producer, partitions, adds=adds)
+        if not adds:
+            return coordinator.verify(transactional_id, producer, partitions)
+        result = await self._add_partitions(transactional_id, producer, partitions, client_version=TRANSACTIONS_V2)
+        return dict.fromkeys(partitions, result.error_code)
 
     async def _ask(
         self,

@@ -192,6 +192,8 @@ def transaction_config(config: NodeConfig) -> TransactionCoordinatorConfig:
             config.transaction_remove_expired_transaction_cleanup_interval_ms
         ),
         transaction_state_log_num_partitions=config.transaction_state_log_num_partitions,
+        add_partitions_to_txn_retry_backoff_ms=config.add_partitions_to_txn_retry_backoff_ms,
+        add_partitions_to_txn_retry_backoff_max_ms=config.add_partitions_to_txn_retry_backoff_max_ms,
     )
 
 

@@ -89,7 +89,7 @@ class _Controller:
 class TransactionalBroker:
     """Create it inside an event loop; ``close`` ends it."""
 
-    def __init__(self, directory: Path, *, verifies: bool = True) -> None:
+    def __init__(self, directory: Path, *, verifies: bool = True, patience_ms: int = 20) -> None:
         self._logs = LogManager([str(directory)])
         self._logs.startup(now_ms=NOW)
         clock, metadata = _Clock(), MetadataCache()
@@ -107,7 +107,7 @@ class TransactionalBroker:
             hurry_heartbeat=lambda: None,
         )
         self.transactions = TransactionService(
-            TransactionCoordinatorConfig(),
+            TransactionCoordinatorConfig(add_partitions_to_txn_retry_backoff_ms=patience_ms),
             broker_id=1,
             replicas=self.replicas,
             groups=groups,
@@ -249,10 +249,14 @@ class TransactionalBroker:
 
 
 def run_scenario(
-    directory: Path, scenario: Callable[[TransactionalBroker], Awaitable[None]], *, verifies: bool = True
+    directory: Path,
+    scenario: Callable[[TransactionalBroker], Awaitable[None]],
+    *,
+    verifies: bool = True,
+    patience_ms: int = 20,
 ) -> None:
     async def main() -> None:
-        world = TransactionalBroker(directory, verifies=verifies)
+        world = TransactionalBroker(directory, verifies=verifies, patience_ms=patience_ms)
         try:
             async with asyncio.timeout(20):
                 await scenario(world)

@@ -34,10 +34,10 @@ _STORED = "Kafka accepts a change at run time, so it is stored; groups of this k
 
 
 class CoordinatorSettings(SettingTable):
-    add_partitions_to_txn_retry_backoff_max_ms = no_effect("The broker adds a partition once and reports the result: the client decides when to repeat.", INT, "100", "0..", HIGH, READ_ONLY,
-        "How long the broker itself retries to add a partition to a transaction.")
-    add_partitions_to_txn_retry_backoff_ms = no_effect("The broker adds a partition once and reports the result: the client decides when to repeat.", INT, "20", "1..", HIGH, READ_ONLY,
-        "The pause before a partition is added to a transaction again.")
+    add_partitions_to_txn_retry_backoff_max_ms: int = setting(INT, "100", "0..", HIGH, READ_ONLY,
+        "How long the broker itself retries to add a partition to a transaction while the previous one is being ended.")
+    add_partitions_to_txn_retry_backoff_ms: int = setting(INT, "20", "1..", HIGH, READ_ONLY,
+        "How long a request for a transaction waits for the end of the producer's previous one, and the broker before it asks a coordinator again.")
     group_consumer_assignment_interval_ms = no_effect(_STORED, INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
     group_consumer_assignors = refused(_NO_CONSUMER_GROUPS, LIST, "uniform,range", "list+", MEDIUM, READ_ONLY,
         "The assignors that consumer groups can use, the default one first.")
