@@ -21,11 +21,11 @@ from barnabas.broker.replication.replica_fetcher import FetcherConfig
 from barnabas.broker.transaction_service import TransactionService
 from barnabas.clients.client_config import Address
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.server.broker.log_dir_service import new_replica_directories
 from barnabas.server.broker.replica_fetcher_manager import ReplicaFetchers
-from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from tests.simulation.cluster.log_directories import directories_core, directory_service, maintenance, topic_defaults
 from tests.simulation.cluster.other_brokers import SimulatedBrokers
 

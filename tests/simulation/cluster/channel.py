@@ -239,9 +239,7 @@ class SimulatedConnection:
     def version_of(self, key: ApiKey) -> int:
         return min(API_TABLE[key].highest, self.versions[key][1])
 
-    async def request(
-        self, message: Message, *, version: int | None = None, timeout_s: float | None = None
-    ) -> Message:
+    async def request(self, message: Message, *, version: int | None = None, timeout_s: float | None = None) -> Message:
         """Send a request, in the newest version by default; return its response.
 
         Raises Disconnected or RequestTimedOut; the outcome of the request is then unknown.

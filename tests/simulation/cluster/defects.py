@@ -88,6 +88,8 @@ def _load() -> None:
         "in_sync",
         "rot",
         "disk_errors",
+        "transactions",
+        "transactional_records",
     ):
         import_module(f"tests.simulation.defects.{module}")
     import_module("tests.simulation.defects.turns")

@@ -200,8 +200,8 @@ def _with_bad_disks(draw: random.Random, shape: ClusterShape) -> ClusterShape:
     """Let partition logs become corrupt in some runs, and reads and writes fail in others.
 
     Partition logs become corrupt in half of the runs with data on several brokers and without transactions, if the
-    metadata.version supports directory assignments. Reads and writes fail in a quarter of all runs; in half of those brokers have two log
-    directories.
+    metadata.version supports directory assignments. Reads and writes fail in a quarter of all runs; in half of those
+    brokers have two log directories.
     """
     knows_directories = MetadataVersion(shape.metadata_version).is_directory_assignment_supported
     rots_data = draw.random() < 0.5 and shape.replicates and knows_directories and shape.transactions is None

@@ -107,9 +107,10 @@ class TransactionChecks:
         """Return whether the coordinator's state of the id was lost with its disks."""
         shape = self._checks.world.shape.transactions
         assert shape is not None
-        return PartitionName(
-            TRANSACTIONS_TOPIC, coordinator_partition(client.transactional_id, shape.partitions)
-        ) in self._lost
+        return (
+            PartitionName(TRANSACTIONS_TOPIC, coordinator_partition(client.transactional_id, shape.partitions))
+            in self._lost
+        )
 
     def has_lost_group(self, client: TransactionalClient) -> bool:
         return PartitionName(OFFSETS_TOPIC, coordinator_partition(client.group, OFFSETS_PARTITIONS)) in self._lost
@@ -127,7 +128,7 @@ class TransactionChecks:
 
     def ended(self, found: Transaction, *, is_commit: bool) -> None:
         """Record the answer of the coordinator, after which the outcome is certain."""
-        if is_commit and found.is_aborted or not is_commit and found.is_committed:
+        if (is_commit and found.is_aborted) or (not is_commit and found.is_committed):
             self._checks.fail(f"{found} is acknowledged as committed and as aborted")
         found.is_committed, found.is_aborted = is_commit, not is_commit
         self._checks.counts["transactions committed" if is_commit else "transactions aborted"] += 1
@@ -262,7 +263,7 @@ class TransactionChecks:
         self._checks.fail(f"{what} is {stable} instead of {expected}, with the high watermark {high_watermark}")
 
     def _has_markers(self, node: SimulatedNode, log: PartitionLog, known: TransactionLog, stable: int) -> bool:
-        """Return whether the replica had the markers of these transactions when it was loaded, above its high watermark.
+        """Return whether the replica was loaded with the markers of these transactions, above its high watermark.
 
         A snapshot of producers contains no ended transactions, in Kafka as well. Their outcome is decided.
         """
@@ -286,7 +287,9 @@ class TransactionChecks:
             if value.startswith(b"t") and not self.all[_number(value)].may_be_committed:
                 found = self.all[_number(value)]
                 if not self.has_lost_id(found.client):
-                    self._checks.fail(f"a reader of {name} receives {value!r} at {offset}, but {found} was not committed")
+                    self._checks.fail(
+                        f"a reader of {name} receives {value!r} at {offset}, but {found} was not committed"
+                    )
         if known.next_offset < end:
             return
         expected = known.seen(start, end)
@@ -343,11 +346,15 @@ class TransactionChecks:
                 parts = value.split(b".")
                 if len(parts) == 3 and self.all[_number(value)].client.group == client.group:
                     copies[int(parts[2])] += 1
-        ends = [found.upto or 0 for found in self.all if found.client.group == client.group and any(found.outcomes.values())]
+        ends = [
+            found.upto or 0 for found in self.all if found.client.group == client.group and any(found.outcomes.values())
+        ]
         expected = Counter(range(max(ends, default=0)))
         if copies != expected:
             wrong = min((copies - expected) + (expected - copies))
-            self._checks.fail(f"{client.group}: record {wrong} was copied {copies[wrong]} times, of {max(ends, default=0)}")
+            self._checks.fail(
+                f"{client.group}: record {wrong} was copied {copies[wrong]} times, of {max(ends, default=0)}"
+            )
         self._checks.counts["records copied"] += sum(copies.values())
 
 

@@ -4,14 +4,14 @@ A producer keeps to the rules of Kafka's: it repeats a request until it knows th
 begins again when it was fenced. Its process may hang in the middle of a transaction. A zombie is a second producer with
 the same id: each of them fences the other one.
 
-After the faults zombies stop, and leave their transactions open. The others commit one more transaction, or leave theirs
-open in order to see that it times out.
+After the faults zombies stop, and leave their transactions open. The others commit one more transaction, and some leave
+another one open, which must time out.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,6 @@ from barnabas.common.errors import ErrorCode
 from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.protocol.record_batch_builder import RecordBatchBuilder
 from tests.simulation.cluster import transactional_requests as requests
-from tests.simulation.cluster.broker_data import OFFSETS_PARTITIONS
 from tests.simulation.cluster.client_process import ClientProcess
 from tests.simulation.cluster.consumers import OFFSETS_TOPIC
 from tests.simulation.cluster.data_checks import Acknowledged
@@ -240,7 +239,11 @@ class TransactionalProducer(_TransactionClient):
         indexes = self._draw.sample(range(count), self._draw.randrange(1, min(count, 3) + 1))
         numbers = await self._inputs(begun)
         if not self._is_v2:
-            await self._add(requests.add_partitions(self.client.transactional_id, self._id, indexes), requests.code_of_added, requests.ADD_PARTITIONS_VERSION)
+            await self._add(
+                requests.add_partitions(self.client.transactional_id, self._id, indexes),
+                requests.code_of_added,
+                requests.ADD_PARTITIONS_VERSION,
+            )
         values = self._values(begun, indexes, numbers)
         ends = await asyncio.gather(
             *(self._write_all(begun, index, batches) for index, batches in values.items()), return_exceptions=True
@@ -264,7 +267,9 @@ class TransactionalProducer(_TransactionClient):
         begun.upto = first + self._draw.randrange(1, 4)
         return list(range(first, begun.upto))
 
-    def _values(self, begun: Transaction, indexes: list[int], numbers: list[int] | None) -> dict[int, list[list[bytes]]]:
+    def _values(
+        self, begun: Transaction, indexes: list[int], numbers: list[int] | None
+    ) -> dict[int, list[list[bytes]]]:
         """Return the batches of each partition."""
         found: dict[int, list[list[bytes]]] = {}
         if numbers is not None:
@@ -360,7 +365,7 @@ class TransactionalProducer(_TransactionClient):
         for _ in range(TRIES_MAX):
             begun.unknown_commits += is_commit
             code, answer = await self._once(self._of_transactions, request, _code_of, self._versions.end)
-            if code in requests.REFUSED or answer is None and code is not None:
+            if code in requests.REFUSED or (answer is None and code is not None):
                 begun.unknown_commits -= is_commit
             if code is ErrorCode.NONE:
                 self._checks.ended(begun, is_commit=is_commit)

@@ -142,9 +142,7 @@ def add_group(transactional_id: str, identity: Identity, group: str) -> Any:
 def write(transactional_id: str, topic_id: Any, index: int, batch: bytes, timeout_ms: int) -> Any:
     data = produce.PartitionProduceData(index=index, records=batch)
     topic = produce.TopicProduceData(name=DATA_TOPIC, topic_id=topic_id, partition_data=[data])
-    return produce.ProduceRequest(
-        transactional_id=transactional_id, acks=-1, timeout_ms=timeout_ms, topic_data=[topic]
-    )
+    return produce.ProduceRequest(transactional_id=transactional_id, acks=-1, timeout_ms=timeout_ms, topic_data=[topic])
 
 
 def commit_offset(transactional_id: str, identity: Identity, group: str, offset: int) -> Any:
