@@ -13,7 +13,14 @@ from barnabas.clients.admin import AdminClient
 from barnabas.clients.admin.topics import NewTopic
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, format_partitions
-from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed, TaskRunning, TaskStart, TaskStopped
+from barnabas.connect.decide.tasks.task_runtime import (
+    TaskEvent,
+    TaskFailed,
+    TaskRunning,
+    TaskStart,
+    TaskStopped,
+    TopicRecord,
+)
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.plugins.api import Connector
 from barnabas.connect_spark.converters.record_batch import FAILURE, ORIGINAL, RecordBatch
@@ -65,6 +72,14 @@ class MemoryOffsets:
             raise self.failure
         for partition, offset in offsets:
             self.values[json.dumps([connector, partition], sort_keys=True)] = offset
+
+    async def offset_records(
+        self, connector: str, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> list[TopicRecord]:
+        raise NotImplementedError
+
+    async def read_offsets_to_end(self, connector: str) -> None:
+        raise NotImplementedError
 
 
 class TextPath:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 from barnabas.clients.admin import AdminClient
 from barnabas.common.errors import invariant
@@ -32,6 +32,7 @@ from barnabas.connect.plugins.api import Connector, SinkTask, SourceTask, Termin
 from barnabas.connect_spark.queries.query_progress import progress_of
 from barnabas.connect_spark.queries.record_path import ConverterPath, RecordPath
 from barnabas.connect_spark.queries.sink_query import SinkProgram
+from barnabas.connect_spark.queries.source_delivery import TransactionCalls
 from barnabas.connect_spark.queries.source_query import SourceProgram
 from barnabas.connect_spark.queries.task_query import QueryProgram, TaskQuery
 from barnabas.connect_spark.queries.task_spec import TaskSpec, WorkerTaskContext, new_figures
@@ -44,7 +45,9 @@ __all__ = ["RecordPaths", "SparkTaskRuntime"]
 
 log = logging.getLogger(__name__)
 
-_WRITE_OFFSETS_TIMEOUT_S = 60
+T = TypeVar("T")
+
+_CALL_TIMEOUT_S = 60
 
 ConnectorClasses = Callable[[Mapping[str, str]], type[Connector]]
 """Return the class that a connector's settings name. Raise if it does not exist."""
@@ -189,6 +192,7 @@ class SparkTaskRuntime:
             connector.config_def.parse(config),
             lambda partition: self._offsets.source_offset(start.task.connector, partition),
             spec.empty_scratch(),
+            start.transactional_id is not None,
         )
         path = self._record_path(start.connector_config, self._worker_config)
         task = connector.task_class(context)
@@ -202,20 +206,35 @@ class SparkTaskRuntime:
                 context.source_offset,
                 lambda offsets: self._write_offsets(start.task, offsets),
                 lambda topics: report(TopicsUsed(start.task, topics)),
+                self._transaction_calls(start),
             )
         raise TerminalError(
             f"{type(task).__name__}, the task_class of {connector.__name__}, is neither a SourceTask nor a SinkTask"
         )
 
+    def _transaction_calls(self, start: TaskStart) -> TransactionCalls | None:
+        transactional_id, confirm, connector = start.transactional_id, start.confirm, start.task.connector
+        if transactional_id is None or confirm is None:
+            return None
+        return TransactionCalls(
+            transactional_id,
+            confirm=lambda: self._result(confirm()),
+            read_offsets_to_end=lambda: self._result(self._offsets.read_offsets_to_end(connector)),
+            offset_records=lambda offsets: self._result(self._offsets.offset_records(connector, offsets)),
+        )
+
+    def _result(self, steps: Awaitable[T]) -> T:
+        """Wait for steps on the event loop."""
+        return asyncio.run_coroutine_threadsafe(_awaited(steps), self._loop).result(_CALL_TIMEOUT_S)
+
     def _write_offsets(
         self, task: ConnectorTaskId, offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> None:
-        writing = self._offsets.write_source_offsets(task.connector, offsets)
-        asyncio.run_coroutine_threadsafe(_awaited(writing), self._loop).result(_WRITE_OFFSETS_TIMEOUT_S)
+        self._result(self._offsets.write_source_offsets(task.connector, offsets))
 
 
-async def _awaited(writing: Any) -> None:
-    await writing
+async def _awaited(steps: Awaitable[T]) -> T:
+    return await steps
 
 
 def _folder_name(task: ConnectorTaskId) -> str:

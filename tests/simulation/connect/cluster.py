@@ -9,6 +9,7 @@ from typing import Any
 
 from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
 from barnabas.connect.decide.herder.herder import Herder
+from barnabas.connect.decide.herder.herder_settings import ExactlyOnceSupport
 from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.decide.session_key import SessionKey
 from barnabas.connect.errors import (
@@ -23,6 +24,7 @@ from barnabas.connect.errors import (
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from tests.simulation.connect.checks import Checks, session_key_of
 from tests.simulation.connect.group import SimulatedCoordinator
+from tests.simulation.connect.producers import Producers
 from tests.simulation.connect.topics import SharedTopic
 from tests.simulation.connect.worker import SimulatedWorker
 from tests.simulation.connect.world import World
@@ -53,7 +55,9 @@ class SimulatedCluster:
         self.max_delay_ms = random.choice([0, 4_000, 12_000])
         self.reassigns_immediately = random.random() < 0.5
         self.task_failure_rate = random.choice([0.0, 0.25])
+        self.exactly_once = random.choice([ExactlyOnceSupport.DISABLED, ExactlyOnceSupport.ENABLED])
         self.config_topic = SharedTopic(self.world, "configs")
+        self.producers = Producers(self.config_topic)
         self.status_topic = SharedTopic(self.world, "statuses")
         self.coordinator = SimulatedCoordinator(self.world)
         self.checks = Checks(self)
@@ -98,7 +102,16 @@ class SimulatedCluster:
     async def send_task_configs(
         self, sender: SimulatedWorker, leader_url: str, connector: str, configs: Sequence[ConfigMap]
     ) -> None:
-        """Send the signed request to the leader, with the checks of REST."""
+        """Send new task configs to the leader."""
+        await self._send(sender, leader_url, lambda herder: herder.internal.put_task_configs(connector, configs))
+
+    async def send_fence(self, sender: SimulatedWorker, leader_url: str, connector: str) -> None:
+        await self._send(sender, leader_url, lambda herder: herder.internal.fence_zombies(connector))
+
+    async def _send(
+        self, sender: SimulatedWorker, leader_url: str, steps: Callable[[Herder], Coroutine[Any, Any, None]]
+    ) -> None:
+        """Send a signed request to the leader, with the checks of REST."""
         key = sender.herder.keys.key
         world = self.world
         await world.pause(world.delay_ms())
@@ -111,10 +124,7 @@ class SimulatedCluster:
             await world.pause(world.delay_ms())
             raise refusal
         answered: asyncio.Future[Exception | None] = world.loop.create_future()
-        leader.request(
-            lambda herder: herder.internal.put_task_configs(connector, configs),
-            lambda _, error: answered.set_result(error),
-        )
+        leader.request(steps, lambda _, error: None if answered.done() else answered.set_result(error))
         error = await answered
         if error is not None:
             raise RequestFailed(getattr(error, "http_status", 500), str(error))

@@ -10,11 +10,14 @@ from unittest import mock
 from barnabas.connect.decide.group.heartbeat import Heartbeat
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
 from barnabas.connect.decide.herder.automatic_restarts import AutomaticRestarts
+from barnabas.connect.decide.herder.config_writes import ConfigWrites
 from barnabas.connect.decide.herder.herder_context import HerderContext
+from barnabas.connect.decide.herder.leader_requests import InternalRequests
 from barnabas.connect.decide.herder.local_work import LocalWork
 from barnabas.connect.decide.herder.rebalance_listener import RebalanceListener
 from barnabas.connect.decide.herder.status_updates import Statuses
 from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
+from barnabas.connect.decide.herder.zombie_fencing import ZombieFencing
 from barnabas.connect.decide.session_key import KeyRotation
 from barnabas.connect.errors import ConnectError
 
@@ -94,6 +97,26 @@ DEFECTS: dict[str, Defect] = {
     ),
 }
 
+_TRANSACTIONS: dict[str, Defect] = {
+    "tasks start before earlier ones are fenced": lambda: _patched(ZombieFencing, {"_fence": _fence_nothing}),
+    "the leader notes a fencing that it has not done": lambda: _patched(InternalRequests, {"_fence": _fence_nothing}),
+    "a leader that was fenced claims the topic no more": lambda: _patched(ConfigWrites, {"_claim": _claim_once}),
+    "a fenced leader writes without a claim": lambda: _patched(ConfigWrites, {"_claim": _fence_nothing}),
+}
+
+DEFECTS.update(_TRANSACTIONS)
+
+
+async def _fence_nothing(self: Any, *arguments: Any) -> None:
+    return
+
+
+async def _claim_once(self: ConfigWrites) -> None:
+    if self._claimed_at is None and self._assignments <= 1:
+        await _claim(self)
+
+
+_claim = ConfigWrites._claim
 _poll = KeyRotation.poll
 _assign = AssignedWork.assign
 

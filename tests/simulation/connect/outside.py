@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,6 +15,8 @@ from barnabas.connect.entities import ConfigInfos, ConnectorOffset, ConnectorOff
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 from barnabas.connect.run.herder_tasks import HerderTasks
+from tests.simulation.connect.checks import Claim
+from tests.simulation.connect.producers import Producer
 from tests.simulation.connect.world import WALL_MS
 
 if TYPE_CHECKING:
@@ -24,6 +27,7 @@ __all__ = ["GRACEFUL_STOP_MS", "SimulatedOutside"]
 T = TypeVar("T")
 
 GRACEFUL_STOP_MS = 5_000
+_LEADER = "connect-cluster-workers"
 
 
 class _Clock:
@@ -46,6 +50,11 @@ class SimulatedOutside(HerderTasks):
         self._listeners: dict[ConnectorTaskId, TaskListener] = {}
         self._unwritten: dict[bytes, list[bytes | None]] = {}
         """The statuses of each key that are not written yet, in their order."""
+        self._producers: dict[ConnectorTaskId, Producer] = {}
+        self._leader_epoch: int | None = None
+        self._starting: dict[ConnectorTaskId, object] = {}
+        """The claims of tasks whose producers are not initialised yet."""
+        self._target_states: dict[ConnectorTaskId, TargetState] = {}
 
     def die(self) -> None:
         """End as after kill -9: all work stops, including any that a cancellation would start."""
@@ -71,6 +80,28 @@ class SimulatedOutside(HerderTasks):
     async def write_configs(self, records: Sequence[ConfigRecord]) -> None:
         written = [(record.key, record.value) for record in records]
         await self.call(self._answer(lambda done, failed: self._worker.configs.write(written, done, failed)))
+
+    async def claim_config_topic(self) -> None:
+        await self.call(self._claim())
+
+    async def _claim(self) -> None:
+        self._leader_epoch = None
+        await self._world.pause(self._world.delay_ms())
+        if not self._world.reaches(self._worker.name, "brokers"):
+            raise ConnectError("the transaction coordinator can't be reached")
+        self._leader_epoch = self._worker.cluster.producers.init(_LEADER)
+        await self._world.pause(self._world.delay_ms())
+
+    async def write_configs_as_leader(self, records: Sequence[ConfigRecord]) -> None:
+        epoch, producers = self._leader_epoch, self._worker.cluster.producers
+        written = [(record.key, record.value) for record in records]
+
+        def begin(done: Callable[[], None], failed: Callable[[str], None]) -> None:
+            self._worker.configs.write(
+                written, done, failed, is_allowed=lambda: epoch is not None and producers.is_newest(_LEADER, epoch)
+            )
+
+        await self.call(self._answer(begin))
 
     async def read_configs_to_end(self, timeout_ms: int) -> None:
         await self.call(self._answer(lambda done, failed: self._worker.configs.read_to_end(timeout_ms, done, failed)))
@@ -138,6 +169,9 @@ class SimulatedOutside(HerderTasks):
 
     async def start_task(self, start: TaskToStart, listener: TaskListener) -> None:
         task, random = start.task, self._world.random
+        if start.transactional_id is not None:
+            await self.call(self._start_transactional(start, listener))
+            return
         self._checks.claimed(task, self._worker.name, start.task_config)
         self._listeners[task] = listener
         if start.target_state is TargetState.PAUSED:
@@ -147,6 +181,63 @@ class SimulatedOutside(HerderTasks):
         else:
             self._happens(task, TaskRunning(task), random.uniform(1, 800))
         await self.call(self._world.pause(0))
+
+    async def _start_transactional(self, start: TaskToStart, listener: TaskListener) -> None:
+        task, random = start.task, self._world.random
+        self._checks.claimed(task, self._worker.name, start.task_config)
+        self._listeners[task] = listener
+        self._target_states[task] = start.target_state
+        self._starting[task] = self._checks.claim(task, self._worker.name)
+        self._worker.later(random.uniform(1, 500), lambda: self.start(self._initialize(start)))
+
+    async def _initialize(self, start: TaskToStart) -> None:
+        """Initialise the producer, confirm, write: the steps of a task's thread."""
+        claim = self._checks.claim(start.task, self._worker.name)
+        try:
+            await self._initialize_claimed(start, claim)
+        finally:
+            if claim is not None and self._starting.get(start.task) is claim:
+                del self._starting[start.task]
+
+    async def _initialize_claimed(self, start: TaskToStart, claim: Claim | None) -> None:
+        task, world = start.task, self._world
+        if claim is None or not world.reaches(self._worker.name, "brokers"):
+            self._happens(task, TaskFailed(task, "the coordinator can't be reached"), 1)
+            return
+        assert start.transactional_id is not None
+        assert start.confirm is not None
+        stamp = str(start.task_config["stamp"])
+        producer = Producer(self._worker.cluster.producers, start.transactional_id, task.connector, stamp)
+        await self.sleep(world.delay_ms())
+        try:
+            await start.confirm()
+        except ConnectError as error:
+            self._happens(task, TaskFailed(task, str(error)), 1)
+            return
+        if self._checks.claim(task, self._worker.name) is not claim:
+            return  # It was stopped meanwhile.
+        self._producers[task] = producer
+        self._write(producer)
+        if self._target_states[task] is TargetState.PAUSED:
+            self._happens(task, TaskPaused(task), 1)
+        elif world.random.random() < self._worker.cluster.task_failure_rate:
+            self._happens(task, TaskFailed(task, "the simulated task failed"), world.random.uniform(1, 3_000))
+        else:
+            self._happens(task, TaskRunning(task), 1)
+
+    def _write(self, producer: Producer) -> None:
+        try:
+            self._worker.cluster.producers.write(producer)
+        except AssertionError as error:
+            self._world.failures.append(error)
+
+    def leave_zombies(self) -> None:
+        """Records of running tasks are on their way when their worker is killed."""
+        for task, producer in self._producers.items():
+            if self._checks.claim(task, self._worker.name) is not None:
+                for _ in range(10):
+                    delay_ms = self._world.random.uniform(0, 25_000)
+                    self._world.after(delay_ms, functools.partial(self._write, producer))
 
     def _happens(self, task: ConnectorTaskId, event: TaskRunning | TaskPaused | TaskFailed, delay_ms: float) -> None:
         claim = self._checks.claim(task, self._worker.name)
@@ -169,6 +260,10 @@ class SimulatedOutside(HerderTasks):
             self._checks.released(task, self._worker.name)
 
     async def set_task_state(self, task: ConnectorTaskId, target_state: TargetState) -> None:
+        self._target_states[task] = target_state
+        if task in self._starting:
+            await self.call(self._world.pause(0))
+            return
         event = TaskPaused(task) if target_state is TargetState.PAUSED else TaskRunning(task)
         self._happens(task, event, 30)
         await self.call(self._world.pause(0))
@@ -185,8 +280,18 @@ class SimulatedOutside(HerderTasks):
     async def send_task_configs(self, leader_url: str, connector: str, configs: Sequence[ConfigMap]) -> None:
         await self.call(self._worker.cluster.send_task_configs(self._worker, leader_url, connector, configs))
 
-    async def fence_producers(self, transactional_ids: Sequence[str]) -> None:
-        raise NotImplementedError
+    async def send_fence(self, leader_url: str, connector: str) -> None:
+        await self.call(self._worker.cluster.send_fence(self._worker, leader_url, connector))
+
+    async def fence_producers(self, connector: str, config: ConfigMap, transactional_ids: Sequence[str]) -> None:
+        await self.call(self._fence(transactional_ids))
+
+    async def _fence(self, transactional_ids: Sequence[str]) -> None:
+        for transactional_id in transactional_ids:
+            await self._world.pause(self._world.delay_ms())
+            if not self._world.reaches(self._worker.name, "brokers"):
+                raise ConnectError("the transaction coordinator can't be reached")
+            self._worker.cluster.producers.init(transactional_id)
 
     async def validate_config(self, config: ConfigMap) -> ConfigInfos:
         await self.call(self._world.pause(self._world.random.uniform(0, 30)))

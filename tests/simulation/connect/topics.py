@@ -75,12 +75,18 @@ class TopicView:
         self.fetch_soon()
 
     def write(
-        self, records: list[tuple[bytes, bytes | None]], done: Callable[[], None], failed: Callable[[str], None]
+        self,
+        records: list[tuple[bytes, bytes | None]],
+        done: Callable[[], None],
+        failed: Callable[[str], None],
+        is_allowed: Callable[[], bool] = lambda: True,
     ) -> None:
+        """``is_allowed`` is evaluated when the records arrive."""
+
         def arrive() -> None:
             if self.is_closed:
                 return  # The write ended with the process.
-            if not self._is_connected or self._topic.refuses_writes:
+            if not self._is_connected or self._topic.refuses_writes or not is_allowed():
                 self._world.after(self._world.delay_ms() + 100, lambda: failed("the write was refused"))
                 return
             self._topic.append(records)

@@ -55,6 +55,7 @@ class SimulatedWorker:
             url=self.url,
             group_id="workers",
             write_timeout_ms=10_000,
+            exactly_once=cluster.exactly_once,
             restart_budget=RestartBudget(max_attempts=50, backoff_ms=500, backoff_max_ms=4_000, reset_ms=20_000),
         )
         self.outside = SimulatedOutside(self)
@@ -118,6 +119,7 @@ class SimulatedWorker:
 
     def kill(self) -> None:
         """End the worker without any notification, as kill -9 does."""
+        self.outside.leave_zombies()
         tasks = list(self.life.tasks)
         self.life.die()
         self.outside.die()

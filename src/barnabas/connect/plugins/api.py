@@ -66,6 +66,7 @@ __all__ = [
     "ConfigValue",
     "Connector",
     "ConnectorContext",
+    "ConsumedOffsets",
     "Importance",
     "NonEmptyString",
     "OffsetRange",
@@ -153,6 +154,10 @@ class TaskContext(Protocol):
     def source_offset(self, partition: OffsetMap) -> OffsetMap | None:
         """Return this connector's position in a partition of its source; None without one. For sources."""
 
+    @property
+    def is_exactly_once(self) -> bool:
+        """Return whether each batch and its positions are written in one transaction (KIP-618). For sources."""
+
 
 # ---- Connectors -----------------------------------------------------------------------------------------------------
 
@@ -229,6 +234,16 @@ class SourceConnector(Connector):
         return None
 
     @classmethod
+    def exactly_once_support(cls, config: Config) -> bool | None:
+        """Return whether a task that starts at its last position reads the same records as before, none twice.
+
+        The worker writes each batch and its positions in one transaction (KIP-618), so this suffices for exactly-once
+        delivery. Called when a user sets ``exactly.once.support=required``. None, if not overridden: it is unknown, and
+        the connector is refused.
+        """
+        return None
+
+    @classmethod
     def alter_offsets(cls, config: Config, offsets: Sequence[tuple[OffsetMap, OffsetMap | None]]) -> bool:
         """Check positions set by a user: partition and offset, None to start over. The connector is stopped.
 
@@ -292,6 +307,14 @@ class SourceOffset:
     offset: OffsetMap
 
 
+@dataclass(frozen=True, slots=True)
+class ConsumedOffsets:
+    """The next offsets of a consumer group, of topics in the worker's cluster."""
+
+    group: str
+    offsets: Mapping[TopicPartition, int]
+
+
 class SourceTask(Task):
     """Returns a streaming DataFrame, which the worker writes to topics."""
 
@@ -308,6 +331,14 @@ class SourceTask(Task):
 
         ``ends`` has Spark's end offset of each streaming source in the query, parsed from JSON, in the order of the
         plan. None, if not overridden: the worker stores Spark's own offsets unchanged.
+        """
+        return None
+
+    def consumed_offsets(self, ends: Sequence[Any]) -> ConsumedOffsets | None:
+        """Return offsets to commit in the transaction of the batch, for a source that reads the worker's own cluster.
+
+        They show the lag of the source to tools; the task itself begins at ``offsets_of``. Called only with
+        exactly-once delivery. ``ends`` is as in ``offsets_of``. None, if not overridden.
         """
         return None
 

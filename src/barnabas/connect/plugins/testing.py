@@ -100,6 +100,7 @@ class _TaskContext:
     settings: Mapping[str, ConfigValue]
     offsets: Sequence[SourceOffset] = ()
     folder: Path | None = None
+    is_exactly_once: bool = False
 
     @property
     def scratch(self) -> Path:

@@ -7,7 +7,7 @@ import secrets
 
 from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
 from barnabas.connect.decide.group.group_settings import GroupSettings
-from barnabas.connect.decide.herder.herder_settings import HerderSettings, RestartBudget
+from barnabas.connect.decide.herder.herder_settings import ExactlyOnceSupport, HerderSettings, RestartBudget
 from barnabas.connect.decide.session_key import KeyRotation
 from barnabas.connect.mac_algorithms import key_size
 from barnabas.connect.settings.worker_config import WorkerConfig
@@ -27,6 +27,7 @@ def herder_settings(config: WorkerConfig, *, worker_id: str, url: str) -> Herder
         )
     return HerderSettings(
         worker_id=worker_id,
+        exactly_once=ExactlyOnceSupport(config.exactly_once_source_support),
         url=url,
         group_id=config.group_id,
         protocol=protocol,

@@ -105,6 +105,7 @@ class RunningWorker:
             secrets=secrets,
             registry=registry,
             validation=validation,
+            admin_properties=config.admin_properties,
         )
         self.herder = Herder(
             herder_settings(config, worker_id=rest.worker_id, url=rest.advertised_url),

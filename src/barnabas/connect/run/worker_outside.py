@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from barnabas.clients.admin.client import AdminClient
+from barnabas.clients.client_config import client_config
+from barnabas.clients.errors import InvalidClientConfig
 from barnabas.common.clock import Clock
 from barnabas.connect.decide.backing_stores.config_records import ConfigRecord
 from barnabas.connect.decide.backing_stores.status_records import StatusRecord
@@ -17,7 +19,7 @@ from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed, Ta
 from barnabas.connect.decide.tasks.task_work import TaskWork, declared_work, default_work
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation
 from barnabas.connect.entities import ConfigInfos
-from barnabas.connect.errors import NotFound
+from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 from barnabas.connect.plugins.api import SourceConnector
 from barnabas.connect.rest.internal_client import InternalClient
@@ -29,6 +31,8 @@ from barnabas.connect.run.known_secrets import KnownSecrets, hide_secrets
 from barnabas.connect.run.running_connectors import RunningConnectors
 
 __all__ = ["WorkerOutside"]
+
+_ADMIN = "admin.override."
 
 
 class _UnusableWork(Exception):
@@ -51,6 +55,7 @@ class WorkerOutside(ConnectorOffsetCalls):
         secrets: KnownSecrets,
         registry: PluginRegistry,
         validation: ConnectorValidation,
+        admin_properties: Mapping[str, str],
     ) -> None:
         super().__init__(clock, fail, admin=admin, sources=topics.offsets, registry=registry, secrets=secrets)
         self._topics = topics
@@ -60,11 +65,18 @@ class WorkerOutside(ConnectorOffsetCalls):
         self._client = client
         self._loggers = loggers
         self._validation = validation
+        self._admin_properties = admin_properties
 
     # -- topics
 
     async def write_configs(self, records: Sequence[ConfigRecord]) -> None:
         await self.call(self._topics.write_configs(records))
+
+    async def claim_config_topic(self) -> None:
+        await self.call(self._topics.claim_configs())
+
+    async def write_configs_as_leader(self, records: Sequence[ConfigRecord]) -> None:
+        await self.call(self._topics.write_configs_as_leader(records))
 
     async def read_configs_to_end(self, timeout_ms: int) -> None:
         await self.call(self._topics.configs.read_to_end(timeout_s=timeout_ms / 1000))
@@ -133,6 +145,8 @@ class WorkerOutside(ConnectorOffsetCalls):
                 await asyncio.to_thread(self._resolved, described.task_config),
                 described.target_state,
                 described.generation,
+                transactional_id=described.transactional_id,
+                confirm=described.confirm,
             )
             if type_ is ConnectorType.SINK and TASK_PARTITIONS not in start.task_config and _has_one_task(start):
                 config = await self._connectors.with_all_partitions(start.connector_config, start.task_config)
@@ -184,11 +198,23 @@ class WorkerOutside(ConnectorOffsetCalls):
     async def send_task_configs(self, leader_url: str, connector: str, configs: Sequence[ConfigMap]) -> None:
         await self.call(self._client.post_task_configs(leader_url, connector, configs))
 
-    async def fence_producers(self, transactional_ids: Sequence[str]) -> None:
-        await self.call(self._fence(transactional_ids))
+    async def send_fence(self, leader_url: str, connector: str) -> None:
+        await self.call(self._client.put_fence(leader_url, connector))
 
-    async def _fence(self, transactional_ids: Sequence[str]) -> None:
-        (await self._admin.fence_producers(transactional_ids)).raise_for_errors()
+    async def fence_producers(self, connector: str, config: ConfigMap, transactional_ids: Sequence[str]) -> None:
+        await self.call(self._fence(connector, config, transactional_ids))
+
+    async def _fence(self, connector: str, config: ConfigMap, transactional_ids: Sequence[str]) -> None:
+        """Fence with the rights of the connector's admin client, as Kafka does."""
+        resolved = await asyncio.to_thread(self._secrets.resolve, config)
+        own = {name.removeprefix(_ADMIN): text for name, text in resolved.items() if name.startswith(_ADMIN)}
+        properties = {**self._admin_properties, "client.id": f"connector-worker-adminclient-{connector}", **own}
+        try:
+            admin = AdminClient(config=client_config(properties, source=f"the settings of connector {connector}"))
+        except InvalidClientConfig as error:
+            raise ConnectError(str(error)) from error
+        async with admin:
+            (await admin.fence_producers(transactional_ids)).raise_for_errors()
 
     async def validate_config(self, config: ConfigMap) -> ConfigInfos:
         """Validate on a thread, because plugins may be slow."""

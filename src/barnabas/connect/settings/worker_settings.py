@@ -141,8 +141,8 @@ class KafkaWorkerSettings(SettingTable):
         "How long a rebalance waits for a worker to stop its connectors and tasks and to rejoin.")
     heartbeat_interval_ms: int = setting(INT, "3000", "", HIGH, READ_ONLY,
         "The interval between heartbeats of a worker. Usually a third of the session timeout.")
-    exactly_once_source_support = refused("Spark's writer has no transactions, so a source can't write records and offsets in one", STRING, "disabled", "i:DISABLED|ENABLED|PREPARING", HIGH, READ_ONLY,
-        "Whether source connectors write records and offsets in one transaction. Only disabled is supported.")
+    exactly_once_source_support: str = setting(STRING, "disabled", "i:DISABLED|ENABLED|PREPARING", HIGH, READ_ONLY,
+        "Whether source connectors write records and offsets in one transaction. To change a running group, first set preparing on every worker, then enabled (KIP-618). enabled needs Spark inside the worker: barnabas.connect.spark.master=local[*].")
     metadata_max_age_ms = no_effect("The worker refreshes metadata when a response shows that it is outdated", LONG, "300000", "0..", LOW, READ_ONLY,
         "The age after which metadata of brokers and topics is refreshed.")
     client_id = by_name(STRING, "", "", LOW, READ_ONLY,

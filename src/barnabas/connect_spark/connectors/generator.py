@@ -89,6 +89,10 @@ class Generator(SourceConnector):
     task_class = GeneratorTask
 
     @classmethod
+    def exactly_once_support(cls, config: Mapping[str, str]) -> bool:
+        return True
+
+    @classmethod
     def alter_offsets(
         cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:

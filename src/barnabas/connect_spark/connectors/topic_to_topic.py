@@ -4,7 +4,9 @@
 interval: a new matching topic, or a new partition, leads to new task configs. Positions are
 Connect's: ``{"cluster": alias, "topic": t, "partition": p}`` -> ``{"offset": n}``, where n is the next one to read.
 
-Delivery is at least once. Spark's writer sets the time of a record itself; a header can keep the original one.
+Delivery is at least once, or exactly once with ``exactly.once.source.support``: then only committed records are copied,
+and within one cluster the transaction also commits the offsets of a consumer group. Spark's writer sets the time of a
+record itself; a header can keep the original one.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from barnabas.connect.plugins.api import (
     ConfigDef,
     ConfigKey,
     ConfigType,
+    ConsumedOffsets,
     Importance,
     NonEmptyString,
     Range,
@@ -32,6 +35,7 @@ from barnabas.connect.plugins.api import (
     TerminalError,
     ValidString,
 )
+from barnabas.connect_spark.positions.group_positions import from_kafka_json
 from barnabas.connect_spark.positions.source_positions import check_positions
 from barnabas.connect_spark.queries.kafka_settings import spark_consumer_options
 
@@ -47,6 +51,8 @@ log = logging.getLogger(__name__)
 _PREFIX = "source."
 _SERVERS = "source.bootstrap.servers"
 _PARTITIONS = "source.partitions"
+_GROUP = "source.group.id"
+_SAME_CLUSTER = "source.is.same.cluster"
 _BATCH, _BATCH_DEFAULT = "barnabas.batch.records.max", "500000"
 _BYTES = ("ByteArrayConverter", "org.apache.kafka.connect.converters.ByteArrayConverter")
 _CONVERTERS = ("key.converter", "value.converter", "header.converter")
@@ -58,6 +64,7 @@ _OURS = frozenset(
         "source.auto.offset.reset",
         "source.refresh.interval.ms",
         _PARTITIONS,
+        _SAME_CLUSTER,
     }
 )
 
@@ -77,7 +84,10 @@ class TopicToTopicTask(SourceTask):
 
         partitions = parse_partitions(self.config[_PARTITIONS])
         client_id = f"connector-consumer-{self.context.connector}-{self.context.task}"
-        options = spark_consumer_options(source_client(self.config), client_id)
+        client = source_client(self.config)
+        if self.context.is_exactly_once:  # Records of aborted transactions are not copied, and not committed here.
+            client = {"isolation.level": "read_committed", **client}
+        options = spark_consumer_options(client, client_id)
         assigned: dict[str, list[int]] = {}
         starts: dict[str, dict[str, int]] = {}
         for partition in partitions:
@@ -111,6 +121,12 @@ class TopicToTopicTask(SourceTask):
             for topic, partitions in (ends[0] or {}).items()
             for partition, offset in partitions.items()
         ]
+
+    def consumed_offsets(self, ends: Sequence[Any]) -> ConsumedOffsets | None:
+        if self.config.get(_SAME_CLUSTER) != "true":
+            return None
+        group = self.config.get(_GROUP) or f"connect-{self.context.connector}"
+        return ConsumedOffsets(group, from_kafka_json(ends[0] or {}))
 
     def _partition(self, topic: str, partition: int) -> dict[str, object]:
         return {"cluster": str(self.settings["source.cluster.alias"]), "partition": partition, "topic": topic}
@@ -149,6 +165,13 @@ class TopicToTopic(SourceConnector):
             ),
             ConfigKey("source.topics", ConfigType.LIST, "", "The topics to read.", importance=Importance.HIGH),
             ConfigKey("source.topics.regex", ConfigType.STRING, "", "Or a pattern that their whole names match."),
+            ConfigKey(
+                _GROUP,
+                ConfigType.STRING,
+                "",
+                "With exactly-once delivery within one cluster: the consumer group whose offsets are committed with "
+                "the copies. By default connect- and the connector's name.",
+            ),
             ConfigKey("source.cluster.alias", ConfigType.STRING, "source", "The name in offsets.", NonEmptyString()),
             ConfigKey(
                 "source.auto.offset.reset",
@@ -182,6 +205,10 @@ class TopicToTopic(SourceConnector):
     task_class = TopicToTopicTask
 
     @classmethod
+    def exactly_once_support(cls, config: Mapping[str, str]) -> bool:
+        return True
+
+    @classmethod
     def alter_offsets(
         cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:
@@ -190,7 +217,7 @@ class TopicToTopic(SourceConnector):
         return True
 
     def start(self) -> None:
-        self._refuse_circle()
+        self._is_same_cluster = self._is_within_one_cluster()
         self._stopping = threading.Event()
         self._counts: dict[str, int] = {}
         self._thread = threading.Thread(target=self._watch, name="connect-topics", daemon=True)
@@ -199,25 +226,29 @@ class TopicToTopic(SourceConnector):
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         self._counts = self._found()
         spread = assign_partitions(self._counts, max_tasks) if self._counts else []
-        return [{**self.config, _PARTITIONS: format_partitions(partitions)} for partitions in spread]
+        same = {_SAME_CLUSTER: "true"} if self._is_same_cluster else {}
+        return [{**self.config, **same, _PARTITIONS: format_partitions(partitions)} for partitions in spread]
 
     def stop(self) -> None:
         self._stopping.set()
 
-    def _refuse_circle(self) -> None:
-        """Refuse a topic that is copied to itself: it would grow forever."""
+    def _is_within_one_cluster(self) -> bool:
+        """Raise TerminalError for a topic that is copied to itself: it would grow forever."""
         target = dict(self.context.client_config)
-        if str(self.settings["topic.format"]) != "${topic}" or not target.get("bootstrap.servers"):
-            return
+        if not target.get("bootstrap.servers"):
+            return False
         clusters = []
         for properties in (source_client(self.config), target):
             with AdminClient.sync(properties=properties) as admin:
                 clusters.append(admin.describe_cluster().cluster_id)
-        if clusters[0] is not None and clusters[0] == clusters[1]:
+        if clusters[0] is None or clusters[0] != clusters[1]:
+            return False
+        if str(self.settings["topic.format"]) == "${topic}":
             raise TerminalError(
                 "source.bootstrap.servers are brokers of the worker's own cluster, so each topic would be copied to "
                 "itself forever. Set topic.format to another name, such as copy-${topic}."
             )
+        return True
 
     def _watch(self) -> None:
         interval_s = int(str(self.settings["source.refresh.interval.ms"])) / 1000

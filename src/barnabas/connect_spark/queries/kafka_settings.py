@@ -40,7 +40,7 @@ _SET_BY_SPARK = frozenset(
     {"key.deserializer", "value.deserializer", "key.serializer", "value.serializer", "enable.auto.commit"}
 )
 _REFUSED = {
-    "transactional.id": "Spark writes without transactions; a batch that is repeated is written again",
+    "transactional.id": "with exactly.once.source.support=enabled the worker sets it for each task",
     "interceptor.classes": "Spark's readers and writers take no interceptors",
     "partitioner.class": "the partition is chosen by Kafka's own partitioner, or by the record's partition",
 }

@@ -2,6 +2,7 @@
 
 The order of steps: a batch is (1) written to its topics, (2) its positions are written to the offset topic, (3) Spark
 notes it as finished. After a crash before (2) it is written again; after (2) never, because the offset topic decides.
+With exactly-once delivery (1) and (2) are one transaction (``source_delivery``).
 
 Where a query begins: a plugin that defines Connect positions (``offsets_of``) reads them itself, so its query always
 has a fresh checkpoint. For other plugins the positions are Spark's own, stored unchanged (``spark_positions``). A fresh
@@ -20,7 +21,7 @@ from uuid import uuid4
 from barnabas.clients.admin import AdminClient
 from barnabas.common.config_value import ConfigType, parse_value
 from barnabas.connect.metrics.task_metrics import TaskKind
-from barnabas.connect.plugins.api import SourceOffset, SourceTask, TerminalError
+from barnabas.connect.plugins.api import ConsumedOffsets, SourceOffset, SourceTask, TerminalError
 from barnabas.connect_spark.positions.checkpoints import Checkpoint, fresh_checkpoint, open_checkpoint
 from barnabas.connect_spark.positions.spark_positions import SparkPositions
 from barnabas.connect_spark.queries.batch_loop import BatchLoop, PolledBatches
@@ -34,6 +35,13 @@ from barnabas.connect_spark.queries.query_handle import start_query
 from barnabas.connect_spark.queries.record_path import RecordPath, raising
 from barnabas.connect_spark.queries.row_count import RowCount
 from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery
+from barnabas.connect_spark.queries.source_delivery import (
+    AtLeastOnce,
+    ExactlyOnce,
+    Offsets,
+    SourceDelivery,
+    TransactionCalls,
+)
 from barnabas.connect_spark.sessions.session_kind import is_remote
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings
 
@@ -62,18 +70,25 @@ class SourceProgram:
         read_offset: SourceOffsetReader,
         write_offsets: OffsetWriter,
         uses_topics: Callable[[frozenset[str]], None],
+        transactions: TransactionCalls | None = None,
     ) -> None:
-        """Raise ConfigException for settings that can't be used."""
+        """``transactions`` are the calls of a task with exactly-once delivery.
+
+        Raise ConfigException for settings that can't be used.
+        """
         self._spec = spec
         self._task = task
         self._path = path
         self._spark_positions = SparkPositions(spec.task, spec.work, read_offset)
-        self._write_offsets = write_offsets
         self._uses_topics = uses_topics
         self._policy = ErrorPolicy.of(spec.connector_config)
         self._settings = QuerySettings.of(spec.connector_config, spec.worker_config)
         producer = producer_settings(spec.worker_config, spec.connector_config)
-        self._options = spark_producer_options(producer, f"connector-producer-{spec.task}")
+        options = spark_producer_options(producer, f"connector-producer-{spec.task}")
+        self._delivery: SourceDelivery = AtLeastOnce(options, write_offsets)
+        if transactions is not None:
+            self._delivery = ExactlyOnce(spec.task, options, transactions)
+            self._settings = self._settings.with_transactions(spec.connector_config, spec.worker_config)
         enabled = parse_value(
             ConfigType.BOOLEAN, spec.worker_config.get("topic.creation.enable", "true"), "topic.creation.enable"
         )
@@ -89,6 +104,7 @@ class SourceProgram:
     # ---- QueryProgram
 
     def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
+        self._delivery.open(spark)
         if not self._is_started:
             self._is_started = True
             self._task.start(spark)
@@ -104,9 +120,10 @@ class SourceProgram:
                 polled = poller.take()
                 while polled is not None:
                     _check(polled.records, is_streaming=False)
-                    self._write(polled.records, polled.rows, polled.topics)
-                    gate.ensure_unfenced()
-                    self._commit(_pairs(polled.offsets))
+                    with self._delivery.batch():
+                        self._write(polled.records, polled.rows, polled.topics)
+                        gate.ensure_unfenced()
+                        self._commit(_pairs(polled.offsets))
                     poller.done()
                     is_time = time.monotonic() - began_s >= _BATCH_S_MAX
                     polled = None if is_time else poller.take_next()
@@ -118,12 +135,14 @@ class SourceProgram:
         _check(records, is_streaming=True)
 
         def process(frame: DataFrame, number: int, handle: BatchEnds) -> None:
-            self._write(frame)
-            gate.ensure_unfenced()
-            ends = handle.ends(number)
-            if ends is None:
-                raise RuntimeError(f"the checkpoint in {self._spec.folder} does not know batch {number}")
-            self._commit(self._offsets(ends))
+            with self._delivery.batch():
+                self._write(frame)
+                gate.ensure_unfenced()
+                ends = handle.ends(number)
+                if ends is None:
+                    raise RuntimeError(f"the checkpoint in {self._spec.folder} does not know batch {number}")
+                consumed = self._task.consumed_offsets(ends) if self._is_exactly_once else None
+                self._commit(self._offsets(ends), consumed)
 
         return self._query(records, process, gate)
 
@@ -154,7 +173,7 @@ class SourceProgram:
             self._good(self._path.source_records(records))
             .writeStream.queryName(self._spec.query_name)
             .format("kafka")
-            .options(**self._options)
+            .options(**self._delivery.options)
             .option("checkpointLocation", str(self._spec.folder / "followed" / uuid4().hex))
             .trigger(processingTime=f"{self._settings.trigger_interval_ms} milliseconds")
             .start()
@@ -163,6 +182,7 @@ class SourceProgram:
 
     def close(self) -> None:
         self._end_polling()
+        self._delivery.close()
         try:
             if self._is_started:
                 self._task.stop()
@@ -219,7 +239,7 @@ class SourceProgram:
         if self._topic_rules is not None:
             self._create_topics(topics)
         figures.has_read(rows or 0)
-        good.write.format("kafka").options(**self._options).save()
+        good.write.format("kafka").options(**self._delivery.options).save()
         if topics and self._tracks_topics:
             self._uses_topics(topics)
         if given is not None:
@@ -231,6 +251,10 @@ class SourceProgram:
             self._report_bad_records(records, failures)
         took_ms = int((time.monotonic() - began_s) * 1000)
         figures.has_written(read=rows or 0, written=written - failures, took_ms=took_ms)
+
+    @property
+    def _is_exactly_once(self) -> bool:
+        return isinstance(self._delivery, ExactlyOnce)
 
     @property
     def _makes_others(self) -> bool:
@@ -245,10 +269,10 @@ class SourceProgram:
             logged = min(count, LOGGED_MAX) if is_logged else 0
             self._spec.figures.has_failed(count, skipped=True, logged=logged)
 
-    def _commit(self, offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]) -> None:
+    def _commit(self, offsets: Offsets, consumed: ConsumedOffsets | None = None) -> None:
         began_s, figures = time.monotonic(), self._spec.figures
         try:
-            self._write_offsets(offsets)
+            self._delivery.commit(offsets, consumed)
         except Exception:
             figures.has_committed(0, succeeded=False)
             raise

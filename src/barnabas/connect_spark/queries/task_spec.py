@@ -77,6 +77,7 @@ class WorkerTaskContext:
     settings: Mapping[str, ConfigValue]
     read_offset: SourceOffsetReader
     scratch: Path
+    is_exactly_once: bool = False
 
     def source_offset(self, partition: Mapping[str, object]) -> Mapping[str, object] | None:
         return self.read_offset(partition)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from barnabas.common.config_value import ConfigException, ConfigValue
-from barnabas.connect.decide.validation.connector_config import OWN_CONFIG
+from barnabas.connect.decide.validation.connector_config import OWN_CONFIG, SOURCE_CONFIG
 from barnabas.connect.settings.worker_settings import WORKER_CONFIG_DEF
 
 __all__ = ["SPARK_CONF_PREFIX", "QuerySettings", "SparkSettings"]
@@ -26,6 +26,9 @@ _SERVER_PORT = 15002
 
 _TRIGGER = "barnabas.trigger.interval.ms"
 _BATCH = "barnabas.batch.records.max"
+_BOUNDARY_INTERVAL = "transaction.boundary.interval.ms"
+_FLUSH_INTERVAL = "offset.flush.interval.ms"
+_STAGE_ATTEMPTS = "spark.stage.maxConsecutiveAttempts"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,14 @@ class SparkSettings:
             if not name.startswith("spark."):
                 raise ConfigException(
                     SPARK_CONF_PREFIX + name, value, "The part after the prefix must begin with spark."
+                )
+        if worker_config.get("exactly.once.source.support", "").strip().lower() == "enabled":
+            # A stage that is repeated would send its records again, in the same transaction.
+            if conf.setdefault(_STAGE_ATTEMPTS, "1") != "1":
+                raise ConfigException(
+                    SPARK_CONF_PREFIX + _STAGE_ATTEMPTS,
+                    conf[_STAGE_ATTEMPTS],
+                    "It must be 1 with exactly.once.source.support=enabled: remove it",
                 )
         given = str(values[_DIRECTORY])
         folder = re.sub(r"[^A-Za-z0-9.-]", "_", f"barnabas-connect-{worker_id}")
@@ -121,3 +132,13 @@ class QuerySettings:
         given |= {key.name: connector_config[key.name] for key in OWN_CONFIG if key.name in connector_config}
         values = OWN_CONFIG.parse(given)
         return cls(int(str(values[_TRIGGER])), int(str(values[_BATCH])))
+
+    def with_transactions(self, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> QuerySettings:
+        """Return the settings of a source whose batches are transactions: with ``transaction.boundary=interval`` it
+        reads one batch in each interval. Raise ConfigException."""
+        if connector_config.get("transaction.boundary", "poll").strip().lower() != "interval":
+            return self
+        given = connector_config.get(_BOUNDARY_INTERVAL)
+        row, text = (SOURCE_CONFIG[_BOUNDARY_INTERVAL], given) if given else (WORKER_CONFIG_DEF[_FLUSH_INTERVAL], None)
+        text = text or worker_config.get(_FLUSH_INTERVAL) or row.default_text or ""
+        return replace(self, trigger_interval_ms=int(str(row.parse(text))))

@@ -62,6 +62,12 @@ class PickyConnector(SourceConnector):
     )
 
     @classmethod
+    def exactly_once_support(cls, config: Config) -> bool | None:
+        if config.get("once") == "broken":
+            raise RuntimeError("no idea")
+        return None if "once" not in config else config["once"] == "yes"
+
+    @classmethod
     def validate(cls, config: Config, settings: Mapping[str, ConfigValue]) -> Mapping[str, Sequence[str]]:
         if config.get("url") == "explode":
             raise RuntimeError("no database")
@@ -84,4 +90,7 @@ def registry() -> PluginRegistry:
 
 def validation(policy: str = "All", allowlist: tuple[str, ...] = ()) -> ConnectorValidation:
     converters = {"key": "JsonConverter", "value": "JsonConverter", "header": "SimpleHeaderConverter"}
-    return ConnectorValidation(registry(), ValidationDefaults("cc", converters, ClientOverrides(policy, allowlist)))
+    return ConnectorValidation(
+        registry(),
+        ValidationDefaults("cc", converters, ClientOverrides(policy, allowlist), is_exactly_once_enabled=True),
+    )

@@ -98,7 +98,7 @@ class TestTable:
             ConfigType.INT: "77",
             ConfigType.LONG: "77",
         }.get(WORKER_CONFIG_DEF[name].type, "something")
-        texts = {"exactly.once.source.support": "preparing", "sasl.oauthbearer.assertion.algorithm": "ES256"}
+        texts = {"sasl.oauthbearer.assertion.algorithm": "ES256"}
         if WORKER_CONFIG_DEF[name].support.state is SupportState.REFUSED:
             [problem] = problems_of({name: texts.get(name, other)})
             assert problem.startswith("Invalid value ")

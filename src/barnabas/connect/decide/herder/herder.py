@@ -14,6 +14,7 @@ topics, and events of connectors and tasks. The parts:
 ``rebalance``       stopping before, starting after, and requesting a rebalance of the group
 ``work``            work that runs here, one unit at a time, stop before start
 ``assigned_work``   work that should run here
+``fencing``         earlier tasks of exactly-once sources are fenced before a task starts
 ``reconfiguration`` new task configs, sent to the leader or written by the leader
 ``keys``            the key that signs internal requests
 ``healing``         restarts after failures
@@ -32,7 +33,7 @@ A request that waits for another worker does not delay other requests. REST pars
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from barnabas.connect.decide.backing_stores.config_state import (
     ClusterConfig,
@@ -67,13 +68,14 @@ from barnabas.connect.decide.herder.herder_settings import HerderSettings
 from barnabas.connect.decide.herder.leader_requests import InternalRequests
 from barnabas.connect.decide.herder.local_work import LocalWork, Unit
 from barnabas.connect.decide.herder.offset_requests import OffsetRequests
-from barnabas.connect.decide.herder.outside import Outside
+from barnabas.connect.decide.herder.outside import Outside, TaskToStart
 from barnabas.connect.decide.herder.rebalance_listener import RebalanceListener
 from barnabas.connect.decide.herder.requested_restarts import Restarts
 from barnabas.connect.decide.herder.session_key_rotation import SessionKeys
 from barnabas.connect.decide.herder.state_requests import StateRequests
 from barnabas.connect.decide.herder.status_updates import Statuses, state_of
 from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
+from barnabas.connect.decide.herder.zombie_fencing import ZombieFencing
 from barnabas.connect.decide.session_key import KeyRotation, SessionView
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
 from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning, TopicsUsed
@@ -92,7 +94,7 @@ class Herder:
         self.context = HerderContext(settings, outside, plugins)
         self.keys = SessionKeys(self.context, rotation)
         self.statuses = Statuses(self.context)
-        self.work = LocalWork(outside, self)
+        self.work = LocalWork(outside, self, self._admit)
         self.assigned_work = AssignedWork(self.work, self.context.configs.snapshot)
         self.rebalance = RebalanceListener(self.context, self.work, self.assigned_work, self._taken_up)
         self.automatic_restarts = AutomaticRestarts(settings.restart_budget, outside, self._heal)
@@ -101,8 +103,9 @@ class Herder:
         )
         self.connectors = ConnectorRequests(self.context)
         self.states = StateRequests(self.context)
-        self.offsets = OffsetRequests(self.context)
         self.internal = InternalRequests(self.context, self.reconfiguration)
+        self.offsets = OffsetRequests(self.context, self.internal)
+        self.fencing = ZombieFencing(self.context, self.internal, self.assigned_work.is_assigned)
         self.restarts = Restarts(
             self.context, self.work, self.assigned_work, self.statuses, on_restart=self.automatic_restarts.forget
         )
@@ -209,6 +212,7 @@ class Herder:
         self.rebalance_times.ended(self._outside.monotonic_ms())
         self.automatic_restarts.forget_all_but(self.assigned_work.assigned)
         self.statuses.assigned(self.assigned_work.assigned)
+        self.context.config_writes.assigned()
 
     # -- the topics
 
@@ -253,6 +257,9 @@ class Herder:
             self.rebalance.needed(offset, f"connector {connector} is new")
 
     # -- running work
+
+    async def _admit(self, start: TaskToStart, *, task_generation: int, is_wanted: Callable[[], bool]) -> TaskToStart:
+        return await self.fencing.admit(start, task_generation=task_generation, is_wanted=is_wanted)
 
     def task_event(self, event: TaskEvent) -> None:
         task = event.task

@@ -12,6 +12,7 @@ from barnabas.connect.decide.backing_stores.config_records import ConfigRecord
 from barnabas.connect.decide.backing_stores.config_state import ClusterConfig, ConfigState
 from barnabas.connect.decide.backing_stores.status_state import StatusState
 from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
+from barnabas.connect.decide.herder.config_writes import ConfigWrites
 from barnabas.connect.decide.herder.herder_settings import HerderSettings
 from barnabas.connect.decide.herder.herder_stages import Stages
 from barnabas.connect.decide.herder.outside import ConfigMap, Outside
@@ -68,6 +69,7 @@ class HerderContext:
         self.statuses = StatusState()
         self.group = GroupView(protocol_version=settings.protocol)
         self.stages = Stages(outside.now_ms)
+        self.config_writes = ConfigWrites(outside, lambda: self.group.is_leader, settings)
         self.leader_turn = Turn(outside)
         """The leader holds it for each change of configurations, from the check until its write is read back."""
 
@@ -116,10 +118,17 @@ class HerderContext:
         async with self.leader_turn:
             await self.settled()
             self.require_leader(text)
+            await self.config_writes.ensure_claimed()
             yield
 
     async def write_configs(self, *records: ConfigRecord) -> None:
-        """Write them as one batch and wait until they were read back."""
+        """Write them as one batch, as the leader, and wait until they were read back."""
+        with self.stages.during("writing to the config topic"):
+            await self.config_writes.write(records)
+            await self.outside.read_configs_to_end(self.settings.write_timeout_ms)
+
+    async def write_configs_of_any_worker(self, *records: ConfigRecord) -> None:
+        """Write records that followers write too, and wait until they were read back."""
         with self.stages.during("writing to the config topic"):
             await self.outside.write_configs(records)
             await self.outside.read_configs_to_end(self.settings.write_timeout_ms)

@@ -3,10 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
 from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
 
-__all__ = ["HerderSettings", "RestartBudget"]
+__all__ = ["ExactlyOnceSupport", "HerderSettings", "RestartBudget"]
+
+
+class ExactlyOnceSupport(Enum):
+    """``exactly.once.source.support`` (KIP-618). The leader's writes are transactional before the tasks' are."""
+
+    DISABLED = "disabled"
+    PREPARING = "preparing"
+    ENABLED = "enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +53,4 @@ class HerderSettings:
     """How long a request waits for the end of a rebalance, before the caller receives an error to retry."""
     is_topic_tracking_enabled: bool = True
     restart_budget: RestartBudget = RestartBudget()
+    exactly_once: ExactlyOnceSupport = ExactlyOnceSupport.DISABLED

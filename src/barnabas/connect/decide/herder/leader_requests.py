@@ -31,21 +31,30 @@ class InternalRequests:
 
     async def fence_zombies(self, name: str) -> None:
         """Fence producers of earlier task sets. They can't write once this returns."""
+        async with self._context.as_leader("Only the leader may perform zombie fencing."):
+            await self.fence_zombies_as_leader(name)
+
+    async def fence_zombies_as_leader(self, name: str) -> None:
+        """Do the same for a caller that has the leader's turn."""
         context = self._context
-        async with context.as_leader("Only the leader may fence off earlier tasks."):
-            properties = await context.find_connector(name, f"Connector {name} not found")
-            if context.plugins.connector_type(properties) is not ConnectorType.SOURCE:
-                raise BadRequest(f"Connector {name} is not a source connector")
-            config = context.config
-            if name not in config.pending_fencing:
-                return
-            if config.needs_fencing_round(name):
-                count = config.task_count_records[name]
-                transactional_ids = [f"{context.settings.group_id}-{name}-{task}" for task in range(count)]
-                await context.outside.fence_producers(transactional_ids)
-                await context.read_configs_to_end()
-                if context.config.task_config_generation(name) != config.task_config_generation(name):
-                    raise RebalanceNeeded(
-                        f"Tasks of connector {name} were reconfigured while earlier ones were fenced off; try again"
-                    )
-            await context.write_configs(task_count_record(name, config.task_count(name)))
+        await context.read_configs_to_end()
+        properties = context.require_connector(name, f"Connector {name} not found")
+        if context.plugins.connector_type(properties) is not ConnectorType.SOURCE:
+            raise BadRequest(f"Connector {name} is not a source connector")
+        config = context.config
+        if name not in config.pending_fencing:
+            return
+        if config.needs_fencing_round(name):
+            await self._fence(name, properties, config.task_count_records[name])
+            if context.config.task_config_generation(name) != config.task_config_generation(name):
+                raise RebalanceNeeded(
+                    f"Tasks of connector {name} were reconfigured while earlier ones were fenced off; try again"
+                )
+        await context.write_configs(task_count_record(name, config.task_count(name)))
+
+    async def _fence(self, name: str, properties: ConfigMap, task_count: int) -> None:
+        context = self._context
+        transactional_ids = [f"{context.settings.group_id}-{name}-{task}" for task in range(task_count)]
+        with context.stages.during(f"fencing {task_count} earlier tasks of connector {name}"):
+            await context.outside.fence_producers(name, properties, transactional_ids)
+        await context.read_configs_to_end()

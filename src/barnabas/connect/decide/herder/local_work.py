@@ -10,16 +10,16 @@ or an automatic one (``automatic_restarts``).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from barnabas.connect.decide.herder.outside import ConfigMap, Outside, TaskToStart
-from barnabas.connect.decide.tasks.task_runtime import TaskEvent
+from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 
-__all__ = ["LocalWork", "StartFailed", "Unit", "Wanted", "WorkListener"]
+__all__ = ["Admission", "LocalWork", "StartFailed", "Unit", "Wanted", "WorkListener"]
 
 Unit = str | ConnectorTaskId
 """A connector by its name, or a task."""
@@ -68,8 +68,17 @@ class StartFailed(ConnectError):
         self.retriable = retriable
 
 
+class Admission(Protocol):
+    """Called before a task starts; may wait, at most until the task is no longer wanted."""
+
+    async def __call__(
+        self, start: TaskToStart, *, task_generation: int, is_wanted: Callable[[], bool]
+    ) -> TaskToStart: ...
+
+
 class LocalWork:
-    def __init__(self, outside: Outside, listener: WorkListener) -> None:
+    def __init__(self, outside: Outside, listener: WorkListener, admit: Admission) -> None:
+        self._admit = admit
         self.generation = -1
         """The group's generation, passed to tasks when they start."""
         self._outside = outside
@@ -110,11 +119,11 @@ class LocalWork:
         return not any(self._has_to_stop(unit) for unit in units)
 
     def ended(self, unit: Unit) -> bool:
-        """Note that a task has ended on its own, or a connector has failed. Return False if that was known."""
-        running = self._running.pop(unit, None)
-        if running is None:
+        """Note that a task has ended on its own, or a connector has failed. Return False if that was known, or if it is
+        being stopped: then its end must not prevent its next start."""
+        if unit not in self._running or self._has_to_stop(unit):
             return False
-        self._ended[unit] = running.version
+        self._ended[unit] = self._running.pop(unit).version
         return True
 
     def give_up(self, unit: Unit) -> bool:
@@ -175,16 +184,7 @@ class LocalWork:
         self._running[unit] = _Running(wanted.version, wanted.target_state)
         self._listener.unit_starting(unit)
         if isinstance(unit, ConnectorTaskId):
-            start = TaskToStart(
-                unit,
-                wanted.connector_config,
-                wanted.task_config or {},
-                wanted.target_state,
-                self.generation,
-                wanted.task_configs,
-                wanted.applied_config,
-            )
-            await self._outside.start_task(start, self._listener.task_event)
+            await self._start_task(unit, wanted)
             return
         try:
             await self._outside.start_connector(unit, wanted.connector_config, wanted.target_state)
@@ -195,6 +195,28 @@ class LocalWork:
         else:
             if unit in self._running:
                 self._listener.connector_started(unit, wanted.target_state)
+
+    async def _start_task(self, task: ConnectorTaskId, wanted: Wanted) -> None:
+        described = TaskToStart(
+            task,
+            wanted.connector_config,
+            wanted.task_config or {},
+            wanted.target_state,
+            self.generation,
+            wanted.task_configs,
+            wanted.applied_config,
+        )
+
+        def is_wanted() -> bool:
+            return not self._has_to_stop(task)
+
+        try:
+            start = await self._admit(described, task_generation=wanted.version[0], is_wanted=is_wanted)
+        except (ConnectError, OSError) as error:
+            self._listener.task_event(TaskFailed(task, f"{type(error).__name__}: {error}"))
+            return
+        if is_wanted():
+            await self._outside.start_task(start, self._listener.task_event)
 
     async def _set_state(self, unit: Unit, state: TargetState) -> None:
         self._running[unit].target_state = state

@@ -1,4 +1,7 @@
-"""The positions of a connector: shown by any worker, changed by the leader while the connector is stopped (KIP-875)."""
+"""The positions of a connector: shown by any worker, changed by the leader while the connector is stopped (KIP-875).
+
+With exactly-once sources their earlier tasks are fenced first, so that none of them commits a position afterwards.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,20 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 
 from barnabas.connect.decide.herder.herder_context import HerderContext
+from barnabas.connect.decide.herder.herder_settings import ExactlyOnceSupport
+from barnabas.connect.decide.herder.leader_requests import InternalRequests
 from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.entities import ConnectorOffset, ConnectorOffsets
 from barnabas.connect.errors import BadRequest
-from barnabas.connect.identifiers import TargetState
+from barnabas.connect.identifiers import ConnectorType, TargetState
 
 __all__ = ["OffsetRequests"]
 
 
 class OffsetRequests:
-    def __init__(self, context: HerderContext) -> None:
+    def __init__(self, context: HerderContext, internal: InternalRequests) -> None:
         self._context = context
+        self._internal = internal
 
     async def read(self, name: str) -> ConnectorOffsets:
         config = await self._context.find_connector(name, f"Connector {name} not found")
@@ -47,4 +53,8 @@ class OffsetRequests:
                     "Connectors must be in the STOPPED state before their offsets can be modified. This can be done "
                     f"for the specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
                 )
+            if context.settings.exactly_once is ExactlyOnceSupport.ENABLED and (
+                context.plugins.connector_type(config) is ConnectorType.SOURCE
+            ):
+                await self._internal.fence_zombies_as_leader(name)
             yield config

@@ -12,7 +12,7 @@ of the worker, and no decision depends on a socket or a clock. The rules for an 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -42,6 +42,11 @@ class TaskToStart:
     """The configs of all tasks of the connector, in order: they show how the work is divided."""
     applied_config: ConfigMap | None = None
     """The connector's settings from which the task configs were created."""
+    transactional_id: str | None = None
+    """For a source with exactly-once delivery: the id of its producer, which earlier runs of the task had too."""
+    confirm: Callable[[], Awaitable[None]] | None = None
+    """With ``transactional_id``: await it when the producer has fenced earlier ones, before the first record. It raises
+    a ConnectError if newer task configs exist, or if another worker owns the task."""
 
 
 class Background(Protocol):
@@ -78,6 +83,13 @@ class Outside(Protocol):
 
     async def write_configs(self, records: Sequence[ConfigRecord]) -> None:
         """Write records to the config topic as one batch. Returns when they are safe."""
+
+    async def claim_config_topic(self) -> None:
+        """Fence the transactional producer of every earlier leader (KIP-618). It can't write once this returns."""
+
+    async def write_configs_as_leader(self, records: Sequence[ConfigRecord]) -> None:
+        """Write records to the config topic in one transaction. Raise ConnectError if this worker has not claimed the
+        topic, or if another worker has claimed it since."""
 
     async def read_configs_to_end(self, timeout_ms: int) -> None:
         """Return when everything has been replayed that was in the config topic at the time of the call."""
@@ -130,8 +142,14 @@ class Outside(Protocol):
     async def send_task_configs(self, leader_url: str, connector: str, configs: Sequence[ConfigMap]) -> None:
         """Have the leader publish task configs: a signed internal request (KIP-507)."""
 
-    async def fence_producers(self, transactional_ids: Sequence[str]) -> None:
-        """Ensure that no earlier producer with one of these transactional ids can write (KIP-618)."""
+    async def send_fence(self, leader_url: str, connector: str) -> None:
+        """Have the leader fence earlier tasks of a connector: a signed internal request (KIP-618)."""
+
+    async def fence_producers(self, connector: str, config: ConfigMap, transactional_ids: Sequence[str]) -> None:
+        """Ensure that no earlier producer with one of these transactional ids can write (KIP-618).
+
+        The admin client has the connector's settings.
+        """
 
     async def validate_config(self, config: ConfigMap) -> ConfigInfos:
         """Validate with the plugins that the settings name, which may do I/O."""

@@ -65,7 +65,7 @@ class SessionKeys:
         context = self._context
         try:
             with context.stages.during("writing a new session key to the config topic"):
-                await context.outside.write_configs((session_key_record(key),))
+                await context.config_writes.write((session_key_record(key),))
                 await context.outside.read_configs_to_end(context.settings.write_timeout_ms)
             if self._rotation.is_writing:
                 raise ConnectError("the record was missing when the topic was read back")

@@ -35,8 +35,8 @@ class StateRequests:
 
     async def set_cluster_logger_level(self, namespace: str, level: str) -> None:
         """Write the level to the config topic. Every worker, this one too, applies it when it reads the record."""
-        await self._context.write_configs(logger_level_record(namespace, level))
+        await self._context.write_configs_of_any_worker(logger_level_record(namespace, level))
 
     async def _set(self, name: str, state: TargetState) -> None:
         await self._context.find_connector(name, f"Unknown connector {name}")
-        await self._context.write_configs(target_state_record(name, state))
+        await self._context.write_configs_of_any_worker(target_state_record(name, state))

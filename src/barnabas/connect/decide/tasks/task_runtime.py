@@ -9,9 +9,9 @@ consumer group ``connect-<name>``, which the runtime reads and commits with a cl
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from barnabas.connect.decide.tasks.task_work import TaskWork
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
@@ -26,6 +26,7 @@ __all__ = [
     "TaskRuntime",
     "TaskStart",
     "TaskStopped",
+    "TopicRecord",
     "TopicsUsed",
 ]
 
@@ -77,6 +78,14 @@ TaskListener = Callable[[TaskEvent], None]
 """Called on the loop, in the order of a task's events. The last event is Failed or Stopped."""
 
 
+class TopicRecord(NamedTuple):
+    """A record for an internal topic; without a value it deletes the key."""
+
+    topic: str
+    key: bytes
+    value: bytes | None
+
+
 @dataclass(frozen=True, slots=True)
 class TaskStart:
     """The task to start. Both maps have their references to secrets resolved: they must not be shown or written.
@@ -93,6 +102,11 @@ class TaskStart:
     """The group's generation; a later start has a greater or equal one."""
     work: TaskWork = field(default_factory=TaskWork)
     """For a source: the work whose Spark positions the task continues from."""
+    transactional_id: str | None = None
+    """For a source with exactly-once delivery (KIP-618): each batch is one transaction of this id, with its offsets."""
+    confirm: Callable[[], Awaitable[None]] | None = None
+    """With ``transactional_id``: await it on the loop when the producer has fenced earlier ones, before the positions
+    are read. It raises a ConnectError if this task must not run."""
 
 
 class TaskRuntime(Protocol):
@@ -133,3 +147,15 @@ class OffsetStore(Protocol):
         self, connector: str, offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> None:
         """Write the offsets. Return when they are safe; otherwise raise ConnectError."""
+
+    async def offset_records(
+        self, connector: str, offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
+    ) -> list[TopicRecord]:
+        """Return the records that write the offsets, for a caller that writes them in a transaction.
+
+        Raise ConnectError.
+        """
+
+    async def read_offsets_to_end(self, connector: str) -> None:
+        """Read the connector's offsets to the end of their topics; of a group with exactly-once sources, up to the end
+        of the last transaction. Raise ConnectError."""

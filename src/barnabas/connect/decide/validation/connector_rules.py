@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from barnabas.connect.settings.plugin_config_def import ConfigValue
 from barnabas.security.java_regex import UnsupportedExpression, compile_java
+
+if TYPE_CHECKING:
+    from barnabas.connect.plugins.api import SourceConnector
 
 __all__ = ["AddError", "check_aliases", "check_sink", "check_source", "consumer_group", "consumer_group_of"]
 
@@ -80,15 +83,62 @@ def _matches(expression: str, topic: str) -> bool:
         return False
 
 
-_NO_EXACTLY_ONCE = "This worker does not have exactly-once source support enabled."
+_EXACTLY_ONCE = "exactly.once.support"
+_BOUNDARY = "transaction.boundary"
+_NOT_ENABLED = "This worker does not have exactly-once source support enabled."
+_NOT_SUPPORTED = "The connector does not support exactly-once semantics with the provided configuration."
+_NOT_DECLARED = (
+    "The connector does not implement the API required for preflight validation of exactly-once source support. Please "
+    "consult the documentation for the connector to determine whether it supports exactly-once semantics, and then "
+    'consider reconfiguring the connector to use the value "requested" for this property (which will disable this '
+    "preflight check and allow the connector to be created)."
+)
+_NO_BOUNDARIES = (
+    "The connector does not support connector-defined transaction boundaries with the given configuration. Please "
+    "reconfigure it to use a different transaction boundary definition."
+)
+_OTHER_CLUSTER = "producer.override.bootstrap.servers"
 
 
-def check_source(values: Mapping[str, ConfigValue], add: AddError) -> None:
-    """Reject exactly-once: Spark's writer has no transactions."""
-    if str(values.get("exactly.once.support")).lower() == "required":
-        add("exactly.once.support", f'{_NO_EXACTLY_ONCE} Use the value "requested", or omit the property.')
-    if str(values.get("transaction.boundary")).lower() == "connector":
-        add("transaction.boundary", f"{_NO_EXACTLY_ONCE} Omit the property.")
+def check_source(
+    config: _Config,
+    values: Mapping[str, ConfigValue],
+    connector: type[SourceConnector],
+    add: AddError,
+    *,
+    is_exactly_once_enabled: bool,
+) -> None:
+    """Check exactly-once delivery (KIP-618). Connectors of this worker can't define transaction boundaries."""
+    if str(values.get(_EXACTLY_ONCE)).lower() == "required":
+        if not is_exactly_once_enabled:
+            add(_EXACTLY_ONCE, _NOT_ENABLED)
+        error = _exactly_once_error(config, connector)
+        if error is not None:
+            add(_EXACTLY_ONCE, error)
+    if str(values.get(_BOUNDARY)).lower() == "connector":
+        add(_BOUNDARY, _NO_BOUNDARIES)
+    if is_exactly_once_enabled and config.get(_OTHER_CLUSTER):
+        add(
+            _OTHER_CLUSTER,
+            f"Invalid value {config[_OTHER_CLUSTER]} for configuration {_OTHER_CLUSTER}: with "
+            "exactly.once.source.support=enabled records and offsets are one transaction, so a source writes to the "
+            "cluster of the worker. Remove it, or run the connector in another group of workers",
+            config[_OTHER_CLUSTER],
+        )
+
+
+def _exactly_once_error(config: _Config, connector: type[SourceConnector]) -> str | None:
+    given = {name: text for name, text in config.items() if text is not None}
+    try:
+        is_supported = connector.exactly_once_support(given)
+    except Exception as error:  # A plugin may raise anything.
+        text = str(error).strip()
+        return "An unexpected error occurred during validation" + (
+            f": {text}" if text else "; please see the worker logs for more details."
+        )
+    if is_supported is None:
+        return _NOT_DECLARED
+    return None if is_supported else _NOT_SUPPORTED
 
 
 def check_aliases(config: _Config, values: Mapping[str, ConfigValue], add: AddError) -> None:

@@ -62,6 +62,7 @@ class ValidationDefaults:
     """The converters of ``key``, ``value`` and ``header``."""
     overrides: ClientOverrides = field(default_factory=lambda: ClientOverrides("All"))
     is_topic_creation_enabled: bool = True
+    is_exactly_once_enabled: bool = False
 
 
 def validate_all(
@@ -236,7 +237,8 @@ class _Run:
         if plugin.type is PluginType.SINK:
             check_sink(self._config, values, self._defaults.group_id, add)
         else:
-            check_source(values, add)
+            is_enabled = self._defaults.is_exactly_once_enabled
+            check_source(self._config, values, plugin.target, add, is_exactly_once_enabled=is_enabled)
         check_aliases(self._config, values, add)
 
     def _check_versions(self, keys: ConfigDef, states: Mapping[str, SettingState]) -> None:

@@ -39,5 +39,6 @@ def validation_of(config: WorkerConfig, registry: PluginRegistry) -> ConnectorVa
             config.connector_client_config_override_policy, tuple(config.connector_client_config_override_allowlist)
         ),
         is_topic_creation_enabled=config.topic_creation_enable,
+        is_exactly_once_enabled=config.exactly_once_source_support == "enabled",
     )
     return ConnectorValidation(registry, defaults, config.providers)

@@ -10,7 +10,9 @@ from barnabas.clients.consumer.topic_consumer import ConsumerRecord
 from barnabas.connect.decide.backing_stores.config_records import ConfigRecord
 from barnabas.connect.decide.backing_stores.offset_records import OffsetRecord
 from barnabas.connect.decide.backing_stores.offset_state import MergedOffsets, OffsetState, PartitionOffset
+from barnabas.connect.decide.tasks.task_runtime import TopicRecord
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.run.internal_topics.leader_writer import LeaderWriter
 from barnabas.connect.run.internal_topics.status_writer import StatusWriter
 from barnabas.connect.run.internal_topics.topic_admin import (
     config_topic,
@@ -27,7 +29,8 @@ class _OffsetTopic:
     def __init__(self, settings: Mapping[str, object], name: str | None = None) -> None:
         self.state = OffsetState()
         properties = internal_client_properties(settings, "offsets")
-        self.log = TopicLog(offset_topic(settings, name), properties, self._received)
+        topic = offset_topic(settings, name)
+        self.log = TopicLog(topic, properties, self._received, read_committed=_reads_committed(settings))
         self.starting: asyncio.Task[None] | None = None
 
     def _received(self, record: ConsumerRecord) -> None:
@@ -103,6 +106,24 @@ class SourceOffsets:
         except ValueError as error:
             raise ConnectError(str(error)) from error
 
+    async def offset_records(
+        self, connector: str, offsets: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]]
+    ) -> list[TopicRecord]:
+        """Return the records of ``write_source_offsets``. Raise ConnectError."""
+        *worker, last = self._topics_of(connector)
+        deleted = [(partition, offset) for partition, offset in offsets if offset is None]
+        try:
+            return [
+                TopicRecord(topic.log.topic.name, record.key, record.value)
+                for topic, changed in (*((topic, deleted) for topic in worker), (last, offsets))
+                for record in topic.state.records_to_write(connector, changed)
+            ]
+        except ValueError as error:
+            raise ConnectError(str(error)) from error
+
+    async def read_offsets_to_end(self, connector: str) -> None:
+        await self.read_to_end(connector)
+
     async def forget(self, connector: str) -> None:
         for topic in self._topics_of(connector):
             await topic.write(topic.state.removal_records(connector))
@@ -127,9 +148,9 @@ class WorkerTopics:
         received_status: Callable[[ConsumerRecord], None],
     ) -> None:
         self.offsets = SourceOffsets(settings)
-        self.configs = TopicLog(
-            config_topic(settings), internal_client_properties(settings, "configs"), received_config
-        )
+        topic, properties = config_topic(settings), internal_client_properties(settings, "configs")
+        self.configs = TopicLog(topic, properties, received_config, read_committed=_reads_committed(settings))
+        self._leader = LeaderWriter(topic.name, properties, str(settings["group.id"]))
         self.statuses = TopicLog(
             status_topic(settings), internal_client_properties(settings, "statuses"), received_status
         )
@@ -143,5 +164,19 @@ class WorkerTopics:
     async def write_configs(self, records: Sequence[ConfigRecord]) -> None:
         await self.configs.write([(record.key, record.value) for record in records])
 
+    async def claim_configs(self) -> None:
+        """Fence the writes of earlier leaders. Raise ConnectError."""
+        await self._leader.claim()
+
+    async def write_configs_as_leader(self, records: Sequence[ConfigRecord]) -> None:
+        """Write records in one transaction. Raise WriteFailed."""
+        await self._leader.write(records)
+
     async def close(self) -> None:
-        await asyncio.gather(self.offsets.close(), self.configs.close(), self.statuses.close())
+        topics = (self.offsets, self.configs, self.statuses, self._leader)
+        await asyncio.gather(*(topic.close() for topic in topics))
+
+
+def _reads_committed(settings: Mapping[str, object]) -> bool:
+    """Return whether transactions may be used. Workers that still prepare for them read as before, as Kafka's do."""
+    return str(settings.get("exactly.once.source.support", "")).strip().lower() == "enabled"

@@ -127,6 +127,10 @@ class FileStreamSource(SourceConnector):
         return {}
 
     @classmethod
+    def exactly_once_support(cls, config: Mapping[str, str]) -> bool:
+        return True
+
+    @classmethod
     def alter_offsets(cls, config: Mapping[str, str], offsets: Sequence[tuple[OffsetMap, OffsetMap | None]]) -> bool:
         for partition, offset in offsets:
             if set(partition) != {"filename"}:

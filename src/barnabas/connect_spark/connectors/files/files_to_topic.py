@@ -177,6 +177,10 @@ class FilesToTopic(SourceConnector):
     task_class = FilesToTopicTask
 
     @classmethod
+    def exactly_once_support(cls, config: Mapping[str, str]) -> bool:
+        return True
+
+    @classmethod
     def alter_offsets(
         cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:

@@ -280,6 +280,10 @@ class JdbcSource(SourceConnector):
         return errors
 
     @classmethod
+    def exactly_once_support(cls, config: Mapping[str, str]) -> bool:
+        return config.get("mode") != "bulk"  # It reads all rows each time.
+
+    @classmethod
     def alter_offsets(
         cls, config: Mapping[str, str], offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> bool:

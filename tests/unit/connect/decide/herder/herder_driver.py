@@ -19,7 +19,7 @@ from barnabas.connect.decide.backing_stores.status_records import StatusRecord
 from barnabas.connect.decide.group.connect_protocol import Assignment, ProtocolVersion
 from barnabas.connect.decide.group.membership_events import Assigned
 from barnabas.connect.decide.herder.herder import Herder
-from barnabas.connect.decide.herder.herder_settings import HerderSettings, RestartBudget
+from barnabas.connect.decide.herder.herder_settings import ExactlyOnceSupport, HerderSettings, RestartBudget
 from barnabas.connect.decide.herder.outside import ConfigMap, TaskToStart
 from barnabas.connect.decide.session_key import KeyRotation
 from barnabas.connect.decide.tasks.task_runtime import TaskListener
@@ -114,6 +114,13 @@ class FakeOutside(HerderTasks):
         await self._made("write_configs", records=records)
         self.append(records)
 
+    async def claim_config_topic(self) -> None:
+        await self._made("claim_config_topic")
+
+    async def write_configs_as_leader(self, records: Sequence[ConfigRecord]) -> None:
+        await self._made("write_configs_as_leader", records=records)
+        self.append(records)
+
     async def read_configs_to_end(self, timeout_ms: int) -> None:
         await self._made("read_configs_to_end", timeout_ms=timeout_ms)
 
@@ -159,8 +166,11 @@ class FakeOutside(HerderTasks):
     async def send_task_configs(self, leader_url: str, connector: str, configs: Sequence[ConfigMap]) -> None:
         await self._made("send_task_configs", leader_url=leader_url, connector=connector, configs=configs)
 
-    async def fence_producers(self, transactional_ids: Sequence[str]) -> None:
-        await self._made("fence_producers", transactional_ids=transactional_ids)
+    async def send_fence(self, leader_url: str, connector: str) -> None:
+        await self._made("send_fence", leader_url=leader_url, connector=connector)
+
+    async def fence_producers(self, connector: str, config: ConfigMap, transactional_ids: Sequence[str]) -> None:
+        await self._made("fence_producers", connector=connector, transactional_ids=transactional_ids)
 
     async def validate_config(self, config: ConfigMap) -> ConfigInfos:
         await self._made("validate_config", config=config)
@@ -185,13 +195,20 @@ class FakeOutside(HerderTasks):
 class HerderDriver:
     """Actions of a test. Each method returns after everything that needs no time has happened."""
 
-    def __init__(self, *, budget: RestartBudget | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        budget: RestartBudget | None = None,
+        exactly_once: ExactlyOnceSupport = ExactlyOnceSupport.DISABLED,
+    ) -> None:
         self._loop = VirtualLoop()
         self._generation = 0
         self._keys = 0
         self._failures: list[Exception] = []
         self.outside = FakeOutside(self._loop, self._failures.append)
-        settings = HerderSettings("here:8083", URL, "workers", restart_budget=budget or RestartBudget())
+        settings = HerderSettings(
+            "here:8083", URL, "workers", restart_budget=budget or RestartBudget(), exactly_once=exactly_once
+        )
         rotation = KeyRotation(algorithm="HmacSHA256", size=32, ttl_ms=KEY_TTL_MS, random_bytes=self._random_bytes)
         self.herder = Herder(settings, Plugins(), rotation, self.outside)
         self.outside.replay_config = self.herder.replay_config
@@ -315,9 +332,14 @@ class Answer:
         return error
 
 
-def started(*, leads: bool = True, budget: RestartBudget | None = None) -> HerderDriver:
+def started(
+    *,
+    leads: bool = True,
+    budget: RestartBudget | None = None,
+    exactly_once: ExactlyOnceSupport = ExactlyOnceSupport.DISABLED,
+) -> HerderDriver:
     """Return a driver that is a member of a group, without connectors."""
-    driver = HerderDriver(budget=budget)
+    driver = HerderDriver(budget=budget, exactly_once=exactly_once)
     driver.herder.topics_read()
     driver.member(leads=leads)
     return driver
