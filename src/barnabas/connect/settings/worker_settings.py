@@ -67,7 +67,7 @@ class KafkaWorkerSettings(SettingTable):
         "The version, or a range of versions, of this converter.")
     task_shutdown_graceful_timeout_ms: int = setting(LONG, "5000", "", LOW, READ_ONLY,
         "How long all tasks together may take to finish their batches when they are stopped.")
-    offset_flush_interval_ms = no_effect("Positions are written after each batch of records", LONG, "60000", "", LOW, READ_ONLY,
+    offset_flush_interval_ms = no_effect("Positions are written after each batch of records. It is only the default of transaction.boundary.interval.ms", LONG, "60000", "", LOW, READ_ONLY,
         "How often tasks write their positions.")
     offset_flush_timeout_ms = no_effect("Each batch of records writes its positions at its end", LONG, "5000", "", LOW, READ_ONLY,
         "How long a task may take to write its positions.")

@@ -84,3 +84,21 @@ def test_a_connector_can_decide_how_its_query_runs() -> None:
     assert QuerySettings.of({"barnabas.trigger.interval.ms": "9"}, worker) == QuerySettings(9, 7)
     with pytest.raises(ConfigException, match=r"barnabas\.batch\.records\.max"):
         QuerySettings.of({"barnabas.batch.records.max": "0"}, {})
+
+
+def test_a_transaction_at_intervals_is_a_batch_at_intervals() -> None:
+    settings, worker = QuerySettings(500, 7), {"offset.flush.interval.ms": "4000"}
+    assert settings.with_transactions({}, worker) == settings
+    by_interval = {"transaction.boundary": "INTERVAL"}
+    assert settings.with_transactions(by_interval, {}) == QuerySettings(60_000, 7)
+    assert settings.with_transactions(by_interval, worker) == QuerySettings(4_000, 7)
+    by_interval["transaction.boundary.interval.ms"] = "9"
+    assert settings.with_transactions(by_interval, worker) == QuerySettings(9, 7)
+
+
+def test_a_stage_that_writes_in_a_transaction_is_not_repeated() -> None:
+    name, enabled = "spark.stage.maxConsecutiveAttempts", {"exactly.once.source.support": "ENABLED"}
+    assert SparkSettings.of(enabled, worker_id="w:1").conf == {name: "1"}
+    assert SparkSettings.of({}, worker_id="w:1").conf == {}
+    with pytest.raises(ConfigException, match="must be 1"):
+        SparkSettings.of({**enabled, f"barnabas.connect.spark.conf.{name}": "2"}, worker_id="w:1")
