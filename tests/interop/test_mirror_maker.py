@@ -86,10 +86,15 @@ def test_committed_records_are_mirrored_exactly_once(stage: Stage) -> None:
     stage.write()
     start_mirror(stage)
     stage.until_mirrored(len(stage.written) // 2)
+    processes: dict[str, ConnectWorker | Node] = {
+        "worker": stage.worker,
+        "target": stage.target,
+        "source": stage.source,
+    }
     for victim in KILL_STEPS:
         stage.write()
-        {"worker": stage.worker, "target": stage.target, "source": stage.source}[victim].kill()
-        {"worker": stage.worker, "target": stage.target, "source": stage.source}[victim].start()
+        processes[victim].kill()
+        processes[victim].start()
         stage.until_mirrored(len(stage.written) - STEP // 2)
     stage.until_mirrored(len(stage.written))
     assert sorted(stage.mirrored(), key=int) == stage.written

@@ -1,9 +1,9 @@
 """Asks the coordinator of a transaction whether a partition belongs to it, before a producer's records are appended.
 
 Without this a late request of a producer could open a transaction that its coordinator does not know and never ends
-(KIP-890). For a client of version 2 the partition is added at the same time, so that it need not ask itself. The markers
-of its previous transaction may not be written yet: the broker repeats the question for a moment, because some clients
-wait for seconds before they repeat a refused batch.
+(KIP-890). For a client of version 2 the partition is added at the same time, so that it need not ask itself. The
+markers of its previous transaction may not be written yet: the broker repeats the question for a moment, because some
+clients wait for seconds before they repeat a refused batch.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class TransactionVerifier:
         others: OtherBrokers,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """``add_partitions`` adds partitions to a transaction that this broker coordinates. ``pause`` waits for seconds."""
+        """``add_partitions`` is for a transaction that this broker coordinates; ``pause`` waits for seconds."""
         self._now_ms = now_ms
         self._retry_s = config.add_partitions_to_txn_retry_backoff_ms / 1000
         self._retry_max_ms = config.add_partitions_to_txn_retry_backoff_max_ms
