@@ -39,7 +39,6 @@ STAYS = {
     "barnabas.common.settings.setting:attributes_of": "the contracts of settings read the promises of a table from it",
     "barnabas.connect.decide.validation.connector_config_reference:connector_reference_page": PAGES_COME_FROM_IT,
     "barnabas.connect.plugins.testing:ConnectorKit": AUTHORS_USE,
-    "barnabas.connect.rest.internal_client:InternalClient.put_fence": TRANSACTIONS,
     "barnabas.connect.settings.worker_config_reference:worker_reference_page": PAGES_COME_FROM_IT,
     "barnabas.coordinator.timer_queue:Timer.is_scheduled": TESTS_OBSERVE,
     "barnabas.raft.raft_node:RaftNode.is_recovering": TESTS_OBSERVE,
