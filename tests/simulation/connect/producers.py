@@ -64,10 +64,10 @@ class Producers:
             found = config_key(key.decode())
             task = parse_task(found.name) if found is not None and found.kind is ConfigRecordKind.TASK else None
             if task is not None and value is not None:
-                stamp = parse_properties(parse_json(value))["stamp"]
+                written = parse_properties(parse_json(value))["stamp"]
                 sets = self._sets.setdefault(task.connector, [])
-                if stamp is not None and stamp not in sets:
-                    sets.append(stamp)
+                if written is not None and written not in sets:
+                    sets.append(written)
         return self._sets[connector].index(stamp)
 
 

@@ -10,6 +10,7 @@ from barnabas.connect.decide.backing_stores.config_records import (
 )
 from barnabas.connect.decide.herder.herder_settings import ExactlyOnceSupport, RestartBudget
 from barnabas.connect.decide.herder.outside import TaskToStart
+from barnabas.connect.decide.tasks.task_runtime import TaskFailed
 from barnabas.connect.errors import BadRequest, ConnectError, NotFound, RequestFailed
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from tests.unit.connect.decide.herder.herder_driver import (
@@ -264,3 +265,17 @@ class TestTasks:
         start = driver.calls_of("start_task")[0].start
         driver.refuse("read_configs_to_end")
         assert isinstance(confirm(driver, start), ConnectError)
+
+
+def test_a_task_that_fails_while_it_is_taken_away_starts_again_when_it_comes_back() -> None:
+    """Found by the simulation: its failure counted for the next assignment, so no worker ran it."""
+    driver = started(budget=RestartBudget(max_attempts=0))
+    connector(driver, "c", 1)
+    driver.member(TASK)
+    (first,) = driver.calls_of("start_task")
+    driver.hold("stop_tasks")
+    driver.member()
+    first.listener(TaskFailed(TASK, "it was interrupted"))
+    driver.release()
+    driver.member(TASK)
+    assert len(driver.calls_of("start_task")) == 2
