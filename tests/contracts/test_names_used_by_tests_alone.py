@@ -23,7 +23,6 @@ AUTHORS_USE = "users and authors of plugins call it"
 TESTS_OBSERVE = "simulations and models observe this state"
 PAGES_COME_FROM_IT = "`python -m tests.docs.reference` writes a page of it"
 ORACLE = "a family of Kafka's recorded answers covers it"
-TRANSACTIONS = "transactions, which are not built yet, need it"
 
 STAYS = {
     "barnabas.access.desired_state_schema:json_schema": PAGES_COME_FROM_IT,
@@ -49,7 +48,7 @@ STAYS = {
     "barnabas.security.sasl.scram:credential_to_text": ORACLE,
     "barnabas.server.settings.reference_page:reference_page": PAGES_COME_FROM_IT,
     "barnabas.storage.partition_log:PartitionLog.append_as_leader": "a complete append; a broker calls its two steps",
-    "barnabas.storage.producer_state:ProducerState.ongoing_transactions": TRANSACTIONS,
+    "barnabas.storage.producer_state:ProducerState.ongoing_transactions": TESTS_OBSERVE,
 }
 
 _REGISTERS_NOTHING = {"abstractmethod", "cache", "cached_property", "classmethod", "contextmanager", "dataclass"} | {
