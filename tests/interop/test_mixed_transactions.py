@@ -176,6 +176,9 @@ def test_kafkas_tool_shows_the_transactions_of_both(both: Both) -> None:
         assert f"out-{coordinator}" in described
         shown = run_class(*tool, "describe-producers", "--topic", "out", "--partition", str(coordinator)).stdout
         assert listed[name][2] in shown
+    for pattern, expected in (("open-.*", set(names.values())), (names[OURS], {names[OURS]}), ("nothing", set())):
+        matching = run_class(*tool, "list", "--transactional-id-pattern", pattern).stdout
+        assert {line.split()[0] for line in matching.splitlines()[1:] if line} == expected
     assert len(run_class(*tool, "find-hanging", "--broker-id", str(OURS)).stdout.splitlines()) == 1
     for producer in producers:
         producer.abort_transaction(LIMIT_S)

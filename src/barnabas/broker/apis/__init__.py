@@ -77,5 +77,3 @@ SERVED_BY_BROKER: dict[ApiKey, tuple[int, int]] = {
 }
 # Old librdkafka looks for version 0. Versions below 3 are advertised but not served.
 SERVED_BY_BROKER[ApiKey.PRODUCE] = (0, API_TABLE[ApiKey.PRODUCE].highest)
-# Version 2 has a filter by a regular expression of RE2, which is not supported yet.
-SERVED_BY_BROKER[ApiKey.LIST_TRANSACTIONS] = (0, 1)

@@ -1,9 +1,10 @@
-"""ListTransactions: the transactions that this broker coordinates, filtered (KIP-664). Versions 0 and 1."""
+"""ListTransactions: the transactions that this broker coordinates, filtered (KIP-664, KIP-1152)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.transactional_id_pattern import compile_pattern
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
 from barnabas.common.resource import ResourceType
@@ -39,6 +40,7 @@ def handle_list_transactions(
     )
     transactions = broker.transactions
     found = transactions.coordinator.list(wanted, transactions.now_ms())
+    matches = compile_pattern(request.transactional_id_pattern) if request.transactional_id_pattern else None
     names = [item.transactional_id for item in found]
     allowed = access.allowed(
         ResourceType.TRANSACTIONAL_ID, AclOperation.DESCRIBE, names, log_if_denied=False, log_if_allowed=False
@@ -52,6 +54,7 @@ def handle_list_transactions(
                 transaction_state=item.state.shown,
             )
             for item in found
-            if item.transactional_id in allowed
+            # Only ids that the caller may see are matched: a match may take long.
+            if item.transactional_id in allowed and (matches is None or matches(item.transactional_id))
         ],
     )

@@ -40,6 +40,10 @@ _MARKERS = "ALTER or CLUSTER_ACTION on Cluster"
 _MINUTE_MS = 60_000
 _ADVICE = {
     ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "'barnabas transactions list' shows the transactions that you may see",
+    ErrorCode.INVALID_REGULAR_EXPRESSION: (
+        "write a regular expression of RE2, which has no look-ahead and no back references: "
+        "https://github.com/google/re2/wiki/Syntax"
+    ),
     ErrorCode.INVALID_PRODUCER_EPOCH: "the producer has started a new transaction: check again",
 }
 
@@ -91,7 +95,7 @@ def list_(
             ]
         }  # fmt: skip
         notes = [] if found.transactions or found.errors else ["no such transactions exist, or you may not see them"]
-        problems = problems_of(found.errors, right="DESCRIBE on the transactional ids")
+        problems = problems_of(found.errors, right="DESCRIBE on the transactional ids", advice=_ADVICE)
         return Answer(document, [sheet] if found.transactions else [], notes, problems)
 
     return (options or ClusterOptions()).run(work, right="DESCRIBE on the transactional ids")
