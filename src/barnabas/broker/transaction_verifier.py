@@ -1,9 +1,10 @@
 """Asks the coordinator of a transaction whether a partition belongs to it, before a producer's records are appended.
 
 Without this a late request of a producer could open a transaction that its coordinator does not know and never ends
-(KIP-890). For a client of version 2 the partition is added at the same time, so that it need not ask itself. The
-markers of its previous transaction may not be written yet: the broker repeats the question for a moment, because some
-clients wait for seconds before they repeat a refused batch.
+(KIP-890). For a client of version 2 the partition is added at the same time, so that it need not ask itself.
+
+The markers of its previous transaction may not be written yet. The broker then repeats the question for a moment,
+because some clients wait for seconds before they repeat a refused batch.
 """
 
 from __future__ import annotations
