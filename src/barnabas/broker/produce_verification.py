@@ -12,7 +12,7 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch
+from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.storage.batch_header import HEADER, HEADER_SIZE, TRANSACTIONAL_FLAG
 
 if TYPE_CHECKING:

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from barnabas.common.clock import Clock
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.coordinator.deferred import Deferred
+    from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
     from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
-    from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch, ProducerResult
+    from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerResult
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.publisher import LoaderManifest
 

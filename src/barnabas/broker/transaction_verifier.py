@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.common.error_code import error_of
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import TRANSACTION_STATE_TOPIC
-from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch
+from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.coordinator.transaction.transaction_metadata import TRANSACTIONS_V2
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,

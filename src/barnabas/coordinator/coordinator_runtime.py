@@ -16,13 +16,14 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from barnabas.common.errors import ApiException, ErrorCode, invariant
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
 from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.compression import Compression, compress
 from barnabas.protocol.end_transaction_batch import end_transaction_batch
 from barnabas.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from barnabas.protocol.record_batch_builder import with_header
 
-__all__ = ["CoordinatorRuntime", "CoordinatorShard", "PartitionWriter", "Producer", "TransactionMarker"]
+__all__ = ["CoordinatorRuntime", "CoordinatorShard", "PartitionWriter", "TransactionMarker"]
 
 log = logging.getLogger(__name__)
 
@@ -70,13 +71,6 @@ class TransactionMarker(NamedTuple):
     producer_epoch: int
     is_commit: bool
     coordinator_epoch: int
-
-
-class Producer(NamedTuple):
-    """The producer of a transaction to which a write belongs."""
-
-    producer_id: int
-    epoch: int
 
 
 class ShardState(Enum):
@@ -252,7 +246,7 @@ class CoordinatorRuntime(Generic[S]):
         now_ms: int,
         answer: Deferred[T],
         on_failure: Callable[[ErrorCode], T],
-        producer: Producer | None = None,
+        producer: ProducerIdAndEpoch | None = None,
     ) -> None:
         """Decide, append, and complete ``answer`` once the records are committed.
 
@@ -329,7 +323,7 @@ class CoordinatorRuntime(Generic[S]):
         now_ms: int,
         answer: Callable[[], None],
         fail: Callable[[ErrorCode], None],
-        producer: Producer | None = None,
+        producer: ProducerIdAndEpoch | None = None,
     ) -> None:
         records = result.records
         if not records:
@@ -358,7 +352,7 @@ class CoordinatorRuntime(Generic[S]):
             return (records,)
         return (records[first : first + _RECORDS_PER_BATCH] for first in range(0, len(records), _RECORDS_PER_BATCH))
 
-    def _build_batch(self, records: list[CoordinatorRecord], now_ms: int, producer: Producer | None) -> bytes:
+    def _build_batch(self, records: list[CoordinatorRecord], now_ms: int, producer: ProducerIdAndEpoch | None) -> bytes:
         chunks: list[bytes] = []
         count = 0
         for record in records:

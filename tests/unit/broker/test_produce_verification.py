@@ -10,7 +10,7 @@ import pytest
 from barnabas.broker.produce_verification import TransactionGuard, guard_producer, verification_error
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch
+from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.storage.producer_state import ProducerEntry, ProducerState
 
 PRODUCER = ProducerIdAndEpoch(7, 3)

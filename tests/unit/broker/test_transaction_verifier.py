@@ -10,8 +10,9 @@ import pytest
 from barnabas.broker.transaction_verifier import TransactionVerifier
 from barnabas.common.errors import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
-from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch, ProducerResult
+from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerResult
 from barnabas.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
     AddPartitionsToTxnRequest,

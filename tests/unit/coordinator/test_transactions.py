@@ -6,9 +6,10 @@ import pytest
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
+from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.coordinator.transaction.transaction_coordinator import TransactionFilter
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
-from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch, ProducerResult
+from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerResult
 from barnabas.coordinator.transaction.transaction_metadata import LAST_EPOCH
 from barnabas.protocol.record_batch import iter_batches
 from tests.unit.coordinator.transaction_driver import BILLS, ID, ORDERS, TIMEOUT_MS, TransactionDriver

@@ -6,9 +6,10 @@ from barnabas.common.errors import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.coordinator_loader import CoordinatorLoader
 from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.coordinator.transaction.transaction_coordinator import PreparedTransaction, TransactionCoordinator
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
-from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch, ProducerResult
+from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerResult
 from barnabas.coordinator.transaction.transaction_metadata import TransactionMetadata
 from tests.unit.coordinator.memory_log import MemoryTopic
 

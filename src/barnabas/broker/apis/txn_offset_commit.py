@@ -15,7 +15,7 @@ from barnabas.common.resource import ResourceType
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.group.group_coordinator import transactional_commit_error
-from barnabas.coordinator.transaction.transaction_coordinator_shard import ProducerIdAndEpoch
+from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.txn_offset_commit import (

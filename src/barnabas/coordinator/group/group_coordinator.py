@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult
-from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter, Producer, TransactionMarker
+from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter, TransactionMarker
 from barnabas.coordinator.deferred import Deferred, gather
 from barnabas.coordinator.group.classic_group_rebalance import append_error
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
@@ -23,6 +23,7 @@ from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorS
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
 from barnabas.coordinator.partitioner import coordinator_partition
+from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups import DescribedGroup
@@ -112,7 +113,7 @@ class GroupCoordinator:
         *,
         answer: Deferred[T] | None = None,
         takes_empty_id: bool = False,
-        producer: Producer | None = None,
+        producer: ProducerIdAndEpoch | None = None,
     ) -> Deferred[T]:
         """Let the group's shard decide. ``on_failure`` builds the response from an error for the client."""
         if answer is None:
@@ -269,7 +270,7 @@ class GroupCoordinator:
             lambda code: transactional_commit_error(request, code),
             now_ms,
             takes_empty_id=True,
-            producer=Producer(request.producer_id, request.producer_epoch),
+            producer=ProducerIdAndEpoch(request.producer_id, request.producer_epoch),
         )
 
     def end_transaction(self, partition: int, marker: TransactionMarker, now_ms: int) -> Deferred[ErrorCode]:

@@ -15,9 +15,9 @@ from barnabas.coordinator.coordinator_result import CoordinatorResult
 from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.partitioner import coordinator_partition
+from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from barnabas.coordinator.transaction.transaction_coordinator_shard import (
-    ProducerIdAndEpoch,
     ProducerResult,
     TransactionCoordinatorShard,
 )

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from barnabas.coordinator.transaction.transaction_end import decide_end
@@ -26,15 +27,10 @@ from barnabas.coordinator.transaction.transaction_metadata import (
 )
 from barnabas.coordinator.transaction.transaction_records import TransactionRecord, decode_record
 
-__all__ = ["ProducerIdAndEpoch", "ProducerResult", "TransactionCoordinatorShard"]
+__all__ = ["ProducerResult", "TransactionCoordinatorShard"]
 
 _FLEXIBLE_SINCE = 1
 """The transaction.version from which records have tagged fields."""
-
-
-class ProducerIdAndEpoch(NamedTuple):
-    producer_id: int
-    epoch: int
 
 
 class ProducerResult(NamedTuple):
