@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -125,15 +125,16 @@ class ReplicatedCluster:
 
 
 @contextmanager
-def running_cluster(side: str, folder: Path) -> Iterator[ReplicatedCluster]:
+def running_cluster(side: str, folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[ReplicatedCluster]:
+    """Run it during a ``with`` block. ``settings`` are further ones of the brokers."""
     quorum = quorum_of(side, folder, 1, _OF_CONTROLLERS)
     brokers: dict[int, RealBroker | OurBroker] = {}
     try:
         quorum.start()
         for broker_id in BROKERS:
             own = folder / f"broker-{broker_id}"
-            settings = {**_OF_BROKERS, "log.dirs": str(own / "data")}
-            brokers[broker_id] = broker_of(side, own, quorum, broker_id, settings)
+            all_settings = {**_OF_BROKERS, "log.dirs": str(own / "data"), **(settings or {})}
+            brokers[broker_id] = broker_of(side, own, quorum, broker_id, all_settings)
             brokers[broker_id].start()
         yield ReplicatedCluster(quorum, brokers)
     finally:

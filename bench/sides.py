@@ -50,16 +50,19 @@ class Node(Protocol):
     def stop(self) -> int: ...
 
 
-def new_node(side: str, folder: Path, *, heap: str = "1g") -> KafkaNode | CommandNode:
+def new_node(
+    side: str, folder: Path, *, heap: str = "1g", settings: Mapping[str, str] | None = None
+) -> KafkaNode | CommandNode:
     """Neither formatted nor started. ``heap`` is of Kafka's JVM."""
+    all_settings = {**_SETTINGS, **(settings or {})}
     if side == "kafka":
-        return KafkaNode(folder, settings=_SETTINGS, jvm=(f"-Xms{heap}", f"-Xmx{heap}", *KAFKA_JVM))
-    return CommandNode(folder, settings=_SETTINGS)
+        return KafkaNode(folder, settings=all_settings, jvm=(f"-Xms{heap}", f"-Xmx{heap}", *KAFKA_JVM))
+    return CommandNode(folder, settings=all_settings)
 
 
-def make_node(side: str, folder: Path) -> KafkaNode | CommandNode:
+def make_node(side: str, folder: Path, *, settings: Mapping[str, str] | None = None) -> KafkaNode | CommandNode:
     """A node that is formatted and not started, so that only its start is measured."""
-    node = new_node(side, folder)
+    node = new_node(side, folder, settings=settings)
     if isinstance(node, KafkaNode):
         node.format()
         return node

@@ -34,7 +34,8 @@ def _page(rounds: Mapping[str, Sequence[Mapping[str, float]]], sizes: Transactio
         "",
         f"Written by `python -m bench --only transactions` ({this['cores']} cores, Python {this['python']}, rounds of "
         f"each side in turn: {len(rounds['kafka'])}; {sizes.transactions:,} transactions of each size). One node of "
-        "each side, one producer of librdkafka, which sends and flushes the records of a transaction, then commits it. "
+        "each side, then three brokers and a controller; one producer of librdkafka, which sends and flushes the "
+        "records of a transaction, then commits it. A broker that is killed is missed after 3 s. "
         "The ratio counts: above 1, barnabas is better. How it is measured: "
         "[bench/transactions.py](../../bench/transactions.py).",
         "",
