@@ -2,7 +2,8 @@
 
 One node has every topic with one replica, with verification of partitions and without. Three brokers have three
 replicas of every topic, and one of them is killed while it coordinates open transactions
-(``transactions_cluster.py``). The client is the same for both sides, so its own time is in every figure. Rounds alternate.
+(``transactions_cluster.py``). The client is the same for both sides, so its own time is in every figure. Rounds
+alternate.
 """
 
 from __future__ import annotations

@@ -173,7 +173,9 @@ def _answer(load: TransactionLoad, settings: ProducerConfig, writer: _Writer) ->
     }
     notes = []
     if writer.uncommitted:
-        notes.append(f"the open transaction with {writer.uncommitted:,} records was aborted")
+        notes.append(
+            f"{writer.uncommitted:,} records of the last transaction are not counted: it was not committed in time"
+        )
     problems: list[Problem] = []
     if writer.failure is not None:
         problems.append(

@@ -182,9 +182,14 @@ class TransactionalProducer:
                 await topic.close()
 
     async def close(self) -> None:
-        """Abort an open transaction that was not prepared, and close all connections."""
-        if self.state in (ProducerState.IN_TRANSACTION, ProducerState.ABORTABLE_ERROR, ProducerState.ABORTING):
-            with suppress(TransactionError):
+        """End what is open, and close all connections.
+
+        A commit that has begun is completed. Another transaction is aborted, unless it was prepared.
+        """
+        with suppress(TransactionError):
+            if self.state is ProducerState.COMMITTING:
+                await self.commit()
+            elif self.state in (ProducerState.IN_TRANSACTION, ProducerState.ABORTABLE_ERROR, ProducerState.ABORTING):
                 await self.abort()
         await self._stop_adding()
         self._stop_checking()

@@ -300,6 +300,32 @@ def test_an_end_that_was_not_answered_in_time_is_repeated(version: int) -> None:
     assert cluster.ends == [([b"a"], True)]
 
 
+@VERSIONS
+def test_the_end_completes_a_commit_that_has_begun_and_aborts_an_open_transaction(version: int) -> None:
+    cluster = TransactionCluster(transaction_version=version)
+
+    async def begin_to_commit(producer: TransactionalProducer) -> None:
+        producer.begin()
+        await write(producer, b"a")
+        await producer.flush()
+        cluster.coordinator_faults[ApiKey.END_TXN].extend(["CONCURRENT_TRANSACTIONS"] * 5)
+        commit = asyncio.ensure_future(producer.commit())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert len(cluster.requests(ApiKey.END_TXN)) == 1
+        commit.cancel()
+        await asyncio.gather(commit, return_exceptions=True)
+
+    async def leave_open(producer: TransactionalProducer) -> None:
+        producer.begin()
+        await write(producer, b"b")
+        await producer.flush()
+
+    producing(cluster, begin_to_commit)
+    producing(cluster, leave_open)
+    assert cluster.ends == [([b"a"], True), ([b"b"], False)]
+
+
 @pytest.mark.parametrize("is_commit", [True, False])
 @VERSIONS
 def test_another_process_ends_a_prepared_transaction(version: int, is_commit: bool) -> None:
