@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.checks import Checks
     from tests.simulation.cluster.node import SimulatedNode
 
-__all__ = ["Acknowledged", "DataChecks"]
+__all__ = ["Acknowledged", "DataChecks", "log_batches"]
 
 RECORDS_TOPIC = "data"
 READ_BYTES = 1 << 20
@@ -96,7 +96,7 @@ class DataChecks:
             return
         what = f"{node.name} commits {name.topic}-{name.partition} up to {end}"
         has_rotted = self._checks.data_rot.has(node, name)
-        for batch in _batches(log, max(before, log.log_start_offset), end, stops_at_damage=has_rotted):
+        for batch in log_batches(log, max(before, log.log_start_offset), end, stops_at_damage=has_rotted):
             data = bytes(batch.buf[batch.position : batch.position + batch.size])
             if has_rotted and not is_sound(data):
                 continue
@@ -229,7 +229,7 @@ class DataChecks:
         what = f"the log of {name.topic}-{name.partition} at {node.name}"
         values: dict[int, bytes] = {}
         # A follower learns of a high watermark with its next fetch, but must have the committed records before.
-        for batch in _batches(log, log.log_start_offset, max(log.high_watermark, known.committed_end)):
+        for batch in log_batches(log, log.log_start_offset, max(log.high_watermark, known.committed_end)):
             data = bytes(batch.buf[batch.position : batch.position + batch.size])
             if known.batches.get(batch.base_offset, data) != data:
                 self._checks.fail(f"{what} has different bytes at {batch.base_offset} than were committed")
@@ -254,7 +254,7 @@ class DataChecks:
             last[producer] = int(number)
 
 
-def _batches(log: PartitionLog, start: int, end: int, *, stops_at_damage: bool = False) -> Iterator[BatchView]:
+def log_batches(log: PartitionLog, start: int, end: int, *, stops_at_damage: bool = False) -> Iterator[BatchView]:
     while start < end:
         try:
             records = log.read(start, READ_BYTES, max_offset=end, min_one_message=True).records

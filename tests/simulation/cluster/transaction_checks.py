@@ -15,9 +15,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from barnabas.coordinator.partitioner import coordinator_partition
-from barnabas.protocol.record_batch import iter_batches
 from barnabas.storage.batch_header import TRANSACTIONAL_FLAG
 from tests.simulation.cluster.broker_data import OFFSETS_PARTITIONS
+from tests.simulation.cluster.data_checks import log_batches
 from tests.simulation.cluster.data_watch import PartitionName
 from tests.simulation.cluster.producer_fences import ProducerFences
 from tests.simulation.cluster.transaction_log import Span, TransactionLog
@@ -35,7 +35,6 @@ __all__ = ["Transaction", "TransactionChecks"]
 
 DATA_TOPIC = "data"
 OFFSETS_TOPIC = "__consumer_offsets"
-READ_BYTES = 1 << 20
 
 
 @dataclass(slots=True)
@@ -271,8 +270,7 @@ class TransactionChecks:
         end = self._loaded.get((node.id, node.lives, name), 0)
         if node.data is None:
             end = log.log_end_offset  # The broker is starting.
-        records = log.read(log.high_watermark, READ_BYTES, max_offset=end, min_one_message=True).records
-        ended = {batch.producer_id for batch in iter_batches(records) if batch.is_control and batch.base_offset < end}
+        ended = {batch.producer_id for batch in log_batches(log, log.high_watermark, end) if batch.is_control}
         spans = [span for span in known.unstable(log.high_watermark) if span.first_offset < stable]
         return all(span.producer_id in ended for span in spans)
 

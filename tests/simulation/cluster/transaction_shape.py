@@ -76,7 +76,7 @@ def draw_transactions(draw: random.Random, seed: int, versions: tuple[int, ...])
     return TransactionShape(
         tuple(clients),
         version=draw.choice(versions),
-        timeout_ms=draw.choice((600, 1500, 4000)),
+        timeout_ms=draw.choice((300, 600, 1500, 4000)),
         partitions=draw.randrange(1, 3),
         flushes=draw.random() < 0.5,
         last_epoch=draw.choice((3, 8, 2**15 - 2, 2**15 - 2)),

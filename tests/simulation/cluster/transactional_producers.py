@@ -5,7 +5,7 @@ begins again when it was fenced. Its process may hang in the middle of a transac
 the same id: each of them fences the other one.
 
 After the faults zombies stop, and leave their transactions open. The others commit one more transaction, and some leave
-another one open, which must time out.
+another one open, which must time out. Some have died before in the middle of a transaction, and never return.
 """
 
 from __future__ import annotations
@@ -142,6 +142,8 @@ class TransactionalProducer(_TransactionClient):
         self._is_done = False
         has_clock_faults = any(step.kind == "clock" for step in world.plan.steps)
         self._leaves_open = not has_clock_faults and self._draw.random() < 0.4
+        ends_s = world.plan.faults_end_ms / 1000
+        self._dies_s = self._draw.uniform(1.5, ends_s) if self._leaves_open and self._draw.random() < 0.6 else ends_s
 
     @property
     def is_settled(self) -> bool:
@@ -153,7 +155,7 @@ class TransactionalProducer(_TransactionClient):
         return all(name in self._last.outcomes for name in names)
 
     async def run(self) -> None:
-        while not self.world.is_healed:
+        while not self.world.is_healed and self.world.loop.now_s < self._dies_s:
             await self._pause()
             if await self._is_begun():
                 await self._transact(is_commit=self._draw.random() < COMMITS)
@@ -162,7 +164,8 @@ class TransactionalProducer(_TransactionClient):
         self._is_done = True
 
     async def _finish(self) -> None:
-        while self._last is None or not self._last.is_committed or not self._last.began_s >= self._healed_s():
+        is_over = self.world.is_healed
+        while is_over and not self._has_committed_since(self._healed_s()):
             await self._pause()
             if await self._is_begun():
                 await self._transact(is_commit=True)
@@ -170,6 +173,9 @@ class TransactionalProducer(_TransactionClient):
             while not await self._is_begun():
                 await self._pause()
             await self._transact(is_commit=None)
+
+    def _has_committed_since(self, since_s: float) -> bool:
+        return self._last is not None and self._last.is_committed and self._last.began_s >= since_s
 
     def _healed_s(self) -> float:
         return self.world.plan.faults_end_ms / 1000
