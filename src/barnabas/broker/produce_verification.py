@@ -1,11 +1,14 @@
 """Verifies the partitions of a produce request in a transaction (KIP-890), before anything is appended.
 
 A partition that already has records of the producer's open transaction needs no question to the coordinator. Between
-the answer and the append, a marker may end the transaction: ``TransactionGuard`` notices.
+the answer and the append, a marker may end the transaction: ``TransactionGuard`` notices. A marker that arrives before
+the answer may belong to the producer's previous transaction, so the coordinator is asked again: ``renew_guards``.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.common.acl import AclOperation
@@ -16,7 +19,7 @@ from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.storage.batch_header import HEADER, HEADER_SIZE, TRANSACTIONAL_FLAG
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from barnabas.broker.broker import Broker
     from barnabas.broker.partition import Partition
@@ -24,7 +27,7 @@ if TYPE_CHECKING:
     from barnabas.protocol.messages.produce import ProduceRequest
     from barnabas.storage.producer_state import ProducerEntry
 
-__all__ = ["TransactionGuard", "guard_producer", "verification_error", "verify_partitions"]
+__all__ = ["TransactionGuard", "guard_producer", "renew_guards", "verification_error", "verify_partitions"]
 
 _ABORTABLE_SINCE = 11
 _ADDS_SINCE = 12
@@ -78,8 +81,7 @@ class TransactionGuard(NamedTuple):
         """Raise INVALID_TXN_STATE after a marker, OUT_OF_ORDER_SEQUENCE_NUMBER before an earlier batch."""
         if _is_ongoing(self.partition, self.producer):
             return
-        verified = self.partition.verified_producers
-        if self.verification is None or verified is None or verified.get(self.producer_id) is not self.verification:
+        if self.verification is None or not self._is_pending:
             raise ApiException(
                 ErrorCode.INVALID_TXN_STATE, "Record was not part of an ongoing transaction: it ended meanwhile."
             )
@@ -92,11 +94,21 @@ class TransactionGuard(NamedTuple):
                 f"{self.sequence} (incoming seq. number), {lowest} (earliest seen sequence)",
             )
 
+    @property
+    def has_lapsed(self) -> bool:
+        """Whether a marker was written, and no record of a transaction after it."""
+        return not _is_ongoing(self.partition, self.producer) and not self._is_pending
+
     def done(self) -> None:
         """End the verification: the partition now knows the transaction itself."""
         verified = self.partition.verified_producers
-        if self.verification is not None and verified and verified.get(self.producer_id) is self.verification:
+        if verified and self._is_pending:
             del verified[self.producer_id]
+
+    @property
+    def _is_pending(self) -> bool:
+        verified = self.partition.verified_producers or {}
+        return self.verification is not None and verified.get(self.producer_id) is self.verification
 
 
 def guard_producer(
@@ -118,6 +130,21 @@ def guard_producer(
     else:
         known.sees(epoch, sequence)
     return TransactionGuard(partition, producer, sequence, known)
+
+
+def renew_guards(guards: dict[TopicPartition, TransactionGuard], partitions: Sequence[TopicPartition]) -> bool:
+    """Begin the lapsed verifications of a client of version 2 again. Return whether any was.
+
+    Those of which the partition has seen a later producer remain lapsed.
+    """
+    is_renewed = False
+    for topic_partition in partitions:
+        guard = guards[topic_partition]
+        if guard.has_lapsed:
+            with suppress(ApiException):
+                guards[topic_partition] = guard_producer(guard.partition, guard.producer, guard.sequence, is_v2=True)
+                is_renewed = True
+    return is_renewed
 
 
 async def verify_partitions(
@@ -156,7 +183,7 @@ async def verify_partitions(
             request.transactional_id or "",
             producer,
             partitions,
-            adds=is_v2,
+            renew=partial(renew_guards, verified, partitions) if is_v2 else None,
             has_abortable_error=version >= _ABORTABLE_SINCE,
         )
         for topic_partition, code in codes.items():

@@ -82,22 +82,26 @@ class TransactionVerifier:
         producer: ProducerIdAndEpoch,
         partitions: Sequence[TopicPartition],
         *,
-        adds: bool,
+        renew: Callable[[], bool] | None,
         has_abortable_error: bool,
     ) -> _Codes:
-        """Return for each partition NONE or the error for the producer. ``adds``: add missing partitions.
+        """Return for each partition NONE or the error for the producer.
 
+        With ``renew``, missing partitions are added. It is called after each answer, and returns whether a marker
+        arrived meanwhile: then the answer may be about the transaction that the marker ended, and is not used.
         ``has_abortable_error``: whether the client knows TRANSACTION_ABORTABLE.
         """
         began_ms = self._now_ms()
-        codes = await self._codes(transactional_id, producer, partitions, adds=adds)
-        while (
-            adds
-            and ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
-            and self._now_ms() - began_ms < self._retry_max_ms
-        ):
-            await self._pause(self._retry_s)
-            codes = await self._codes(transactional_id, producer, partitions, adds=True)
+        while True:
+            codes = await self._codes(transactional_id, producer, partitions, adds=renew is not None)
+            if renew is None:
+                break
+            is_early = ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
+            may_wait = is_early and self._now_ms() - began_ms < self._retry_max_ms
+            if may_wait:
+                await self._pause(self._retry_s)
+            if not renew() and not may_wait:
+                break
         return {
             partition: _for_client(code, has_abortable_error=has_abortable_error) for partition, code in codes.items()
         }

@@ -7,20 +7,21 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.produce_verification import TransactionGuard, guard_producer, verification_error
+from barnabas.broker.produce_verification import TransactionGuard, guard_producer, renew_guards, verification_error
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.storage.producer_state import ProducerEntry, ProducerState
 
 PRODUCER = ProducerIdAndEpoch(7, 3)
+ORDERS = TopicPartition("orders", 0)
 
 
 def partition(*known: ProducerEntry) -> Any:
     producers = ProducerState()
     producers.producers.update({entry.producer_id: entry for entry in known})
     log = SimpleNamespace(has_producers=bool(known), producers=producers)
-    return SimpleNamespace(log_or_none=log, verified_producers=None, topic_partition=TopicPartition("orders", 0))
+    return SimpleNamespace(log_or_none=log, verified_producers=None, topic_partition=ORDERS)
 
 
 def code_of(guard: Any) -> ErrorCode:
@@ -78,6 +79,37 @@ def test_a_later_epoch_starts_anew() -> None:
     guard_producer(orders, PRODUCER, 0, is_v2=False)
     later = guard_producer(orders, ProducerIdAndEpoch(7, 4), 3, is_v2=False)
     assert code_of(later) is ErrorCode.NONE
+
+
+def test_a_verification_that_a_marker_ended_begins_again() -> None:
+    """The marker of a producer's last transaction has the epoch of its next one, so nothing tells them apart."""
+    orders = partition()
+    guards = {ORDERS: guard_producer(orders, PRODUCER, 0, is_v2=True)}
+    assert not renew_guards(guards, [ORDERS])
+    del orders.verified_producers[PRODUCER.producer_id]
+    assert renew_guards(guards, [ORDERS])
+    assert code_of(guards[ORDERS]) is ErrorCode.NONE
+    assert not renew_guards(guards, [ORDERS])
+
+
+def test_a_verification_remains_lapsed_when_the_partition_has_seen_a_later_producer() -> None:
+    entry = ProducerEntry(7, 3)
+    orders = partition(entry)
+    guards = {ORDERS: guard_producer(orders, PRODUCER, 0, is_v2=True)}
+    del orders.verified_producers[PRODUCER.producer_id]
+    entry.epoch = 4
+    assert not renew_guards(guards, [ORDERS])
+    assert code_of(guards[ORDERS]) is ErrorCode.INVALID_TXN_STATE
+
+
+def test_a_verification_whose_transaction_has_records_meanwhile_does_not_lapse() -> None:
+    entry = ProducerEntry(7, 3)
+    orders = partition(entry)
+    guards = {ORDERS: guard_producer(orders, PRODUCER, 0, is_v2=True)}
+    guards[ORDERS].done()
+    entry.current_txn_first_offset = 40
+    assert not renew_guards(guards, [ORDERS])
+    assert code_of(guards[ORDERS]) is ErrorCode.NONE
 
 
 def test_an_older_epoch_than_that_of_the_partition_is_refused() -> None:

@@ -39,7 +39,9 @@ class World:
             add_partitions_to_txn_retry_backoff_ms=20, add_partitions_to_txn_retry_backoff_max_ms=100
         )
 
-    def verify(self, *, adds: bool = True) -> list[ErrorCode]:
+    def verify(self, *, adds: bool = True, markers: int = 0) -> list[ErrorCode]:
+        """``markers``: during how many answers a marker arrives."""
+        self._markers = markers
         verifier = TransactionVerifier(
             self._settings,
             broker_id=ME,
@@ -50,8 +52,16 @@ class World:
             others=self,  # type: ignore[arg-type]
             pause=self._pause,
         )
-        codes = asyncio.run(verifier.verify("id", PRODUCER, [PARTITION, SECOND], adds=adds, has_abortable_error=True))
+        codes = asyncio.run(
+            verifier.verify(
+                "id", PRODUCER, [PARTITION, SECOND], renew=self._renew if adds else None, has_abortable_error=True
+            )
+        )
         return [codes[PARTITION], codes[SECOND]]
+
+    def _renew(self) -> bool:
+        self._markers -= 1
+        return self._markers >= 0
 
     async def _pause(self, seconds: float) -> None:
         self._now_ms += round(seconds * 1000)
@@ -109,3 +119,11 @@ def test_a_verification_is_not_repeated() -> None:
     world = World(OTHER, [CONCURRENT] * 2)
     assert world.verify(adds=False) == [CONCURRENT] * 2
     assert world.times_ms == [0]
+
+
+def test_a_marker_during_the_answer_may_be_of_the_previous_transaction_so_the_coordinator_is_asked_again() -> None:
+    world = World(OTHER, [ErrorCode.NONE] * 2)
+    assert world.verify(markers=1) == [ErrorCode.NONE] * 2
+    assert len(world.times_ms) == 2
+    world = World(OTHER, [ErrorCode.NONE] * 2, [ErrorCode.INVALID_PRODUCER_EPOCH] * 2)
+    assert world.verify(markers=1) == [ErrorCode.INVALID_PRODUCER_EPOCH] * 2

@@ -6,9 +6,10 @@ of version 5 leaves it to this broker to add the partition (KIP-890).
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.produce_verification import guard_producer
+from barnabas.broker.produce_verification import guard_producer, renew_guards
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -102,7 +103,8 @@ async def _commit(broker: Broker, request: TxnOffsetCommitRequest, version: int)
         topic_partition = TopicPartition(GROUP_METADATA_TOPIC, number)
         producer = ProducerIdAndEpoch(request.producer_id, request.producer_epoch)
         try:
-            guard = guard_producer(broker.replicas.leader_of(topic_partition), producer, is_v2=version >= _ADDS_SINCE)
+            partition = broker.replicas.leader_of(topic_partition)
+            guards = {topic_partition: guard_producer(partition, producer, is_v2=version >= _ADDS_SINCE)}
         except ApiException as error:
             is_old = error.code is ErrorCode.INVALID_PRODUCER_EPOCH
             return transactional_commit_error(request, error.code if is_old else ErrorCode.NOT_COORDINATOR)
@@ -110,7 +112,7 @@ async def _commit(broker: Broker, request: TxnOffsetCommitRequest, version: int)
             request.transactional_id,
             producer,
             [topic_partition],
-            adds=version >= _ADDS_SINCE,
+            renew=partial(renew_guards, guards, [topic_partition]) if version >= _ADDS_SINCE else None,
             has_abortable_error=version >= _ABORTABLE_SINCE,
         )
         code = codes[topic_partition]
@@ -118,8 +120,8 @@ async def _commit(broker: Broker, request: TxnOffsetCommitRequest, version: int)
             return transactional_commit_error(
                 request, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS if code in _RETRIABLE else code
             )
-        guard.check()
-        guard.done()
+        guards[topic_partition].check()
+        guards[topic_partition].done()
     return await broker.transactions.settled(groups.coordinator.commit_transactional_offsets(request, groups.now_ms()))
 
 
