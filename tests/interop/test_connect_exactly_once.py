@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 import urllib.error
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
+from confluent_kafka import Consumer, TopicPartition
 
 from barnabas.testing import Node
+from tests.peers.barnabas_worker import BarnabasWorker
 from tests.peers.connect_worker import ConnectWorker, worker_settings
 from tests.peers.in_process_workers import InProcessWorker, TaskLedger, eventually, in_process_worker
 
@@ -181,3 +186,61 @@ def test_a_leader_is_fenced_by_the_next_one(barnabas_node: Node) -> None:
                 await second.until("/connectors/g/config", lambda found: found["topic"] == "v")
 
     asyncio.run(story())
+
+
+RECORDS = 1_500
+
+
+def _numbers(node: Node, topic: str) -> list[int]:
+    """Read the committed records to their end, with librdkafka."""
+    settings = {"bootstrap.servers": node.bootstrap_servers, "group.id": "reader", "isolation.level": "read_committed"}
+    consumer = Consumer({**settings, "enable.partition.eof": True, "auto.offset.reset": "earliest"})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[int] = []
+    try:
+        while True:
+            message = consumer.poll(30)
+            assert message is not None
+            if message.error() is not None:
+                return found
+            found.append(json.loads(message.value())["number"])
+    finally:
+        consumer.close()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_a_worker_that_is_killed_repeats_and_misses_no_record(barnabas_node: Node, tmp_path: Path) -> None:
+    """A whole worker with its tasks on Spark, killed three times at any moment while its task writes."""
+    topic = "generated-once"
+    barnabas_node.create_topic(topic)
+    settings = {
+        **worker_settings(barnabas_node.bootstrap_servers, "whole"),
+        **ENABLED,
+        "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+        "value.converter.schemas.enable": "false",
+    }
+    worker = BarnabasWorker(tmp_path / "worker", settings)
+    config = {
+        "connector.class": "Generator",
+        "topic": topic,
+        "records.per.second": "100",
+        "records.max": str(RECORDS),
+        "barnabas.trigger.interval.ms": "200",
+        "exactly.once.support": "required",
+    }
+    worker.start()
+    try:
+        created = httpx.put(f"{worker.url}/connectors/g/config", json=config, timeout=60, trust_env=False)
+        assert created.status_code == 201, created.text
+        for kills in range(3):
+            before = len(_numbers(barnabas_node, topic))
+            while len(_numbers(barnabas_node, topic)) <= before + 100 * (kills + 1):
+                time.sleep(0.3)
+            worker.kill()
+            worker.start()
+        while len(found := _numbers(barnabas_node, topic)) < RECORDS:
+            time.sleep(0.5)
+    finally:
+        worker.stop()
+    assert sorted(found) == list(range(RECORDS))
