@@ -98,7 +98,7 @@ def test_until_then_the_producer_waits(driver: TransactionDriver) -> None:
     driver.end(producer)
     assert driver.add(producer, BILLS) is ErrorCode.CONCURRENT_TRANSACTIONS
     assert driver.end(producer).error_code is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert driver.end(producer, is_commit=False).error_code is ErrorCode.INVALID_TXN_STATE
+    assert driver.end(producer, is_commit=False).error_code is ErrorCode.CONCURRENT_TRANSACTIONS
     driver.write_markers()
     assert driver.end(producer).error_code is ErrorCode.NONE, "a repeated request whose answer was lost"
     assert driver.end(producer, is_commit=False).error_code is ErrorCode.INVALID_TXN_STATE
@@ -200,6 +200,35 @@ def test_a_client_of_version_2_goes_on_with_a_new_producer_id() -> None:
     assert (prepared.producer_id, prepared.producer_epoch) == (1000, LAST_EPOCH + 1)
     assert driver.end(producer, client_version=2) == ProducerResult(ErrorCode.NONE, 1001, 0), "its answer was lost"
     assert driver.add(ProducerIdAndEpoch(1001, 0), ORDERS, client_version=2) is ErrorCode.NONE
+
+
+def test_a_client_of_version_2_may_abort_its_next_transaction_before_the_markers_of_the_last_one(
+    driver: TransactionDriver,
+) -> None:
+    """Java's producer does when it aborts before any record was sent: it only wants to reach the next epoch."""
+    producer = driver.producer()
+    driver.add(producer, ORDERS, client_version=2)
+    following = ProducerIdAndEpoch(1000, 1)
+    assert driver.end(producer, client_version=2) == ProducerResult(ErrorCode.NONE, *following)
+    assert driver.end(following, is_commit=False, client_version=2).error_code is ErrorCode.CONCURRENT_TRANSACTIONS
+    driver.write_markers()
+    assert driver.end(following, is_commit=False, client_version=2) == ProducerResult(ErrorCode.NONE, 1000, 2)
+
+
+def test_a_client_of_version_2_uses_its_new_producer_id_before_the_markers_of_the_last_transaction() -> None:
+    """Until they are written the coordinator still has the old id."""
+    driver = TransactionDriver().load()
+    driver.producer()
+    for _ in range(LAST_EPOCH):
+        driver.init()
+    producer, following = ProducerIdAndEpoch(1000, LAST_EPOCH), ProducerIdAndEpoch(1001, 0)
+    driver.add(producer, ORDERS, client_version=2)
+    assert driver.end(producer, client_version=2) == ProducerResult(ErrorCode.NONE, *following)
+    assert driver.add(following, ORDERS, client_version=2) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert driver.end(following, is_commit=False, client_version=2).error_code is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert driver.init(expected=following).error_code is ErrorCode.CONCURRENT_TRANSACTIONS
+    driver.write_markers()
+    assert driver.add(following, ORDERS, client_version=2) is ErrorCode.NONE
 
 
 # --- verification

@@ -164,10 +164,10 @@ class TransactionCoordinatorShard:
                 transactional_id, self._new_producer_id(), 0, timeout_ms, last_update_ms=now_ms
             )
             return self._change(created)
-        if expected is not None and not _may_continue(found, expected):
-            raise ApiException(ErrorCode.PRODUCER_FENCED)
         if found.state.is_prepared:
             raise ApiException(ErrorCode.CONCURRENT_TRANSACTIONS)
+        if expected is not None and not _may_continue(found, expected):
+            raise ApiException(ErrorCode.PRODUCER_FENCED)
         if found.state is TransactionState.ONGOING:
             return self._fence(found, now_ms).with_response(ProducerResult(ErrorCode.CONCURRENT_TRANSACTIONS))
         is_last = expected is None or expected.epoch == found.producer_epoch
@@ -193,6 +193,9 @@ class TransactionCoordinatorShard:
         client_version: int,
     ) -> CoordinatorResult[ProducerResult]:
         """Add partitions to the producer's transaction, which begins with the first of them. Raise ApiException."""
+        known = self._ids.get(transactional_id)
+        if known is not None and known.state.is_prepared:
+            raise ApiException(ErrorCode.CONCURRENT_TRANSACTIONS)  # The producer may have the id that it has next.
         found = self._of_producer(transactional_id, producer)
         if found.state is TransactionState.ONGOING and partitions <= found.partitions:
             return CoordinatorResult(response=ProducerResult(ErrorCode.NONE, *producer))

@@ -2,6 +2,9 @@
 
 A client of version 2 is in another epoch after each transaction. So the epoch of a request tells a repeated EndTxn,
 whose answer was lost, from the end of a transaction without partitions.
+
+While the markers of a transaction are being written, every request is early. A client of version 2 may already have its
+next epoch, or its next producer id, which the coordinator has only afterwards.
 """
 
 from __future__ import annotations
@@ -19,12 +22,7 @@ __all__ = ["EndDecision", "decide_end"]
 EndDecision = ErrorCode | None
 """None: the transaction ends now. NONE: it has ended before, in the way that is asked for. Otherwise the error."""
 
-_OUTCOMES = {
-    TransactionState.PREPARE_COMMIT: True,
-    TransactionState.COMPLETE_COMMIT: True,
-    TransactionState.PREPARE_ABORT: False,
-    TransactionState.COMPLETE_ABORT: False,
-}
+_OUTCOMES = {TransactionState.COMPLETE_COMMIT: True, TransactionState.COMPLETE_ABORT: False}
 """Whether the last transaction was committed."""
 
 
@@ -40,12 +38,14 @@ def decide_end(
         return ErrorCode.PRODUCER_FENCED
     if found.state is TransactionState.ONGOING:
         return None
-    if _OUTCOMES.get(found.state) is not is_commit:
-        return ErrorCode.INVALID_TXN_STATE
-    return ErrorCode.CONCURRENT_TRANSACTIONS if found.state.is_prepared else ErrorCode.NONE
+    if found.state.is_prepared:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
+    return ErrorCode.NONE if _OUTCOMES.get(found.state) is is_commit else ErrorCode.INVALID_TXN_STATE
 
 
 def _decide_end_of_v2(found: TransactionMetadata, producer_id: int, epoch: int, *, is_commit: bool) -> EndDecision:
+    if found.state.is_prepared:
+        return ErrorCode.CONCURRENT_TRANSACTIONS
     is_repeat_after_bump = found.producer_epoch == epoch + 1
     is_repeat_after_rotation = (
         found.previous_producer_id == producer_id and epoch == LAST_EPOCH and found.producer_epoch == 0
@@ -54,20 +54,12 @@ def _decide_end_of_v2(found: TransactionMetadata, producer_id: int, epoch: int, 
         return ErrorCode.INVALID_PRODUCER_ID_MAPPING
     is_repeat = is_repeat_after_bump or is_repeat_after_rotation
     is_present = found.producer_epoch == epoch
-    if found.state.is_prepared:
-        is_valid = is_repeat_after_bump
-    elif found.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT):
-        is_valid = is_repeat or is_present
-    else:
-        is_valid = is_present
-    if not is_valid:
+    has_ended = found.state in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT)
+    if not is_present and not (has_ended and is_repeat):
         return ErrorCode.PRODUCER_FENCED
     if found.state is TransactionState.ONGOING:
         return None
-    if found.state.is_prepared:
-        same = _OUTCOMES[found.state] is is_commit
-        return ErrorCode.CONCURRENT_TRANSACTIONS if same else ErrorCode.INVALID_TXN_STATE
-    if is_repeat and found.state is not TransactionState.EMPTY:
+    if is_repeat and has_ended:
         return ErrorCode.NONE if _OUTCOMES[found.state] is is_commit else ErrorCode.INVALID_TXN_STATE
     # A transaction without partitions can be aborted, so that the client reaches the next epoch.
     return ErrorCode.INVALID_TXN_STATE if is_commit else None
