@@ -78,7 +78,7 @@ class DataWatch:
         for broker in members - known.members:
             if self._checks.data_rot.remains(nodes[broker], name):
                 known.lossy.add(broker)  # It has copied later records, but does not know which ones it has lost.
-            elif broker in known.damaged and not known.members:
+            elif broker in known.damaged and known.members.isdisjoint(members):
                 known.lossy.add(broker)  # It led last, and leads again: it had no other replica to copy from.
             elif self._checks.records.is_counted(nodes[broker]):
                 known.whole.add(broker)
