@@ -1,4 +1,4 @@
-"""Unpacks recordings, also with Python 3.11.2, whose ``tarfile`` lacks filters."""
+"""Unpacks recordings and packages, also with Python 3.11.2, whose ``tarfile`` lacks filters."""
 
 from __future__ import annotations
 

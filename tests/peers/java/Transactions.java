@@ -19,7 +19,8 @@ import org.apache.kafka.common.utils.Exit;
 
 /**
  * Copies a topic exactly once: reads, writes and commits offsets in transactions, of which every fourth is aborted and
- * done again. Then a second producer with the same id fences the first. Arguments: bootstrap server, input, output,
+ * done again. Then a second producer with the same id fences the first, and a third one ends its transactions before its
+ * records are sent. Arguments: bootstrap server, input, output,
  * number of records, records of a transaction. Prints what it saw, a line each.
  */
 public class Transactions {
@@ -78,6 +79,7 @@ public class Transactions {
         second.abortTransaction();
         List<String> values = read(server, output, "read_committed");
         System.out.println("distinct: " + values.stream().distinct().count() + " of " + values.size());
+        System.out.println("rapid: " + rapid(server, output));
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
             System.out.println("listed: " + admin.listTransactions().all().get().stream().map(found ->
                 found.transactionalId() + " " + found.state()).toList());
@@ -86,6 +88,24 @@ public class Transactions {
             System.out.println("admin: " + error);
         }
         Exit.exit(0);
+    }
+
+    /** Ends transactions at once, so that an abort may be of a transaction without records. */
+    private static int rapid(String server, String output) {
+        int ended = 0;
+        try (KafkaProducer<String, String> producer = producer(server, "rapid")) {
+            producer.initTransactions();
+            for (; ended < 40; ended++) {
+                producer.beginTransaction();
+                producer.send(new ProducerRecord<>(output, "rapid", "rapid " + ended));
+                if (ended % 2 == 0) {
+                    producer.abortTransaction();
+                } else {
+                    producer.commitTransaction();
+                }
+            }
+        }
+        return ended;
     }
 
     private static KafkaProducer<String, String> producer(String server, String id) {
