@@ -80,7 +80,7 @@ def draw_transactions(draw: random.Random, seed: int, versions: tuple[int, ...])
         partitions=draw.randrange(1, 3),
         flushes=draw.random() < 0.5,
         last_epoch=draw.choice((3, 8, 2**15 - 2, 2**15 - 2)),
-        expires_ids=draw.random() < 0.2,
+        expires_ids=draw.random() < 0.3,
     )
 
 

@@ -35,11 +35,14 @@ if TYPE_CHECKING:
 
 __all__ = ["OffsetReader", "TransactionalProducer", "start_transactional", "unsettled_transactions"]
 
-CLIENT_TIMEOUT_S = 1.5
+CLIENT_TIMEOUTS_S = (0.3, 1.5)
+"""Clients with the shorter time-out give up requests that arrive and are carried out later."""
 PRODUCE_TIMEOUT_MS = 1000
 PAUSE_S = 0.05
 TRIES_MAX = 12
-HANGS = 0.06
+BATCH_TRIES = (1, 3, 12)
+"""How often clients send a batch before they abort the transaction. The batch may still arrive afterwards."""
+HANGS = 0.03
 COMMITS = 0.7
 BATCH_MAX = 3
 CREATED_MS = 1_699_900_000_000
@@ -60,7 +63,7 @@ class _TransactionClient(Client):
     def __init__(self, world: World, client: TransactionalClient, name: str) -> None:
         super().__init__(world, name)
         self.client = client
-        self._process = ClientProcess(world, 0, timeout_s=CLIENT_TIMEOUT_S)
+        self._process = ClientProcess(world, 0, timeout_s=self._draw.choice(CLIENT_TIMEOUTS_S))
         self._checks = world.checks.transactions
 
     @property
@@ -134,6 +137,7 @@ class TransactionalProducer(_TransactionClient):
         self._timeout_ms = shape.timeout_ms
         self._is_v2 = client.is_v2 and shape.version >= 2
         self._versions = Versions.of(is_v2=self._is_v2)
+        self._batch_tries = self._draw.choice(BATCH_TRIES)
         self._identity: Identity | None = None
         self._recovers = False
         """Whether it asks for the next epoch of its own id, after an error of a batch."""
@@ -322,8 +326,9 @@ class TransactionalProducer(_TransactionClient):
     async def _write(self, begun: Transaction, index: int, values: list[bytes]) -> None:
         name, sequence = PartitionName(DATA_TOPIC, index), self._sequences.get(index, 0)
         batch = self._batch(sequence, values)
+        await self._maybe_hang()
         was_fenced = self._checks.fences.is_fenced(begun.producer_id, begun.epoch)
-        for _ in range(TRIES_MAX):
+        for _ in range(self._batch_tries):
             losses = self.world.checks.records.losses(name)
             try:
                 leader, _, topic_id = self._leader(index)

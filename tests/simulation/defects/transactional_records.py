@@ -43,32 +43,13 @@ def _() -> None:
     replace_in(VERIFICATION, "TransactionGuard.check", lambda original: lambda self: None)
 
 
-@defect("epoch-of-records-is-not-checked", "records of an older epoch than the partition has seen are appended", NEEDS)
+@defect("fenced-epoch-is-accepted", "neither coordinator nor partition compares the epoch of records", NEEDS)
 def _() -> None:
+    async def verify_partitions(*arguments: Any) -> dict[Any, Any]:
+        return {}
+
+    replace_in("broker.apis.produce", "verify_partitions", lambda original: verify_partitions)
     replace_in(STATE, "ProducerState._check_epoch", lambda original: staticmethod(lambda *arguments: None))
-    replace_in(
-        VERIFICATION,
-        "_is_ongoing",
-        lambda original: (
-            lambda partition, producer: any(
-                entry.current_txn_first_offset >= 0 and entry.producer_id == producer.producer_id
-                for entry in partition.log.producers
-            )
-        ),
-    )
-
-
-@defect("open-transactions-of-any-epoch", "records are not verified while the id has a transaction in any epoch", NEEDS)
-def _() -> None:
-    def make(original: Any) -> Any:
-        def is_ongoing(partition: Any, producer: Any) -> bool:
-            log = partition.log_or_none
-            entry = log.producers.producers.get(producer.producer_id) if log is not None else None
-            return entry is not None and entry.current_txn_first_offset >= 0
-
-        return is_ongoing
-
-    replace_in(VERIFICATION, "_is_ongoing", make)
 
 
 @defect("offsets-are-not-verified", "offsets of a transaction are accepted without its coordinator's consent", NEEDS)

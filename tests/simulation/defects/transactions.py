@@ -324,10 +324,6 @@ def _() -> None:
 @defect("late-markers-end-the-next", "a late marker ends the producer's next transaction", NEEDS)
 def _() -> None:
     replace_in(MARKERS, "MarkerWriter._check_epoch", lambda original: lambda self, *arguments: None)
-
-
-@defect("markers-of-old-producers", "a marker of an older epoch than the producer's is accepted", NEEDS)
-def _() -> None:
     replace_in("storage.producer_state", "ProducerState.validate_marker", lambda original: lambda self, *a, **o: None)
 
 
