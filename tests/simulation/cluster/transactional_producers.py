@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,8 @@ TRIES_MAX = 12
 BATCH_TRIES = (1, 3, 12)
 """How often clients send a batch before they abort the transaction. The batch may still arrive afterwards."""
 HANGS = 0.03
+LATE = 0.03
+"""The share of requests that reach their broker only after the client has given them up."""
 COMMITS = 0.7
 BATCH_MAX = 3
 CREATED_MS = 1_699_900_000_000
@@ -312,6 +315,25 @@ class TransactionalProducer(_TransactionClient):
             await self._pause()
         raise _Abort(f"{type(request).__name__} is not answered")
 
+    async def _once_or_late(
+        self, find: Callable[[], int], request: Any, code_of: Callable[[Any], int], version: int
+    ) -> tuple[ErrorCode | None, Any]:
+        """Send the request as ``_once`` does; some reach the broker only after the client has given them up."""
+        if self.world.is_healed or self._draw.random() >= LATE:
+            return await self._once(find, request, code_of, version)
+        try:
+            target = find()
+        except Unavailable:
+            return ErrorCode.COORDINATOR_NOT_AVAILABLE, None
+        self.world.loop.create_task(self._send_late(target, request, version))
+        await self._pause()
+        return None, None
+
+    async def _send_late(self, target: int, request: Any, version: int) -> None:
+        await asyncio.sleep(self._draw.uniform(0.05, 1.5))
+        with suppress(ClientError):
+            await ClientProcess(self.world, 0, timeout_s=CLIENT_TIMEOUTS_S[0]).request(target, request, version)
+
     def _raise(self, code: ErrorCode | None, request: Any) -> None:
         self._check_expected(code, request)
         if code in requests.FENCED:
@@ -336,7 +358,12 @@ class TransactionalProducer(_TransactionClient):
                 await self._pause()
                 continue
             request = requests.write(self.client.transactional_id, topic_id, index, batch, PRODUCE_TIMEOUT_MS)
-            code, answer = await self._once(lambda: leader, request, _code_of_written, self._versions.produce)  # noqa: B023
+            code, answer = await self._once_or_late(
+                lambda: leader,  # noqa: B023
+                request,
+                _code_of_written,
+                self._versions.produce,
+            )
             if code is ErrorCode.NONE:
                 offset = answer.responses[0].partition_responses[0].base_offset
                 records = [Acknowledged(offset + at, value) for at, value in enumerate(values)]
@@ -366,7 +393,13 @@ class TransactionalProducer(_TransactionClient):
         if not self._is_v2:
             await self._add(requests.add_group(transactional_id, self._id, group), _code_of, requests.ADD_GROUP_VERSION)
         request = requests.commit_offset(transactional_id, self._id, group, upto)
-        await self._until_done(self._of_group, request, _code_of_committed, self._versions.offsets)
+        code, _ = await self._once_or_late(self._of_group, request, _code_of_committed, self._versions.offsets)
+        if code is None and not self._is_v2:
+            # In the same epoch a late commit would count for the next transaction.
+            raise _Abort("TxnOffsetCommit is not answered")
+        if code is not ErrorCode.NONE:
+            self._raise(code, request)
+            await self._until_done(self._of_group, request, _code_of_committed, self._versions.offsets)
         begun.has_offsets = True
 
     async def _end(self, begun: Transaction, *, is_commit: bool) -> None:
@@ -375,7 +408,8 @@ class TransactionalProducer(_TransactionClient):
         begun.has_ended = True
         for _ in range(TRIES_MAX):
             begun.unknown_commits += is_commit
-            code, answer = await self._once(self._of_transactions, request, _code_of, self._versions.end)
+            send = self._once_or_late if self._is_v2 else self._once  # Version 1 cannot tell a late request.
+            code, answer = await send(self._of_transactions, request, _code_of, self._versions.end)
             if code in requests.REFUSED or (answer is None and code is not None):
                 begun.unknown_commits -= is_commit
             if code is ErrorCode.NONE:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 from barnabas.common.errors import ErrorCode
@@ -56,12 +57,8 @@ def _() -> None:
 def _() -> None:
     def make(original: Any) -> Any:
         async def commit(broker: Any, request: Any, version: int) -> Any:
-            verifies = broker.settings.transaction_partition_verification_enable
-            broker.settings.transaction_partition_verification_enable = version >= 5
-            try:
-                return await original(broker, request, version)
-            finally:
-                broker.settings.transaction_partition_verification_enable = verifies
+            settings = SimpleNamespace(transaction_partition_verification_enable=version >= 5)
+            return await original(SimpleNamespace(**{**vars(broker), "settings": settings}), request, version)
 
         return commit
 
