@@ -346,5 +346,6 @@ class TestFile:
             "offset.flush.interval.ms": "10000",
         }
         assert worker_config_of(shipped).warnings == [
-            "offset.flush.interval.ms has no effect here. Positions are written after each batch of records"
+            "offset.flush.interval.ms has no effect here. Positions are written after each batch of records. "
+            "It is only the default of transaction.boundary.interval.ms"
         ]
