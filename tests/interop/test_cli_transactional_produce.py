@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,24 @@ def committed(run: Run, topic: str, count: int = 0) -> list[str]:
             return sorted(values)
 
 
+@contextmanager
+def open_transaction(peer: SecureNode, topic: str, *options: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a producer that has written one record, and whose input stays open."""
+    fixed = ("--transactional-id", topic, "--bootstrap-server", peer.bootstrap("PLAINTEXT"))
+    command = [BARNABAS, "produce", topic, *fixed, *options]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as producer:
+        assert producer.stdin is not None
+        producer.stdin.write(b"first\n")
+        producer.stdin.flush()
+        yield producer
+
+
+def first_record(run: Run, topic: str, *options: str) -> str:
+    """Wait for the first record, and return what the command prints."""
+    wait = ("--from-beginning", "--max-messages", "1", "--timeout-ms", "20000", "-q")
+    return str(run("consume", topic, *wait, *options).out)
+
+
 def test_one_transaction_has_all_lines(run: Run, topic: str, lines: Path) -> None:
     written = run("produce", topic, "--file", str(lines), "--transactional-id", topic, "-o", "json")
     assert written.status == 0, written.err
@@ -102,15 +121,8 @@ def test_a_bad_line_aborts_its_transaction_only(run: Run, topic: str, tmp_path: 
 
 
 def test_ctrl_c_aborts_the_open_transaction(run: Run, peer: SecureNode, topic: str) -> None:
-    options = ("--transactional-id", topic, "--bootstrap-server", peer.bootstrap("PLAINTEXT"))
-    with subprocess.Popen(
-        [BARNABAS, "produce", topic, *options], stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as producer:
-        assert producer.stdin is not None
-        producer.stdin.write(b"first\n")
-        producer.stdin.flush()
-        found = run("consume", topic, "--from-beginning", "--max-messages", "1", "--timeout-ms", "20000", "-q")
-        assert found.out == "first\n"
+    with open_transaction(peer, topic) as producer:
+        assert first_record(run, topic) == "first\n"
         producer.send_signal(signal.SIGINT)
         _, error = producer.communicate(timeout=30)
     assert producer.returncode == 130
@@ -119,28 +131,15 @@ def test_ctrl_c_aborts_the_open_transaction(run: Run, peer: SecureNode, topic: s
 
 
 def test_a_duration_commits_while_the_input_waits(run: Run, peer: SecureNode, topic: str) -> None:
-    options = ("--transactional-id", topic, "--transaction-duration-ms", "200")
-    server = ("--bootstrap-server", peer.bootstrap("PLAINTEXT"))
-    with subprocess.Popen([BARNABAS, "produce", topic, *options, *server], stdin=subprocess.PIPE) as producer:
-        assert producer.stdin is not None
-        producer.stdin.write(b"first\n")
-        producer.stdin.flush()
-        following = ("--from-beginning", "--max-messages", "1", "--timeout-ms", "20000", "-q")
-        found = run("consume", topic, *following, "--isolation-level", "read_committed")
-        assert found.out == "first\n"
-        producer.stdin.close()
-        assert producer.wait(timeout=30) == 0
+    with open_transaction(peer, topic, "--transaction-duration-ms", "200") as producer:
+        assert first_record(run, topic, "--isolation-level", "read_committed") == "first\n"
+        producer.communicate(timeout=30)
+    assert producer.returncode == 0
 
 
 def test_a_fenced_producer_is_explained(run: Run, peer: SecureNode, topic: str) -> None:
-    options = ("--transactional-id", topic, "--bootstrap-server", peer.bootstrap("PLAINTEXT"))
-    with subprocess.Popen(
-        [BARNABAS, "produce", topic, *options], stdin=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as producer:
-        assert producer.stdin is not None
-        producer.stdin.write(b"first\n")
-        producer.stdin.flush()
-        run("consume", topic, "--from-beginning", "--max-messages", "1", "--timeout-ms", "20000", "-q")
+    with open_transaction(peer, topic) as producer:
+        assert first_record(run, topic) == "first\n"
         later = Producer({"bootstrap.servers": peer.bootstrap("PLAINTEXT"), "transactional.id": topic})
         later.init_transactions(30)
         _, error = producer.communicate(timeout=30)

@@ -6,7 +6,10 @@ so that markers and verifications cross between them in both directions.
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +18,12 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from barnabas.clients.admin import NewTopic, SyncAdminClient
 from barnabas.clients.admin import TopicPartition as AdminTopicPartition
 from barnabas.coordinator.partitioner import coordinator_partition
+from barnabas.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from barnabas.protocol.messages.describe_transactions import DescribeTransactionsRequest
+from barnabas.protocol.messages.end_txn import EndTxnRequest
+from barnabas.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from tests.interop.prepared_transaction_probes import HeldTransaction, probe
+from tests.interop.raw_client import RawClient
 from tests.peers import run_class
 from tests.peers.java import run_source
 from tests.peers.mixed import OurBroker, RealBroker
@@ -41,7 +50,7 @@ class Both:
 
     def __init__(self, quorum: Quorum, folder: Path) -> None:
         named = {"controllers": quorum.servers, "cluster_id": quorum.cluster_id, "settings": SETTINGS}
-        self.kafka = RealBroker(folder / "kafka", KAFKA, **named)  # type: ignore[arg-type]
+        self.kafka = RealBroker(folder / "kafka", KAFKA, own_process=True, **named)  # type: ignore[arg-type]
         self.ours = OurBroker(folder / "ours", OURS, **named)  # type: ignore[arg-type]
         self.kafka.start()
         self.ours.start()
@@ -75,7 +84,7 @@ def both(kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
             yield cluster
             assert "Traceback" not in cluster.ours.printed()
         finally:
-            cluster.kafka.end()
+            cluster.kafka.kill()
             cluster.ours.kill()
 
 
@@ -182,6 +191,62 @@ def test_kafkas_tool_shows_the_transactions_of_both(both: Both) -> None:
     assert len(run_class(*tool, "find-hanging", "--broker-id", str(OURS)).stdout.splitlines()) == 1
     for producer in producers:
         producer.abort_transaction(LIMIT_S)
+
+
+@pytest.mark.parametrize("is_commit", [True, False])
+@pytest.mark.parametrize("version", [4, 5])
+def test_requests_before_the_markers_are_written_have_kafkas_answers(both: Both, version: int, is_commit: bool) -> None:
+    """The leader of the partition hangs, so the transaction stays decided and not complete."""
+    found = {coordinator: held_answers(both, coordinator, version, is_commit) for coordinator in (KAFKA, OURS)}
+    assert found[OURS] == found[KAFKA]
+
+
+def held_answers(both: Both, coordinator: int, version: int, is_commit: bool) -> dict[str, str]:
+    """End a transaction whose partition the other broker leads, while that broker hangs, and probe its coordinator."""
+    name = both.name_on(coordinator, f"held-{version}-{is_commit}")
+    partition = PLACEMENT.index([KAFKA if coordinator == OURS else OURS])
+    broker, other = (both.kafka, both.ours) if coordinator == KAFKA else (both.ours, both.kafka)
+    with closing(RawClient(broker.port)) as client:
+        for _ in range(3):
+            held = begin(client, name, partition)
+        end = EndTxnRequest(
+            transactional_id=name, producer_id=held.producer_id, producer_epoch=held.epoch, committed=is_commit
+        )
+        os.kill(other.pid, signal.SIGSTOP)
+        try:
+            assert client.call(end, version).error_code == 0
+            answers = probe(client, held)
+            assert state_of(client, name) == ("PrepareCommit" if is_commit else "PrepareAbort")
+        finally:
+            os.kill(other.pid, signal.SIGCONT)
+        wait_until(lambda: state_of(client, name).startswith("Complete"), what="the markers", timeout_s=60)
+    return answers
+
+
+def begin(client: RawClient, name: str, partition: int) -> HeldTransaction:
+    """Begin a transaction in a partition. An open one of the id is aborted."""
+    found: list[InitProducerIdResponse] = []
+
+    def is_initialized() -> bool:
+        found[:] = [client.call(InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000), 5)]
+        return found[0].error_code == 0
+
+    wait_until(is_initialized, what="a producer")
+    held = HeldTransaction(name, found[0].producer_id, found[0].producer_epoch, "out", partition, "group")
+    adding = AddPartitionsToTxnRequest(
+        v3_and_below_transactional_id=name,
+        v3_and_below_producer_id=held.producer_id,
+        v3_and_below_producer_epoch=held.epoch,
+        v3_and_below_topics=[AddPartitionsToTxnTopic(name="out", partitions=[partition])],
+    )
+    results = client.call(adding, 3).results_by_topic_v3_and_below
+    assert results[0].results_by_partition[0].partition_error_code == 0
+    return held
+
+
+def state_of(client: RawClient, name: str) -> str:
+    (state,) = client.call(DescribeTransactionsRequest(transactional_ids=[name]), 0).transaction_states
+    return str(state.transaction_state)
 
 
 def test_a_coordinator_moves_between_the_brokers_with_its_transaction(both: Both) -> None:

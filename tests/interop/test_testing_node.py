@@ -202,8 +202,9 @@ def test_a_folder_of_the_test_stays(tmp_path: Path) -> None:
 
 
 PARENT = """
-import os, sys, time
+import signal, time
 from barnabas.testing import Cluster
+signal.signal(signal.SIGINT, signal.default_int_handler)  # A test run in the background of a script ignores it.
 cluster = Cluster(brokers=2, topics=["orders"])
 cluster.start()
 cluster.brokers[1].pause()

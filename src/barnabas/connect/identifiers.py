@@ -18,6 +18,10 @@ class ConnectorTaskId:
     def __str__(self) -> str:
         return f"{self.connector}-{self.task}"
 
+    def transactional_id(self, group_id: str) -> str:
+        """Return the id of the producer of an exactly-once source's task, in a group of workers (KIP-618)."""
+        return f"{group_id}-{self}"
+
 
 class ConnectorType(StrEnum):
     """The type as in the REST API. UNKNOWN is a connector whose class this worker does not have."""

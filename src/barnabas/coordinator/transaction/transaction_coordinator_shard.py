@@ -115,9 +115,7 @@ class TransactionCoordinatorShard:
                 timer = Timer(lambda at_ms: self._time_out(transactional_id, at_ms))
                 self._timeouts[transactional_id] = timer
             self.timers.schedule(timer, found.start_ms + found.timeout_ms)
-            self._on_settled(transactional_id)
-            return
-        if timer is not None:
+        elif timer is not None:
             timer.cancel()
             del self._timeouts[transactional_id]
         if found is not None and found.state.is_prepared:

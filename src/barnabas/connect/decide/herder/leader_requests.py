@@ -12,7 +12,7 @@ from barnabas.connect.decide.herder.herder_context import HerderContext
 from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfiguration
 from barnabas.connect.errors import BadRequest, RebalanceNeeded
-from barnabas.connect.identifiers import ConnectorType, TargetState
+from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TargetState
 
 __all__ = ["InternalRequests"]
 
@@ -54,7 +54,8 @@ class InternalRequests:
 
     async def _fence(self, name: str, properties: ConfigMap, task_count: int) -> None:
         context = self._context
-        transactional_ids = [f"{context.settings.group_id}-{name}-{task}" for task in range(task_count)]
+        group_id = context.settings.group_id
+        transactional_ids = [ConnectorTaskId(name, task).transactional_id(group_id) for task in range(task_count)]
         with context.stages.during(f"fencing {task_count} earlier tasks of connector {name}"):
             await context.outside.fence_producers(name, properties, transactional_ids)
         await context.read_configs_to_end()

@@ -69,7 +69,7 @@ class StartFailed(ConnectError):
 
 
 class Admission(Protocol):
-    """Called before a task starts; may wait, at most until the task is no longer wanted."""
+    """Called before a task starts. It may wait, until the task must stop at the latest."""
 
     async def __call__(
         self, start: TaskToStart, *, task_generation: int, is_wanted: Callable[[], bool]

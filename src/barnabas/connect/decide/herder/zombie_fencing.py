@@ -42,7 +42,7 @@ class ZombieFencing:
         self._is_assigned = is_assigned
 
     async def admit(self, start: TaskToStart, *, task_generation: int, is_wanted: Callable[[], bool]) -> TaskToStart:
-        """Return the task as it must start; wait for the fencing, at most until the task is no longer wanted.
+        """Return the task as it must start; wait for the fencing, until the task must stop at the latest.
 
         ``task_generation`` is that of its configs. Raise ConnectError or OSError if earlier tasks could not be fenced.
         """
@@ -53,7 +53,7 @@ class ZombieFencing:
         await _Attempt(self._context, lambda: self._fence(start.task.connector), is_wanted).complete()
         return replace(
             start,
-            transactional_id=f"{settings.group_id}-{start.task}",
+            transactional_id=start.task.transactional_id(settings.group_id),
             confirm=lambda: self._confirm(start.task, task_generation),
         )
 
@@ -84,7 +84,7 @@ class ZombieFencing:
 
 class _Attempt:
     """Fencing in the background: the leader may wait for a rebalance, which waits until this worker gives up the task.
-    So a task that is no longer wanted waits no longer."""
+    So the wait ends when the task must stop."""
 
     def __init__(
         self, context: HerderContext, fence: Callable[[], Awaitable[None]], is_wanted: Callable[[], bool]
