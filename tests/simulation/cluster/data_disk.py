@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from barnabas.storage import checkpoint_file, partition_log, segment
 from barnabas.storage.partition_log import PartitionLog
 from tests.simulation.cluster.data_watch import PartitionName
+from tests.simulation.cluster.transaction_shape import TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
     from barnabas.storage.produced_batch import ProducedBatch
@@ -40,6 +41,8 @@ class DataDisk:
         self._durable: dict[str, _DurableFile] = {}
         """Path to the durable file after a power loss. Names become durable when their directory is synced."""
         self.dies_at_next_append: Callable[[], None] | None = None
+        self.dies_in_transaction: tuple[str, int, Callable[[], None]] | None = None
+        """Dies with a batch of this kind, after that many others: a ``state`` of an id, or a ``marker``."""
         self.on_commit: Callable[[PartitionLog, int], None] = lambda log, before: None
         """Called after each change of a high watermark, with its previous value."""
         self.on_truncate: Callable[[PartitionLog], None] = lambda log: None
@@ -51,6 +54,16 @@ class DataDisk:
         dying, self.dies_at_next_append = self.dies_at_next_append, None
         if dying is not None:
             dying()
+
+    def appended_in_transaction(self, log: PartitionLog, batch: ProducedBatch) -> None:
+        if self.dies_in_transaction is None:
+            return
+        kind, skips, dying = self.dies_in_transaction
+        is_meant = batch.marker is not None if kind == "marker" else log.topic_partition.topic == TRANSACTIONS_TOPIC
+        if is_meant:
+            self.dies_in_transaction = (kind, skips - 1, dying) if skips else None
+            if not skips:
+                dying()
 
     def synced(self, path: str) -> None:
         error = self._errors.problem("segment", "fsync", path)
@@ -167,8 +180,11 @@ def install_data_disks(find: Callable[[str], DataDisk]) -> Callable[[], None]:
 
     def written(self: PartitionLog, batch: ProducedBatch, **options: Any) -> Any:
         info = append_batch(self, batch, **options)
-        if batch.producer_id >= 0 and not info.duplicate and f"/{DATA_FOLDER}/" in self.directory:
-            find(f"{self.directory}/").on_append(self, batch)
+        if not info.duplicate and f"/{DATA_FOLDER}/" in self.directory:
+            disk = find(f"{self.directory}/")
+            disk.appended_in_transaction(self, batch)
+            if batch.producer_id >= 0:
+                disk.on_append(self, batch)
         return info
 
     after_truncation = PartitionLog._after_truncation

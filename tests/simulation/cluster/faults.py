@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from barnabas.metadata.features import METADATA_VERSION
@@ -107,6 +108,21 @@ def _crash_appending(world: World, node_id: int, after_ms: float, down_ms: int, 
     node.data_disk.dies_at_next_append = lambda: world.loop.call_later(
         after_ms / 1000, lambda: _kill(world, node, down_ms, is_power_loss, False), context=world.no_process
     )
+
+
+def _crash_in_transaction(
+    world: World, kind: str, skips: int, after_ms: float, down_ms: int, is_power_loss: bool
+) -> None:
+    """Kill the broker that writes a state of a transactional id, or a marker, after that many others."""
+
+    def die(node: SimulatedNode) -> None:
+        for other in world.nodes.values():
+            other.data_disk.dies_in_transaction = None
+        kill = partial(_kill, world, node, down_ms, is_power_loss, False)
+        world.loop.call_later(after_ms / 1000, kill, context=world.no_process)
+
+    for node in world.nodes.values():
+        node.data_disk.dies_in_transaction = (kind, skips, partial(die, node))
 
 
 def _leader(world: World) -> SimulatedNode | None:
@@ -300,6 +316,7 @@ _FAULTS: dict[str, Callable[..., None]] = {
     "rot_data": _rot_data,
     "disk_error": _disk_error,
     "crash_appending": _crash_appending,
+    "crash_in_transaction": _crash_in_transaction,
     "stop": _stop,
     "replace_disk": _replace_disk,
     "move": _move,

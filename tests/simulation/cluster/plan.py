@@ -77,6 +77,8 @@ def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
     steps += _steps_of_operators(random.Random(f"operators {seed}"), shape, faults_end_ms)
     if shape.groups:
         steps += _steps_of_brokers(random.Random(f"brokers {seed}"), shape, faults_end_ms)
+    if shape.transactions is not None:
+        steps += _steps_of_transactions(random.Random(f"transactions' steps {seed}"), faults_end_ms)
     if seed % 8 == 7:
         steps += [_leave_behind(draw, shape, draw.randrange(1500, faults_end_ms - 3000)) for _ in range(2)]
     steps += _steps_of_rot(random.Random(f"rot {seed}"), shape, faults_end_ms)
@@ -172,6 +174,24 @@ def _steps_of_brokers(draw: random.Random, shape: ClusterShape, faults_end_ms: i
             draw.randrange(800, faults_end_ms),
             "crash_appending",
             (draw.choice(shape.broker_ids), draw.choice((0.1, 1.0, 5.0)), draw.choice((50, 1500)), draw.random() < 0.7),
+            is_fault=True,
+        )
+        for _ in range(draw.randrange(2, 6))
+    ]
+
+
+def _steps_of_transactions(draw: random.Random, faults_end_ms: int) -> list[Step]:
+    return [
+        Step(
+            draw.randrange(1000, faults_end_ms),
+            "crash_in_transaction",
+            (
+                draw.choice(("state", "state", "marker")),
+                draw.randrange(4),
+                draw.choice((0.1, 1.0, 4.0, 15.0)),
+                draw.choice((50, 1500)),
+                draw.random() < 0.5,
+            ),
             is_fault=True,
         )
         for _ in range(draw.randrange(2, 6))

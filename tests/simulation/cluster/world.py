@@ -223,6 +223,7 @@ class World:
         for node in self.nodes.values():
             node.flush_ms = self.shape.flush_ms
             node.disk.dies_at_next_write = node.data_disk.dies_at_next_append = None
+            node.data_disk.dies_in_transaction = None
             if node.owner is not None:
                 if node.disk.is_full or node.disk.fails_to_flush:
                     node.disk.is_full = node.disk.fails_to_flush = False
