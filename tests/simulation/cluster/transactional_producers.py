@@ -180,6 +180,15 @@ class TransactionalProducer(_TransactionClient):
             while not await self._is_begun():
                 await self._pause()
             await self._transact(is_commit=None)
+            if is_over and self._draw.random() < 0.5:
+                self._kill_coordinator()
+
+    def _kill_coordinator(self) -> None:
+        """Let another broker load the open transaction, or the same one again."""
+        with suppress(Unavailable):
+            node = self.world.nodes[self._of_transactions()]
+            self.world.say(f"{node.name}: is killed, with an open transaction")
+            node.crash(is_power_loss=False)
 
     def _has_committed_since(self, since_s: float) -> bool:
         return self._last is not None and self._last.is_committed and self._last.began_s >= since_s
@@ -330,7 +339,7 @@ class TransactionalProducer(_TransactionClient):
         return None, None
 
     async def _send_late(self, target: int, request: Any, version: int) -> None:
-        await asyncio.sleep(self._draw.uniform(0.05, 1.5))
+        await asyncio.sleep(self._draw.uniform(0.0, self._draw.choice((0.1, 1.5))))
         with suppress(ClientError):
             await ClientProcess(self.world, 0, timeout_s=CLIENT_TIMEOUTS_S[0]).request(target, request, version)
 
