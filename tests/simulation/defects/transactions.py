@@ -38,6 +38,46 @@ def _() -> None:
     replace_in("broker.coordinator_host", "CoordinatorHost.append", make)
 
 
+@defect("markers-before-the-decision", "markers are sent before the decision is committed", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def end(self: Any, *arguments: Any, **options: Any) -> Any:
+            result = original(self, *arguments, **options)
+            for record in result.records:
+                self._on_prepared(self, record.metadata)
+            return result
+
+        return end
+
+    replace_in(SHARD, "TransactionCoordinatorShard.end", make)
+
+
+@defect("time-out-aborts-a-commit", "the time-out of a transaction also aborts one whose commit is decided", NEEDS)
+def _() -> None:
+    def make_follow(original: Any) -> Any:
+        def follow(self: Any, transactional_id: str, now_ms: int) -> None:
+            timer = self._timeouts.get(transactional_id)
+            original(self, transactional_id, now_ms)
+            found = self._ids.get(transactional_id)
+            if timer is not None and found is not None and found.state is TransactionState.PREPARE_COMMIT:
+                self._timeouts[transactional_id] = timer
+                self.timers.schedule(timer, found.start_ms + found.timeout_ms)
+
+        return follow
+
+    def make_time_out(original: Any) -> Any:
+        def time_out(self: Any, transactional_id: str, now_ms: int) -> Any:
+            found = self._ids.get(transactional_id)
+            if found is not None and found.state is TransactionState.PREPARE_COMMIT:
+                return self._change(replace(found, state=TransactionState.PREPARE_ABORT))
+            return original(self, transactional_id, now_ms)
+
+        return time_out
+
+    replace_in(SHARD, "TransactionCoordinatorShard._follow", make_follow)
+    replace_in(SHARD, "TransactionCoordinatorShard._time_out", make_time_out)
+
+
 @defect("transactions-never-time-out", "a transaction without an end stays open", NEEDS)
 def _() -> None:
     replace_in(
@@ -45,6 +85,20 @@ def _() -> None:
         "TransactionCoordinatorShard._time_out",
         lambda original: lambda self, *arguments: CoordinatorResult(),
     )
+
+
+@defect("loaded-transactions-do-not-time-out", "a new coordinator sets no time-outs for open transactions", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def on_loaded(self: Any, now_ms: int) -> Any:
+            result = original(self, now_ms)
+            for timer in self._timeouts.values():
+                timer.cancel()
+            return result
+
+        return on_loaded
+
+    replace_in(SHARD, "TransactionCoordinatorShard.on_loaded", make)
 
 
 @defect("loaded-decisions-are-forgotten", "a new coordinator sends no markers of decided transactions", NEEDS)
@@ -56,6 +110,20 @@ def _() -> None:
                 return original(self, now_ms)
             finally:
                 self._on_prepared = on_prepared
+
+        return on_loaded
+
+    replace_in(SHARD, "TransactionCoordinatorShard.on_loaded", make)
+
+
+@defect("loaded-as-aborted", "a new coordinator aborts decided transactions, whatever was decided", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def on_loaded(self: Any, now_ms: int) -> Any:
+            for transactional_id, found in self._ids.items():
+                if found.state is TransactionState.PREPARE_COMMIT:
+                    self._ids[transactional_id] = replace(found, state=TransactionState.PREPARE_ABORT)
+            return original(self, now_ms)
 
         return on_loaded
 
@@ -81,6 +149,18 @@ def _() -> None:
 @defect("ids-expire-in-a-transaction", "a transactional id expires although its transaction is open", NEEDS)
 def _() -> None:
     replace_in(METADATA, "TransactionState.is_at_rest", lambda original: property(lambda self: True))
+
+
+@defect("coordinates-before-it-has-caught-up", "a starting broker coordinates what its earlier processes led", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def publish(self: Any, *arguments: Any) -> None:
+            self._is_started = True
+            original(self, *arguments)
+
+        return publish
+
+    replace_in("broker.coordinator_host", "CoordinatorHost.publish", make)
 
 
 # --- ids and epochs
@@ -179,6 +259,19 @@ def _() -> None:
     replace_in(MARKERS, "MarkerSender._again", make)
 
 
+@defect("complete-with-the-first-marker", "a transaction is complete when one partition has its marker", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        async def take(self: Any, ending: Any, codes: Any) -> None:
+            if ErrorCode.NONE in codes.values():
+                ending.remaining.clear()
+            await original(self, ending, codes)
+
+        return take
+
+    replace_in(MARKERS, "MarkerSender._take", make)
+
+
 @defect("refused-marker-counts", "a marker that its leader refuses counts as written", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
@@ -226,6 +319,12 @@ def _() -> None:
         return writable
 
     replace_in(MARKERS, "_writable", make)
+
+
+@defect("late-markers-end-the-next", "a late marker ends the producer's next transaction", NEEDS)
+def _() -> None:
+    replace_in(MARKERS, "MarkerWriter._check_epoch", lambda original: lambda self, *arguments: None)
+    replace_in("storage.producer_state", "ProducerState.validate_marker", lambda original: lambda self, *a, **o: None)
 
 
 @defect("markers-in-the-epoch-before", "markers of version 2 carry the epoch of the records, not the next one", NEEDS)

@@ -398,7 +398,7 @@ class Sender(Generic[B]):
                 else:
                     partition = f"{self._source.topic}-{partition_response.index}"
                     self._refused(
-                        batch, admin_error(partition_response.error_code, _error_text(partition_response), partition), now
+                        batch, admin_error(partition_response.error_code, _text_of(partition_response), partition), now
                     )
         for batch in batches.values():
             missing = AdminError(ErrorCode.UNKNOWN_SERVER_ERROR, "the answer omits it", self._source.topic)
@@ -484,7 +484,7 @@ class Sender(Generic[B]):
             leader.throttled_until = max(leader.throttled_until, now + for_s)
 
 
-def _error_text(response: PartitionProduceResponse) -> str | None:
+def _text_of(response: PartitionProduceResponse) -> str | None:
     """Return the broker's own message; that about single records is more specific."""
     for record_error in response.record_errors:
         if record_error.batch_index_error_message:
