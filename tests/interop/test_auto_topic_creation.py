@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -121,11 +122,11 @@ def test_a_producer_and_a_consumer_create_missing_topics(creating: Node) -> None
     assert len(wait_for(creating, "produced-to").partitions) == PARTITIONS
 
     # librdkafka's consumer never asks for topic creation, whatever its settings are.
-    consumer = KafkaConsumer("fetched-from", bootstrap_servers=creating.bootstrap_servers, group_id="finds")
-    deadline = time.monotonic() + 20
-    while "fetched-from" not in every_topic(creating) and time.monotonic() < deadline:
-        consumer.poll(100)
-    consumer.close()
+    settings = {"bootstrap_servers": creating.bootstrap_servers, "group_id": "finds"}
+    with closing(KafkaConsumer("fetched-from", **settings)) as consumer:
+        deadline = time.monotonic() + 20
+        while "fetched-from" not in every_topic(creating) and time.monotonic() < deadline:
+            consumer.poll(100)
     assert len(wait_for(creating, "fetched-from").partitions) == PARTITIONS
 
 

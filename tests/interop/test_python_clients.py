@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Any, Protocol
 
 import pytest
@@ -62,18 +63,16 @@ class KafkaPython:
     def create(self, topic: str, partitions: int) -> None:
         from kafka.admin import NewTopic
 
-        with_admin = self._admin(bootstrap_servers=self._bootstrap)
-        with_admin.create_topics([NewTopic(topic, partitions, 1)])
-        with_admin.close()
+        with closing(self._admin(bootstrap_servers=self._bootstrap)) as admin:
+            admin.create_topics([NewTopic(topic, partitions, 1)])
 
     def produce(self, topic: str, start: int, end: int) -> None:
         from kafka import KafkaProducer
 
-        producer = KafkaProducer(bootstrap_servers=self._bootstrap, acks="all", compression_type="gzip")
-        sent = [producer.send(topic, key=value(n), value=value(n)) for n in range(start, end)]
-        producer.flush()
-        assert all(future.get(10).offset >= 0 for future in sent)
-        producer.close()
+        with closing(KafkaProducer(bootstrap_servers=self._bootstrap, acks="all", compression_type="gzip")) as producer:
+            sent = [producer.send(topic, key=value(n), value=value(n)) for n in range(start, end)]
+            producer.flush()
+            assert all(future.get(10).offset >= 0 for future in sent)
 
     def _consumer(self, topic: str, group: str) -> Any:
         from kafka import KafkaConsumer
@@ -91,16 +90,29 @@ class KafkaPython:
         return consumer
 
     def consume(self, topic: str, group: str, count: int) -> list[int]:
-        consumer = self._consumer(topic, group)
-        numbers = _read([consumer], count)
-        consumer.commit()
-        consumer.close()
-        return numbers
+        with closing(self._consumer(topic, group)) as consumer:
+            numbers = _read([consumer], count)
+            self._commit(consumer, consumer.assignment())
+            return numbers
+
+    def _commit(self, consumer: Any, partitions: set[Any]) -> None:
+        """Commit where the consumer stands. A rebalance refuses a commit until a poll has ended it."""
+        from kafka.errors import RebalanceInProgressError
+        from kafka.structs import OffsetAndMetadata
+
+        reached = {partition: OffsetAndMetadata(consumer.position(partition), "", -1) for partition in partitions}
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                return consumer.commit(reached)
+            except RebalanceInProgressError:
+                if time.monotonic() > deadline:
+                    raise
+                consumer.poll(timeout_ms=200)
 
     def consume_with_two_members(self, topic: str, group: str, count: int) -> tuple[list[int], set[int], set[int]]:
         import threading
 
-        consumers = [self._consumer(topic, group) for _ in range(2)]
         numbers: list[int] = []
         stop = threading.Event()
 
@@ -109,41 +121,40 @@ class KafkaPython:
                 for records in consumer.poll(timeout_ms=200).values():
                     numbers.extend(int(record.value) for record in records)
 
-        threads = [threading.Thread(target=run, args=(consumer,)) for consumer in consumers]
-        for thread in threads:
-            thread.start()
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and not (
-            len(numbers) >= count and all(consumer.assignment() for consumer in consumers)
-        ):
-            time.sleep(0.05)
-        stop.set()
-        for thread in threads:
-            thread.join()
-        owned = [{tp.partition for tp in consumer.assignment()} for consumer in consumers]
-        for consumer in consumers:
-            consumer.commit()
-            consumer.close()
+        with closing(self._consumer(topic, group)) as first, closing(self._consumer(topic, group)) as second:
+            threads = [threading.Thread(target=run, args=(consumer,)) for consumer in (first, second)]
+            for thread in threads:
+                thread.start()
+            deadline = time.monotonic() + 30
+            while time.monotonic() < deadline and not (
+                len(numbers) >= count and _shared(first.assignment(), second.assignment())
+            ):
+                time.sleep(0.05)
+            stop.set()
+            for thread in threads:
+                thread.join()
+            owned = [{tp.partition for tp in consumer.assignment()} for consumer in (first, second)]
         return sorted(set(numbers)), owned[0], owned[1]
 
     def committed(self, topic: str, group: str, partitions: int) -> int:
-        admin = self._admin(bootstrap_servers=self._bootstrap)
-        offsets = admin.list_group_offsets([group])[group] if hasattr(admin, "list_group_offsets") else {}
-        if not offsets:
-            offsets = admin.list_consumer_group_offsets(group)
-        admin.close()
+        with closing(self._admin(bootstrap_servers=self._bootstrap)) as admin:
+            offsets = admin.list_group_offsets([group])[group] if hasattr(admin, "list_group_offsets") else {}
+            if not offsets:
+                offsets = admin.list_consumer_group_offsets(group)
         return sum(found.offset for tp, found in offsets.items() if tp.topic == topic and found.offset > 0)
 
     def delete(self, topic: str) -> None:
-        admin = self._admin(bootstrap_servers=self._bootstrap)
-        admin.delete_topics([topic])
-        admin.close()
+        with closing(self._admin(bootstrap_servers=self._bootstrap)) as admin:
+            admin.delete_topics([topic])
 
     def topics(self) -> set[str]:
-        admin = self._admin(bootstrap_servers=self._bootstrap)
-        names = set(admin.list_topics())
-        admin.close()
-        return names
+        with closing(self._admin(bootstrap_servers=self._bootstrap)) as admin:
+            return set(admin.list_topics())
+
+
+def _shared(first: Any, second: Any) -> bool:
+    """Both members have partitions, and none has those of the other: the rebalance for the second one is over."""
+    return bool(first and second and not set(first) & set(second))
 
 
 def _read(consumers: list[Any], count: int) -> list[int]:
@@ -217,7 +228,7 @@ class ConfluentKafka:
         numbers: set[int] = set()
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline and not (
-            len(numbers) >= count and all(consumer.assignment() for consumer in consumers)
+            len(numbers) >= count and _shared(*(consumer.assignment() for consumer in consumers))
         ):
             for consumer in consumers:
                 numbers.update(int(m.value()) for m in consumer.consume(50, 0.1) if m.error() is None)
@@ -311,7 +322,7 @@ class AioKafka:
             numbers: set[int] = set()
             deadline = time.monotonic() + 30
             while time.monotonic() < deadline and not (
-                len(numbers) >= count and all(consumer.assignment() for consumer in consumers)
+                len(numbers) >= count and _shared(*(consumer.assignment() for consumer in consumers))
             ):
                 for consumer in consumers:
                     for records in (await consumer.getmany(timeout_ms=100)).values():

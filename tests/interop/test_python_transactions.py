@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import closing
 from uuid import uuid4
 
 import pytest
@@ -96,20 +97,16 @@ def test_a_second_librdkafka_fences_the_first(barnabas_node: Node, topic: str) -
 def test_kafka_python(barnabas_node: Node, topic: str) -> None:
     from kafka import KafkaProducer
 
-    producer = KafkaProducer(
-        bootstrap_servers=barnabas_node.bootstrap_servers,
-        transactional_id=topic,
-        max_block_ms=int(LIMIT_S * 1000),
-    )
-    producer.init_transactions()
-    for value, is_commit in ((b"a", True), (b"b", False)):
-        producer.begin_transaction()
-        producer.send(topic, value).get(LIMIT_S)
-        if is_commit:
-            producer.commit_transaction()
-        else:
-            producer.abort_transaction()
-    producer.close()
+    settings = {"bootstrap_servers": barnabas_node.bootstrap_servers, "max_block_ms": int(LIMIT_S * 1000)}
+    with closing(KafkaProducer(**settings, transactional_id=topic)) as producer:
+        producer.init_transactions()
+        for value, is_commit in ((b"a", True), (b"b", False)):
+            producer.begin_transaction()
+            producer.send(topic, value).get(LIMIT_S)
+            if is_commit:
+                producer.commit_transaction()
+            else:
+                producer.abort_transaction()
     assert committed(barnabas_node, topic) == {b"a"}
 
 

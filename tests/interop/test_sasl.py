@@ -12,6 +12,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -98,16 +99,11 @@ def with_kafka_python(node: SecureNode, login: Login) -> list[bytes]:
     if protocol == "SASL_SSL":
         settings["ssl_cafile"] = str(node.authority)
     topic = f"kafka-python-{protocol}-{mechanism}"
-    producer = KafkaProducer(**settings, max_block_ms=TIMEOUT_S * 1000)
-    producer.send(topic, b"hello").get(TIMEOUT_S)
-    producer.close()
-    consumer = KafkaConsumer(
-        topic, **settings, group_id=topic, auto_offset_reset="earliest", consumer_timeout_ms=TIMEOUT_S * 1000
-    )
-    try:
+    with closing(KafkaProducer(**settings, max_block_ms=TIMEOUT_S * 1000)) as producer:
+        producer.send(topic, b"hello").get(TIMEOUT_S)
+    settings |= {"group_id": topic, "auto_offset_reset": "earliest", "consumer_timeout_ms": TIMEOUT_S * 1000}
+    with closing(KafkaConsumer(topic, **settings)) as consumer:
         return [next(consumer).value]
-    finally:
-        consumer.close()
 
 
 def with_confluent_kafka(node: SecureNode, login: Login) -> list[bytes]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import re
 import time
 from base64 import b64decode
@@ -291,13 +292,16 @@ def _librdkafka(bootstrap: str, mechanism: str, user: str, password: str) -> boo
 
 
 def _kafka_python(named: dict[str, Any]) -> bool:
-    from kafka import KafkaConsumer
+    # A KafkaConsumer or KafkaAdminClient that cannot log in raises, but its thread goes on trying for ever.
+    from kafka import KafkaProducer
     from kafka.errors import KafkaError
 
     try:
-        KafkaConsumer(**named, bootstrap_timeout_ms=3000).close()
+        KafkaProducer(**named, bootstrap_timeout_ms=3000).close()
     except KafkaError:
         return False
+    finally:
+        gc.collect()
     return True
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -282,12 +283,11 @@ def test_kafka_python_reaches_a_secured_node() -> None:
 
     with Node(topics=["orders"], users={"alice": "secret"}, tls=True, client_certificates=True) as node:
         config = node.kafka_python_config("alice")
-        producer = kafka.KafkaProducer(**config)
-        assert producer.send("orders", b"a").get(20).offset == 0
-        producer.close()
-        consumer = kafka.KafkaConsumer("orders", **config, auto_offset_reset="earliest", consumer_timeout_ms=60_000)
-        assert next(consumer).value == b"a"
-        consumer.close()
+        with closing(kafka.KafkaProducer(**config)) as producer:
+            assert producer.send("orders", b"a").get(20).offset == 0
+        config |= {"auto_offset_reset": "earliest", "consumer_timeout_ms": 60_000}
+        with closing(kafka.KafkaConsumer("orders", **config)) as consumer:
+            assert next(consumer).value == b"a"
 
 
 def test_acls_decide_for_users() -> None:

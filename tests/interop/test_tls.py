@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -168,15 +168,14 @@ def test_kafka_python(tls_node: TlsNode, with_key: bool) -> None:
         "ssl_cafile": str(tls_node.folder / "ca.pem"),
         "ssl_certfile": str(tls_node.folder / "alice.pem") if with_key else None,
     }
-    producer = KafkaProducer(**options)
     topic = f"kafka-python-{with_key}"
-    for number in range(200):
-        producer.send(topic, b"%d" % number * 1000)
-    producer.flush()
-    producer.close()
-    consumer = KafkaConsumer(topic, **options, auto_offset_reset="earliest", group_id=topic, consumer_timeout_ms=15_000)
-    assert sum(1 for _, _ in zip(range(200), consumer, strict=False)) == 200
-    consumer.close()
+    with closing(KafkaProducer(**options)) as producer:
+        for number in range(200):
+            producer.send(topic, b"%d" % number * 1000)
+        producer.flush()
+    options |= {"auto_offset_reset": "earliest", "group_id": topic, "consumer_timeout_ms": 15_000}
+    with closing(KafkaConsumer(topic, **options)) as consumer:
+        assert sum(1 for _, _ in zip(range(200), consumer, strict=False)) == 200
 
 
 @pytest.mark.parametrize("with_key", [False, True])
