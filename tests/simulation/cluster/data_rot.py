@@ -20,6 +20,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.record_batch import CRC_START, LOG_OVERHEAD
 from barnabas.server.start_errors import LogDirectoriesLost
 from barnabas.storage.partition_metadata import PARTITION_METADATA
+from barnabas.storage.segment_damage import CheckedBytes
 from tests.simulation.cluster.data_watch import PartitionName
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class DataRot:
             logs.append(log)
         for log in logs:
             for segment in log.segments:
-                segment.checked.cut(0)
+                segment.checked = CheckedBytes(segment.size)
         return True
 
     def may_be_served(self, node: SimulatedNode, name: PartitionName, life: int) -> bool:
