@@ -7,7 +7,6 @@ broker may have its own small disk, and every node its own clock.
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -157,14 +156,6 @@ class ClusterNode(NodeProcess):
             return super().stop(timeout_s=timeout_s)
         finally:
             self._proxy.node_is_down(self.name)
-
-    def freeze(self) -> None:
-        """SIGSTOP: the node keeps its connections and sends nothing."""
-        os.kill(self.pid, signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        if self.is_running:
-            os.kill(self.pid, signal.SIGCONT)
 
 
 class Cluster:

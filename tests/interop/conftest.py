@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterator
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def _kafka_python_is_quiet(caplog: pytest.LogCaptureFixture) -> None:
+    """A captured error of kafka-python holds its client, whose sockets would be collected during a later test."""
+    caplog.set_level(logging.CRITICAL, "kafka")
 
 
 @pytest.fixture(autouse=True)

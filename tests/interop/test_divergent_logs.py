@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,11 +32,6 @@ def _produce(broker: Broker, what: str, *, acks: str) -> None:
 
 def _log_of(broker: Broker) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(broker.folder.glob("data*/t-0/*.log")))
-
-
-def _signal(broker: Broker, number: signal.Signals) -> None:
-    assert broker._process is not None
-    os.kill(broker._process.pid, number)
 
 
 _PAIRS = pytest.mark.parametrize(
@@ -75,11 +68,11 @@ def test_a_returning_leader_truncates_uncommitted_records(
 ) -> None:
     with _two_replicas(tmp_path, first, second) as (leader, follower):
         _produce(leader, "common", acks="all")
-        _signal(follower, signal.SIGSTOP)
+        follower.freeze()
         time.sleep(1)  # Its last fetch is answered after replica.fetch.wait.max.ms, without records.
         _produce(leader, "lost", acks="1")
         leader.kill()
-        _signal(follower, signal.SIGCONT)
+        follower.thaw()
         _produce(follower, "new", acks="1")
         leader.start()
         wait_until(lambda: _log_of(leader) == _log_of(follower), what="equal logs", timeout_s=30)

@@ -6,8 +6,6 @@ so that markers and verifications cross between them in both directions.
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -212,13 +210,13 @@ def held_answers(both: Both, coordinator: int, version: int, is_commit: bool) ->
         end = EndTxnRequest(
             transactional_id=name, producer_id=held.producer_id, producer_epoch=held.epoch, committed=is_commit
         )
-        os.kill(other.pid, signal.SIGSTOP)
+        other.freeze()
         try:
             assert client.call(end, version).error_code == 0
             answers = probe(client, held)
             assert state_of(client, name) == ("PrepareCommit" if is_commit else "PrepareAbort")
         finally:
-            os.kill(other.pid, signal.SIGCONT)
+            other.thaw()
         wait_until(lambda: state_of(client, name).startswith("Complete"), what="the markers", timeout_s=60)
     return answers
 

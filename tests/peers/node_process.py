@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import socket
 import subprocess
 import time
@@ -142,6 +143,15 @@ class NodeProcess(ABC):
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def freeze(self) -> None:
+        """Send SIGSTOP, and return when all threads have stopped: the node keeps its connections and sends nothing."""
+        os.kill(self.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, self.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
+
+    def thaw(self) -> None:
+        if self.is_running:
+            os.kill(self.pid, signal.SIGCONT)
 
     def end(self) -> None:
         """End the node in the quickest way. What it leaves does not matter."""
