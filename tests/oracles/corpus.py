@@ -1,9 +1,8 @@
-"""Find the oracle corpora, return their lines, and report the skipped lines with the reasons.
+"""Find the oracle corpora and return their lines.
 
 A corpus is every file ``<corpus>-<anything>.jsonl.gz`` (``wire-public``, ``wire-mutated-public``, ...) anywhere below
 the folder that ``BARNABAS_ORACLES`` names; by default the copies next to this module. Each line is a recorded answer of
-a real Kafka 4.3.1. A line may be skipped only if it belongs to an unbuilt feature: share groups and streams groups, and
-a few families of small functions that are listed here.
+a real Kafka 4.3.1, and every line is checked.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-from collections import Counter
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,8 +23,6 @@ __all__ = [
     "check_all",
     "checked_lines",
     "grouped",
-    "reason_to_skip",
-    "skipped_counts",
     "read_lines",
     "root",
 ]
@@ -45,7 +41,6 @@ CORPORA = (
 )
 """The corpora that tests of this folder read."""
 
-_UNBUILT_FAMILIES = {}
 _FAILURES_SHOWN = 5
 _NAMING_KEYS = ("family", "type", "api", "kind", "version", "variant", "name", "how")
 
@@ -69,8 +64,7 @@ def root() -> Path:
 
 @cache
 def checked_lines(corpus: str) -> tuple[Line, ...]:
-    """Return every line of a corpus that concerns built features."""
-    return tuple(line for line in _all_lines(corpus) if reason_to_skip(line.data) is None)
+    return tuple(read_lines(corpus))
 
 
 def grouped(corpus: str, key: Callable[[dict[str, Any]], str]) -> dict[str, list[Line]]:
@@ -96,32 +90,6 @@ def check_all(lines: Iterable[Line], check: Callable[[dict[str, Any]], None]) ->
         raise AssertionError(f"{len(failures)} of {total} lines differ from Kafka:\n  {shown}")
 
 
-def reason_to_skip(data: dict[str, Any]) -> str | None:
-    """Return why a line is skipped, or None if it is checked."""
-    for key in ("api", "type", "keyType", "family"):
-        name = str(data.get(key, ""))
-        if "Share" in name or name.startswith("share-"):
-            return "share groups"
-        if "StreamsGroup" in name or name.startswith("STREAMS_GROUP"):
-            return "streams groups"
-        if "SHARE" in name and key == "type":
-            return "share groups"
-    return _UNBUILT_FAMILIES.get(str(data.get("family")))
-
-
-def skipped_counts() -> dict[tuple[str, str, str], int]:
-    """Return the number of skipped lines by corpus, reason and subject."""
-    counts: Counter[tuple[str, str, str]] = Counter()
-    for corpus in CORPORA:
-        for line in _all_lines(corpus):
-            reason = reason_to_skip(line.data)
-            if reason is not None:
-                data = line.data
-                name = data.get("api") or data.get("keyType") or data["family"]
-                counts[corpus, reason, str(name)] += 1
-    return dict(counts)
-
-
 def read_lines(corpus: str) -> list[Line]:
     """Return every line of a corpus, from all of its files below ``root()``."""
     lines: list[Line] = []
@@ -131,11 +99,6 @@ def read_lines(corpus: str) -> list[Line]:
                 texts = [(number, text) for number, text in enumerate(file, 1) if text.strip()]
             lines += (Line(path.name, number, json.loads(text)) for number, text in texts)
     return lines
-
-
-@cache
-def _all_lines(corpus: str) -> tuple[Line, ...]:
-    return tuple(read_lines(corpus))
 
 
 def _corpus_of(file_name: str) -> str | None:

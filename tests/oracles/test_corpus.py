@@ -1,4 +1,4 @@
-"""The corpora themselves: all are read, and only unbuilt features are skipped."""
+"""The corpora themselves: all are read."""
 
 from __future__ import annotations
 
@@ -20,15 +20,6 @@ def test_the_corpora_have_lines_to_check(name: str) -> None:
         assert corpus.checked_lines(name)
 
 
-def test_only_unbuilt_features_are_skipped() -> None:
-    for (name, reason, subject), count in corpus.skipped_counts().items():
-        assert count
-        if reason in ("share groups", "streams groups"):
-            assert "share" in subject.lower() or "streamsgroup" in subject.lower()
-        else:
-            assert name == "vectors"
-
-
 def test_files_are_found_by_their_corpus_wherever_they_lie(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BARNABAS_ORACLES", str(tmp_path))
     for path in ("wire-hidden.jsonl.gz", "deep/er/wire-mutated-x-1.jsonl.gz", "wire.jsonl.gz", "wireless-1.jsonl.gz"):
@@ -40,5 +31,3 @@ def test_files_are_found_by_their_corpus_wherever_they_lie(tmp_path: Path, monke
         "wire": ["wire-hidden.jsonl.gz", "ShareFetch", "wire.jsonl.gz", "ShareFetch"],
         "wire-mutated": ["deep/er/wire-mutated-x-1.jsonl.gz", "ShareFetch"],
     }
-    assert corpus.reason_to_skip({"api": "ShareFetch"}) == "share groups"
-    assert corpus.reason_to_skip({"api": "Fetch"}) is None

@@ -107,4 +107,6 @@ CHECKS = {
     "group-coordinator-bad": check_coordinator,
     "transaction-coordinator": check_coordinator,
     "transaction-coordinator-bad": check_coordinator,
+    "share-coordinator": check_coordinator,
+    "share-coordinator-bad": check_coordinator,
 }

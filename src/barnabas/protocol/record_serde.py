@@ -84,18 +84,39 @@ _GROUP_RECORDS: dict[int, str] = {
     6: "ConsumerGroupTargetAssignmentMetadata",
     7: "ConsumerGroupTargetAssignmentMember",
     8: "ConsumerGroupCurrentMemberAssignment",
+    10: "ShareGroupMemberMetadata",
+    11: "ShareGroupMetadata",
+    12: "ShareGroupTargetAssignmentMetadata",
+    13: "ShareGroupTargetAssignmentMember",
+    14: "ShareGroupCurrentMemberAssignment",
+    15: "ShareGroupStatePartitionMetadata",
     16: "ConsumerGroupRegularExpression",
+    17: "StreamsGroupMetadata",
+    19: "StreamsGroupMemberMetadata",
+    20: "StreamsGroupTargetAssignmentMetadata",
+    21: "StreamsGroupTargetAssignmentMember",
+    22: "StreamsGroupCurrentMemberAssignment",
+    23: "StreamsGroupTopology",
 }
 _READ_IN_ANY_VERSION = frozenset({"GroupMetadataValue", "ConsumerGroupCurrentMemberAssignmentValue"})
 """Their structures are shared between fields, and for such ones Kafka's generated readers do not check the version."""
 _TRANSACTION_RECORDS: dict[int, str] = {0: "TransactionLog"}
+_SHARE_RECORDS: dict[int, str] = {0: "ShareSnapshot", 1: "ShareUpdate"}
 
 
 class CoordinatorKind(Enum):
-    """The coordinator's topic of a record: both count their record types from 0."""
+    """The coordinator's topic of a record: each counts its record types from 0."""
 
     GROUP = "group"
     TRANSACTION = "transaction"
+    SHARE = "share"
+
+
+_COORDINATOR_RECORDS: dict[CoordinatorKind, dict[int, str]] = {
+    CoordinatorKind.GROUP: _GROUP_RECORDS,
+    CoordinatorKind.TRANSACTION: _TRANSACTION_RECORDS,
+    CoordinatorKind.SHARE: _SHARE_RECORDS,
+}
 
 
 class CoordinatorRecord(NamedTuple):
@@ -151,8 +172,7 @@ def decode_coordinator_record(
     UnknownMessageType is not damage: a newer broker wrote it, or one with group types that are not supported here.
     """
     type_id = _read_version(key, "coordinator record key")
-    names = _GROUP_RECORDS if kind is CoordinatorKind.GROUP else _TRANSACTION_RECORDS
-    name = names.get(type_id)
+    name = _COORDINATOR_RECORDS[kind].get(type_id)
     if name is None:
         raise UnknownMessageType(f"unknown {kind.value} coordinator record type {type_id}")
     key_class = _record_class(f"{name}Key")
