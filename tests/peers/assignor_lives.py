@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -31,10 +31,18 @@ from barnabas.coordinator.group.assignor.group_spec import (
     GroupSpec,
     MemberSubscription,
     PartitionAssignorError,
-    members_in_order,
 )
 from barnabas.coordinator.group.assignor.hash_order import in_order, names_in_order, ordered
 from barnabas.coordinator.group.assignor.member_assignment import iterated
+from barnabas.coordinator.group.assignor.sticky_tasks import StickyTaskAssignor
+from barnabas.coordinator.group.assignor.task_group_spec import (
+    MemberTasks,
+    StreamsMember,
+    Subtopology,
+    TaskAssignorError,
+    TaskGroupSpec,
+    Tasks,
+)
 from barnabas.coordinator.group.group_state import GroupType
 from tests.peers.java import run_source
 
@@ -189,6 +197,68 @@ class _ModernGroup:
         return all(count == len(members) for count in counts.values())
 
 
+class _StreamsGroup:
+    def __init__(self) -> None:
+        self._members: dict[str, dict[str, Any]] = {}
+        self._member_count_max = 0
+        self._target: dict[str, MemberTasks] = {}
+        self._subtopologies: dict[str, Subtopology] = {}
+        self._standbys = 0
+
+    def answer_to(self, step: Mapping[str, Any]) -> Answer:
+        for member_id in step.get("leave", ()):
+            self._forget(member_id)
+        for member in step.get("joined", ()):
+            self._join(member)
+        if "subtopologies" in step:
+            self._subtopologies = {id_: Subtopology(count, stateful) for id_, count, stateful in step["subtopologies"]}
+        self._standbys = step.get("standbys", self._standbys)
+        try:
+            return self._assign(step)
+        except TaskAssignorError:
+            return {"error": "TaskAssignorException"}
+        finally:
+            if "replaces" in step:
+                self._forget(step["replaces"])
+            if "member" in step:
+                self._join(step["member"])
+
+    def _join(self, member: dict[str, Any]) -> None:
+        self._members[member["id"]] = member
+        self._member_count_max = max(self._member_count_max, len(self._members))
+
+    def _forget(self, member_id: str) -> None:
+        self._members.pop(member_id, None)
+        self._target.pop(member_id, None)
+
+    def _assign(self, step: Mapping[str, Any]) -> Answer:
+        updates = _updates(step)
+
+        def described(member_id: str, member: Mapping[str, Any] | None) -> StreamsMember | None:
+            if member is None:
+                return None
+            previous = step["replaces"] if "replaces" in step and member_id in updates else member_id
+            return StreamsMember(member["process"], self._target.get(previous, MemberTasks()))
+
+        spec = TaskGroupSpec(
+            {id_: described(id_, member) for id_, member in self._members.items()},
+            {id_: described(id_, member) for id_, member in updates.items()},
+            self._standbys,
+            self._member_count_max,
+        )
+        target = StickyTaskAssignor().assign(spec, self._subtopologies)
+        answer = []
+        for member_id in whole(spec.ordered_members()):
+            if target[member_id] != self._target.get(member_id):
+                self._target[member_id] = target[member_id]
+                answer.append([member_id, *map(_listed_tasks, target[member_id])])
+        return answer
+
+
+def _listed_tasks(tasks: Tasks) -> list[list[Any]]:
+    return [[subtopology_id, sorted(tasks[subtopology_id])] for subtopology_id in sorted(tasks)]
+
+
 def _updates(step: Mapping[str, Any]) -> dict[str, Any]:
     updates: dict[str, Any] = {}
     if "member" in step:
@@ -206,20 +276,17 @@ def _listed(assigned: Mapping[Uuid, frozenset[int]]) -> list[list[Any]]:
 
 
 def generated_lives(random: Random, kind: str, count: int) -> list[Life]:
-    return [_Author(random, kind, _assignor(random, kind)).life() for _ in range(count)]
-
-
-def _assignor(random: Random, kind: str) -> str:
-    return {SHARE: "simple", STREAMS: "sticky"}.get(kind) or random.choice(("uniform", "uniform", "uniform", "range"))
+    author = _StreamsAuthor if kind == STREAMS else _Author
+    return [author(random, kind).life() for _ in range(count)]
 
 
 class _Author:
     """Writes one life. Most groups are small, because those show a difference as well and are easier to understand."""
 
-    def __init__(self, random: Random, kind: str, assignor: str) -> None:
+    def __init__(self, random: Random, kind: str) -> None:
         self._random = random
         self._kind = kind
-        self._assignor = assignor
+        self._assignor = {SHARE: "simple", STREAMS: "sticky"}.get(kind) or random.choice(("uniform",) * 3 + ("range",))
         self._partitions: dict[str, int] = {}
         self._topic_ids: dict[str, str] = {}
         self._members: dict[str, dict[str, Any]] = {}
@@ -374,3 +441,55 @@ class _Author:
             return []
         chosen = self._random.sample(names, self._random.randint(0 if self._random.random() < 0.05 else 1, len(names)))
         return [*chosen, "absent"] if self._random.random() < 0.1 else chosen
+
+
+class _StreamsAuthor(_Author):
+    def __init__(self, random: Random, kind: str) -> None:
+        super().__init__(random, kind)
+        self._processes = [self._name() for _ in range(random.choice((1, 3, 10, 60)))]
+
+    def _first_step(self) -> dict[str, Any]:
+        random = self._random
+        members = [self._new_member() for _ in range(random.randint(1, self._member_max))]
+        return {
+            "subtopologies": self._some_subtopologies(),
+            "standbys": random.choice((0, 0, 1, 1, 2, 3)),
+            "joined": members[:-1],
+            "member": members[-1],
+        }
+
+    def _next_step(self) -> dict[str, Any]:
+        random = self._random
+        step: dict[str, Any] = {}
+        happenings = [self._joins, self._joins, self._leave, self._leave, self._moves, self._replaces]
+        random.choice([*happenings, self._topology_changes, lambda step: None])(step)
+        if random.random() < 0.2:
+            self._leave(step)
+        if "member" not in step and self._members:
+            step["member"] = random.choice(list(self._members.values()))
+        return step
+
+    def _moves(self, step: dict[str, Any]) -> None:
+        """A member runs in another process."""
+        if self._members:
+            member = {**self._random.choice(list(self._members.values())), "process": self._name()}
+            self._members[member["id"]] = step["member"] = member
+
+    def _topology_changes(self, step: dict[str, Any]) -> None:
+        if self._random.random() < 0.5:
+            step["subtopologies"] = self._some_subtopologies()
+        else:
+            step["standbys"] = self._random.choice((0, 1, 2))
+
+    def _some_subtopologies(self) -> list[list[Any]]:
+        random = self._random
+        count = random.choice((1, 2, 4, 12))
+        return [[str(number), random.randint(1, self._partition_max), random.random() < 0.7] for number in range(count)]
+
+    def _new_member(self) -> dict[str, Any]:
+        random = self._random
+        member = {"id": self._name(), "process": random.choice(self._processes), "zone": random.choice("abc")}
+        if random.random() < 0.3:
+            member["instance"] = f"i{random.randint(0, 10**6)}"
+        self._members[member["id"]] = member
+        return member

@@ -39,6 +39,7 @@ __all__ = [
     "in_order",
     "in_partition_order",
     "in_timeline_order",
+    "java_sort_key",
     "names_in_order",
     "ordered",
     "table_size",
@@ -174,6 +175,11 @@ def in_timeline_order(keys: Sequence[str], size_max: int = 0) -> Generator[None,
 def names_in_order(names: Sequence[str]) -> list[str]:
     """Return names as ``new HashSet(names)`` iterates them: the topics of a subscription."""
     return hash_order(dict.fromkeys(names), SpreadHashes(java_string_hash), capacity_of_copy(len(names)))
+
+
+def java_sort_key(text: str) -> bytes:
+    """Return bytes that compare as Java compares the strings: by UTF-16 units."""
+    return text.encode("utf-16-be", "surrogatepass")
 
 
 def in_partition_order(partitions: Sequence[int], capacity: int) -> list[int]:

@@ -26,6 +26,7 @@ from barnabas.coordinator.group.assignor.hash_order import (
     apparent_size,
     hash_order,
     in_order,
+    java_sort_key,
     table_size,
     uuid_hash,
 )
@@ -67,7 +68,7 @@ class _Ranges:
 
     def _sort_key(self, member_id: str) -> tuple[bool, bytes, bytes]:
         instance_id = self._members[member_id].instance_id
-        return instance_id is None, _utf16(instance_id or ""), _utf16(member_id)
+        return instance_id is None, java_sort_key(instance_id or ""), java_sort_key(member_id)
 
     def _assign_topic(
         self, topic_id: Uuid, numbers: Sequence[int], ranges: list[dict[Uuid, frozenset[int]]]
@@ -103,8 +104,3 @@ class _Ranges:
         size = len(topic_ids) if self._is_homogeneous else apparent_size(topic_ids)
         in_table = hash_order(in_order(topic_ids), self._spread, table_size(size * 4 // 3 + 1))
         return {topic_id: place for place, topic_id in enumerate(in_table)}
-
-
-def _utf16(text: str) -> bytes:
-    """Return bytes that compare as Java compares the strings."""
-    return text.encode("utf-16-be", "surrogatepass")
