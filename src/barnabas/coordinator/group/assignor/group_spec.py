@@ -14,7 +14,7 @@ Another order gives as good an assignment, and may be another one than Kafka's w
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence, Set
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.assignor.hash_order import (
@@ -36,6 +36,7 @@ __all__ = [
     "Steps",
     "TopicDescriber",
     "WorkMeter",
+    "cleared",
     "members_in_order",
 ]
 
@@ -47,7 +48,7 @@ GroupAssignment: TypeAlias = dict[str, Assignment]
 """A member that is absent has no partitions. The assignment of a member that keeps its partitions is the object that
 it had before (``assigned``)."""
 
-WORK_A_STEP = 5_000
+WORK_A_STEP = 2_000
 """Some milliseconds: the number of partitions, or of members, that a step visits."""
 
 
@@ -144,6 +145,14 @@ class WorkMeter:
             return False
         self._left = WORK_A_STEP
         return True
+
+
+def cleared(table: dict[Any, Any]) -> Steps[None]:
+    """Free the many items of a table in steps."""
+    while table:
+        for _ in range(min(WORK_A_STEP, len(table))):
+            table.popitem()
+        yield
 
 
 def members_in_order(

@@ -38,6 +38,7 @@ __all__ = [
     "hash_order_in_steps",
     "in_order",
     "in_partition_order",
+    "in_table_order",
     "in_timeline_order",
     "java_sort_key",
     "names_in_order",
@@ -54,6 +55,7 @@ DEFAULT_CAPACITY: Final = 16
 _TREEIFY_KEYS: Final = 8
 _TREEIFY_CAPACITY: Final = 64
 _KEYS_A_STEP: Final = 2_000
+_PLACES_A_STEP: Final = 20_000
 _INDEX_BITS: Final = 32
 _GOLDEN_RATIO: Final = 0x9E3779B97F4A7C15
 """The factor with which Kafka's timeline tables spread hashes."""
@@ -145,8 +147,7 @@ def hash_order_in_steps(keys: Sequence[K], spread: Mapping[K, int], capacity: in
         places += [(spread[key] & mask) << _INDEX_BITS | index for index, key in enumerate(part, begin)]
         if len(part) == _KEYS_A_STEP:
             yield
-    ordered_places = yield from sorted_in_steps(places)
-    return [keys[place & (1 << _INDEX_BITS) - 1] for place in ordered_places]
+    return (yield from _keys_at((yield from sorted_in_steps(places)), keys))
 
 
 def in_timeline_order(keys: Sequence[str], size_max: int = 0) -> Generator[None, None, list[str]]:
@@ -165,11 +166,20 @@ def in_timeline_order(keys: Sequence[str], size_max: int = 0) -> Generator[None,
         part = keys[begin : begin + _KEYS_A_STEP]
         for index, key in enumerate(part, begin):
             slot = (java_string_hash(key) * _GOLDEN_RATIO & (1 << 64) - 1) >> shift
-            places.append(slot << _INDEX_BITS | len(keys) - index)
+            places.append(slot << _INDEX_BITS | len(keys) - 1 - index)
         if len(part) == _KEYS_A_STEP:
             yield
-    ordered_places = yield from sorted_in_steps(places)
-    return [keys[len(keys) - (place & (1 << _INDEX_BITS) - 1)] for place in ordered_places]
+    return (yield from _keys_at((yield from sorted_in_steps(places)), keys[::-1]))
+
+
+def _keys_at(places: Sequence[int], keys: Sequence[K]) -> Generator[None, None, list[K]]:
+    """Return the keys whose indexes are the lower half of the places."""
+    found: list[K] = []
+    for begin in range(0, len(places), _PLACES_A_STEP):
+        found += [keys[place & (1 << _INDEX_BITS) - 1] for place in places[begin : begin + _PLACES_A_STEP]]
+        if len(found) == begin + _PLACES_A_STEP:
+            yield
+    return found
 
 
 def names_in_order(names: Sequence[str]) -> list[str]:
@@ -224,6 +234,13 @@ def in_order(items: frozenset[T_co]) -> Sequence[T_co]:
     return items.items if isinstance(items, OrderedFrozenSet) else sorted(items)  # type: ignore[type-var]
 
 
+def in_table_order(partitions: frozenset[int]) -> Sequence[int]:
+    """Return partitions that were read from a record as Kafka iterates them."""
+    if len(partitions) < 2:
+        return tuple(partitions)
+    return in_partition_order(in_order(partitions), capacity_of_copy(len(partitions)))
+
+
 class PartitionSet:
     """A ``HashSet<Integer>`` that changes."""
 
@@ -276,4 +293,4 @@ class PartitionSet:
         return in_partition_order(list(self._partitions), self._capacity)
 
     def frozen(self) -> frozenset[int]:
-        return ordered(self.in_order())
+        return frozenset(self._partitions) if len(self._partitions) < 2 else ordered(self.in_order())

@@ -17,11 +17,9 @@ from barnabas.coordinator.group.assignor.hash_order import (
     DEFAULT_CAPACITY,
     PartitionSet,
     SpreadHashes,
-    capacity_of_copy,
     grown_capacity,
     hash_order,
-    in_order,
-    in_partition_order,
+    in_table_order,
     ordered,
     table_size,
     uuid_hash,
@@ -45,6 +43,7 @@ class TargetAssignment:
 
     def __init__(self, members: Mapping[str, MemberSubscription]) -> None:
         self.spread = SpreadHashes(uuid_hash)
+        self.member_count = len(members)
         self._members = members
         self._assigned = [member.assigned for member in members.values()]
         self._changed: dict[int, MemberAssignment] = {}
@@ -56,11 +55,12 @@ class TargetAssignment:
         return self._changed[number]
 
     def frozen(self, meter: WorkMeter) -> Steps[GroupAssignment]:
+        """Return all assignments. They can't be changed any more."""
         target: GroupAssignment = {}
         for number, (member_id, member) in enumerate(self._members.items()):
-            changed = self._changed.get(number)
+            changed = self._changed.pop(number, None)
             target[member_id] = member.assigned if changed is None else changed.frozen()
-            if meter.is_full(1 + len(target[member_id])):
+            if meter.is_full(1 + (0 if changed is None else len(target[member_id]))):
                 yield
         return target
 
@@ -126,6 +126,4 @@ def _frozen(partitions: PartitionSet | frozenset[int]) -> frozenset[int]:
 
 
 def _iterated(partitions: frozenset[int]) -> frozenset[int]:
-    if len(partitions) < 2:
-        return partitions
-    return ordered(in_partition_order(in_order(partitions), capacity_of_copy(len(partitions))))
+    return partitions if len(partitions) < 2 else ordered(in_table_order(partitions))

@@ -57,7 +57,7 @@ class _Ranges:
         self._meter = WorkMeter()
 
     def assign(self) -> Steps[GroupAssignment]:
-        member_ids = yield from sorted_in_steps(self._members, self._sort_key)
+        member_ids = yield from self._sorted_members()
         subscriptions = [self._members[member_id].topic_ids for member_id in member_ids]
         subscribers = yield from subscribers_by_topic(subscriptions)
         ranges: list[dict[Uuid, frozenset[int]]] = [{} for _ in member_ids]
@@ -66,9 +66,14 @@ class _Ranges:
         yield from self._put_in_order(ranges, subscriptions)
         return dict(zip(member_ids, ranges, strict=True))
 
-    def _sort_key(self, member_id: str) -> tuple[bool, bytes, bytes]:
-        instance_id = self._members[member_id].instance_id
-        return instance_id is None, java_sort_key(instance_id or ""), java_sort_key(member_id)
+    def _sorted_members(self) -> Steps[list[str]]:
+        keys: list[tuple[bool, bytes, bytes, str]] = []
+        for member_id, member in self._members.items():
+            instance_id = member.instance_id
+            keys.append((instance_id is None, java_sort_key(instance_id or ""), java_sort_key(member_id), member_id))
+            if self._meter.is_full(1):
+                yield
+        return [key[-1] for key in (yield from sorted_in_steps(keys))]
 
     def _assign_topic(
         self, topic_id: Uuid, numbers: Sequence[int], ranges: list[dict[Uuid, frozenset[int]]]

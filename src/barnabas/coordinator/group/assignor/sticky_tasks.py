@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from barnabas.common.stepped_sort import sorted_in_steps
 from barnabas.common.steps import whole
-from barnabas.coordinator.group.assignor.group_spec import Steps, WorkMeter
+from barnabas.coordinator.group.assignor.group_spec import Steps, WorkMeter, cleared
 from barnabas.coordinator.group.assignor.hash_order import (
     SpreadHashes,
     grown_capacity,
@@ -114,12 +114,13 @@ class _TaskAssignment:
                 self._processes[member.process_id] = process = ProcessState(spread)
             process.add_member(member_id)
             holder = _Holder(process, member_id)
-            for task in _task_ids(member.assigned.active, numbers):
+            active = _task_ids(member.assigned.active, numbers)
+            for task in active:
                 self._previous_active[task] = holder
             standby = _task_ids(member.assigned.standby, numbers)
             for task in standby:
                 self._previous_standby.setdefault(task, []).append(holder)
-            if self._meter.is_full(1 + len(standby)):
+            if self._meter.is_full(1 + len(active) + len(standby)):
                 yield
 
     # -- active tasks
@@ -237,14 +238,17 @@ class _TaskAssignment:
         return f"{self._subtopology_ids[task[0]]}_{task[1]}"
 
     def _result(self) -> Steps[dict[str, MemberTasks]]:
+        yield from cleared(self._previous_active)
+        yield from cleared(self._previous_standby)
         assigned: dict[str, MemberTasks] = {}
         for member_id, member in self._members.items():
             process = self._processes[member.process_id]
-            active = process.active.get(member_id, [])
-            standby = process.standby.get(member_id, [])
+            active = process.active.pop(member_id, [])
+            standby = process.standby.pop(member_id, [])
             assigned[member_id] = MemberTasks(self._partitions(active), self._partitions(standby))
             if self._meter.is_full(1 + len(active) + len(standby)):
                 yield
+        yield from cleared(self._processes)
         return assigned
 
     def _partitions(self, tasks: Iterable[TaskId]) -> Tasks:

@@ -24,7 +24,7 @@ from barnabas.coordinator.group.assignor.hash_order import (
     capacity_of_copy,
     hash_order,
     in_order,
-    in_partition_order,
+    in_table_order,
 )
 from barnabas.coordinator.group.assignor.member_assignment import TargetAssignment, topics_in_order
 
@@ -111,7 +111,7 @@ class UniformHomogeneousBuilder:
             elif len(partitions) <= quota:
                 quota -= len(partitions)
             else:
-                for partition in in_partition_order(in_order(partitions), capacity_of_copy(len(partitions)))[quota:]:
+                for partition in in_table_order(partitions)[quota:]:
                     assignment.remove(topic_id, partition)
                     self._unassigned.append((topic_id, partition))
                 quota = 0
