@@ -1,8 +1,8 @@
 """``range``: each member has a contiguous range of the partitions of each topic (KIP-848).
 
-Members are ordered by instance id, then those without one by member id. So topics with equally many partitions and the
-same members are co-partitioned, and static members keep their ranges while the number of members does not change. What
-a member had before does not count, nor do racks.
+Static members come first, by their instance ids, then the other members, by their member ids. So topics with equally
+many partitions and the same members are co-partitioned, and static members keep their ranges while the number of
+members does not change. Earlier assignments and racks do not matter.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _Ranges:
     def _put_in_order(
         self, ranges: list[dict[Uuid, frozenset[int]]], subscriptions: Sequence[frozenset[Uuid]]
     ) -> Steps[None]:
-        """Give the topics of each member the order in which Kafka writes them."""
+        """Put the topics of each member into the order in which Kafka writes them."""
         places: dict[int, dict[Uuid, int]] = {}
         for number, found in enumerate(ranges):
             topic_ids = subscriptions[0 if self._is_homogeneous else number]

@@ -44,7 +44,7 @@ def assignable_partitions(spec: GroupSpec, topics: TopicDescriber, topic_id: Uui
 class Sharing:
     """``partitions`` are those that may be assigned, ``members`` the numbers of the members, in order.
 
-    Each partition shall have as many members that each member has at least one; the members share these places evenly.
+    All partitions have equally many places, as few as give each member one. The members share the places evenly.
     ``spread`` has the hashes by which Kafka orders the partitions.
     """
 
@@ -67,11 +67,13 @@ class Sharing:
         self._members_of: dict[TopicPartition, dict[int, None]] = {}
         self._partitions_of: dict[int, dict[TopicPartition, None]] = {}
 
-    def keep(self, member: int, partitions: Sequence[TopicPartition]) -> None:
-        """Tell what a member has, before ``share``; the members in order."""
+    def keep(self, member: int, partitions: Sequence[TopicPartition]) -> Steps[None]:
+        """Add what a member has. Call it for the members in order, before ``share``."""
         self._partitions_of[member] = dict.fromkeys(partitions)
         for partition in partitions:
             self._members_of.setdefault(partition, {})[member] = None
+            if self._meter.is_full(1):
+                yield
 
     def share(self) -> Steps[None]:
         overshared = yield from self._find_overshared()
@@ -82,7 +84,7 @@ class Sharing:
         yield from cleared(self._partitions_of)
 
     def _find_overshared(self) -> Steps[list[TopicPartition]]:
-        """Return the partitions with too many members, which then are in the order in which Kafka revokes them."""
+        """Return the partitions with too many members, and put these into the order in which Kafka revokes them."""
         overshared: list[TopicPartition] = []
         spread = SpreadHashes[int](int)
         for partition, members in self._members_of.items():
@@ -101,9 +103,13 @@ class Sharing:
         for member, kept in self._partitions_of.items():
             excess = len(kept) - desired.get(member, 0)
             if excess > 0:
-                for partition in hash_order(kept, self._spread, filled_capacity(kept, self._spread))[:excess]:
+                capacity = filled_capacity(kept, self._spread)
+                in_order = yield from hash_order_in_steps(list(kept), self._spread, capacity)
+                for partition in in_order[:excess]:
                     self._revoke(member, partition)
-            if self._meter.is_full(1 + len(kept)):
+                    if self._meter.is_full(4):
+                        yield
+            if self._meter.is_full(1):
                 yield
 
     def _revoke_overshared(self, overshared: Sequence[TopicPartition]) -> Steps[None]:
@@ -112,7 +118,7 @@ class Sharing:
             excess = max(len(members) - self._desired_sharing, 0)
             for member in list(members)[:excess]:
                 self._revoke(member, partition)
-            if self._meter.is_full(1 + excess):
+            if self._meter.is_full(1 + 4 * excess):
                 yield
 
     def _revoke(self, member: int, partition: TopicPartition) -> None:
@@ -143,7 +149,7 @@ class Sharing:
                     continue
                 missing -= 1
                 unfilled.has_progress = True
-                if member not in added:  # Kafka takes a member again that just received the partition.
+                if member not in added:  # Kafka also counts a member that has just received the partition.
                     added.add(member)
                     self._target.of(member).add(*partition)
                     remaining[member] -= 1
@@ -153,7 +159,7 @@ class Sharing:
                 yield
 
     def _all_in_order(self) -> Steps[list[TopicPartition]]:
-        """Return the partitions that may be assigned, and those that are: Kafka shares the latter, too."""
+        """Return all partitions that may be assigned or are assigned: Kafka shares the latter as well."""
         members_of = self._members_of
         size = len(members_of)
         for partition in self._partitions:
@@ -197,6 +203,6 @@ class _Unfilled:
 
 @lru_cache(maxsize=4)
 def _places(member_count: int, total: int) -> tuple[int, ...]:
-    """Return how many of the places each member has."""
+    """Return how many of all places each member has."""
     each = total / member_count
     return tuple(ceil(each * (number + 1)) - ceil(each * number) for number in range(member_count))

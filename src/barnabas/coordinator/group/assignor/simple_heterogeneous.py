@@ -1,4 +1,4 @@
-"""Simple assignment of members that subscribe to different topics: each topic is shared for itself."""
+"""Simple assignment of members that subscribe to different topics: each topic is shared separately."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from barnabas.coordinator.group.assignor.group_spec import (
     Steps,
     TopicDescriber,
     WorkMeter,
+    cleared,
 )
 from barnabas.coordinator.group.assignor.hash_order import (
     SpreadHashes,
@@ -46,10 +47,12 @@ class SimpleHeterogeneousBuilder:
         holders = yield from self._holders()
         for topic_id in self._in_order(subscribers):
             yield from self._share(assignable[topic_id], subscribers[topic_id], topic_id, holders.get(topic_id, []))
+            yield from cleared(assignable[topic_id])
+        yield from cleared(self._spread)
         return (yield from self._target.frozen(self._meter))
 
     def _holders(self) -> Steps[dict[Uuid, list[int]]]:
-        """Return who has partitions of each topic, subscribed or not."""
+        """Return the members that have partitions of each topic, subscribed or not."""
         holders: dict[Uuid, list[int]] = {}
         for number, member in enumerate(self._members):
             for topic_id in member.assigned:
@@ -70,12 +73,10 @@ class SimpleHeterogeneousBuilder:
         sharing = Sharing(partitions, subscribers, target=self._target, spread=self._spread, meter=self._meter)
         for number in holders:
             held = self._members[number].assigned[topic_id]
-            sharing.keep(number, [(topic_id, partition) for partition in in_table_order(held)])
-            if self._meter.is_full(1 + len(held)):
-                yield
+            yield from sharing.keep(number, [(topic_id, partition) for partition in in_table_order(held)])
         yield from sharing.share()
 
 
 def _hash(partition: TopicPartition) -> int:
-    """Kafka has a table for each topic, of numbers."""
+    """Kafka's table of one topic has partition numbers as its keys."""
     return partition[1]

@@ -12,6 +12,7 @@ from barnabas.coordinator.group.assignor.group_spec import (
     Steps,
     TopicDescriber,
     WorkMeter,
+    cleared,
 )
 from barnabas.coordinator.group.assignor.hash_order import (
     SpreadHashes,
@@ -40,19 +41,19 @@ class SimpleHomogeneousBuilder:
         partitions = yield from self._assignable()
         if not self._topic_ids:
             return {}
+        spread = SpreadHashes(_hash)
         sharing = Sharing(
             partitions,
             range(len(self._members)),
             target=self._target,
-            spread=SpreadHashes(_hash),
+            spread=spread,
             meter=self._meter,
         )
         for number, member in enumerate(self._members.values()):
-            kept = self._subscribed(number, member.assigned)
-            sharing.keep(number, kept)
-            if self._meter.is_full(1 + len(kept)):
-                yield
+            yield from sharing.keep(number, self._subscribed(number, member.assigned))
         yield from sharing.share()
+        yield from cleared(partitions)
+        yield from cleared(spread)
         return (yield from self._target.frozen(self._meter))
 
     def _assignable(self) -> Steps[list[TopicPartition]]:
