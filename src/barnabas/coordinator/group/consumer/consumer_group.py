@@ -13,7 +13,6 @@ from typing import NamedTuple
 from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord
-from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember, PartitionEpochs
 from barnabas.coordinator.group.consumer.consumer_group_records import group_tombstones
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
@@ -343,11 +342,6 @@ class ConsumerGroup(Group):
         excluded = list(members)
         excluded_classic = sum(member.uses_classic_protocol for member in excluded)
         return self.classic_member_count - excluded_classic == len(self.members) - len(excluded)
-
-    def current_partitions(self, member: ConsumerGroupMember, view: ClusterView) -> dict[str, list[int]]:
-        """Return the partitions that a member has, by the names of topics that exist."""
-        named = ((view.name_of(topic_id), of_topic) for topic_id, of_topic in member.assigned.items())
-        return {name: sorted(of_topic) for name, of_topic in named if name is not None}
 
 
 def _count(counts: dict[str, int], name: str | None, change: int) -> None:
