@@ -56,6 +56,8 @@ class ConsumerGroup(Group):
         self.assignment_epoch = _FIRST_EPOCH
         self.assignment_timestamp_ms = 0
         self.members: dict[str, ConsumerGroupMember] = {}
+        self.member_count_max = 0
+        """The largest number of members since the group was loaded: assignors need it to act as Kafka's."""
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
         self.target: dict[str, Partitions] = {}
@@ -178,6 +180,7 @@ class ConsumerGroup(Group):
     def update_member(self, member: ConsumerGroupMember) -> None:
         before = self.members.get(member.member_id)
         self.members[member.member_id] = member
+        self.member_count_max = max(self.member_count_max, len(self.members))
         if before is None or before.topic_names != member.topic_names:
             _count_names(self.subscribers, before, member)
         if before is None or before.topic_regex != member.topic_regex:

@@ -10,6 +10,7 @@ from functools import partial, singledispatchmethod
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.group.assignor.hash_order import ordered
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic.classic_group_rebalance import Rebalance
 from barnabas.coordinator.group.cluster_view import ClusterView
@@ -296,7 +297,7 @@ class ConsumerGroups:
     ) -> None:
         if value is not None:
             self._created(key.group_id).target[key.member_id] = {
-                topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions
+                topic.topic_id: ordered(topic.partitions) for topic in value.topic_partitions
             }
         elif (group := self.changes.find(key.group_id)) is not None:
             group.target.pop(key.member_id, None)

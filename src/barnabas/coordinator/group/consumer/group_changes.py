@@ -217,9 +217,9 @@ class GroupChanges:
             return self.present_target(group, member)
         known = group.members.get(before.member_id)
         assignor = group.preferred_assignor(known, member) or self.config.group_consumer_assignors[0]
-        targets, changed = new_target(group, epoch, assignor, self.view, member, now_ms)
-        records += changed
-        return Target(epoch, targets.get(member.member_id, _NONE))
+        target = new_target(group, epoch, assignor, self.view, member, now_ms)
+        records += target.records
+        return Target(epoch, target.partitions.get(member.member_id, _NONE))
 
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         last_ms = group.assignment_timestamp_ms
