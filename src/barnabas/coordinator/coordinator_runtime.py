@@ -80,7 +80,7 @@ class ShardState(Enum):
 
 
 class _PendingWrite:
-    """An appended, uncommitted batch, and the waiting answer."""
+    """An appended, uncommitted batch and the waiting answer. Without records: an answer that waits for earlier ones."""
 
     __slots__ = (
         "answer",
@@ -326,6 +326,11 @@ class CoordinatorRuntime(Generic[S]):
         producer: ProducerIdAndEpoch | None = None,
     ) -> None:
         records = result.records
+        if not records and result.waits_for_writes and context.pending:
+            waiting = _PendingWrite(context.pending[-1].next_offset, [], now_ms + self._commit_timeout_ms)
+            waiting.then(result, answer, fail)
+            context.pending.append(waiting)
+            return
         if not records:
             self._follow_up(context, result.on_commit(now_ms) if result.on_commit else None, now_ms)
             answer()

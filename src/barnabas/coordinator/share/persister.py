@@ -9,25 +9,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
+from barnabas.common.errors import ErrorCode
 from barnabas.common.uuid import Uuid
 
 __all__ = [
     "NO_DELIVERY_COMPLETE_COUNT",
-    "UNINITIALIZED_EPOCH",
+    "NO_EPOCH",
+    "SUCCESS",
     "UNINITIALIZED_OFFSET",
     "Persister",
     "SharePartitionKey",
     "SharePartitionState",
     "SharePartitionSummary",
     "StateBatch",
+    "StateOutcome",
+    "StateWrite",
 ]
 
-UNINITIALIZED_EPOCH = 0
-"""The state epoch and leader epoch of a summary without state."""
+NO_EPOCH = -1
+"""In a request: an epoch that is not compared with the stored one."""
 UNINITIALIZED_OFFSET = -1
-"""The start offset before a leader has decided where delivery begins; in a write: the stored one remains."""
+"""The start offset before a leader has decided where delivery begins. A write with it keeps the stored one."""
 NO_DELIVERY_COMPLETE_COUNT = -1
-"""The count is unknown; in a write: the stored one remains."""
+"""The count is unknown. A write with it makes the stored one unknown, too."""
 
 
 class SharePartitionKey(NamedTuple):
@@ -50,6 +54,26 @@ class StateBatch(NamedTuple):
     delivery_count: int
 
 
+class StateOutcome(NamedTuple):
+    """The answer to a change of state."""
+
+    error_code: int
+    error_message: str | None
+
+
+SUCCESS = StateOutcome(ErrorCode.NONE, None)
+
+
+class StateWrite(NamedTuple):
+    """A change of the state by the leader of a share-partition."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: tuple[StateBatch, ...]
+
+
 class SharePartitionState(NamedTuple):
     """The answer to a read: an error code with its message, or the state."""
 
@@ -58,6 +82,10 @@ class SharePartitionState(NamedTuple):
     state_epoch: int
     start_offset: int
     batches: tuple[StateBatch, ...]
+
+    @classmethod
+    def failed(cls, outcome: StateOutcome) -> SharePartitionState:
+        return cls(*outcome, 0, 0, ())
 
 
 class SharePartitionSummary(NamedTuple):
@@ -69,6 +97,15 @@ class SharePartitionSummary(NamedTuple):
     leader_epoch: int
     start_offset: int
     delivery_complete_count: int
+
+    @classmethod
+    def failed(cls, outcome: StateOutcome) -> SharePartitionSummary:
+        return cls(*outcome, 0, 0, 0, NO_DELIVERY_COMPLETE_COUNT)
+
+    @classmethod
+    def uninitialized(cls) -> SharePartitionSummary:
+        """The summary of a share-partition without state."""
+        return cls(*SUCCESS, 0, 0, UNINITIALIZED_OFFSET, NO_DELIVERY_COMPLETE_COUNT)
 
 
 class Persister(Protocol):
