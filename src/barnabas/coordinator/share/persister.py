@@ -6,6 +6,7 @@ its next leader finds it (KIP-932).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -22,6 +23,7 @@ __all__ = [
     "SharePartitionState",
     "SharePartitionSummary",
     "StateBatch",
+    "StateInitialization",
     "StateOutcome",
     "StateWrite",
 ]
@@ -33,6 +35,10 @@ UNINITIALIZED_OFFSET = -1
 NO_DELIVERY_COMPLETE_COUNT = -1
 """The count is unknown. A write with it makes the stored one unknown, too."""
 
+_KEY_PARTS = 3
+_NUMBER = re.compile(r"[+-]?\d+")
+_INT32_LIMIT = 2**31
+
 
 class SharePartitionKey(NamedTuple):
     group_id: str
@@ -43,6 +49,19 @@ class SharePartitionKey(NamedTuple):
     def coordinator_key(self) -> str:
         """The text that determines the coordinator, as FindCoordinator takes it."""
         return f"{self.group_id}:{self.topic_id}:{self.partition}"
+
+    @classmethod
+    def from_coordinator_key(cls, text: str) -> SharePartitionKey:
+        """Parse a key as Kafka does; a group id may have colons. Raise ValueError with the reason."""
+        parts = text.rstrip(":").split(":")
+        if len(parts) < _KEY_PARTS:
+            raise ValueError(f"{text!r} is not a group id, a topic id and a partition, separated by colons")
+        group_id, topic_id, partition = ":".join(parts[:-2]), parts[-2], parts[-1]
+        if all(character <= " " for character in group_id):
+            raise ValueError("the group id is empty")
+        if not _NUMBER.fullmatch(partition) or not -_INT32_LIMIT <= int(partition) < _INT32_LIMIT:
+            raise ValueError(f"{partition!r} is not a partition")
+        return cls(group_id, Uuid.from_string(topic_id), int(partition))
 
 
 class StateBatch(NamedTuple):
@@ -62,6 +81,13 @@ class StateOutcome(NamedTuple):
 
 
 SUCCESS = StateOutcome(ErrorCode.NONE, None)
+
+
+class StateInitialization(NamedTuple):
+    """The beginning of a state, without batches."""
+
+    state_epoch: int
+    start_offset: int
 
 
 class StateWrite(NamedTuple):

@@ -7,7 +7,7 @@ clock, corrected by the caller so that it never goes back.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.common.errors import ErrorCode
 from barnabas.common.uuid import Uuid
@@ -19,12 +19,15 @@ from barnabas.coordinator.share.persister import (
     SharePartitionKey,
     SharePartitionState,
     SharePartitionSummary,
+    StateInitialization,
     StateOutcome,
     StateWrite,
 )
 from barnabas.coordinator.share.share_coordinator_config import ShareCoordinatorConfig
-from barnabas.coordinator.share.share_coordinator_shard import ShareCoordinatorShard
 from barnabas.coordinator.write_errors import client_error
+
+if TYPE_CHECKING:
+    from barnabas.coordinator.share.share_coordinator_shard import ShareCoordinatorShard
 
 __all__ = ["ShareCoordinator"]
 
@@ -47,6 +50,8 @@ class ShareCoordinator:
         self._partition_count = config.share_coordinator_state_topic_num_partitions
 
         def new_shard(partition: int, leader_epoch: int) -> ShareCoordinatorShard:
+            from barnabas.coordinator.share.share_coordinator_shard import ShareCoordinatorShard
+
             return ShareCoordinatorShard(
                 config,
                 partition_count=partition_count,
@@ -80,10 +85,8 @@ class ShareCoordinator:
 
     # -- requests
 
-    def initialize(
-        self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
-    ) -> Deferred[StateOutcome]:
-        return self._write(key, lambda shard: shard.initialize(key, state_epoch, start_offset, now_ms), _same, now_ms)
+    def initialize(self, key: SharePartitionKey, wanted: StateInitialization, now_ms: int) -> Deferred[StateOutcome]:
+        return self._write(key, lambda shard: shard.initialize(key, wanted, now_ms), _same, now_ms)
 
     def read(self, key: SharePartitionKey, leader_epoch: int, now_ms: int) -> Deferred[SharePartitionState]:
         return self._write(key, lambda shard: shard.read(key, leader_epoch, now_ms), SharePartitionState.failed, now_ms)

@@ -19,6 +19,7 @@ from barnabas.coordinator.share.persister import (
     SharePartitionKey,
     SharePartitionState,
     SharePartitionSummary,
+    StateInitialization,
     StateOutcome,
     StateWrite,
 )
@@ -145,17 +146,17 @@ class ShareCoordinatorShard:
     # -- requests
 
     def initialize(
-        self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int
+        self, key: SharePartitionKey, wanted: StateInitialization, now_ms: int
     ) -> CoordinatorResult[StateOutcome]:
         """Begin with a new state. It replaces the one of an earlier initialization, or of the same one."""
         known = self._current(key)
-        refusal = self._refusal(key, known, state_epoch=state_epoch)
+        refusal = self._refusal(key, known, state_epoch=wanted.state_epoch)
         if refusal is not None:
             return self._answer(key, refusal)
         initial = ShareGroupOffset.initial(
             snapshot_epoch=0 if known is None else known.offset.snapshot_epoch + 1,
-            state_epoch=state_epoch,
-            start_offset=start_offset,
+            state_epoch=wanted.state_epoch,
+            start_offset=wanted.start_offset,
             now_ms=now_ms,
         )
         return self._append(ShareSnapshotRecord(key, initial), SUCCESS)
