@@ -20,9 +20,11 @@ from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.replication.replica_selector import RACK_AWARE_SELECTOR, RackAwareReplicaSelector
 from barnabas.broker.replication.replication_quota import ReplicationQuota, ReplicationQuotas
+from barnabas.broker.share_state_service import ShareStateService
 from barnabas.broker.topic_defaults import TopicDefaultsPublisher
 from barnabas.broker.transaction_service import TransactionService
 from barnabas.broker.unsupported_feature_levels import FeatureNotices
+from barnabas.common.topic_name import SHARE_STATE_TOPIC
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.network.api_handler import HandlerTable
@@ -31,7 +33,13 @@ from barnabas.server.broker.deferred_fetchers import DeferredFetchers
 from barnabas.server.broker.inter_broker_requests import OtherBrokers
 from barnabas.server.broker.log_dir_service import LogDirService, new_replica_directories
 from barnabas.server.broker.log_maintenance import LogMaintenance
-from barnabas.server.component_configs import batch_limits, broker_settings, group_config, transaction_config
+from barnabas.server.component_configs import (
+    batch_limits,
+    broker_settings,
+    group_config,
+    share_config,
+    transaction_config,
+)
 from barnabas.server.metadata_log.publisher_order import broker_followers
 from barnabas.server.settings.dynamic_effects import CleanerEffect, ProducerIdEffect, VerificationEffect
 from barnabas.server.settings.encryption_keys import offered_features
@@ -43,6 +51,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker_settings import BrokerSettings
     from barnabas.broker.isr_maintenance import LeaderReplicas
     from barnabas.broker.ports import ControllerChannel
+    from barnabas.coordinator.share.persister import Persister
     from barnabas.metadata.image.cluster import ClusterImage
     from barnabas.network.request_metrics import ApiStats
     from barnabas.protocol.api_keys import ApiKey
@@ -117,6 +126,16 @@ class BrokerPart:
             others=self.others,
             producer_ids=self.producer_ids,
         )
+        self._share_coordinators = OtherBrokers(core)
+        """Connections of their own: answers come in order, and writes of share state wait for replicas."""
+        self.share_state = ShareStateService(
+            share_config(config),
+            broker_id=config.node_id,
+            replicas=self.replicas,
+            metadata=core.metadata,
+            clock=core.clock,
+            reads=self.groups.reads,
+        )
         self.replication_quotas = ReplicationQuotas(
             broker_id=config.node_id,
             leader=leader_quota,
@@ -149,6 +168,7 @@ class BrokerPart:
             replication_quotas=self.replication_quotas,
             groups=self.groups,
             transactions=self.transactions,
+            share_state=self.share_state,
             log_dirs=self.log_dirs,
             feature_notices=FeatureNotices(is_served=lambda name: is_offered(self.broker, name)),
         )
@@ -191,6 +211,7 @@ class BrokerPart:
 
     def _broker(self, settings: BrokerSettings) -> Broker:
         core, config = self._core, self._core.config
+        topic_creation = AutoTopicCreation(settings=settings, controller=self.channel)
         return Broker(
             broker_id=config.node_id,
             cluster_id=core.identity.cluster_id,
@@ -210,11 +231,24 @@ class BrokerPart:
             controller=self.channel,
             dynamic_settings=core.dynamic_settings,
             producer_ids=self.producer_ids,
-            topic_creation=AutoTopicCreation(settings=settings, controller=self.channel),
+            topic_creation=topic_creation,
             groups=self.groups,
             transactions=self.transactions,
+            share_state=self.share_state,
+            new_share_persister=partial(self._new_share_persister, topic_creation),
             clock=core.clock,
             token_hmacs=core.token_hmacs,
+        )
+
+    def _new_share_persister(self, topic_creation: AutoTopicCreation) -> Persister:
+        from barnabas.broker.share_persister import SharePersister
+
+        return SharePersister(
+            broker_id=self._core.config.node_id,
+            service=self.share_state,
+            metadata=self._core.metadata,
+            others=self._share_coordinators,
+            create_topic=partial(topic_creation.create_and_wait, (SHARE_STATE_TOPIC,), None),
         )
 
     # --- life, in the order of the calls
@@ -259,6 +293,7 @@ class BrokerPart:
         self.log_dirs.start()
         self.groups.start()
         self.transactions.start()
+        self.share_state.start()
         self.fetchers.start()
         self.maintenance.start()
         if len(self._core.metadata.image.cluster.brokers) > 1:
@@ -281,7 +316,9 @@ class BrokerPart:
         await self.maintenance.stop()
         self.replicas.close()
         self.transactions.stop()
+        self.share_state.stop()
         await self.others.close()
+        await self._share_coordinators.close()
         self.groups.stop()
 
     def close_logs(self) -> None:

@@ -10,8 +10,10 @@ from barnabas.broker.internal_topics import InternalTopic
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig, MigrationPolicy
+from barnabas.coordinator.share.share_coordinator_config import ShareCoordinatorConfig
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from barnabas.network.request_limits import RequestLimits, bytes_by_api
+from barnabas.protocol.compression import Compression
 from barnabas.protocol.produce_validation import BatchLimits
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.replica_key import ReplicaKey
@@ -35,6 +37,7 @@ __all__ = [
     "raft_config",
     "transaction_config",
     "request_limits",
+    "share_config",
 ]
 
 
@@ -208,6 +211,23 @@ def transaction_config(config: NodeConfig) -> TransactionCoordinatorConfig:
         transaction_state_log_num_partitions=config.transaction_state_log_num_partitions,
         add_partitions_to_txn_retry_backoff_ms=config.add_partitions_to_txn_retry_backoff_ms,
         add_partitions_to_txn_retry_backoff_max_ms=config.add_partitions_to_txn_retry_backoff_max_ms,
+    )
+
+
+def share_config(config: NodeConfig) -> ShareCoordinatorConfig:
+    return ShareCoordinatorConfig(
+        share_coordinator_state_topic_num_partitions=config.share_coordinator_state_topic_num_partitions,
+        share_coordinator_state_topic_compression_codec=Compression(
+            config.share_coordinator_state_topic_compression_codec
+        ),
+        share_coordinator_snapshot_update_records_per_snapshot=(
+            config.share_coordinator_snapshot_update_records_per_snapshot
+        ),
+        share_coordinator_cold_partition_snapshot_interval_ms=(
+            config.share_coordinator_cold_partition_snapshot_interval_ms
+        ),
+        share_coordinator_state_topic_prune_interval_ms=config.share_coordinator_state_topic_prune_interval_ms,
+        share_coordinator_write_timeout_ms=config.share_coordinator_write_timeout_ms,
     )
 
 

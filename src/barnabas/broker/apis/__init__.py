@@ -5,7 +5,7 @@ Ranges are Kafka 4.3.1's. Unfinished APIs are neither in the table nor served.
 
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 
-__all__ = ["SERVED_BY_BROKER"]
+__all__ = ["IS_SHARE_STATE_SERVED", "SERVED_BY_BROKER", "SHARE_STATE_APIS"]
 
 _SERVED = (
     ApiKey.PRODUCE,
@@ -71,8 +71,22 @@ _SERVED = (
     ApiKey.CONSUMER_GROUP_DESCRIBE,
 )
 
+SHARE_STATE_APIS = (
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+)
+IS_SHARE_STATE_SERVED = False
+"""Whether these APIs are advertised and served, and FindCoordinator takes keys of share-partitions.
+
+They are complete, but they serve share groups only together with the APIs of their members.
+"""
+
 SERVED_BY_BROKER: dict[ApiKey, tuple[int, int]] = {
-    key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in _SERVED
+    key: (API_TABLE[key].lowest, API_TABLE[key].highest)
+    for key in (*_SERVED, *(SHARE_STATE_APIS if IS_SHARE_STATE_SERVED else ()))
 }
 # Old librdkafka looks for version 0. Versions below 3 are advertised but not served.
 SERVED_BY_BROKER[ApiKey.PRODUCE] = (0, API_TABLE[ApiKey.PRODUCE].highest)

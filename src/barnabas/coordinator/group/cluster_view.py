@@ -40,6 +40,9 @@ class ClusterView:
     def topic(self, name: str) -> TopicImage | None:
         return self.image.topics.by_name.get(name)
 
+    def topic_of(self, topic_id: Uuid) -> TopicImage | None:
+        return self.image.topics.by_id.get(topic_id)
+
     def id_of(self, topic: str) -> Uuid | None:
         found = self.image.topics.by_name.get(topic)
         return None if found is None else found.id

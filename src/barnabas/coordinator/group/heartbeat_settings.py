@@ -1,4 +1,4 @@
-"""The settings of a group for heartbeats: its own where it has any, else the node's, always within the node's limits."""
+"""The settings of a group for heartbeats: its own where it has any, else the node's, within the node's limits."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from barnabas.broker.replication.replica_selector import LEADER_SELECTOR, RACK_A
 from barnabas.common.config_value import Password
 from barnabas.common.settings.problem import SettingProblem
 from barnabas.network.request_limits import bytes_by_api
+from barnabas.protocol.compression import Compression
 from barnabas.server.settings.derived_values import (
     bootstrap_servers,
     cordoned_log_directories,
@@ -76,6 +77,14 @@ def _audit_topic_has_replicas(settings: Settings) -> Iterator[SettingProblem]:
     name = "barnabas.audit.topic.replication.factor"
     if settings.number(name) == 0:
         yield settings.problem(name, "a topic needs a replica", "set it to -1 for default.replication.factor")
+
+
+@rule("share.coordinator.state.topic.compression.codec")
+def _share_state_has_a_codec(settings: Settings) -> Iterator[SettingProblem]:
+    name = "share.coordinator.state.topic.compression.codec"
+    if settings.number(name) not in list(Compression):
+        known = ", ".join(f"{codec.value} ({codec.name.lower()})" for codec in Compression)
+        yield settings.problem(name, "is not the number of a codec", f"set it to one of {known}")
 
 
 @rule("replica.selector.class")

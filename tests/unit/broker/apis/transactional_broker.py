@@ -134,6 +134,8 @@ class TransactionalBroker:
             topic_creation=unused,
             groups=groups,
             transactions=self.transactions,
+            share_state=unused,
+            new_share_persister=unused,
             clock=clock,
         )
         groups.start()

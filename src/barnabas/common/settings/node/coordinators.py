@@ -26,6 +26,8 @@ from barnabas.common.settings.setting import (
 __all__ = ["CoordinatorSettings"]
 
 _BUFFERS_GROW = "Buffers grow with what they hold, up to the limits of other settings."
+_LOADED_IN_STEPS = "State is loaded in steps of 256 KB, so that other requests are answered in between."
+_NOTHING_LINGERS = "Records are appended when they are decided: nothing lingers."
 _NO_SHARE_GROUPS = "Share groups are not supported."
 _NO_STREAMS_GROUPS = "Streams groups are not supported."
 _ONE_EVENT_LOOP = "One event loop does this work, without a pool or queue to size."
@@ -64,7 +66,7 @@ class CoordinatorSettings(SettingTable):
         internal=True)
     group_consumer_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY,
         "After how long without heartbeats a member leaves its consumer group.")
-    group_coordinator_append_linger_ms = no_effect("Records are appended when they are decided: nothing lingers.", INT, "-1", "-1..", MEDIUM, READ_ONLY,
+    group_coordinator_append_linger_ms = no_effect(_NOTHING_LINGERS, INT, "-1", "-1..", MEDIUM, READ_ONLY,
         "How long group records are collected before they are written; -1 adapts to the load.")
     group_coordinator_background_threads = no_effect(_ONE_EVENT_LOOP, INT, "2", "1..", HIGH, READ_ONLY,
         "How many threads do a group coordinator's slow work.")
@@ -146,33 +148,33 @@ class CoordinatorSettings(SettingTable):
         "How many replicas the topic of committed offsets has. It is created when that many brokers are registered.")
     offsets_topic_segment_bytes: int = setting(INT, "104857600", "1..", HIGH, READ_ONLY,
         "The segment size of the topic of committed offsets: small ones are compacted and loaded faster.")
-    share_coordinator_append_linger_ms = refused(_NO_SHARE_GROUPS, INT, "-1", "-1..", MEDIUM, READ_ONLY,
+    share_coordinator_append_linger_ms = no_effect(_NOTHING_LINGERS, INT, "-1", "-1..", MEDIUM, READ_ONLY,
         "How long records of share state are collected before they are written; -1 adapts to the load.")
-    share_coordinator_cached_buffer_max_bytes = no_effect(_STORED, INT, "1048588", "524288..", MEDIUM, CLUSTER_WIDE,
+    share_coordinator_cached_buffer_max_bytes = no_effect(_BUFFERS_GROW, INT, "1048588", "524288..", MEDIUM, CLUSTER_WIDE,
         "The largest buffer that is kept for writing share state.")
-    share_coordinator_cold_partition_snapshot_interval_ms = refused(_NO_SHARE_GROUPS, INT, "300000", "1..", LOW, READ_ONLY,
+    share_coordinator_cold_partition_snapshot_interval_ms: int = setting(INT, "300000", "1..", LOW, READ_ONLY,
         "How often the share state of an inactive partition is written again.",
         internal=True)
-    share_coordinator_load_buffer_size = refused(_NO_SHARE_GROUPS, INT, "5242880", "1..", HIGH, READ_ONLY,
+    share_coordinator_load_buffer_size = no_effect(_LOADED_IN_STEPS, INT, "5242880", "1..", HIGH, READ_ONLY,
         "How many bytes one read may return when share state is loaded.")
-    share_coordinator_snapshot_update_records_per_snapshot = refused(_NO_SHARE_GROUPS, INT, "500", "0..500", MEDIUM, READ_ONLY,
+    share_coordinator_snapshot_update_records_per_snapshot: int = setting(INT, "500", "0..500", MEDIUM, READ_ONLY,
         "How many updates of share state are written between two snapshots of it.")
-    share_coordinator_state_topic_compression_codec = refused(_NO_SHARE_GROUPS, INT, "0", "", HIGH, READ_ONLY,
-        "The codec of the topic of share state.")
+    share_coordinator_state_topic_compression_codec: int = setting(INT, "0", "", HIGH, READ_ONLY,
+        "The codec of share state: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.")
     share_coordinator_state_topic_min_isr: int = setting(SHORT, "2", "1..", HIGH, READ_ONLY,
         "min.insync.replicas of the topic of share state.")
     share_coordinator_state_topic_num_partitions: int = setting(INT, "50", "1..", HIGH, READ_ONLY,
         "How many partitions the topic of share state has. Must not change afterwards.")
-    share_coordinator_state_topic_prune_interval_ms = refused(_NO_SHARE_GROUPS, INT, "300000", "1..", LOW, READ_ONLY,
+    share_coordinator_state_topic_prune_interval_ms: int = setting(INT, "300000", "1..", LOW, READ_ONLY,
         "How often obsolete records of share state are deleted.",
         internal=True)
     share_coordinator_state_topic_replication_factor: int = setting(SHORT, "3", "1..", HIGH, READ_ONLY,
         "How many replicas the topic of share state has.")
     share_coordinator_state_topic_segment_bytes: int = setting(INT, "104857600", "1..", HIGH, READ_ONLY,
         "The segment size of the topic of share state.")
-    share_coordinator_threads = refused(_NO_SHARE_GROUPS, INT, "1", "1..", MEDIUM, READ_ONLY,
+    share_coordinator_threads = no_effect(_ONE_EVENT_LOOP, INT, "1", "1..", MEDIUM, READ_ONLY,
         "How many threads coordinate share state.")
-    share_coordinator_write_timeout_ms = refused(_NO_SHARE_GROUPS, INT, "5000", "1..", HIGH, READ_ONLY,
+    share_coordinator_write_timeout_ms: int = setting(INT, "5000", "1..", HIGH, READ_ONLY,
         "How long writing share state may take.")
     share_fetch_purgatory_purge_interval_requests = no_effect("Waiting requests are removed as soon as they complete, so a purge is not needed.", INT, "1000", "", MEDIUM, READ_ONLY,
         "After how many finished requests the list of waiting share fetches is tidied up.")
@@ -184,7 +186,7 @@ class CoordinatorSettings(SettingTable):
         "Whether a broker verifies with the coordinator that a partition belongs to the transaction it is written in.")
     transaction_remove_expired_transaction_cleanup_interval_ms: int = setting(INT, "3600000", "1..", LOW, READ_ONLY,
         "The interval between checks for unused transactional ids.")
-    transaction_state_log_load_buffer_size = no_effect("State is loaded in steps of 256 KB, so that other requests are answered in between.", INT, "5242880", "1..", HIGH, READ_ONLY,
+    transaction_state_log_load_buffer_size = no_effect(_LOADED_IN_STEPS, INT, "5242880", "1..", HIGH, READ_ONLY,
         "How many bytes one read may return when transaction state is loaded.")
     transaction_state_log_min_isr: int = setting(INT, "2", "1..", HIGH, READ_ONLY,
         "min.insync.replicas of the topic of transaction state.")

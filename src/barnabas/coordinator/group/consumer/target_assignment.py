@@ -20,7 +20,6 @@ from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 __all__ = ["new_target"]
 
 
-
 def new_target(
     group: ConsumerGroup,
     epoch: int,

@@ -169,7 +169,7 @@ class Heartbeat:
         if not topics:
             return None
         partitions = group.known_partitions.with_initializing(topics)
-        self._records.append(state_partitions_record(group.group_id, partitions, self._view))
+        self._records.append(state_partitions_record(group.group_id, partitions, self._view.name_of))
         return InitializeStates(
             group.group_id,
             epoch,

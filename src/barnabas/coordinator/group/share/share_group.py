@@ -100,9 +100,7 @@ class ShareGroup(ModernGroup[ShareGroupMember, Partitions]):
         _count_names(self.subscribers, before, member)
         self._waits_for_target = self._complete_for = None
 
-    def subscribers_with(
-        self, before: ShareGroupMember | None, member: ShareGroupMember | None
-    ) -> Mapping[str, int]:
+    def subscribers_with(self, before: ShareGroupMember | None, member: ShareGroupMember | None) -> Mapping[str, int]:
         """Return the subscribers as they are when ``member`` replaces ``before``, which is the one of its id."""
         names_before = frozenset() if before is None else before.topic_names
         if names_before == (frozenset() if member is None else member.topic_names):
@@ -174,8 +172,7 @@ class ShareGroup(ModernGroup[ShareGroupMember, Partitions]):
         waits = self._waits_for_target
         if waits is None:
             waits = self._waits_for_target = any(
-                topic.name in self.subscribers
-                and self._assigned.get(topic_id, _NO_COUNTS).keys() != topic.partitions
+                topic.name in self.subscribers and self._assigned.get(topic_id, _NO_COUNTS).keys() != topic.partitions
                 for topic_id, topic in self.known_partitions.initialized.items()
             )
         return waits

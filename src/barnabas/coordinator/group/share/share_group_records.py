@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.group_records import KeyedRecord
@@ -71,9 +71,11 @@ def target_assignment_epoch_record(group_id: str, epoch: int, timestamp_ms: int)
     return _record(ShareGroupTargetAssignmentMetadataKey(group_id=group_id), value)
 
 
-def state_partitions_record(group_id: str, partitions: StatePartitions, names: Mapping[Uuid, str]) -> KeyedRecord:
-    """``names``: those of topics that are being deleted, as far as they are known."""
-    return _record(ShareGroupStatePartitionMetadataKey(group_id=group_id), partitions.to_record(names))
+def state_partitions_record(
+    group_id: str, partitions: StatePartitions, name_of: Callable[[Uuid], str | None]
+) -> KeyedRecord:
+    """``name_of``: the name of a topic that is being deleted, if it is known."""
+    return _record(ShareGroupStatePartitionMetadataKey(group_id=group_id), partitions.to_record(name_of))
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[KeyedRecord]:

@@ -6,7 +6,7 @@ written before each call of the persister and after its result, so that another 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import NamedTuple
 
 from barnabas.common.uuid import Uuid
@@ -18,9 +18,9 @@ from barnabas.protocol.records.share_group_state_partition_metadata_value import
     TopicPartitionsInfo,
 )
 
-__all__ = ["UNKNOWN_NAME", "SharedTopic", "StatePartitions"]
+__all__ = ["SharedTopic", "StatePartitions"]
 
-UNKNOWN_NAME = "<UNKNOWN>"
+_UNKNOWN_NAME = "<UNKNOWN>"
 _NONE: frozenset[int] = frozenset()
 
 
@@ -30,13 +30,14 @@ class SharedTopic(NamedTuple):
 
 
 Topics = Mapping[Uuid, SharedTopic]
+_NO_TOPICS: Topics = {}
 
 
 class StatePartitions(NamedTuple):
     """Topics by id. A topic may have partitions of both kinds, and be deleted at the same time."""
 
-    initializing: Topics = {}
-    initialized: Topics = {}
+    initializing: Topics = _NO_TOPICS
+    initialized: Topics = _NO_TOPICS
     deleting: frozenset[Uuid] = frozenset()
     since_ms: int = 0
     """When the last record was written."""
@@ -75,7 +76,7 @@ class StatePartitions(NamedTuple):
     def with_initialized(self, partitions: Partitions, view: ClusterView) -> StatePartitions:
         """Return this after the persister has initialized the state of these partitions."""
         topics = {
-            topic_id: SharedTopic(view.name_of(topic_id) or UNKNOWN_NAME, of_topic)
+            topic_id: SharedTopic(view.name_of(topic_id) or _UNKNOWN_NAME, of_topic)
             for topic_id, of_topic in partitions.items()
         }
         return self.without_initializing(partitions)._replace(initialized=_united(self.initialized, topics))
@@ -101,7 +102,9 @@ class StatePartitions(NamedTuple):
     def without_topics(self, topic_ids: Set[Uuid]) -> StatePartitions:
         """Return this without deleted topics."""
         return self._replace(
-            initializing={topic_id: topic for topic_id, topic in self.initializing.items() if topic_id not in topic_ids},
+            initializing={
+                topic_id: topic for topic_id, topic in self.initializing.items() if topic_id not in topic_ids
+            },
             initialized={topic_id: topic for topic_id, topic in self.initialized.items() if topic_id not in topic_ids},
             deleting=self.deleting - topic_ids,
         )
@@ -112,12 +115,13 @@ class StatePartitions(NamedTuple):
 
     # -- records
 
-    def to_record(self, deleting_names: Mapping[Uuid, str]) -> ShareGroupStatePartitionMetadataValue:
+    def to_record(self, name_of: Callable[[Uuid], str | None]) -> ShareGroupStatePartitionMetadataValue:
+        """``name_of``: the name of a topic that is being deleted, if it is known."""
         return ShareGroupStatePartitionMetadataValue(
             initializing_topics=_to_record(self.initializing),
             initialized_topics=_to_record(self.initialized),
             deleting_topics=[
-                TopicInfo(topic_id=topic_id, topic_name=deleting_names.get(topic_id, UNKNOWN_NAME))
+                TopicInfo(topic_id=topic_id, topic_name=name_of(topic_id) or _UNKNOWN_NAME)
                 for topic_id in sorted(self.deleting)
             ],
         )

@@ -1,0 +1,82 @@
+"""InitializeShareGroupState: creates the state of share-partitions, for their group's coordinator. Version 0."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.broker.share_state_calls import performed
+from barnabas.common.acl import AclOperation
+from barnabas.common.resource import ResourceType
+from barnabas.coordinator.share.persister import SharePartitionKey, StateInitialization
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.initialize_share_group_state import (
+    InitializeShareGroupStateRequest,
+    InitializeShareGroupStateResponse,
+    InitializeStateResult,
+    PartitionResult,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
+    from barnabas.broker.broker import Broker
+    from barnabas.broker.share_state_calls import ByTopic
+    from barnabas.common.errors import ApiException
+    from barnabas.coordinator.share.persister import StateOutcome
+
+
+def _error_response(
+    request: InitializeShareGroupStateRequest, error: ApiException
+) -> InitializeShareGroupStateResponse:
+    return InitializeShareGroupStateResponse(
+        results=[
+            InitializeStateResult(
+                topic_id=topic.topic_id,
+                partitions=[
+                    PartitionResult(partition=partition.partition, error_code=error.code, error_message=error.message)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+@handles(
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+    acl=(AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),),
+    on_error=_error_response,
+)
+def handle_initialize_share_group_state(
+    broker: Broker, request: InitializeShareGroupStateRequest, access: Access
+) -> InitializeShareGroupStateResponse | Awaitable[InitializeShareGroupStateResponse]:
+    access.require_on_cluster(AclOperation.CLUSTER_ACTION)
+    if not request.group_id:
+        return InitializeShareGroupStateResponse()
+    calls = [
+        (
+            SharePartitionKey(request.group_id, topic.topic_id, partition.partition),
+            StateInitialization(partition.state_epoch, partition.start_offset),
+        )
+        for topic in request.topics
+        for partition in topic.partitions
+    ]
+    return performed(broker.share_state, calls, broker.share_state.initialize, _response)
+
+
+def _response(found: ByTopic[StateOutcome]) -> InitializeShareGroupStateResponse:
+    return InitializeShareGroupStateResponse(
+        results=[
+            InitializeStateResult(
+                topic_id=topic_id,
+                partitions=[
+                    PartitionResult(
+                        partition=partition, error_code=outcome.error_code, error_message=outcome.error_message
+                    )
+                    for partition, outcome in partitions.items()
+                ],
+            )
+            for topic_id, partitions in found.items()
+        ]
+    )
