@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.broker.replication.replica_selector import RackAwareReplicaSelector
     from barnabas.broker.session_lease import SessionLease
+    from barnabas.broker.share_group_service import ShareGroupService
     from barnabas.broker.share_state_service import ShareStateService
     from barnabas.broker.transaction_service import TransactionService
     from barnabas.common.clock import Clock
@@ -55,6 +56,7 @@ class Broker:
         transactions: TransactionService,
         share_state: ShareStateService,
         new_share_persister: Callable[[], Persister],
+        new_share_groups: Callable[[Persister], ShareGroupService],
         clock: Clock,
         token_hmacs: TokenHmacs | None = None,
     ) -> None:
@@ -76,6 +78,7 @@ class Broker:
         self.transactions = transactions
         self.share_state = share_state
         self._new_share_persister = new_share_persister
+        self._new_share_groups = new_share_groups
         self.clock = clock
         self.token_hmacs = token_hmacs
         """None while delegation tokens are disabled."""
@@ -93,3 +96,8 @@ class Broker:
     def share_persister(self) -> Persister:
         """Keeps the state of the share-partitions that this broker leads, and of those of the groups it coordinates."""
         return self._new_share_persister()
+
+    @cached_property
+    def share_groups(self) -> ShareGroupService:
+        """Serves the share groups that this broker coordinates."""
+        return self._new_share_groups(self.share_persister)

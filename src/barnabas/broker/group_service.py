@@ -16,7 +16,7 @@ from barnabas.broker.coordinator_reads import CoordinatorReads
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
-from barnabas.metadata.features import GROUP_VERSION
+from barnabas.metadata.features import GROUP_VERSION, SHARE_VERSION
 from barnabas.metadata.image.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
@@ -86,6 +86,11 @@ class GroupService:
         level = self.coordinator.view.image.features.level(GROUP_VERSION)
         return level >= 1 and self.coordinator.config.serves_consumer_groups
 
+    @property
+    def serves_share_groups(self) -> bool:
+        """Whether the share protocol is enabled by ``share.version`` of the cluster."""
+        return self.coordinator.view.image.features.level(SHARE_VERSION) >= 1
+
     def start_task(self, work: Coroutine[None, None, None]) -> None:
         """Run work between requests; ``stop`` cancels it."""
         task = asyncio.get_running_loop().create_task(work)
@@ -111,6 +116,7 @@ class GroupService:
         }
         if removed:
             self.coordinator.on_partitions_deleted(removed, self.now_ms())
+            self.coordinator.share.on_topics_deleted(delta.topics.deleted.keys(), self.now_ms())
             self._host.schedule()
 
     def _update_view(self, delta: MetadataDelta, new_image: MetadataImage) -> None:

@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from barnabas.broker.broker_settings import BrokerSettings
     from barnabas.broker.isr_maintenance import LeaderReplicas
     from barnabas.broker.ports import ControllerChannel
+    from barnabas.broker.share_group_service import ShareGroupService
     from barnabas.coordinator.share.persister import Persister
     from barnabas.metadata.image.cluster import ClusterImage
     from barnabas.network.request_metrics import ApiStats
@@ -236,6 +237,7 @@ class BrokerPart:
             transactions=self.transactions,
             share_state=self.share_state,
             new_share_persister=partial(self._new_share_persister, topic_creation),
+            new_share_groups=self._new_share_groups,
             clock=core.clock,
             token_hmacs=core.token_hmacs,
         )
@@ -250,6 +252,18 @@ class BrokerPart:
             others=self._share_coordinators,
             create_topic=partial(topic_creation.create_and_wait, (SHARE_STATE_TOPIC,), None),
         )
+
+    def _new_share_groups(self, persister: Persister) -> ShareGroupService:
+        from barnabas.broker.latest_offsets import LatestOffsets
+        from barnabas.broker.share_group_service import ShareGroupService
+
+        offsets = LatestOffsets(
+            broker_id=self._core.config.node_id,
+            replicas=self.replicas,
+            metadata=self._core.metadata,
+            others=self.others,
+        )
+        return ShareGroupService(self.groups, persister, offsets)
 
     # --- life, in the order of the calls
 

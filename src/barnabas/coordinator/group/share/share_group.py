@@ -71,7 +71,7 @@ class ShareGroup(ModernGroup[ShareGroupMember, Partitions]):
         raise self._has_no_offsets()
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        raise self._has_no_offsets()
+        """Any client may learn that the group has no committed offsets."""
 
     def validate_offset_delete(self) -> None:
         raise self._has_no_offsets()

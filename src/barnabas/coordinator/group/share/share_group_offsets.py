@@ -141,8 +141,13 @@ class ShareGroupOffsets:
                 rest, topics = group.partitions.deleted_with_group(self._view)
                 names = {topic_id: topic.name for topic_id, topic in topics.items()}
                 records.append(state_partitions_record(group_id, rest, names.get))
-                if topics:
-                    partitions = {topic_id: topic.partitions for topic_id, topic in topics.items()}
+                # With a topic its states are deleted.
+                partitions = {
+                    topic_id: topic.partitions
+                    for topic_id, topic in topics.items()
+                    if topic.partitions and self._view.topic_of(topic_id) is not None
+                }
+                if partitions:
                     decided[group_id] = DeleteStates(group_id, partitions)
         return CoordinatorResult(records, decided, is_ahead=True, is_atomic=False)
 

@@ -135,6 +135,12 @@ class ShareGroupRequests:
             ]
         )
 
+    def has_any(self, group_ids: Iterable[str]) -> bool:
+        """Whether one of these is a share group that is coordinated here."""
+        shards = dict(self._coordinator.runtime.active_shards())
+        found = ((group_id, shards.get(self._coordinator.partition_for(group_id))) for group_id in group_ids)
+        return any(shard is not None and shard.share.find(group_id) is not None for group_id, shard in found)
+
     def _delete_states(self, group_ids: list[str], now_ms: int) -> Deferred[dict[str, DeleteStates | ErrorCode]]:
         return self._coordinator.write(
             group_ids[0],
