@@ -74,7 +74,8 @@ class TopicDescriber(Protocol):
 
 class GroupSpec:
     """The members of a group. ``updates`` has members that join or change with this request, and None for a static member
-    that one of them replaces: the new member's ``assigned`` is that of the old one.
+    that one of them replaces: the new member's ``assigned`` is that of the old one (``iterated``).
+    ``member_count_max`` is the largest number of members that the group had: Kafka's tables do not shrink.
 
     ``is_homogeneous`` tells whether all members have one subscription. Kafka compares names; without it, the ids are
     compared. ``assignable`` has the partitions that may be assigned: in a share group those with an initialized share
@@ -86,17 +87,19 @@ class GroupSpec:
         members: Mapping[str, MemberSubscription],
         *,
         updates: Mapping[str, MemberSubscription | None] | None = None,
+        member_count_max: int = 0,
         is_homogeneous: bool | None = None,
         assignable: Mapping[Uuid, Set[int]] | None = None,
     ) -> None:
         self.members = members
         self.updates = updates or {}
+        self.member_count_max = member_count_max
         self._is_homogeneous = is_homogeneous
         self._assignable = assignable
 
     def ordered_members(self) -> Steps[dict[str, MemberSubscription]]:
         """Return the members after the updates, in the order in which Kafka's assignors iterate them."""
-        return members_in_order(self.members, self.updates)
+        return members_in_order(self.members, self.updates, self.member_count_max)
 
     def is_homogeneous(self, members: Mapping[str, MemberSubscription]) -> bool:
         """Tell whether these members, those of the group, have one subscription."""
@@ -143,23 +146,26 @@ class WorkMeter:
         return True
 
 
-def members_in_order(members: Mapping[str, M], updates: Mapping[str, M | None]) -> Steps[dict[str, M]]:
+def members_in_order(
+    members: Mapping[str, M], updates: Mapping[str, M | None], size_max: int = 0
+) -> Steps[dict[str, M]]:
     """Apply the updates; return the members in the order of the ``HashMap`` in which Kafka collects them.
 
     Kafka first adds the members of the group, which are in a timeline table, then applies the updates, which are in
-    another ``HashMap``. A member that was replaced stays counted in the capacity.
+    another ``HashMap``. A member that was replaced stays counted in the capacity. ``size_max`` is the largest number of
+    members that the group had.
     """
     spread = SpreadHashes(java_string_hash)
     collected: dict[str, M] = {}
-    for member_id in (yield from in_timeline_order(list(members))):
+    for member_id in (yield from in_timeline_order(list(members), size_max)):
         collected[member_id] = members[member_id]
-    size_max = len(collected)
+    largest = len(collected)
     for member_id in hash_order(updates, spread, grown_capacity(len(updates))):
         update = updates[member_id]
         if update is None:
             collected.pop(member_id, None)
         else:
             collected[member_id] = update
-        size_max = max(size_max, len(collected))
-    ordered = yield from hash_order_in_steps(list(collected), spread, grown_capacity(size_max))
+        largest = max(largest, len(collected))
+    ordered = yield from hash_order_in_steps(list(collected), spread, grown_capacity(largest))
     return {member_id: collected[member_id] for member_id in ordered}

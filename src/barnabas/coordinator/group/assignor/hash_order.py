@@ -3,9 +3,10 @@
 A ``HashMap`` iterates its bins by number. The bin of a key follows from its hash and from the capacity of the table; keys
 of one bin keep the order of their insertion. The capacity is the first one given or 16, and doubles when more than three
 quarters of it are used; removals change neither it nor the order. So the insertion order of a dict and a capacity
-determine Java's order. Two rules of ``HashMap`` are rare and matter only for many keys in one bin:
+determine Java's order. (``computeIfAbsent`` inserts a key before the others of its bin, and lets the table grow one call
+later.) Two rules of ``HashMap`` are rare and matter only for many keys in one bin:
 
-- With eight keys in its bin, another key doubles a table of less than 64 bins. ``PartitionSet`` does the same.
+- With eight keys in its bin, another key doubles a table of less than 64 bins (``filled_capacity``, ``PartitionSet``).
 - In a larger table Java makes a tree of such a bin, which iterates in another order. This is not reproduced.
 
 A set of partitions that needs another order than the ascending one is an ``OrderedFrozenSet``. Kafka keeps such orders in
@@ -14,7 +15,7 @@ the records of a group; ``ordered`` and ``in_order`` do the same for a list of p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from itertools import pairwise
 from struct import Struct
 from typing import Any, Final, TypeVar
@@ -28,14 +29,17 @@ __all__ = [
     "OrderedFrozenSet",
     "PartitionSet",
     "SpreadHashes",
+    "apparent_size",
     "capacity_of_copy",
     "capacity_of_map",
+    "filled_capacity",
     "grown_capacity",
     "hash_order",
     "hash_order_in_steps",
     "in_order",
     "in_partition_order",
     "in_timeline_order",
+    "java_sort_key",
     "names_in_order",
     "ordered",
     "table_size",
@@ -91,6 +95,28 @@ def grown_capacity(size: int, capacity: int = DEFAULT_CAPACITY) -> int:
     return capacity
 
 
+def filled_capacity(keys: Collection[K], spread: Mapping[K, int]) -> int:
+    """Return the capacity of a table with these keys, inserted in this order, where many may share a bin."""
+    capacity = DEFAULT_CAPACITY
+    if len(keys) > _TREEIFY_KEYS:
+        inserted: list[int] = []
+        for key in keys:
+            hashed = spread[key]
+            if capacity < _TREEIFY_CAPACITY and _is_full_bin(inserted, hashed, capacity):
+                capacity *= 2
+            inserted.append(hashed)
+            capacity = grown_capacity(len(inserted), capacity)
+            if capacity >= _TREEIFY_CAPACITY:
+                break
+    return grown_capacity(len(keys), capacity)
+
+
+def _is_full_bin(hashes: Iterable[int], hashed: int, capacity: int) -> bool:
+    mask = capacity - 1
+    place = hashed & mask
+    return sum(1 for other in hashes if other & mask == place) >= _TREEIFY_KEYS
+
+
 def capacity_of_copy(size: int) -> int:
     """Return the capacity of ``new HashSet(collection)``."""
     return max(table_size(size * 4 // 3 + 1), DEFAULT_CAPACITY)
@@ -123,13 +149,15 @@ def hash_order_in_steps(keys: Sequence[K], spread: Mapping[K, int], capacity: in
     return [keys[place & (1 << _INDEX_BITS) - 1] for place in ordered_places]
 
 
-def in_timeline_order(keys: Sequence[str]) -> Generator[None, None, list[str]]:
+def in_timeline_order(keys: Sequence[str], size_max: int = 0) -> Generator[None, None, list[str]]:
     """Return keys that were inserted in this order as Kafka's ``TimelineHashMap`` iterates them.
 
-    Later keys of a slot come first, and slots grow at four thirds of a key each.
+    Later keys of a slot come first. The slots become more when they have more than four thirds of a key each, and never
+    fewer: ``size_max`` is the number of keys that the table once had, if more than now. A key that is put again counts
+    twice at that moment, and a coordinator puts all members again.
     """
     slots = 2
-    while len(keys) * 3 > slots * 4:
+    while (max(len(keys), size_max) + 1) * 3 > slots * 4:
         slots *= 2
     shift = 65 - slots.bit_length()
     places: list[int] = []
@@ -149,6 +177,11 @@ def names_in_order(names: Sequence[str]) -> list[str]:
     return hash_order(dict.fromkeys(names), SpreadHashes(java_string_hash), capacity_of_copy(len(names)))
 
 
+def java_sort_key(text: str) -> bytes:
+    """Return bytes that compare as Java compares the strings: by UTF-16 units."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
 def in_partition_order(partitions: Sequence[int], capacity: int) -> list[int]:
     """Return partitions that were inserted in this order as a ``HashSet<Integer>`` iterates them."""
     if len(partitions) == 1 or max(partitions, default=0) < capacity:
@@ -161,20 +194,29 @@ def in_partition_order(partitions: Sequence[int], capacity: int) -> list[int]:
 
 
 class OrderedFrozenSet(frozenset[T_co]):
-    """A set that Kafka iterates in another than the ascending order."""
+    """A set that Kafka iterates in another than the ascending order. ``size`` is the one that Kafka takes it for."""
 
-    __slots__ = ("items",)
+    __slots__ = ("items", "size")
 
     items: tuple[T_co, ...]
+    size: int
 
 
-def ordered(items: Sequence[Any]) -> frozenset[Any]:
-    """Return a set that ``in_order`` iterates as it was given."""
-    if all(left < right for left, right in pairwise(items)):
+def ordered(items: Sequence[Any], size: int | None = None) -> frozenset[Any]:
+    """Return a set that ``in_order`` iterates as it was given.
+
+    ``size`` is the number of names in a subscription, if not all of the topics exist.
+    """
+    if (size is None or size == len(items)) and all(left < right for left, right in pairwise(items)):
         return frozenset(items)
     kept = OrderedFrozenSet(items)
     kept.items = tuple(items)
+    kept.size = len(items) if size is None else size
     return kept
+
+
+def apparent_size(items: frozenset[Any]) -> int:
+    return items.size if isinstance(items, OrderedFrozenSet) else len(items)
 
 
 def in_order(items: frozenset[T_co]) -> Sequence[T_co]:
@@ -215,18 +257,14 @@ class PartitionSet:
         if partition in partitions:
             return
         if len(partitions) >= _TREEIFY_KEYS and self._capacity < _TREEIFY_CAPACITY:
-            self._grow_for_a_full_bin(partition)
+            if _is_full_bin(partitions, partition, self._capacity):
+                self._capacity *= 2
         partitions[partition] = None
         if len(partitions) > self._capacity * 3 // 4:
             self._capacity *= 2
 
     def discard(self, partition: int) -> None:
         self._partitions.pop(partition, None)
-
-    def _grow_for_a_full_bin(self, partition: int) -> None:
-        mask = self._capacity - 1
-        if sum(1 for other in self._partitions if other & mask == partition & mask) >= _TREEIFY_KEYS:
-            self._capacity *= 2
 
     def __contains__(self, partition: object) -> bool:
         return partition in self._partitions
