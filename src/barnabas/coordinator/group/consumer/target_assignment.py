@@ -48,7 +48,7 @@ def new_target(
         updates=updates,
         is_homogeneous=group.is_homogeneous_with(group.members.get(replaced or changed.member_id), changed),
     )
-    assigned = computed_assignment(assignor, spec, view, epoch)
+    assigned = computed_assignment(GroupType.CONSUMER, assignor, spec, view, epoch)
     members = {**group.members, changed.member_id: changed}
     if replaced is not None:
         del members[replaced]

@@ -9,6 +9,7 @@ from barnabas.coordinator.group.assignor.group_spec import GroupSpec, MemberSubs
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.computed_assignment import computed_assignment
 from barnabas.coordinator.group.group_records import KeyedRecord
+from barnabas.coordinator.group.group_state import GroupType
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 from barnabas.coordinator.group.share.share_group import ShareGroup
 from barnabas.coordinator.group.share.share_group_member import ShareGroupMember
@@ -43,7 +44,7 @@ def new_target(
         is_homogeneous=all(count == len(members) for count in subscribers.values()),
         assignable=group.assignable,
     )
-    assigned = computed_assignment(assignor, spec, view, epoch)
+    assigned = computed_assignment(GroupType.SHARE, assignor, spec, view, epoch)
     records = [
         target_assignment_record(group.group_id, member_id, assigned.get(member_id, NO_PARTITIONS))
         for member_id in members
