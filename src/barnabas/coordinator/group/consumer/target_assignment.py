@@ -15,6 +15,7 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
     target_assignment_record,
 )
 from barnabas.coordinator.group.group_records import KeyedRecord
+from barnabas.coordinator.group.group_state import GroupType
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 
 __all__ = ["new_target"]
