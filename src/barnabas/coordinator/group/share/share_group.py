@@ -37,6 +37,8 @@ class ShareGroup(ModernGroup[ShareGroupMember, Partitions]):
         super().__init__(group_id)
         self.subscribers: dict[str, int] = {}
         """How many members subscribe to a topic."""
+        self.member_count_max = 0
+        """The largest number of members since the group was loaded: Kafka's assignor depends on it."""
         self._partitions: StatePartitions | None = None
         self._assigned: dict[Uuid, dict[int, int]] = {}
         """To how many members a partition is assigned."""
@@ -90,6 +92,7 @@ class ShareGroup(ModernGroup[ShareGroupMember, Partitions]):
     def update_member(self, member: ShareGroupMember) -> None:
         before = self.members.get(member.member_id)
         self.members[member.member_id] = member
+        self.member_count_max = max(self.member_count_max, len(self.members))
         if before is None or before.topic_names != member.topic_names:
             self._subscribe(before, member)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from barnabas.common.uuid import Uuid
+from barnabas.coordinator.group.assignor.hash_order import in_order
 from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_state import GroupType
 from barnabas.coordinator.group.modern_group import Partitions
@@ -60,7 +61,8 @@ def current_assignment_record(group_id: str, member: ShareGroupMember) -> KeyedR
 def target_assignment_record(group_id: str, member_id: str, partitions: Partitions) -> KeyedRecord:
     value = ShareGroupTargetAssignmentMemberValue(
         topic_partitions=[
-            TopicPartition(topic_id=topic_id, partitions=sorted(of_topic)) for topic_id, of_topic in partitions.items()
+            TopicPartition(topic_id=topic_id, partitions=list(in_order(of_topic)))
+            for topic_id, of_topic in partitions.items()
         ]
     )
     return _record(ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)

@@ -10,6 +10,7 @@ from functools import singledispatchmethod
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.group.assignor.hash_order import ordered
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import KeyedRecord
@@ -269,7 +270,7 @@ class ShareGroups:
     @_replay.register
     def _(self, key: ShareGroupTargetAssignmentMemberKey, value: ShareGroupTargetAssignmentMemberValue | None) -> None:
         if value is not None:
-            target = {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
+            target = {topic.topic_id: ordered(topic.partitions) for topic in value.topic_partitions}
             self._created(key.group_id).set_target(key.member_id, target)
         elif (group := self.find(key.group_id)) is not None:
             group.set_target(key.member_id, None)

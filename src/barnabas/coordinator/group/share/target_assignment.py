@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.assignor.group_spec import GroupSpec, MemberSubscription
+from barnabas.coordinator.group.assignor.hash_order import names_in_order, ordered
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.computed_assignment import computed_assignment
 from barnabas.coordinator.group.group_records import KeyedRecord
@@ -41,6 +42,7 @@ def new_target(
             member_id: subscriptions.of(member, group.target.get(member_id, NO_PARTITIONS))
             for member_id, member in members.items()
         },
+        member_count_max=group.member_count_max,
         is_homogeneous=all(count == len(members) for count in subscribers.values()),
         assignable=group.assignable,
     )
@@ -64,5 +66,7 @@ class _Subscriptions:
     def of(self, member: ShareGroupMember, assigned: Partitions) -> MemberSubscription:
         topic_ids = self._by_names.get(member.topic_names)
         if topic_ids is None:
-            topic_ids = self._by_names[member.topic_names] = self._view.ids_of(member.topic_names)
+            names = names_in_order(sorted(member.topic_names))
+            found = [topic_id for name in names if (topic_id := self._view.id_of(name)) is not None]
+            topic_ids = self._by_names[member.topic_names] = ordered(found, len(names))
         return MemberSubscription(member.rack_id, None, topic_ids, assigned)
