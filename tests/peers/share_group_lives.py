@@ -106,14 +106,12 @@ class ScriptedShareGroups:
         before = len(self._topic.log(0).records())
         self.persister.is_heartbeat = step["kind"] == "heartbeat"
         perform = getattr(self, "_" + step["kind"].replace(" ", "_"))
-        result: Step = {}
+        result: Step = {"kind": step["kind"]}
         answer = perform(step)
         self._settle()
         if answer is not None:
             result["answer"] = answer
-        result["records"] = [
-            [_base64(key), _base64(value)] for key, value in self._topic.log(0).records()[before:]
-        ]
+        result["records"] = [[_base64(key), _base64(value)] for key, value in self._topic.log(0).records()[before:]]
         result["calls"], self.persister.calls = self.persister.calls, []
         return result
 
@@ -357,12 +355,22 @@ class _AllRights(Authorizer):
 def normalized(step: Step) -> Step:
     """Return answers, calls and records of a step in a form that does not depend on the order of hash tables."""
     records = [_decoded(key, value) for key, value in step.get("records", [])]
+    if step["kind"] == "advance":
+        records = _in_any_order(records)
+    elif step["kind"] == "delete groups":
+        records.sort(key=lambda record: str(record[0][1]["groupId"]))
     result = {
         "answer": _sorted(step.get("answer")),
-        "calls": _sorted(step.get("calls", [])),
+        "calls": _sorted([call for call in step.get("calls", []) if call["results"]]),
         "records": [[key, _sorted(value)] for key, value in _in_runs(records)],
     }
     return _unexplained(result)
+
+
+def _in_any_order(records: list[Any]) -> list[Any]:
+    """Return the removals of members whose sessions ended, perhaps at the same time, and the last epoch of each group."""
+    last = {json.dumps(key): [key, value] for key, value in records}
+    return sorted(last.values(), key=json.dumps)
 
 
 def _in_runs(records: list[Any]) -> list[Any]:

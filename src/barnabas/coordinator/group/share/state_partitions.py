@@ -71,7 +71,8 @@ class StatePartitions(NamedTuple):
         return _NONE if topic is None else topic.partitions
 
     def with_initializing(self, topics: Topics) -> StatePartitions:
-        return self._replace(initializing=_united(self.initializing, topics), deleting=self.deleting - topics.keys())
+        initializing = _united(self.initializing, topics)
+        return self._replace(initializing=initializing, deleting=self.deleting - initializing.keys())
 
     def with_initialized(self, partitions: Partitions, view: ClusterView) -> StatePartitions:
         """Return this after the persister has initialized the state of these partitions."""
