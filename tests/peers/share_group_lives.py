@@ -9,7 +9,6 @@ import asyncio
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Coroutine, Iterable, Mapping
-from types import SimpleNamespace
 from typing import Any
 
 from barnabas.broker.apis.alter_share_group_offsets import handle_alter_share_group_offsets
@@ -368,7 +367,7 @@ def normalized(step: Step) -> Step:
 
 
 def _in_any_order(records: list[Any]) -> list[Any]:
-    """Return the removals of members whose sessions ended, perhaps at the same time, and the last epoch of each group."""
+    """Return removals of members, whose sessions may have ended at the same time, and the last epoch of each group."""
     last = {json.dumps(key): [key, value] for key, value in records}
     return sorted(last.values(), key=json.dumps)
 

@@ -30,6 +30,12 @@ class CoordinatorRecord(Protocol):
         """The number of log records that it represents."""
         ...
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it is replayed when it is appended, whatever decision wrote it. So all records of a thing have one
+        order, also if only some of its decisions are ahead."""
+        ...
+
     def write(self, chunks: list[bytes], offset_delta: int) -> None:
         """Add the bytes of its records in the form of a batch, the first of them at ``offset_delta``."""
         ...
@@ -41,6 +47,7 @@ class SingleRecord(ABC):
     __slots__ = ()
 
     count = 1
+    is_ahead = False
 
     @abstractmethod
     def encode_key(self) -> bytes: ...

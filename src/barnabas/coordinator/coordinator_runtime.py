@@ -362,6 +362,9 @@ class CoordinatorRuntime(Generic[S]):
                 if result.is_ahead:
                     self._replay(context, part, base_offset, producer_id, now_ms)
                     context.ahead_offset, part = next_offset, []
+                elif any(record.is_ahead for record in part):
+                    self._replay(context, part, base_offset, producer_id, now_ms, ahead=True)
+                    context.ahead_offset = next_offset
                 context.pending.append(
                     _PendingWrite(base_offset, next_offset, part, deadline_ms, producer_id=producer_id)
                 )
@@ -391,11 +394,20 @@ class CoordinatorRuntime(Generic[S]):
         context.pending.append(write)
 
     def _replay(
-        self, context: _Context[S], records: list[CoordinatorRecord], base_offset: int, producer_id: int, now_ms: int
+        self,
+        context: _Context[S],
+        records: list[CoordinatorRecord],
+        base_offset: int,
+        producer_id: int,
+        now_ms: int,
+        *,
+        ahead: bool | None = None,
     ) -> None:
+        """``ahead``: only those that are replayed when they are appended, or only the others; None for all."""
         offset = base_offset
         for record in records:
-            context.shard.replay(record, offset, producer_id, now_ms)
+            if ahead is None or record.is_ahead is ahead:
+                context.shard.replay(record, offset, producer_id, now_ms)
             offset += record.count
 
     def _parts(self, records: list[CoordinatorRecord], is_atomic: bool) -> Iterable[list[CoordinatorRecord]]:
@@ -435,7 +447,7 @@ class CoordinatorRuntime(Generic[S]):
             pending = context.pending
             while pending and pending[0].next_offset <= context.high_watermark:
                 write = pending.popleft()
-                self._replay(context, write.records, write.base_offset, write.producer_id, now_ms)
+                self._replay(context, write.records, write.base_offset, write.producer_id, now_ms, ahead=False)
                 if write.marker is not None:
                     marker = write.marker
                     context.shard.replay_end_transaction_marker(

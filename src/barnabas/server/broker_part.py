@@ -41,7 +41,12 @@ from barnabas.server.component_configs import (
     transaction_config,
 )
 from barnabas.server.metadata_log.publisher_order import broker_followers
-from barnabas.server.settings.dynamic_effects import CleanerEffect, ProducerIdEffect, VerificationEffect
+from barnabas.server.settings.dynamic_effects import (
+    AssignmentIntervalEffect,
+    CleanerEffect,
+    ProducerIdEffect,
+    VerificationEffect,
+)
 from barnabas.server.settings.encryption_keys import offered_features
 from barnabas.server.settings.endpoints import SECURITY_PROTOCOLS
 from barnabas.storage.file_pool import FilePool
@@ -151,6 +156,9 @@ class BrokerPart:
         core.dynamic_settings.add_effect(self.fetchers)
         core.dynamic_settings.add_effect(ProducerIdEffect(self.logs, settings))
         core.dynamic_settings.add_effect(VerificationEffect(settings))
+        core.dynamic_settings.add_effect(
+            AssignmentIntervalEffect(self.groups.coordinator.view.assignment_intervals_ms)
+        )
         self.broker = self._broker(settings)
         self.broker.lease = self.lifecycle.lease
         if config.barnabas_describe_configs_of_others:

@@ -195,6 +195,17 @@ def group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         group_consumer_min_session_timeout_ms=config.group_consumer_min_session_timeout_ms,
         group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+        group_share_assignment_interval_ms=config.group_share_assignment_interval_ms,
+        group_share_heartbeat_interval_ms=config.group_share_heartbeat_interval_ms,
+        group_share_initialize_retry_interval_ms=config.group_share_initialize_retry_interval_ms,
+        group_share_max_assignment_interval_ms=config.group_share_max_assignment_interval_ms,
+        group_share_max_heartbeat_interval_ms=config.group_share_max_heartbeat_interval_ms,
+        group_share_max_session_timeout_ms=config.group_share_max_session_timeout_ms,
+        group_share_max_size=config.group_share_max_size,
+        group_share_min_assignment_interval_ms=config.group_share_min_assignment_interval_ms,
+        group_share_min_heartbeat_interval_ms=config.group_share_min_heartbeat_interval_ms,
+        group_share_min_session_timeout_ms=config.group_share_min_session_timeout_ms,
+        group_share_session_timeout_ms=config.group_share_session_timeout_ms,
     )
 
 

@@ -65,8 +65,6 @@ class GroupCoordinatorConfig:
     group_consumer_session_timeout_ms: int = 45_000
 
     group_share_assignment_interval_ms: int = 1_000
-    group_share_assignors: tuple[str, ...] = ("simple",)
-    """One assignor, for all groups."""
     group_share_heartbeat_interval_ms: int = 5_000
     group_share_initialize_retry_interval_ms: int = 30_000
     group_share_max_assignment_interval_ms: int = 15_000

@@ -116,6 +116,8 @@ class TopicOffsetsRecord:
 
     __slots__ = ("commit_timestamp_ms", "group_id", "offsets", "topic", "topic_id")
 
+    is_ahead = False
+
     def __init__(
         self,
         group_id: str,
@@ -183,6 +185,8 @@ class KeyedRecord(SingleRecord):
     """A part of a group (its epoch, a member, an assignment), or with ``value`` None its removal."""
 
     __slots__ = ("group_type", "key", "value")
+
+    is_ahead = True
 
     def __init__(self, group_type: GroupType, key: Message, value: Message | None) -> None:
         self.group_type = group_type

@@ -1,6 +1,7 @@
 """Rules between several of a node's settings, and values derived from them.
 
-The rules about roles and listeners are in ``role_rules`` and ``listener_rules``. ``setting_rules`` runs all of them.
+The rules about roles, listeners and groups are in ``role_rules``, ``listener_rules`` and ``group_rules``. ``rule`` runs
+all of them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from barnabas.server.settings.derived_values import (
     metrics_endpoint,
 )
 from barnabas.server.settings.endpoints import parse_voter
+from barnabas.server.settings.group_rules import register_group_rules
 from barnabas.server.settings.listener_rules import derive_listeners
 from barnabas.server.settings.rule import Settings, check_rules, rule
 
@@ -30,6 +32,8 @@ __all__ = ["check_rules", "derive"]
 
 
 _MIN_DEDUPE_BYTES_PER_THREAD = 1024 * 1024
+
+register_group_rules()
 
 
 def derive(config: NodeConfig) -> None:

@@ -152,8 +152,7 @@ class Heartbeat:
         """Return the member's target, computed for this epoch unless the last computation was just now."""
         if group.assignment_epoch >= epoch or not self._may_assign(group):
             return group.assignment_epoch, group.target.get(member.member_id, NO_PARTITIONS)
-        assignor = self._config.group_share_assignors[0]
-        targets, changed = new_target(group, epoch, assignor, self._view, member, subscribers, self._now_ms)
+        targets, changed = new_target(group, epoch, self._view, member, subscribers, self._now_ms)
         self._records += changed
         return epoch, targets.get(member.member_id, NO_PARTITIONS)
 

@@ -30,6 +30,7 @@ from barnabas.coordinator.group.share.share_group_records import (
 )
 from barnabas.coordinator.group.share.state_calls import DecidedHeartbeat
 from barnabas.coordinator.group.share.state_partitions import StatePartitions
+from barnabas.coordinator.group.share.target_assignment import ASSIGNOR
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.share_group_describe import Assignment as DescribedAssignment
 from barnabas.protocol.messages.share_group_describe import DescribedGroup, Member
@@ -179,7 +180,7 @@ class ShareGroups:
             group_state=group.state_name,
             group_epoch=group.epoch,
             assignment_epoch=group.assignment_epoch,
-            assignor_name=self._config.group_share_assignors[0],
+            assignor_name=ASSIGNOR,
             members=[self._described(member) for member in group.members.values()],
         )
 

@@ -19,13 +19,14 @@ from barnabas.coordinator.group.share.share_group_records import (
     target_assignment_record,
 )
 
-__all__ = ["new_target"]
+__all__ = ["ASSIGNOR", "new_target"]
+
+ASSIGNOR = "simple"
 
 
 def new_target(
     group: ShareGroup,
     epoch: int,
-    assignor: str,
     view: ClusterView,
     changed: ShareGroupMember,
     subscribers: Mapping[str, int],
@@ -46,7 +47,7 @@ def new_target(
         is_homogeneous=all(count == len(members) for count in subscribers.values()),
         assignable=group.assignable,
     )
-    assigned = computed_assignment(GroupType.SHARE, assignor, spec, view, epoch)
+    assigned = computed_assignment(GroupType.SHARE, ASSIGNOR, spec, view, epoch)
     records = [
         target_assignment_record(group.group_id, member_id, assigned.get(member_id, NO_PARTITIONS))
         for member_id in members
