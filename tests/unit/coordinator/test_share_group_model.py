@@ -7,13 +7,15 @@ is read by some member, and all members of one subscription have about equally m
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from barnabas.common.errors import ErrorCode
 from barnabas.common.uuid import Uuid
-from tests.unit.coordinator.share_group_driver import QUEUE, ShareGroupDriver
+from tests.unit.coordinator.share_group_driver import CONFIG, QUEUE, ShareGroupDriver
 
 MEMBERS = st.sampled_from(["a", "b", "c", "d"])
 TOPICS = ("orders", "audit", "payments")
@@ -23,7 +25,7 @@ SUBSCRIPTIONS = st.sets(st.sampled_from(TOPICS), min_size=1)
 class ShareGroupModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.driver = ShareGroupDriver()
+        self.driver = ShareGroupDriver(replace(CONFIG, group_share_assignment_interval_ms=500))
         self.driver.load()
         self.topics: dict[str, int] = {}
         self.subscriptions: dict[str, set[str]] = {}
@@ -127,6 +129,7 @@ class ShareGroupModel(RuleBasedStateMachine):
     def become_quiet(self) -> None:
         self.driver.advance(31_000)
         for _ in range(4):
+            self.driver.advance(600)
             for member in sorted(self.epochs):
                 self._beat(member, self.epochs[member])
             self.persister_succeeds()
@@ -158,6 +161,8 @@ class ShareGroupModel(RuleBasedStateMachine):
         for member in () if group is None else group.members.values():
             assigned = {(topic_id, partition) for topic_id, of in member.assigned.items() for partition in of}
             assert assigned <= self.initialized
+            names = {self.driver.coordinator.view.name_of(topic_id) for topic_id in member.assigned}
+            assert names <= member.topic_names | {None}
 
     @invariant()
     def the_log_has_the_whole_group(self) -> None:

@@ -1,4 +1,4 @@
-"""Start offsets of share groups: what is decided before and after the persister changes states, and in which records."""
+"""Start offsets of share groups: what is decided before and after the persister changes states, and what is stored."""
 
 from __future__ import annotations
 

@@ -99,7 +99,8 @@ def test_a_full_group_accepts_only_its_members(driver: ShareGroupDriver) -> None
 def test_the_first_heartbeat_asks_for_states_and_a_later_one_assigns_the_partitions(driver: ShareGroupDriver) -> None:
     answer = driver.beat("m", 0, "orders")
     assert (answer.member_id, answer.member_epoch, answer.heartbeat_interval_ms) == ("m", 2, 5_000)
-    assert answer.assignment is not None and answer.assignment.topic_partitions == []
+    assert answer.assignment is not None
+    assert answer.assignment.topic_partitions == []
     assert driver.written_types() == [MEMBER, GROUP_EPOCH, TARGET, TARGET_EPOCH, CURRENT, STATES]
     (wanted,) = driver.asked
     orders = driver.coordinator.view.id_of("orders")
@@ -191,6 +192,20 @@ def test_the_interval_between_assignments_may_change_while_the_node_runs(driver:
     driver.initialized()
     driver.advance(9_999)
     assert driver.beat("m", 2).member_epoch == 2
+
+
+def test_partitions_of_an_older_target_are_lost_with_the_subscription() -> None:
+    driver = ShareGroupDriver(replace(CONFIG, group_share_assignment_interval_ms=1_000))
+    driver.load()
+    driver.create("orders", 2)
+    driver.beat("m", 0, "orders")
+    driver.initialized()
+    driver.advance(1_000)
+    driver.beat("m", 2)
+    assert driver.assigned("m") == {"orders": [0, 1]}
+    answer = driver.beat("m", 3, "audit")
+    assert answer.member_epoch == 3
+    assert driver.assigned("m") == {}
 
 
 @pytest.mark.parametrize(("own", "effective"), [("6000", 6_000), ("1", 5_000), ("70000", 15_000)])
@@ -383,7 +398,8 @@ def test_an_answer_waits_until_its_records_are_committed(driver: ShareGroupDrive
     first = driver.coordinator.share.heartbeat(GroupRequestContext(1, "client", "/h"), request, driver.now_ms)
     request = ShareGroupHeartbeatRequest(group_id=QUEUE, member_id="m", member_epoch=2)
     second = driver.coordinator.share.heartbeat(GroupRequestContext(1, "client", "/h"), request, driver.now_ms)
-    assert not first.is_complete and not second.is_complete
+    assert not first.is_complete
+    assert not second.is_complete
     driver.topic.commit(0)
     assert first.value.response.member_epoch == second.value.response.member_epoch == 2
 
