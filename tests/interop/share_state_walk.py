@@ -26,6 +26,7 @@ from barnabas.coordinator.share.persister import SharePartitionKey, StateBatch, 
 from barnabas.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from barnabas.protocol.records.share_snapshot_value import ShareSnapshotValue
 from barnabas.protocol.schema import Message
+from tests.interop.raw_client import RawClient
 from tests.peers.share_state_client import ShareStateClient, settle
 
 __all__ = ["Step", "Story", "walk"]
@@ -33,7 +34,7 @@ __all__ = ["Step", "Story", "walk"]
 _UNKNOWN_ID = Uuid(b"unknown topic id")
 _TOPICS = {"a": 2, "b": 1, "doomed": 1}
 _GROUPS = ("g", "group:2")
-_KINDS = ("write",) * 24 + ("read",) * 8 + ("summary",) * 3 + ("initialize",) * 6 + ("delete", "find", "empty")
+_KINDS = ("write",) * 24 + ("read",) * 8 + ("summary",) * 3 + ("initialize",) * 6 + ("delete", "find", "find", "empty")
 _DELETED_EVERY = 150
 
 
@@ -133,9 +134,9 @@ class _Walk:
         return StateBatch(first, last, self.random.choice((0, 2, 4)), self.random.randrange(1, 5))
 
     def _find(self) -> Step:
-        topic_id = self.random.choice((*self.ids.values(), "not an id", ""))
-        group = self.random.choice((f"{self.prefix}-g", "", " ", "a:b:c"))
-        key = f"{group}:{topic_id}:{self.random.choice((0, 3, '-1', 'x', '+2', '', '0:'))}"
+        topic_id = self.random.choice((*self.ids.values(), *self.ids.values(), "not an id", ""))
+        group = self.random.choice((*[f"{self.prefix}-g"] * 3, "", " ", "a:b:c"))
+        key = f"{group}:{topic_id}:{self.random.choice((0, 3, 0, 3, '-1', 'x', '+2', '', '0:'))}"
         version = self.random.choice((4, 5, 6, 6, 6))
         found = self.client.find(key, version)
         asked = key.replace(str(topic_id), self.names[topic_id]) if isinstance(topic_id, Uuid) else key
@@ -157,11 +158,10 @@ class _Walk:
         name = f"{self.prefix}-doomed"
         self.client.raw.call(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=20_000), 6)
         settle(lambda: not self.client.metadata(name).partitions, "the topic is not deleted")
-        for key in keys:
-            settle(
-                lambda key=key: self.client.read(key).error_code == ErrorCode.INVALID_REQUEST,
-                "its state is not removed",
-            )
+        settle(
+            lambda: {self.client.read(key).error_code for key in keys} == {ErrorCode.INVALID_REQUEST},
+            "its state is not removed",
+        )
         del self.names[self.ids["doomed"]]
         self.names[keys[0].topic_id] = f"doomed before step {len(self.steps)}"
         self._create("doomed")
@@ -194,7 +194,7 @@ def _shown_record(value: Message | None) -> str:
 
 
 def walk(port: int, seed: int, steps: int) -> Story:
-    with closing(ShareStateClient(port)) as client:
+    with closing(ShareStateClient(RawClient(port))) as client:
         started = _Walk(client, seed)
         started.prepare()
         return Story(started.run(steps), started.records())

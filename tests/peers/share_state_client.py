@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from barnabas.broker.share_state_messages import (
@@ -53,10 +54,10 @@ def settle(is_true: Callable[[], object], why: str) -> None:
 
 
 class ShareStateClient:
-    """It speaks to one broker. ``versions`` replaces the newest version of requests that have several."""
+    """It uses a connection to one broker. ``version`` is that of requests which have it."""
 
-    def __init__(self, port: int) -> None:
-        self.raw = RawClient(port)
+    def __init__(self, raw: RawClient) -> None:
+        self.raw = raw
         self.version = 1
 
     def close(self) -> None:
@@ -87,8 +88,10 @@ class ShareStateClient:
     def prepare(self, keys: Sequence[SharePartitionKey]) -> None:
         """Wait until the coordinators of existing share-partitions answer here."""
         for key in keys:
-            settle(lambda key=key: self.find(key.coordinator_key).error_code == 0, f"{key} has no coordinator")
-            settle(lambda key=key: self.summary(key).error_code not in _NOT_YET, f"{key}: {self.summary(key)}")
+            settle(partial(self._has_coordinator, key), f"{key} has no coordinator here")
+
+    def _has_coordinator(self, key: SharePartitionKey) -> bool:
+        return self.find(key.coordinator_key).error_code == 0 and self.summary(key).error_code not in _NOT_YET
 
     def _only(self, found: Iterator[tuple[Uuid, int, Any]]) -> Any:
         ((_, _, result),) = found
