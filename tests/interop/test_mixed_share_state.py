@@ -68,12 +68,12 @@ class Both:
         return {KAFKA: self.kafka, OURS: self.ours}
 
     def prepare(self) -> None:
-        """Create the topics: the state on both brokers, led in turns, everything else on Kafka's."""
+        """Create the topics: the state on both brokers, each of which leads a half, everything else on Kafka's."""
         placements: list[tuple[str, list[list[int]], dict[str, str]]] = [
             ("__consumer_offsets", [[KAFKA]], {"cleanup.policy": "compact"}),
             (
                 SHARE_STATE_TOPIC,
-                [[KAFKA, OURS] if partition % 2 == 0 else [OURS, KAFKA] for partition in range(PARTITIONS)],
+                [[KAFKA, OURS]] * 2 + [[OURS, KAFKA]] * 2,
                 {"cleanup.policy": "delete", "retention.ms": "-1", "min.insync.replicas": "1"},
             ),
             ("moved", [[KAFKA]] * 6, {}),
@@ -191,19 +191,18 @@ def elect_preferred(both: Both) -> None:
         "leader-election", "--bootstrap-server", both.kafka.bootstrap_servers, "--election-type", "preferred",
         "--all-topic-partitions",
     )  # fmt: skip
-    both.wait_led_by(KAFKA, {partition: (KAFKA, OURS)[partition % 2] for partition in range(PARTITIONS)})
+    both.wait_led_by(KAFKA, {0: KAFKA, 1: KAFKA, 2: OURS, 3: OURS})
 
 
 def group_on(both: Both, broker: int) -> str:
     """Return a group whose state of both partitions of ``queue`` this broker coordinates."""
     topic_id, leaders = both.topic_id("queue"), both.leaders(KAFKA)
-    number = 0
-    while True:
+    for number in range(100):
         keys = [SharePartitionKey(f"readers-{number}", topic_id, partition) for partition in range(2)]
         coordinators = {leaders[coordinator_partition(key.coordinator_key, PARTITIONS)] for key in keys}
         if coordinators == {broker}:
             return f"readers-{number}"
-        number += 1
+    raise AssertionError(f"no group has all of its state on broker {broker}")
 
 
 def consume(both: Both, group: str, count: int) -> list[tuple[str, int]]:

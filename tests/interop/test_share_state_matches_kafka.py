@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from barnabas.coordinator.share.persister import SharePartitionKey, StateBatch, StateWrite
+from barnabas.protocol.records.share_snapshot_value import ShareSnapshotValue
+from tests.interop.raw_client import RawClient
 from tests.interop.share_state_walk import Story, walk
 from tests.peers import KafkaNode
 from tests.peers.node_process import NodeProcess
+from tests.peers.share_state_client import ShareStateClient, settle
 from tests.peers.share_state_node import ShareStateNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
@@ -56,3 +61,45 @@ def compare_steps(seed: int, theirs: Story, ours: Story) -> None:
     for number, (expected, seen) in enumerate(zip(theirs.steps, ours.steps, strict=True)):
         before = "\n".join(f"    {step.what}: {step.answer}" for step in theirs.steps[max(number - 8, 0) : number])
         assert seen == expected, f"seed {seed}, step {number}: after\n{before}\nkafka: {expected}\n ours: {seen}"
+
+
+def test_both_nodes_prune_the_log_of_cold_share_partitions(kafka_peer: Path, tmp_path: Path) -> None:
+    often = {
+        **SETTINGS,
+        "share.coordinator.state.topic.prune.interval.ms": "700",
+        "share.coordinator.cold.partition.snapshot.interval.ms": "1500",
+    }
+    theirs = KafkaNode(tmp_path / "kafka", settings=often)
+    ours = ShareStateNode(tmp_path / "ours", settings=often)
+    stories = []
+    for node in (theirs, ours):
+        try:
+            node.start()
+            before = pruned(node)
+            node.stop()
+            node.start()
+            with closing(ShareStateClient(RawClient(node.port))) as client:
+                key = SharePartitionKey("cold", client.metadata("cold").topic_id, 0)
+                client.prepare([key])
+                stories.append((before, tuple(client.read(key)), tuple(client.summary(key))))
+        finally:
+            node.end()
+    assert stories[1] == stories[0]
+
+
+def pruned(node: NodeProcess) -> str:
+    """Write state, wait until only one record of it is left, and show this record."""
+    with closing(ShareStateClient(RawClient(node.port))) as client:
+        key = SharePartitionKey("cold", client.create_topic("cold", 1), 0)
+        client.prepare([key])
+        client.initialize(key, state_epoch=3, start_offset=2)
+        client.read(key, leader_epoch=5)
+        for number in range(6):
+            batch = StateBatch(4 * number, 4 * number + 1, 2, 1)
+            assert client.write(key, StateWrite(3, 5, number, number, (batch,))).error_code == 0
+        settle(lambda: len(client.records()[key]) == 1, "the log is not pruned")
+        (snapshot,) = client.records()[key]
+    assert isinstance(snapshot, ShareSnapshotValue)
+    assert snapshot.write_timestamp - snapshot.create_timestamp >= 1_500
+    snapshot.create_timestamp = snapshot.write_timestamp = 0
+    return str(snapshot)
