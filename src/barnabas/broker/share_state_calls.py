@@ -1,23 +1,25 @@
-"""Performs a request about the state of several share-partitions, in steps if there are many."""
+"""Performs a request about the state of share-partitions, in steps if there are many, and builds its response."""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from barnabas.common.errors import ErrorCode
 from barnabas.coordinator.deferred import Deferred, gather
-from barnabas.coordinator.share.persister import StateOutcome
+from barnabas.coordinator.share.persister import SharePartitionState, StateOutcome
 from barnabas.network.stepped_responses import serve_others
+from barnabas.protocol.messages.read_share_group_state import StateBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from barnabas.broker.share_state_service import ShareStateService
+    from barnabas.common.errors import ApiException
     from barnabas.common.uuid import Uuid
-    from barnabas.coordinator.share.persister import SharePartitionKey
+    from barnabas.coordinator.share.persister import SharePartitionKey, SharePartitionSummary
 
-__all__ = ["ByTopic", "performed"]
+__all__ = ["ByTopic", "StateResponses", "performed"]
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -79,3 +81,46 @@ def _response(
         return respond(topics)
 
     return gather(results).map(by_topic)
+
+
+class StateResponses(Generic[S]):
+    """Builds the responses of one API. All of them have topics with partitions, in classes of their own."""
+
+    def __init__(self, response: Callable[..., S], topic: Callable[..., Any], partition: Callable[..., Any]) -> None:
+        self._response = response
+        self._topic = topic
+        self._partition = partition
+
+    def failed(self, request: Any, error: ApiException) -> S:
+        """Return the same error for each share-partition of the request."""
+        results = [
+            self._topic(
+                topic_id=topic.topic_id,
+                partitions=[
+                    self._partition(partition=partition.partition, error_code=error.code, error_message=error.message)
+                    for partition in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        return self._response(results=results)
+
+    def of(self, found: Mapping[Uuid, Mapping[int, StateOutcome | SharePartitionState | SharePartitionSummary]]) -> S:
+        """Return a response with the fields of each result, which have the names of the message's."""
+        results = [
+            self._topic(
+                topic_id=topic_id,
+                partitions=[
+                    self._partition(partition=partition, **_fields(result)) for partition, result in partitions.items()
+                ],
+            )
+            for topic_id, partitions in found.items()
+        ]
+        return self._response(results=results)
+
+
+def _fields(result: StateOutcome | SharePartitionState | SharePartitionSummary) -> dict[str, Any]:
+    fields = result._asdict()
+    if isinstance(result, SharePartitionState):
+        fields["state_batches"] = [StateBatch(**batch._asdict()) for batch in fields.pop("batches")]
+    return fields

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.share.persister import (
@@ -35,110 +35,75 @@ __all__ = [
 ]
 
 A = TypeVar("A")
+Q = TypeVar("Q")
 _Calls = Sequence[tuple[SharePartitionKey, A]]
 """Share-partitions of one group."""
 
 
-def _by_topic(calls: _Calls[A]) -> Iterable[tuple[Uuid, list[tuple[int, A]]]]:
-    topics: dict[Uuid, list[tuple[int, A]]] = {}
-    for key, argument in calls:
-        topics.setdefault(key.topic_id, []).append((key.partition, argument))
-    return topics.items()
+def _requests(
+    request: Callable[..., Q],
+    topic: Callable[..., Any],
+    partition: Callable[..., Any],
+    fields: Callable[[A], dict[str, Any]],
+) -> Callable[[str, _Calls[A]], Q]:
+    """Return a function that builds the request for a group and its share-partitions, with the fields of each."""
+
+    def build(group_id: str, calls: _Calls[A]) -> Q:
+        topics: dict[Uuid, list[Any]] = {}
+        for key, argument in calls:
+            topics.setdefault(key.topic_id, []).append(partition(partition=key.partition, **fields(argument)))
+        return request(
+            group_id=group_id,
+            topics=[topic(topic_id=topic_id, partitions=partitions) for topic_id, partitions in topics.items()],
+        )
+
+    return build
 
 
-def initializations(
-    group_id: str, calls: _Calls[StateInitialization]
-) -> initialize_share_group_state.InitializeShareGroupStateRequest:
-    return initialize_share_group_state.InitializeShareGroupStateRequest(
-        group_id=group_id,
-        topics=[
-            initialize_share_group_state.InitializeStateData(
-                topic_id=topic_id,
-                partitions=[
-                    initialize_share_group_state.PartitionData(
-                        partition=partition, state_epoch=wanted.state_epoch, start_offset=wanted.start_offset
-                    )
-                    for partition, wanted in partitions
-                ],
-            )
-            for topic_id, partitions in _by_topic(calls)
-        ],
-    )
+def _written(write: StateWrite) -> dict[str, Any]:
+    fields = write._asdict()
+    batches = fields.pop("batches")
+    return {**fields, "state_batches": [write_share_group_state.StateBatch(**batch._asdict()) for batch in batches]}
 
 
-def reads(group_id: str, calls: _Calls[int]) -> read_share_group_state.ReadShareGroupStateRequest:
-    return read_share_group_state.ReadShareGroupStateRequest(
-        group_id=group_id,
-        topics=[
-            read_share_group_state.ReadStateData(
-                topic_id=topic_id,
-                partitions=[
-                    read_share_group_state.PartitionData(partition=partition, leader_epoch=leader_epoch)
-                    for partition, leader_epoch in partitions
-                ],
-            )
-            for topic_id, partitions in _by_topic(calls)
-        ],
-    )
+def _leader_epoch(leader_epoch: int) -> dict[str, Any]:
+    return {"leader_epoch": leader_epoch}
 
 
-def writes(group_id: str, calls: _Calls[StateWrite]) -> write_share_group_state.WriteShareGroupStateRequest:
-    return write_share_group_state.WriteShareGroupStateRequest(
-        group_id=group_id,
-        topics=[
-            write_share_group_state.WriteStateData(
-                topic_id=topic_id, partitions=[_written(partition, write) for partition, write in partitions]
-            )
-            for topic_id, partitions in _by_topic(calls)
-        ],
-    )
+def _no_fields(_: None) -> dict[str, Any]:
+    return {}
 
 
-def _written(partition: int, write: StateWrite) -> write_share_group_state.PartitionData:
-    return write_share_group_state.PartitionData(
-        partition=partition,
-        state_epoch=write.state_epoch,
-        leader_epoch=write.leader_epoch,
-        start_offset=write.start_offset,
-        delivery_complete_count=write.delivery_complete_count,
-        state_batches=[
-            write_share_group_state.StateBatch(
-                first_offset=first, last_offset=last, delivery_state=state, delivery_count=count
-            )
-            for first, last, state, count in write.batches
-        ],
-    )
-
-
-def deletions(group_id: str, calls: _Calls[None]) -> delete_share_group_state.DeleteShareGroupStateRequest:
-    return delete_share_group_state.DeleteShareGroupStateRequest(
-        group_id=group_id,
-        topics=[
-            delete_share_group_state.DeleteStateData(
-                topic_id=topic_id,
-                partitions=[delete_share_group_state.PartitionData(partition=partition) for partition, _ in partitions],
-            )
-            for topic_id, partitions in _by_topic(calls)
-        ],
-    )
-
-
-def summary_reads(
-    group_id: str, calls: _Calls[int]
-) -> read_share_group_state_summary.ReadShareGroupStateSummaryRequest:
-    return read_share_group_state_summary.ReadShareGroupStateSummaryRequest(
-        group_id=group_id,
-        topics=[
-            read_share_group_state_summary.ReadStateSummaryData(
-                topic_id=topic_id,
-                partitions=[
-                    read_share_group_state_summary.PartitionData(partition=partition, leader_epoch=leader_epoch)
-                    for partition, leader_epoch in partitions
-                ],
-            )
-            for topic_id, partitions in _by_topic(calls)
-        ],
-    )
+initializations = _requests(
+    initialize_share_group_state.InitializeShareGroupStateRequest,
+    initialize_share_group_state.InitializeStateData,
+    initialize_share_group_state.PartitionData,
+    StateInitialization._asdict,
+)
+reads = _requests(
+    read_share_group_state.ReadShareGroupStateRequest,
+    read_share_group_state.ReadStateData,
+    read_share_group_state.PartitionData,
+    _leader_epoch,
+)
+writes = _requests(
+    write_share_group_state.WriteShareGroupStateRequest,
+    write_share_group_state.WriteStateData,
+    write_share_group_state.PartitionData,
+    _written,
+)
+deletions = _requests(
+    delete_share_group_state.DeleteShareGroupStateRequest,
+    delete_share_group_state.DeleteStateData,
+    delete_share_group_state.PartitionData,
+    _no_fields,
+)
+summary_reads = _requests(
+    read_share_group_state_summary.ReadShareGroupStateSummaryRequest,
+    read_share_group_state_summary.ReadStateSummaryData,
+    read_share_group_state_summary.PartitionData,
+    _leader_epoch,
+)
 
 
 def outcomes(

@@ -8,6 +8,7 @@ import pytest
 
 from barnabas.common.errors import ErrorCode
 from barnabas.common.uuid import Uuid
+from barnabas.coordinator.coordinator_loader import CoordinatorLoader
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.share.persister import (
     SUCCESS,
@@ -322,6 +323,22 @@ def test_a_new_coordinator_has_the_state_of_its_predecessor() -> None:
     written = driver.kinds()
     successor.write(FIRST, state_epoch=6)
     assert successor.kinds() == written + "u", "the updates before count for the next snapshot, and only those"
+
+
+def test_a_long_log_is_loaded_in_steps_between_which_others_are_served(driver: ShareDriver) -> None:
+    driver.initialize()
+    for number in range(1_200):
+        driver.write(StateBatch(number, number, ACKNOWLEDGED, 1))
+    successor = ShareDriver(driver.config, driver.topic)
+    shard = successor.coordinator.runtime.start_loading(0, 7, successor.now_ms)
+    assert shard is not None
+    loader = CoordinatorLoader(successor.coordinator.runtime, 0, shard, driver.topic.log(0))
+    read = []
+    while not loader.step(successor.now_ms):
+        read.append(loader.record_count)
+        assert code(successor.read()) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert read == [500, 1_000, 1_201]
+    assert successor.read() == driver.read()
 
 
 def test_records_are_compressed_as_configured() -> None:

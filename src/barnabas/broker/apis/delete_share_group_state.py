@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.share_state_calls import performed
+from barnabas.broker.share_state_calls import StateResponses, performed
 from barnabas.common.acl import AclOperation
 from barnabas.common.resource import ResourceType
 from barnabas.coordinator.share.persister import SharePartitionKey
@@ -21,30 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from barnabas.broker.broker import Broker
-    from barnabas.broker.share_state_calls import ByTopic
-    from barnabas.common.errors import ApiException
-    from barnabas.coordinator.share.persister import StateOutcome
 
 
-def _error_response(request: DeleteShareGroupStateRequest, error: ApiException) -> DeleteShareGroupStateResponse:
-    return DeleteShareGroupStateResponse(
-        results=[
-            DeleteStateResult(
-                topic_id=topic.topic_id,
-                partitions=[
-                    PartitionResult(partition=partition.partition, error_code=error.code, error_message=error.message)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+_RESPONSES = StateResponses(DeleteShareGroupStateResponse, DeleteStateResult, PartitionResult)
 
 
 @handles(
     ApiKey.DELETE_SHARE_GROUP_STATE,
     acl=(AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),),
-    on_error=_error_response,
+    on_error=_RESPONSES.failed,
 )
 def handle_delete_share_group_state(
     broker: Broker, request: DeleteShareGroupStateRequest, access: Access
@@ -57,21 +42,4 @@ def handle_delete_share_group_state(
         for topic in request.topics
         for partition in topic.partitions
     ]
-    return performed(broker.share_state, calls, lambda key, _: broker.share_state.delete(key), _response)
-
-
-def _response(found: ByTopic[StateOutcome]) -> DeleteShareGroupStateResponse:
-    return DeleteShareGroupStateResponse(
-        results=[
-            DeleteStateResult(
-                topic_id=topic_id,
-                partitions=[
-                    PartitionResult(
-                        partition=partition, error_code=outcome.error_code, error_message=outcome.error_message
-                    )
-                    for partition, outcome in partitions.items()
-                ],
-            )
-            for topic_id, partitions in found.items()
-        ]
-    )
+    return performed(broker.share_state, calls, lambda key, _: broker.share_state.delete(key), _RESPONSES.of)

@@ -55,6 +55,8 @@ def handle_find_coordinator(
     broker: Broker, request: FindCoordinatorRequest, access: Access
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     keys = request.coordinator_keys if access.context.api_version >= _BATCH_SINCE else [request.key]
+    if keys and request.key_type == _SHARE and access.context.api_version >= _SHARE_SINCE:
+        access.require_on_cluster(AclOperation.CLUSTER_ACTION)
     errors = {key: _key_error(broker, request.key_type, key, access) for key in keys}
     topic = _TOPICS.get(request.key_type, GROUP_METADATA_TOPIC)
     if broker.metadata.topic(topic) is None and any(error is None for error in errors.values()):
@@ -95,8 +97,6 @@ def _key_error(broker: Broker, key_type: int, key: str, access: Access) -> ApiEx
             return access.denied(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
         return None
     if key_type == _SHARE and access.context.api_version >= _SHARE_SINCE:
-        if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
-            return access.denied(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
         if ApiKey.WRITE_SHARE_GROUP_STATE not in broker.served:
             broker.missing_features.requested("share groups", _WITHOUT_SHARE_GROUPS, access.context)
             return ApiException(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.share_state_calls import performed
+from barnabas.broker.share_state_calls import StateResponses, performed
 from barnabas.common.acl import AclOperation
 from barnabas.common.resource import ResourceType
 from barnabas.coordinator.share.persister import SharePartitionKey, SharePartitionState
@@ -15,36 +15,21 @@ from barnabas.protocol.messages.read_share_group_state import (
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     ReadStateResult,
-    StateBatch,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from barnabas.broker.broker import Broker
-    from barnabas.broker.share_state_calls import ByTopic
-    from barnabas.common.errors import ApiException
 
 
-def _error_response(request: ReadShareGroupStateRequest, error: ApiException) -> ReadShareGroupStateResponse:
-    return ReadShareGroupStateResponse(
-        results=[
-            ReadStateResult(
-                topic_id=topic.topic_id,
-                partitions=[
-                    PartitionResult(partition=partition.partition, error_code=error.code, error_message=error.message)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+_RESPONSES = StateResponses(ReadShareGroupStateResponse, ReadStateResult, PartitionResult)
 
 
 @handles(
     ApiKey.READ_SHARE_GROUP_STATE,
     acl=(AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),),
-    on_error=_error_response,
+    on_error=_RESPONSES.failed,
 )
 def handle_read_share_group_state(
     broker: Broker, request: ReadShareGroupStateRequest, access: Access
@@ -58,31 +43,4 @@ def handle_read_share_group_state(
         for partition in topic.partitions
     ]
     service = broker.share_state
-    return performed(service, calls, service.read, _response, unconfirmed=SharePartitionState.failed)
-
-
-def _response(found: ByTopic[SharePartitionState]) -> ReadShareGroupStateResponse:
-    return ReadShareGroupStateResponse(
-        results=[
-            ReadStateResult(
-                topic_id=topic_id,
-                partitions=[
-                    PartitionResult(
-                        partition=partition,
-                        error_code=state.error_code,
-                        error_message=state.error_message,
-                        state_epoch=state.state_epoch,
-                        start_offset=state.start_offset,
-                        state_batches=[
-                            StateBatch(
-                                first_offset=first, last_offset=last, delivery_state=delivery, delivery_count=count
-                            )
-                            for first, last, delivery, count in state.batches
-                        ],
-                    )
-                    for partition, state in partitions.items()
-                ],
-            )
-            for topic_id, partitions in found.items()
-        ]
-    )
+    return performed(service, calls, service.read, _RESPONSES.of, unconfirmed=SharePartitionState.failed)

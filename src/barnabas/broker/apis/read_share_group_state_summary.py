@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.share_state_calls import performed
+from barnabas.broker.share_state_calls import StateResponses, performed
 from barnabas.common.acl import AclOperation
 from barnabas.common.resource import ResourceType
 from barnabas.coordinator.share.persister import SharePartitionKey, SharePartitionSummary
@@ -21,31 +21,15 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from barnabas.broker.broker import Broker
-    from barnabas.broker.share_state_calls import ByTopic
-    from barnabas.common.errors import ApiException
 
 
-def _error_response(
-    request: ReadShareGroupStateSummaryRequest, error: ApiException
-) -> ReadShareGroupStateSummaryResponse:
-    return ReadShareGroupStateSummaryResponse(
-        results=[
-            ReadStateSummaryResult(
-                topic_id=topic.topic_id,
-                partitions=[
-                    PartitionResult(partition=partition.partition, error_code=error.code, error_message=error.message)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+_RESPONSES = StateResponses(ReadShareGroupStateSummaryResponse, ReadStateSummaryResult, PartitionResult)
 
 
 @handles(
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
     acl=(AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),),
-    on_error=_error_response,
+    on_error=_RESPONSES.failed,
 )
 def handle_read_share_group_state_summary(
     broker: Broker, request: ReadShareGroupStateSummaryRequest, access: Access
@@ -63,29 +47,6 @@ def handle_read_share_group_state_summary(
         service,
         calls,
         lambda key, _: service.read_summary(key),
-        _response,
+        _RESPONSES.of,
         unconfirmed=SharePartitionSummary.failed,
-    )
-
-
-def _response(found: ByTopic[SharePartitionSummary]) -> ReadShareGroupStateSummaryResponse:
-    return ReadShareGroupStateSummaryResponse(
-        results=[
-            ReadStateSummaryResult(
-                topic_id=topic_id,
-                partitions=[
-                    PartitionResult(
-                        partition=partition,
-                        error_code=summary.error_code,
-                        error_message=summary.error_message,
-                        state_epoch=summary.state_epoch,
-                        leader_epoch=summary.leader_epoch,
-                        start_offset=summary.start_offset,
-                        delivery_complete_count=summary.delivery_complete_count,
-                    )
-                    for partition, summary in partitions.items()
-                ],
-            )
-            for topic_id, partitions in found.items()
-        ]
     )

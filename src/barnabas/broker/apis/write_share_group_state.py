@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.share_state_calls import performed
+from barnabas.broker.share_state_calls import StateResponses, performed
 from barnabas.common.acl import AclOperation
 from barnabas.common.resource import ResourceType
 from barnabas.coordinator.share.persister import SharePartitionKey, StateBatch, StateWrite
@@ -22,30 +22,15 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from barnabas.broker.broker import Broker
-    from barnabas.broker.share_state_calls import ByTopic
-    from barnabas.common.errors import ApiException
-    from barnabas.coordinator.share.persister import StateOutcome
 
 
-def _error_response(request: WriteShareGroupStateRequest, error: ApiException) -> WriteShareGroupStateResponse:
-    return WriteShareGroupStateResponse(
-        results=[
-            WriteStateResult(
-                topic_id=topic.topic_id,
-                partitions=[
-                    PartitionResult(partition=partition.partition, error_code=error.code, error_message=error.message)
-                    for partition in topic.partitions
-                ],
-            )
-            for topic in request.topics
-        ]
-    )
+_RESPONSES = StateResponses(WriteShareGroupStateResponse, WriteStateResult, PartitionResult)
 
 
 @handles(
     ApiKey.WRITE_SHARE_GROUP_STATE,
     acl=(AclRule(ResourceType.CLUSTER, AclOperation.CLUSTER_ACTION),),
-    on_error=_error_response,
+    on_error=_RESPONSES.failed,
 )
 def handle_write_share_group_state(
     broker: Broker, request: WriteShareGroupStateRequest, access: Access
@@ -58,7 +43,7 @@ def handle_write_share_group_state(
         for topic in request.topics
         for partition in topic.partitions
     ]
-    return performed(broker.share_state, calls, broker.share_state.write, _response)
+    return performed(broker.share_state, calls, broker.share_state.write, _RESPONSES.of)
 
 
 def _write(partition: PartitionData) -> StateWrite:
@@ -71,21 +56,4 @@ def _write(partition: PartitionData) -> StateWrite:
             StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
             for batch in partition.state_batches
         ),
-    )
-
-
-def _response(found: ByTopic[StateOutcome]) -> WriteShareGroupStateResponse:
-    return WriteShareGroupStateResponse(
-        results=[
-            WriteStateResult(
-                topic_id=topic_id,
-                partitions=[
-                    PartitionResult(
-                        partition=partition, error_code=outcome.error_code, error_message=outcome.error_message
-                    )
-                    for partition, outcome in partitions.items()
-                ],
-            )
-            for topic_id, partitions in found.items()
-        ]
     )

@@ -6,7 +6,6 @@ its next leader finds it (KIP-932).
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
@@ -36,7 +35,6 @@ NO_DELIVERY_COMPLETE_COUNT = -1
 """The count is unknown. A write with it makes the stored one unknown, too."""
 
 _KEY_PARTS = 3
-_NUMBER = re.compile(r"[+-]?\d+")
 _INT32_LIMIT = 2**31
 
 
@@ -59,7 +57,8 @@ class SharePartitionKey(NamedTuple):
         group_id, topic_id, partition = ":".join(parts[:-2]), parts[-2], parts[-1]
         if all(character <= " " for character in group_id):
             raise ValueError("the group id is empty")
-        if not _NUMBER.fullmatch(partition) or not -_INT32_LIMIT <= int(partition) < _INT32_LIMIT:
+        digits = partition[1:] if partition[:1] in ("+", "-") else partition
+        if not digits.isdecimal() or not -_INT32_LIMIT <= int(partition) < _INT32_LIMIT:
             raise ValueError(f"{partition!r} is not a partition")
         return cls(group_id, Uuid.from_string(topic_id), int(partition))
 

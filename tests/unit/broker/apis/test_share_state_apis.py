@@ -41,10 +41,12 @@ BATCH = StateBatch(3, 5, ACKNOWLEDGED, 1)
 class Rights(Authorizer):
     def __init__(self, granted: frozenset[tuple[ResourceType, AclOperation]]) -> None:
         self._granted = granted
+        self.decision_count = 0
 
     def authorize(
         self, context: RequestContext, operation: AclOperation, resource_type: ResourceType, *_: Any, **__: Any
     ) -> bool:
+        self.decision_count += 1
         return (resource_type, operation) in self._granted
 
 
@@ -113,7 +115,7 @@ class FakeBroker:
         version = API_TABLE[key].highest if version is None else version
         handler = TABLE.handler(key)
         context = RequestContext(api_key=key, api_version=version, client_id="broker-4")
-        rights: Any = Rights(frozenset({CLUSTER_ACTION} if is_broker else ()))
+        self.rights = rights = Rights(frozenset({CLUSTER_ACTION} if is_broker else ()))
         try:
             answer = handler.function(self, request, Access(rights, context, handler.acl))
         except ApiException as error:
@@ -334,6 +336,13 @@ def test_a_refused_search_for_a_share_coordinator_has_a_reason(
     assert (found.error_code, found.node_id) == (expected, -1)
     assert found.error_message
     assert not broker.has_topic, "nothing is created"
+
+
+def test_a_search_for_several_share_coordinators_is_one_access(broker: FakeBroker) -> None:
+    request = FindCoordinatorRequest(key_type=2, coordinator_keys=[KEY.coordinator_key, "not a key"])
+    found = broker.call(request, is_broker=False).coordinators
+    assert [coordinator.error_code for coordinator in found] == [ErrorCode.CLUSTER_AUTHORIZATION_FAILED] * 2
+    assert broker.rights.decision_count == 1
 
 
 def test_the_first_search_for_a_share_coordinator_creates_the_topic(broker: FakeBroker) -> None:
