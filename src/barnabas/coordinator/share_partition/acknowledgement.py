@@ -86,8 +86,9 @@ class Acknowledgement:
         if first_offset > last_offset:
             return
         for first, last, type_ in _runs(acknowledged, first_offset, last_offset):
-            for part in batch.ranges_within(first, last):
-                self._check(part)
+            for found in batch.overlapping(first, last):
+                self._check(found)
+                part = batch.part_within(found, first, last)
                 if type_ == AcknowledgeType.RENEW:
                     self._renew(part)
                 else:

@@ -135,6 +135,18 @@ class InFlightBatch:
     def range_at(self, offset: int) -> InFlightRange:
         return self.ranges[self._index_of(offset)]
 
+    def overlapping(self, first_offset: int, last_offset: int) -> list[InFlightRange]:
+        """Return the ranges with at least one of these offsets, as they are."""
+        if first_offset > self.last_offset or last_offset < self.first_offset:
+            return []
+        return self.ranges[self._index_of(first_offset) : self._index_of(last_offset) + 1]
+
+    def part_within(self, part: InFlightRange, first_offset: int, last_offset: int) -> InFlightRange:
+        """Return the range without offsets outside of these; it is divided if necessary."""
+        if part.first_offset >= first_offset and part.last_offset <= last_offset:
+            return part
+        return self.ranges_within(max(first_offset, part.first_offset), min(last_offset, part.last_offset))[0]
+
     def ranges_within(self, first_offset: int, last_offset: int) -> list[InFlightRange]:
         """Return the ranges of these offsets, without other offsets: those at both ends are divided if necessary."""
         start = self._boundary(max(first_offset, self.first_offset))

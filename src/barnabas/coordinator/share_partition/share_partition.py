@@ -150,7 +150,7 @@ class SharePartition:
             for batch in acknowledged:
                 acknowledgement.acknowledge(batch)
         except ApiException:
-            self.complete(acknowledgement.write, is_stored=False, now_ms=now_ms)
+            self._settle(acknowledgement.write, False, now_ms)
             raise
         return acknowledgement.write if acknowledgement.write.ranges else None
 
@@ -165,7 +165,13 @@ class SharePartition:
 
         If it failed, the records are acquired again, unless their locks have ended meanwhile.
         """
-        has_changed = False
+        has_changed = self._settle(write, is_stored, now_ms)
+        if is_stored or not write.ranges:  # The end of a lock holds even if its write failed.
+            has_changed = self._records.move_start_offset() or has_changed
+        return has_changed
+
+    def _settle(self, write: StateWrite, is_stored: bool, now_ms: int) -> bool:
+        has_available = False
         for part in write.ranges:
             if part.write is not write:
                 continue  # Archived meanwhile, because the log's start moved or compaction removed it.
@@ -174,11 +180,9 @@ class SharePartition:
             else:
                 self._undo(part, write, now_ms)
             if part.state is RecordState.AVAILABLE:
-                self._records.has_available = has_changed = True
+                self._records.has_available = has_available = True
             self._join(part)
-        if is_stored or not write.ranges:  # The end of a lock holds even if its write failed.
-            has_changed = self._records.move_start_offset() or has_changed
-        return has_changed
+        return has_available
 
     def _undo(self, part: InFlightRange, write: StateWrite, now_ms: int) -> None:
         records = self._records
