@@ -11,6 +11,7 @@ from typing import Any
 
 from barnabas.common.errors import ApiException
 from barnabas.coordinator.share_partition.aborted_batches import aborted_batches
+from barnabas.coordinator.share_partition.in_flight_batch import InFlightRange
 from barnabas.coordinator.share_partition.record_state import RecordState
 from barnabas.coordinator.share_partition.share_partition import SharePartition
 from barnabas.coordinator.share_partition.share_partition_settings import SharePartitionSettings
@@ -110,28 +111,19 @@ class ScriptedSharePartition:
 
     def _state(self) -> Answer:
         partition = self.partition
-        batches = []
-        for batch in partition.in_flight_batches:
-            batches.append(
-                [
-                    [
-                        part.first_offset,
-                        part.last_offset,
-                        int(part.state),
-                        part.delivery_count,
-                        part.member_id if part.state is RecordState.ACQUIRED else "",
-                        int(part.write is not None),
-                    ]
-                    for part in batch.ranges
-                ]
-            )
         return {
             "start": partition.start_offset,
             "end": partition.end_offset,
             "next": partition.next_fetch_offset(),
             "complete": partition.delivery_complete_count,
-            "batches": batches,
+            "batches": [[_state_of(part) for part in batch.ranges] for batch in partition.in_flight_batches],
         }
+
+
+def _state_of(part: InFlightRange) -> list[Any]:
+    member = part.member_id if part.state is RecordState.ACQUIRED else ""
+    is_in_transition = int(part.write is not None)
+    return [part.first_offset, part.last_offset, int(part.state), part.delivery_count, member, is_in_transition]
 
 
 def normalized(answer: Answer) -> Answer:

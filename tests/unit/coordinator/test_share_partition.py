@@ -1,4 +1,4 @@
-"""A share-partition's records in flight, where readers would ask; the rest is compared with Kafka's in tests/oracles."""
+"""A share-partition: its rules one by one. ``test_share_partition.py`` of the oracles compares it with Kafka's."""
 
 from __future__ import annotations
 
@@ -173,7 +173,8 @@ def test_a_record_that_always_fails_is_isolated_before_its_last_delivery() -> No
             for first, last, _ in acquired:
                 driver.acknowledge(first, last, ACCEPT)
     assert deliveries[7] == 5
-    assert [batch for batch in driver.stored if batch.delivery_state == RecordState.ARCHIVED] == [StateBatch(7, 7, 4, 5)]
+    archived = [batch for batch in driver.stored if batch.delivery_state == RecordState.ARCHIVED]
+    assert archived == [StateBatch(7, 7, 4, 5)]
     assert driver.partition.start_offset == 10
 
 

@@ -120,9 +120,9 @@ class Acquisition:
         """Return the first offset to acquire: that of a known batch around the first read one, or the start offset if
         that is within it."""
         around = self._records.batches.floor(base_offset)
-        if around is None:
+        if around is None or around.last_offset < base_offset:
             return max(base_offset, self._records.start_offset)
-        return around.first_offset if around.last_offset >= base_offset else base_offset
+        return around.first_offset
 
     # --- records that were fetched before
 

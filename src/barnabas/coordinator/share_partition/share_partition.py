@@ -192,10 +192,20 @@ class SharePartition:
             part.write = None
             records.note_deadline(part.deadline_ms)
         else:
+            self._divide_at_start(part)
+            is_obsolete = part.last_offset < records.start_offset
             is_last = part.delivery_count >= write.delivery_count_limit
-            part.settle(RecordState.ARCHIVED if is_last else RecordState.AVAILABLE)
+            part.settle(RecordState.ARCHIVED if is_obsolete or is_last else RecordState.AVAILABLE)
         if was_terminal and not part.state.is_terminal:
             records.delivery_complete_count -= records.in_flight_count(part.first_offset, part.last_offset)
+
+    def _divide_at_start(self, part: InFlightRange) -> None:
+        """Have records before the start offset and after it in separate ranges: the first are never delivered again."""
+        start_offset = self._records.start_offset
+        batch = self._records.batches.floor(part.first_offset)
+        if batch is not None and part.first_offset < start_offset <= part.last_offset:
+            batch.track_by_offset()
+            batch.divide_before(start_offset)
 
     def _join(self, part: InFlightRange) -> None:
         batch = self._records.batches.floor(part.first_offset)
@@ -212,19 +222,16 @@ class SharePartition:
         write = StateWrite(settings.delivery_count_limit)
         records.earliest_deadline_ms = None
         for batch in records.batches:
-            if batch.is_cut_by(records.start_offset) and self._may_expire_in_part(batch, now_ms):
-                batch.track_by_offset()
-                batch.divide_before(records.start_offset)
+            if batch.is_cut_by(records.start_offset):
+                part = batch.range_at(records.start_offset)
+                if self._is_expired(part, now_ms):
+                    self._divide_at_start(part)
             expired = [part for part in batch.ranges if self._is_expired(part, now_ms)]
             for part in expired:
                 self._expire(part, settings.delivery_count_limit, write)
             for part in expired:
                 batch.join_around(part)
         return write if write.batches else None
-
-    def _may_expire_in_part(self, batch: InFlightBatch, now_ms: int) -> bool:
-        """Return whether the records before the start offset are archived while those after it are released."""
-        return batch.is_tracked_by_offset or self._is_expired(batch.whole, now_ms)
 
     def _is_expired(self, part: InFlightRange, now_ms: int) -> bool:
         """Return whether its lock has ended. The deadlines of the others determine when to look again."""
