@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.broker.replication.replica_selector import RackAwareReplicaSelector
     from barnabas.broker.session_lease import SessionLease
+    from barnabas.broker.share.share_partition_manager import SharePartitionManager
     from barnabas.broker.transaction_service import TransactionService
     from barnabas.common.clock import Clock
     from barnabas.protocol.api_keys import ApiKey
@@ -50,6 +51,7 @@ class Broker:
         topic_creation: AutoTopicCreation,
         groups: GroupService,
         transactions: TransactionService,
+        share_partitions: Callable[[], SharePartitionManager],
         clock: Clock,
         token_hmacs: TokenHmacs | None = None,
     ) -> None:
@@ -69,6 +71,7 @@ class Broker:
         self.topic_creation = topic_creation
         self.groups = groups
         self.transactions = transactions
+        self._share_partitions = share_partitions
         self.clock = clock
         self.token_hmacs = token_hmacs
         """None while delegation tokens are disabled."""
@@ -81,3 +84,8 @@ class Broker:
         """None while no client quota is set."""
         self.replica_selector: RackAwareReplicaSelector | None = None
         """Chooses followers that consumers read from. None: consumers read from the leader."""
+
+    @property
+    def share_partitions(self) -> SharePartitionManager:
+        """They are loaded with the first request of a share group."""
+        return self._share_partitions()

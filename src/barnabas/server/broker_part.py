@@ -20,6 +20,7 @@ from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.replication.replica_selector import RACK_AWARE_SELECTOR, RackAwareReplicaSelector
 from barnabas.broker.replication.replication_quota import ReplicationQuota, ReplicationQuotas
+from barnabas.broker.share.persister import NoPersister
 from barnabas.broker.topic_defaults import TopicDefaultsPublisher
 from barnabas.broker.transaction_service import TransactionService
 from barnabas.broker.unsupported_feature_levels import FeatureNotices
@@ -28,10 +29,17 @@ from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.server.broker.deferred_fetchers import DeferredFetchers
+from barnabas.server.broker.deferred_share_partitions import DeferredSharePartitions
 from barnabas.server.broker.inter_broker_requests import OtherBrokers
 from barnabas.server.broker.log_dir_service import LogDirService, new_replica_directories
 from barnabas.server.broker.log_maintenance import LogMaintenance
-from barnabas.server.component_configs import batch_limits, broker_settings, group_config, transaction_config
+from barnabas.server.component_configs import (
+    batch_limits,
+    broker_settings,
+    group_config,
+    share_partition_config,
+    transaction_config,
+)
 from barnabas.server.metadata_log.publisher_order import broker_followers
 from barnabas.server.settings.dynamic_effects import CleanerEffect, ProducerIdEffect, VerificationEffect
 from barnabas.server.settings.encryption_keys import offered_features
@@ -117,6 +125,13 @@ class BrokerPart:
             others=self.others,
             producer_ids=self.producer_ids,
         )
+        self.share_partitions = DeferredSharePartitions(
+            share_partition_config(config),
+            replicas=self.replicas,
+            metadata=core.metadata,
+            clock=core.clock,
+            new_persister=NoPersister,
+        )
         self.replication_quotas = ReplicationQuotas(
             broker_id=config.node_id,
             leader=leader_quota,
@@ -149,6 +164,7 @@ class BrokerPart:
             replication_quotas=self.replication_quotas,
             groups=self.groups,
             transactions=self.transactions,
+            share_partitions=self.share_partitions,
             log_dirs=self.log_dirs,
             feature_notices=FeatureNotices(is_served=lambda name: is_offered(self.broker, name)),
         )
@@ -213,6 +229,7 @@ class BrokerPart:
             topic_creation=AutoTopicCreation(settings=settings, controller=self.channel),
             groups=self.groups,
             transactions=self.transactions,
+            share_partitions=self.share_partitions.get,
             clock=core.clock,
             token_hmacs=core.token_hmacs,
         )
@@ -279,6 +296,7 @@ class BrokerPart:
         await self.fetchers.close()
         await self.log_dirs.close()
         await self.maintenance.stop()
+        self.share_partitions.stop()
         self.replicas.close()
         self.transactions.stop()
         await self.others.close()

@@ -7,6 +7,10 @@ from barnabas.protocol.api_keys import API_TABLE, ApiKey
 
 __all__ = ["REFUSED_BY_BROKER", "SERVED_BY_BROKER"]
 
+SHARE_GROUPS_ARE_SERVED = False
+"""Whether the APIs of share groups are served. A member needs all of them."""
+_OF_SHARE_GROUPS = (ApiKey.SHARE_FETCH, ApiKey.SHARE_ACKNOWLEDGE)
+
 _SERVED = (
     ApiKey.PRODUCE,
     ApiKey.FETCH,
@@ -67,6 +71,7 @@ _SERVED = (
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     ApiKey.ADD_RAFT_VOTER,
     ApiKey.REMOVE_RAFT_VOTER,
+    *(_OF_SHARE_GROUPS if SHARE_GROUPS_ARE_SERVED else ()),
 )
 
 REFUSED_BY_BROKER = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})

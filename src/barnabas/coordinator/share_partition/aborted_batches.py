@@ -1,4 +1,4 @@
-"""Finds which batches of a read belong to aborted transactions. Groups that read committed records never receive them."""
+"""Finds the batches of a read that belong to aborted transactions. Readers of committed records never receive them."""
 
 from __future__ import annotations
 

@@ -78,32 +78,32 @@ class CoordinatorSettings(SettingTable):
     group_share_assignment_interval_ms = no_effect(_STORED, INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
     group_share_assignors = refused(_NO_SHARE_GROUPS, LIST, "simple", "list+", MEDIUM, READ_ONLY,
         "The assignor of share groups.")
-    group_share_delivery_count_limit = refused(_NO_SHARE_GROUPS, INT, "5", "2..10", MEDIUM, READ_ONLY)
+    group_share_delivery_count_limit: int = setting(INT, "5", "2..10", MEDIUM, READ_ONLY)
     group_share_heartbeat_interval_ms = refused(_NO_SHARE_GROUPS, INT, "5000", "1..", MEDIUM, READ_ONLY)
     group_share_initialize_retry_interval_ms = refused(_NO_SHARE_GROUPS, INT, "30000", "1..", LOW, READ_ONLY,
         "The pause before a share group's state is initialized again.",
         internal=True)
     group_share_max_assignment_interval_ms = refused(_NO_SHARE_GROUPS, INT, "15000", "0..", MEDIUM, READ_ONLY)
-    group_share_max_delivery_count_limit = refused(_NO_SHARE_GROUPS, INT, "10", "5..25", MEDIUM, READ_ONLY)
+    group_share_max_delivery_count_limit: int = setting(INT, "10", "5..25", MEDIUM, READ_ONLY)
     group_share_max_heartbeat_interval_ms = refused(_NO_SHARE_GROUPS, INT, "15000", "1..", MEDIUM, READ_ONLY)
-    group_share_max_partition_max_record_locks = refused(_NO_SHARE_GROUPS, INT, "4000", "2000..10000", MEDIUM, READ_ONLY)
-    group_share_max_record_lock_duration_ms = refused(_NO_SHARE_GROUPS, INT, "60000", "30000..3600000", MEDIUM, READ_ONLY)
+    group_share_max_partition_max_record_locks: int = setting(INT, "4000", "2000..10000", MEDIUM, READ_ONLY)
+    group_share_max_record_lock_duration_ms: int = setting(INT, "60000", "30000..3600000", MEDIUM, READ_ONLY)
     group_share_max_session_timeout_ms = refused(_NO_SHARE_GROUPS, INT, "60000", "1..", MEDIUM, READ_ONLY)
-    group_share_max_share_sessions = refused(_NO_SHARE_GROUPS, INT, "2000", "1..", MEDIUM, READ_ONLY,
-        "How many share sessions a broker keeps.")
+    group_share_max_share_sessions: int = setting(INT, "2000", "1..", MEDIUM, READ_ONLY,
+        "How many share sessions a broker keeps. Other members of share groups wait until one ends.")
     group_share_max_size = refused(_NO_SHARE_GROUPS, INT, "200", "1..1000", MEDIUM, READ_ONLY,
         "How many members a share group may have.")
     group_share_min_assignment_interval_ms = refused(_NO_SHARE_GROUPS, INT, "0", "0..", MEDIUM, READ_ONLY)
-    group_share_min_delivery_count_limit = refused(_NO_SHARE_GROUPS, INT, "2", "2..5", MEDIUM, READ_ONLY)
+    group_share_min_delivery_count_limit: int = setting(INT, "2", "2..5", MEDIUM, READ_ONLY)
     group_share_min_heartbeat_interval_ms = refused(_NO_SHARE_GROUPS, INT, "5000", "1..", MEDIUM, READ_ONLY)
-    group_share_min_partition_max_record_locks = refused(_NO_SHARE_GROUPS, INT, "100", "100..2000", MEDIUM, READ_ONLY)
-    group_share_min_record_lock_duration_ms = refused(_NO_SHARE_GROUPS, INT, "15000", "1000..30000", MEDIUM, READ_ONLY)
+    group_share_min_partition_max_record_locks: int = setting(INT, "100", "100..2000", MEDIUM, READ_ONLY)
+    group_share_min_record_lock_duration_ms: int = setting(INT, "15000", "1000..30000", MEDIUM, READ_ONLY)
     group_share_min_session_timeout_ms = refused(_NO_SHARE_GROUPS, INT, "45000", "1..", MEDIUM, READ_ONLY)
-    group_share_partition_max_record_locks = refused(_NO_SHARE_GROUPS, INT, "2000", "100..10000", MEDIUM, READ_ONLY)
+    group_share_partition_max_record_locks: int = setting(INT, "2000", "100..10000", MEDIUM, READ_ONLY)
     group_share_persister_class_name = refused(_NO_SHARE_GROUPS, STRING, "org.apache.kafka.server.share.persister.DefaultStatePersister", "", MEDIUM, READ_ONLY,
         "What keeps the state of share groups.",
         internal=True)
-    group_share_record_lock_duration_ms = refused(_NO_SHARE_GROUPS, INT, "30000", "1000..3600000", MEDIUM, READ_ONLY)
+    group_share_record_lock_duration_ms: int = setting(INT, "30000", "1000..3600000", MEDIUM, READ_ONLY)
     group_share_session_timeout_ms = refused(_NO_SHARE_GROUPS, INT, "45000", "1..", MEDIUM, READ_ONLY)
     group_streams_assignment_interval_ms = no_effect(_STORED, INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
     group_streams_heartbeat_interval_ms = refused(_NO_STREAMS_GROUPS, INT, "5000", "1..", MEDIUM, READ_ONLY)
