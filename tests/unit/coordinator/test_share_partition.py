@@ -15,6 +15,7 @@ from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatc
 from barnabas.coordinator.share_partition.state_write import StateWrite
 
 LOCK_MS = 1_000
+SETTINGS = SharePartitionSettings(record_lock_duration_ms=LOCK_MS)
 ACCEPT, RELEASE, REJECT, RENEW = (
     int(type_)
     for type_ in (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT, AcknowledgeType.RENEW)
@@ -24,9 +25,11 @@ ACCEPT, RELEASE, REJECT, RENEW = (
 class Driver:
     """A share-partition with a clock, a persister that agrees, and a log of batches of ten records."""
 
-    def __init__(self, start_offset: int = 0, batches: Sequence[StateBatch] = (), **limits: int) -> None:
+    def __init__(
+        self, start_offset: int = 0, batches: Sequence[StateBatch] = (), settings: SharePartitionSettings = SETTINGS
+    ) -> None:
         self.now_ms = 0
-        self.settings = SharePartitionSettings(**{"record_lock_duration_ms": LOCK_MS, **limits})
+        self.settings = settings
         self.partition = SharePartition(lambda: self.settings, start_offset, batches)
         self.stored: list[StateBatch] = []
 
@@ -54,7 +57,7 @@ class Driver:
             aborted=aborted,
             now_ms=self.now_ms,
         )
-        return [tuple(records) for records in acquired]
+        return [(records.first_offset, records.last_offset, records.delivery_count) for records in acquired]
 
     def begin(self, first: int, last: int, *types: int, member: str = "a") -> StateWrite:
         write = self.partition.acknowledge(member, [AcknowledgementBatch(first, last, types)], now_ms=self.now_ms)
@@ -136,7 +139,7 @@ def test_a_soft_limit_is_exceeded_to_the_end_of_a_batch() -> None:
 
 
 def test_no_more_records_are_in_flight_than_allowed_but_released_ones_are_delivered() -> None:
-    driver = Driver(partition_max_record_locks=20)
+    driver = Driver(settings=SETTINGS._replace(partition_max_record_locks=20))
     assert driver.acquire(count=5) == [(0, 19, 1)]
     assert driver.partition.next_fetch_offset() is None
     driver.acknowledge(10, 14, RELEASE)
@@ -146,7 +149,7 @@ def test_no_more_records_are_in_flight_than_allowed_but_released_ones_are_delive
 
 
 def test_a_limit_that_changes_applies_immediately() -> None:
-    driver = Driver(partition_max_record_locks=10)
+    driver = Driver(settings=SETTINGS._replace(partition_max_record_locks=10))
     driver.acquire()
     assert driver.partition.next_fetch_offset() is None
     driver.settings = driver.settings._replace(partition_max_record_locks=11)
@@ -158,7 +161,7 @@ def test_a_limit_that_changes_applies_immediately() -> None:
 
 def test_a_record_that_always_fails_is_isolated_before_its_last_delivery() -> None:
     """The member dies at record 7, and releases what it has: only that record reaches the limit."""
-    driver = Driver(delivery_count_limit=5)
+    driver = Driver(settings=SETTINGS._replace(delivery_count_limit=5))
     deliveries = dict.fromkeys(range(10), 0)
     for _ in range(100):
         acquired = driver.acquire()
@@ -179,7 +182,7 @@ def test_a_record_that_always_fails_is_isolated_before_its_last_delivery() -> No
 
 
 def test_with_two_deliveries_nothing_is_isolated() -> None:
-    driver = Driver(delivery_count_limit=2)
+    driver = Driver(settings=SETTINGS._replace(delivery_count_limit=2))
     driver.acquire()
     driver.finish(driver.partition.release("a", now_ms=0))
     assert driver.acquire() == [(0, 9, 2)]
@@ -301,13 +304,13 @@ def test_a_renewed_lock_begins_again() -> None:
 
 
 def test_a_group_may_forbid_to_renew_locks() -> None:
-    driver = Driver(renew_acknowledge_enable=False)
+    driver = Driver(settings=SETTINGS._replace(renew_acknowledge_enable=False))
     driver.acquire()
     refused(ErrorCode.INVALID_RECORD_STATE, driver, 0, 9, RENEW)
 
 
 def test_the_last_delivery_ends_archived() -> None:
-    driver = Driver(delivery_count_limit=2)
+    driver = Driver(settings=SETTINGS._replace(delivery_count_limit=2))
     driver.acquire()
     driver.advance(LOCK_MS)
     driver.acquire()
@@ -399,7 +402,7 @@ def test_aborted_batches_are_not_delivered() -> None:
 
 def test_any_number_of_aborted_records_can_be_passed() -> None:
     """Kafka's share-partition stops when as many records as may be in flight are aborted."""
-    driver = Driver(partition_max_record_locks=20)
+    driver = Driver(settings=SETTINGS._replace(partition_max_record_locks=20))
     for base in range(0, 100, 20):
         assert driver.acquire(count=2, aborted=[FetchedBatch(base, base + 9), FetchedBatch(base + 10, base + 19)]) == []
     assert driver.partition.start_offset == 100

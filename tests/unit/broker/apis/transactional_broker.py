@@ -134,6 +134,7 @@ class TransactionalBroker:
             topic_creation=unused,
             groups=groups,
             transactions=self.transactions,
+            share_partitions=unused,
             clock=clock,
         )
         groups.start()
