@@ -131,7 +131,7 @@ class LedSharePartition:
             log.error("the state of %s for group %s is invalid: %s", self.partition.topic_partition, group_id, invalid)
             self.unload(ApiException(ErrorCode.UNKNOWN_SERVER_ERROR))
         else:
-            environment.stats.loaded(clock.monotonic_ms() - began_ms)
+            environment.stats.load_times.record(clock.monotonic_ms() - began_ms)
             self.wake()
 
     def _continued_from(self, answer: SharePartitionState) -> SharePartition:
@@ -296,9 +296,7 @@ class LedSharePartition:
         state = self.state
         if state is None:
             return
-        before = state.locks_expired
         write = state.expire_locks(self._environment.clock.monotonic_ms())
-        self._environment.stats.locks_expired += state.locks_expired - before
         if write is not None:
             self._writer.write(write)
             self.wake()

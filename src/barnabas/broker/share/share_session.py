@@ -94,7 +94,8 @@ class ShareSessionCache:
         return len(self._sessions)
 
     def partition_count(self) -> int:
-        return sum(len(session.partitions) for session in self._sessions.values())
+        """May be called on another thread."""
+        return sum(len(session.partitions) for session in list(self._sessions.values()))
 
     def get(self, key: SessionKey) -> ShareSession:
         """Raise SHARE_SESSION_NOT_FOUND if the member has none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.forwarding_stats import Latencies
 from barnabas.coordinator.share_partition.record_state import AcknowledgeType
 
 if TYPE_CHECKING:
@@ -11,9 +12,7 @@ if TYPE_CHECKING:
 
     from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatch
 
-__all__ = ["LOAD_TIME_BUCKETS_MS", "ShareStats"]
-
-LOAD_TIME_BUCKETS_MS = (5, 10, 50, 100, 500, 1_000, 5_000, 10_000)
+__all__ = ["ShareStats"]
 
 
 class ShareStats:
@@ -25,8 +24,6 @@ class ShareStats:
         "failed_fetch_requests",
         "fetch_requests",
         "load_times",
-        "load_times_total_ms",
-        "locks_expired",
         "records_acquired",
     )
 
@@ -39,16 +36,10 @@ class ShareStats:
         self.expired_fetches = 0
         """Fetches that waited for their maximal time."""
         self.records_acquired = 0
-        self.locks_expired = 0
-        """Records whose lock ended before they were acknowledged."""
         self.acknowledgements: dict[AcknowledgeType, int] = dict.fromkeys(AcknowledgeType, 0)
         """Records by the type of their acknowledgement. Kafka does not count gaps."""
-        self.load_times = [0] * (len(LOAD_TIME_BUCKETS_MS) + 1)
-        self.load_times_total_ms = 0
-
-    def loaded(self, ms: int) -> None:
-        self.load_times_total_ms += ms
-        self.load_times[next((at for at, limit in enumerate(LOAD_TIME_BUCKETS_MS) if ms <= limit), -1)] += 1
+        self.load_times = Latencies()
+        """Times in which share-partitions were read from the persister."""
 
     def acknowledged(self, batches: Iterable[AcknowledgementBatch]) -> None:
         for first_offset, last_offset, types in batches:

@@ -22,7 +22,8 @@ from barnabas.coordinator.share_partition.state_write import StateWrite
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from barnabas.coordinator.share_partition.in_flight_batch import InFlightBatch, InFlightRange
+    from barnabas.coordinator.share_partition.in_flight_batch import InFlightRange
+    from barnabas.coordinator.share_partition.in_flight_batches import InFlightBatches
     from barnabas.coordinator.share_partition.share_partition_settings import SharePartitionSettings
     from barnabas.coordinator.share_partition.state_batch import (
         AcknowledgementBatch,
@@ -66,12 +67,8 @@ class SharePartition:
         return self._records.count
 
     @property
-    def in_flight_batches(self) -> Iterable[InFlightBatch]:
+    def in_flight_batches(self) -> InFlightBatches:
         return self._records.batches
-
-    @property
-    def in_flight_batch_count(self) -> int:
-        return len(self._records.batches)
 
     @property
     def next_deadline_ms(self) -> int | None:

@@ -22,7 +22,7 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.share_partition.state_batch import StateBatch
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
-from barnabas.metadata.publisher import LoaderManifest
+from barnabas.metadata.publisher import LoaderManifest, MetadataPublisher
 from barnabas.network.api_handler import Access, HandlerTable
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.end_transaction_batch import end_transaction_batch
@@ -188,6 +188,7 @@ class ShareBroker:
             persister=self.persister,
             clock=self,
         )
+        self._publishers: list[MetadataPublisher] = [self._metadata, self.replicas, self.shares]
         unused: Any = None
         self.broker = Broker(
             broker_id=1,
@@ -237,13 +238,16 @@ class ShareBroker:
         self.run()
         return results[0]
 
+    def follow(self, publisher: MetadataPublisher) -> None:
+        self._publishers.append(publisher)
+
     def publish(self, *records: Any) -> None:
         delta = MetadataDelta(self.image)
         for record in records:
             delta.replay(record)
         self.image = delta.apply(cast("Any", MetadataImage.EMPTY.provenance))
         manifest = LoaderManifest(self.image.provenance, is_snapshot=False)
-        for publisher in (self._metadata, self.replicas, self.shares):
+        for publisher in self._publishers:
             self.call(publisher.publish, delta, self.image, manifest)
 
     def set_config(self, name: str, value: str, group: str = GROUP) -> None:

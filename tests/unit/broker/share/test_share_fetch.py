@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.common.errors import ErrorCode
+from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.share_fetch import ShareFetchResponse
 from barnabas.protocol.record_batch import iter_batches
+from barnabas.protocol.records.client_quota_record import ClientQuotaRecord, EntityData
+from barnabas.security.request_context import RequestContext
 from tests.unit.broker.share.share_broker import (
     ELSEWHERE,
     LOCK_MS,
@@ -81,6 +85,20 @@ def test_bytes_are_distributed_over_the_partitions(broker: ShareBroker, alice: M
 def test_the_first_batch_may_be_larger_than_all_limits(broker: ShareBroker, alice: Member) -> None:
     broker.produce(50)
     assert acquired(alice.fetch([0], max_bytes=1)) == [(0, 49, 1)]
+
+
+def test_a_fetch_is_limited_by_the_quota_of_its_client(broker: ShareBroker, alice: Member) -> None:
+    quotas = broker.broker.quotas = ClientQuotas(clock=broker, window_count=2, window_s=1)
+    broker.follow(quotas)
+    entity = [EntityData(entity_type="client-id", entity_name=None)]
+    broker.publish(ClientQuotaRecord(entity=entity, key="consumer_byte_rate", value=1_000.0, remove=False))
+    for _ in range(10):
+        broker.produce(1)
+    response = alice.fetch([0])
+    assert acquired(response) == [(0, 4, 1)], "1,000 bytes"
+    context = RequestContext(api_key=ApiKey.SHARE_FETCH, api_version=2, listener_name="PLAINTEXT", connection_id="1")
+    assert quotas.throttle_ms(context, response, 100, 0.0) == 0
+    assert quotas.throttle_ms(context, response, 100, 0.0) > 0
 
 
 def test_records_are_limited_over_all_partitions(broker: ShareBroker, alice: Member) -> None:
@@ -200,7 +218,6 @@ def test_ended_locks_wake_a_member_that_waits(broker: ShareBroker, alice: Member
     assert not task.done()
     broker.run(2)
     assert acquired(task.result()) == [(0, 9, 2)]
-    assert broker.shares.stats.locks_expired == 10
 
 
 def test_a_lower_lock_duration_applies_to_the_next_records(broker: ShareBroker, alice: Member) -> None:

@@ -41,7 +41,6 @@ def test_answers_contain_only_news(broker: ShareBroker, alice: Member) -> None:
     assert set(partitions_of(alice.fetch([1]))) == {1}, "a partition that was added"
     assert set(partitions_of(alice.fetch([ELSEWHERE]))) == {ELSEWHERE}
     assert set(partitions_of(alice.fetch())) == {ELSEWHERE}, "an error"
-    broker.lead_by(1, ELSEWHERE)
 
 
 def test_the_end_of_an_error_is_news(broker: ShareBroker, alice: Member) -> None:
