@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.broker.replication.replica_selector import RackAwareReplicaSelector
     from barnabas.broker.session_lease import SessionLease
+    from barnabas.broker.share.share_partition_manager import SharePartitionManager
     from barnabas.broker.share_group_service import ShareGroupService
     from barnabas.broker.share_state_service import ShareStateService
     from barnabas.broker.transaction_service import TransactionService
@@ -57,6 +58,7 @@ class Broker:
         share_state: ShareStateService,
         new_share_persister: Callable[[], Persister],
         new_share_groups: Callable[[Persister], ShareGroupService],
+        share_partitions: Callable[[], SharePartitionManager],
         clock: Clock,
         token_hmacs: TokenHmacs | None = None,
     ) -> None:
@@ -79,6 +81,7 @@ class Broker:
         self.share_state = share_state
         self._new_share_persister = new_share_persister
         self._new_share_groups = new_share_groups
+        self._share_partitions = share_partitions
         self.clock = clock
         self.token_hmacs = token_hmacs
         """None while delegation tokens are disabled."""
@@ -101,3 +104,7 @@ class Broker:
     def share_groups(self) -> ShareGroupService:
         """Serves the share groups that this broker coordinates."""
         return self._new_share_groups(self.share_persister)
+    @property
+    def share_partitions(self) -> SharePartitionManager:
+        """They are loaded with the first request of a share group."""
+        return self._share_partitions()

@@ -30,6 +30,7 @@ from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.server.broker.deferred_fetchers import DeferredFetchers
+from barnabas.server.broker.deferred_share_partitions import DeferredSharePartitions
 from barnabas.server.broker.inter_broker_requests import OtherBrokers
 from barnabas.server.broker.log_dir_service import LogDirService, new_replica_directories
 from barnabas.server.broker.log_maintenance import LogMaintenance
@@ -38,6 +39,7 @@ from barnabas.server.component_configs import (
     broker_settings,
     group_config,
     share_config,
+    share_partition_config,
     transaction_config,
 )
 from barnabas.server.metadata_log.publisher_order import broker_followers
@@ -142,6 +144,13 @@ class BrokerPart:
             clock=core.clock,
             reads=self.groups.reads,
         )
+        self.share_partitions = DeferredSharePartitions(
+            share_partition_config(config),
+            replicas=self.replicas,
+            metadata=core.metadata,
+            clock=core.clock,
+            new_persister=lambda: self.broker.share_persister,
+        )
         self.replication_quotas = ReplicationQuotas(
             broker_id=config.node_id,
             leader=leader_quota,
@@ -178,6 +187,7 @@ class BrokerPart:
             groups=self.groups,
             transactions=self.transactions,
             share_state=self.share_state,
+            share_partitions=self.share_partitions,
             log_dirs=self.log_dirs,
             feature_notices=FeatureNotices(is_served=lambda name: is_offered(self.broker, name)),
         )
@@ -246,6 +256,7 @@ class BrokerPart:
             share_state=self.share_state,
             new_share_persister=partial(self._new_share_persister, topic_creation),
             new_share_groups=self._new_share_groups,
+            share_partitions=self.share_partitions.get,
             clock=core.clock,
             token_hmacs=core.token_hmacs,
         )
@@ -336,6 +347,7 @@ class BrokerPart:
         await self.fetchers.close()
         await self.log_dirs.close()
         await self.maintenance.stop()
+        self.share_partitions.stop()
         self.replicas.close()
         self.transactions.stop()
         self.share_state.stop()

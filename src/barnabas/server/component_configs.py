@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.broker_settings import BrokerSettings
 from barnabas.broker.internal_topics import InternalTopic
+from barnabas.broker.share.share_partition_config import Bounds, SharePartitionConfig
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig, MigrationPolicy
@@ -35,9 +36,10 @@ __all__ = [
     "group_config",
     "metadata_log_config",
     "raft_config",
-    "transaction_config",
     "request_limits",
     "share_config",
+    "share_partition_config",
+    "transaction_config",
 ]
 
 
@@ -206,6 +208,27 @@ def group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         group_share_min_heartbeat_interval_ms=config.group_share_min_heartbeat_interval_ms,
         group_share_min_session_timeout_ms=config.group_share_min_session_timeout_ms,
         group_share_session_timeout_ms=config.group_share_session_timeout_ms,
+    )
+
+
+def share_partition_config(config: NodeConfig) -> SharePartitionConfig:
+    return SharePartitionConfig(
+        record_lock_duration_ms=Bounds(
+            config.group_share_record_lock_duration_ms,
+            config.group_share_min_record_lock_duration_ms,
+            config.group_share_max_record_lock_duration_ms,
+        ),
+        delivery_count_limit=Bounds(
+            config.group_share_delivery_count_limit,
+            config.group_share_min_delivery_count_limit,
+            config.group_share_max_delivery_count_limit,
+        ),
+        partition_max_record_locks=Bounds(
+            config.group_share_partition_max_record_locks,
+            config.group_share_min_partition_max_record_locks,
+            config.group_share_max_partition_max_record_locks,
+        ),
+        max_share_sessions=config.group_share_max_share_sessions,
     )
 
 

@@ -47,6 +47,7 @@ def broker_followers(
     groups: MetadataPublisher,
     transactions: MetadataPublisher | None = None,
     share_state: MetadataPublisher | None = None,
+    share_partitions: MetadataPublisher | None = None,
     topic_defaults: MetadataPublisher | None = None,
     replication_quotas: MetadataPublisher | None = None,
     log_dirs: MetadataPublisher | None = None,
@@ -60,6 +61,7 @@ def broker_followers(
         groups,
         transactions,
         share_state,
+        share_partitions,
         log_dirs,
         feature_notices,
     )

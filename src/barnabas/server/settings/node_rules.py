@@ -98,6 +98,24 @@ def _replica_selector_is_known(settings: Settings) -> Iterator[SettingProblem]:
         yield settings.problem(name, "is a class that can't be loaded here", f"set it to {' or '.join(known)}")
 
 
+_SHARE_LIMITS = ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms")
+
+
+@rule(*(f"group.share.{bound}{name}" for name in _SHARE_LIMITS for bound in ("", "min.", "max.")))
+def _share_limits_are_within_their_bounds(settings: Settings) -> Iterator[SettingProblem]:
+    for limit in _SHARE_LIMITS:
+        name, least, most = (f"group.share.{bound}{limit}" for bound in ("", "min.", "max."))
+        if not settings.number(least) <= settings.number(name) <= settings.number(most):
+            yield settings.problem(name, f"must be between {least} and {most}", "change it, or the bound")
+
+
+@rule("group.share.max.share.sessions", "group.share.max.size")
+def _a_group_fits_into_the_share_sessions(settings: Settings) -> Iterator[SettingProblem]:
+    name, size = "group.share.max.share.sessions", "group.share.max.size"
+    if settings.number(name) < settings.number(size):
+        yield settings.problem(name, f"must be at least {size}, which is {settings.number(size):.0f}")
+
+
 @rule("log.dirs", "log.dir")
 def _there_are_log_dirs(settings: Settings) -> Iterator[SettingProblem]:
     directories = log_directories(settings)

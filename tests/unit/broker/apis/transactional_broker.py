@@ -136,6 +136,8 @@ class TransactionalBroker:
             transactions=self.transactions,
             share_state=unused,
             new_share_persister=unused,
+            new_share_groups=unused,
+            share_partitions=unused,
             clock=clock,
         )
         groups.start()

@@ -28,7 +28,6 @@ __all__ = ["CoordinatorSettings"]
 _BUFFERS_GROW = "Buffers grow with what they hold, up to the limits of other settings."
 _LOADED_IN_STEPS = "State is loaded in steps of 256 KB, so that other requests are answered in between."
 _NOTHING_LINGERS = "Records are appended when they are decided: nothing lingers."
-_NO_SHARE_GROUPS = "Share groups are not supported."
 _NO_STREAMS_GROUPS = "Streams groups are not supported."
 _ONE_EVENT_LOOP = "One event loop does this work, without a pool or queue to size."
 _STORED = "Kafka accepts a change at run time, so it is stored; groups of this kind are not supported yet."
@@ -89,7 +88,7 @@ class CoordinatorSettings(SettingTable):
         "The shortest time between two computations of a share group's assignment.")
     group_share_assignors = refused("Share groups have one assignor, which is simple.", LIST, "simple", "list+", MEDIUM, READ_ONLY,
         "The assignor of share groups.")
-    group_share_delivery_count_limit = refused(_NO_SHARE_GROUPS, INT, "5", "2..10", MEDIUM, READ_ONLY)
+    group_share_delivery_count_limit: int = setting(INT, "5", "2..10", MEDIUM, READ_ONLY)
     group_share_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY,
         "The interval between heartbeats that the coordinator requests from members of share groups.")
     group_share_initialize_retry_interval_ms: int = setting(INT, "30000", "1..", LOW, READ_ONLY,
@@ -97,31 +96,31 @@ class CoordinatorSettings(SettingTable):
         internal=True)
     group_share_max_assignment_interval_ms: int = setting(INT, "15000", "0..", MEDIUM, READ_ONLY,
         "The longest time between two computations that a share group may have set.")
-    group_share_max_delivery_count_limit = refused(_NO_SHARE_GROUPS, INT, "10", "5..25", MEDIUM, READ_ONLY)
+    group_share_max_delivery_count_limit: int = setting(INT, "10", "5..25", MEDIUM, READ_ONLY)
     group_share_max_heartbeat_interval_ms: int = setting(INT, "15000", "1..", MEDIUM, READ_ONLY,
         "The longest interval between heartbeats that a share group may have set.")
-    group_share_max_partition_max_record_locks = refused(_NO_SHARE_GROUPS, INT, "4000", "2000..10000", MEDIUM, READ_ONLY)
-    group_share_max_record_lock_duration_ms = refused(_NO_SHARE_GROUPS, INT, "60000", "30000..3600000", MEDIUM, READ_ONLY)
+    group_share_max_partition_max_record_locks: int = setting(INT, "4000", "2000..10000", MEDIUM, READ_ONLY)
+    group_share_max_record_lock_duration_ms: int = setting(INT, "60000", "30000..3600000", MEDIUM, READ_ONLY)
     group_share_max_session_timeout_ms: int = setting(INT, "60000", "1..", MEDIUM, READ_ONLY,
         "The longest session timeout that a share group may have set.")
-    group_share_max_share_sessions = refused(_NO_SHARE_GROUPS, INT, "2000", "1..", MEDIUM, READ_ONLY,
-        "How many share sessions a broker keeps.")
+    group_share_max_share_sessions: int = setting(INT, "2000", "1..", MEDIUM, READ_ONLY,
+        "How many share sessions a broker keeps. Other members of share groups wait until one ends.")
     group_share_max_size: int = setting(INT, "200", "1..1000", MEDIUM, READ_ONLY,
         "How many members a share group may have.")
     group_share_min_assignment_interval_ms: int = setting(INT, "0", "0..", MEDIUM, READ_ONLY,
         "The shortest time between two computations that a share group may have set.")
-    group_share_min_delivery_count_limit = refused(_NO_SHARE_GROUPS, INT, "2", "2..5", MEDIUM, READ_ONLY)
+    group_share_min_delivery_count_limit: int = setting(INT, "2", "2..5", MEDIUM, READ_ONLY)
     group_share_min_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY,
         "The shortest interval between heartbeats that a share group may have set.")
-    group_share_min_partition_max_record_locks = refused(_NO_SHARE_GROUPS, INT, "100", "100..2000", MEDIUM, READ_ONLY)
-    group_share_min_record_lock_duration_ms = refused(_NO_SHARE_GROUPS, INT, "15000", "1000..30000", MEDIUM, READ_ONLY)
+    group_share_min_partition_max_record_locks: int = setting(INT, "100", "100..2000", MEDIUM, READ_ONLY)
+    group_share_min_record_lock_duration_ms: int = setting(INT, "15000", "1000..30000", MEDIUM, READ_ONLY)
     group_share_min_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY,
         "The shortest session timeout that a share group may have set.")
-    group_share_partition_max_record_locks = refused(_NO_SHARE_GROUPS, INT, "2000", "100..10000", MEDIUM, READ_ONLY)
+    group_share_partition_max_record_locks: int = setting(INT, "2000", "100..10000", MEDIUM, READ_ONLY)
     group_share_persister_class_name = refused("The state of share groups is kept in __share_group_state.", STRING, "org.apache.kafka.server.share.persister.DefaultStatePersister", "", MEDIUM, READ_ONLY,
         "What keeps the state of share groups.",
         internal=True)
-    group_share_record_lock_duration_ms = refused(_NO_SHARE_GROUPS, INT, "30000", "1000..3600000", MEDIUM, READ_ONLY)
+    group_share_record_lock_duration_ms: int = setting(INT, "30000", "1000..3600000", MEDIUM, READ_ONLY)
     group_share_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY,
         "After how long without heartbeats a member leaves its share group.")
     group_streams_assignment_interval_ms = no_effect(_STORED, INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
