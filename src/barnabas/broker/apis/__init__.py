@@ -87,7 +87,7 @@ SHARE_STATE_APIS = (
     ApiKey.DELETE_SHARE_GROUP_STATE,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
 )
-ARE_SHARE_GROUPS_SERVED = False
+ARE_SHARE_GROUPS_SERVED = True
 """Whether all of these APIs are advertised and served, and FindCoordinator takes keys of share-partitions.
 
 They are complete, but they serve share groups only together with ShareFetch and ShareAcknowledge.
