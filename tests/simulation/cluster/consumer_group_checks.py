@@ -120,7 +120,7 @@ class ConsumerGroupChecks:
         """The greatest acknowledged offset of ``data``, by group and partition."""
         self._sent: dict[tuple[str, int], set[int]] = {}
         self._loose: dict[tuple[str, int], set[int]] = {}
-        """Offsets in requests that were decided late, in the epoch that the member still had."""
+        """Offsets in requests that were decided late, but accepted."""
 
     @property
     def _now_s(self) -> float:
@@ -188,8 +188,8 @@ class ConsumerGroupChecks:
 
     def holds(self, me: Membership, attempt: Attempt, moment: Moment) -> None:
         """Check that no other member has the partitions that this one has, as the coordinator has just confirmed."""
-        if self._is_void(me, moment) or me.is_confused or not attempt.is_current:
-            return
+        if self._is_void(me, moment) or not attempt.is_current or not me.is_safe(self._now_s, self._safe_ms):
+            return  # The answer may be old: it waited for its commit.
         for other in self._members[me.group]:
             if other is me or other.losses != me.losses or not other.is_safe(self._now_s, self._safe_ms):
                 continue
@@ -246,13 +246,13 @@ class ConsumerGroupChecks:
             self._committed[key] = max(self._committed.get(key, -1), offset)
         self._checks.counts["consumer group commits"] += 1
 
-    def commit_decided_late(self, me: Membership, offsets: dict[TopicPartition, int]) -> None:
-        """Note offsets of a late request, of partitions that the member has given up without a change of its epoch.
-
-        The coordinator cannot tell such a request from one in time.
-        """
+    def commit_decided_late(self, me: Membership, epoch: int, offsets: dict[TopicPartition, int]) -> None:
+        """Note offsets of a late request, if the coordinator cannot tell it from one in time: the member still has the
+        partition, or has its epoch, or has ended, and no other member has received the partition yet."""
+        others = [other for other in self._members.get(me.group, ()) if other is not me]
         for partition, offset in offsets.items():
-            if partition not in me.held:
+            is_taken = any(partition in other.held for other in others)
+            if partition in me.held or epoch == me.epoch or (me.joined_s < 0 and not is_taken):
                 self._loose.setdefault((me.group, partition.index), set()).add(offset)
 
     def floor(self, group: str, indexes: list[int]) -> dict[int, int]:

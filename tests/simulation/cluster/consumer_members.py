@@ -291,8 +291,8 @@ class ConsumerMember:
         """Note a request that this process, or an earlier one, has given up."""
         request = attempt.request
         if requests.is_commit(request):
-            if request.generation_id_or_member_epoch == me.epoch:
-                self._checks.commit_decided_late(me, requests.committed_offsets(request))
+            epoch = request.generation_id_or_member_epoch
+            self._checks.commit_decided_late(me, epoch, requests.committed_offsets(request))
             return
         me.decided_late(attempt)
         if me is self.me:
