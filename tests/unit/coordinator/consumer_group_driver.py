@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from barnabas.common.errors import ErrorCode
-from barnabas.common.uuid import Uuid
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer_protocol import read_assignment
@@ -179,7 +178,10 @@ class Consumer:
         return self.received(self.send(self.request(epoch=0, is_full=True, owned={})).value)
 
     def beat(self) -> ConsumerGroupHeartbeatResponse:
-        """Report what it owns; give up what its assignment lacks, and report that with the next heartbeat."""
+        """Report what it owns; give up what its assignment lacks, and report that with the next heartbeat. Join again
+        after it was fenced."""
+        if self.epoch <= 0:
+            return self.join()
         return self.received(self.send(self.request(epoch=self.epoch, owned=self.owned)).value)
 
     def change(self, **changes: object) -> ConsumerGroupHeartbeatResponse:
@@ -204,7 +206,9 @@ class Consumer:
 
 
 def by_name(driver: ConsumerGroupDriver, partitions: Iterable[TopicPartitions]) -> Owned:
-    return {driver.metadata.view.name_of(topic.topic_id) or "": set(topic.partitions) for topic in partitions}
+    """Return the partitions of topics that exist."""
+    named = ((driver.metadata.view.name_of(topic.topic_id), topic.partitions) for topic in partitions)
+    return {name: set(of_topic) for name, of_topic in named if name is not None}
 
 
 class ClassicConsumer:
@@ -238,6 +242,8 @@ class ClassicConsumer:
         self.protocol: str | None = None
         self.owned: Owned = {}
         self.joining: Deferred[JoinGroupResponse] | None = None
+        self.led: list[str] = []
+        """The member ids of the generation that it leads."""
 
     def subscription(self) -> bytes:
         owned = [TopicPartition(topic=topic, partitions=sorted(partitions)) for topic, partitions in self.owned.items()]

@@ -351,9 +351,9 @@ class GroupCoordinator:
             return OffsetFetchResponseGroup(group_id=request.group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         try:
             shard = self.runtime.shard(self.partition_for(request.group_id))
+            return shard.offsets.fetch_offsets(request, require_stable=require_stable)
         except ApiException as error:
             return OffsetFetchResponseGroup(group_id=request.group_id, error_code=error.code)
-        return shard.offsets.fetch_offsets(request, require_stable=require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest, now_ms: int) -> Deferred[OffsetDeleteResponse]:
         return self._write(

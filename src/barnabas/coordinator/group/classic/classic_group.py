@@ -143,6 +143,10 @@ class ClassicGroup(Group):
         return self.state in PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
 
     @property
+    def is_rebalancing(self) -> bool:
+        return self.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
+
+    @property
     def is_in_initial_delay(self) -> bool:
         return self.state is GroupState.PREPARING_REBALANCE and self.previous_state is GroupState.EMPTY
 

@@ -17,6 +17,7 @@ from barnabas.coordinator.group.consumer.consumer_group_member import ClassicMem
 from barnabas.coordinator.group.consumer.conversion import GroupConversion
 from barnabas.coordinator.group.consumer.group_changes import GroupChanges
 from barnabas.coordinator.group.consumer.static_members import check_instance, require_static
+from barnabas.coordinator.group.group_coordinator_config import MigrationPolicy
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.member_timers import TimerKind
 from barnabas.protocol.errors import DecodeError
@@ -78,10 +79,16 @@ class ClassicMembers:
         member, classic = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
         self._changes.start_session(group.group_id, member.member_id, now_ms, classic.session_timeout_ms)
         response = HeartbeatResponse()
-        if _must_join_again(group, member):
+        if _can_take_a_step(group, member) or self._must_compute_target(group):
             self._changes.start_join_timeout(group.group_id, member, now_ms)
             response.error_code = ErrorCode.REBALANCE_IN_PROGRESS
         return CoordinatorResult(response=response, is_ahead=True)
+
+    def _must_compute_target(self, group: ConsumerGroup) -> bool:
+        """Return whether a target is due that only a JoinGroup can let be computed: no member uses the other protocol,
+        and the group may not become classic. In Kafka the partitions of a member that left then stay unassigned."""
+        is_due = group.epoch > group.assignment_epoch and group.classic_member_count == len(group.members)
+        return is_due and self._changes.config.group_consumer_migration_policy is not MigrationPolicy.DISABLED
 
     def leave(
         self, group: ConsumerGroup, identities: Iterable[MemberIdentity], now_ms: int
@@ -112,8 +119,8 @@ def _classic_member(
     return member, member.classic
 
 
-def _must_join_again(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
-    """Return whether the member can take another step: give up partitions, receive some, or reach a new target."""
+def _can_take_a_step(group: ConsumerGroup, member: ConsumerGroupMember) -> bool:
+    """Return whether the member can give up partitions, receive some, or reach a new target."""
     if member.member_epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     return member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_release(member)

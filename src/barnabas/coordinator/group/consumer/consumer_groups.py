@@ -119,12 +119,16 @@ class ConsumerGroups:
         if request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             return self._leave(request, now_ms)
         records: list[CoordinatorRecord] = []
+        former = self._groups.find(request.group_id)
         group = self._group_of(request, records)
         self.changes.validate_room(group, request.member_id)
-        is_conversion = bool(records)
-        decision = Heartbeat(self.changes, context, request, match_topics, records, now_ms)
+        # The classic leader had not assigned this generation yet: members would keep the assignment of an older one.
+        must_reassign = isinstance(former, ClassicGroup) and former.is_rebalancing
+        decision = Heartbeat(
+            self.changes, context, request, match_topics, records, now_ms, must_reassign=must_reassign
+        )
         result = decision.decide(group, request.member_id or self._new_uuid())
-        if is_conversion:
+        if isinstance(former, ClassicGroup):
             result.on_append = partial(self._start_classic_sessions, group.group_id)
         return result
 

@@ -78,8 +78,12 @@ class Heartbeat:
         match_topics: MatchTopics,
         records: list[CoordinatorRecord],
         now_ms: int,
+        *,
+        must_reassign: bool,
     ) -> None:
-        """``records`` are those that make the group one of this kind, if it is of another."""
+        """``records`` are those that make the group one of this kind, if it is of another. With ``must_reassign`` its
+        target is not complete.
+        """
         self._changes = changes
         self._context = context
         self._request = request
@@ -91,15 +95,15 @@ class Heartbeat:
             else [(topic.topic_id, topic.partitions) for topic in request.topic_partitions]
         )
         self._records = records
+        self._must_reassign = must_reassign
 
     def decide(self, group: ConsumerGroup, member_id: str) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
         request, changes, now_ms = self._request, self._changes, self._now_ms
         before = self._member(group, member_id)
         member = self._updated(before)
         subscription = changes.update_subscription(group, before, member, self._match_topics, self._records, now_ms)
-        epoch = changes.update_epoch(
-            group, before, member, self._records, now_ms, is_bumped=subscription.has_known_change
-        )
+        is_bumped = subscription.has_known_change or self._must_reassign
+        epoch = changes.update_epoch(group, before, member, self._records, now_ms, is_bumped=is_bumped)
         target = changes.update_target(group, epoch, before, member, self._records, now_ms)
         reached = changes.reconcile(
             group, member, target, self._records, now_ms, owned=self._owned, has_changed=subscription.has_change
