@@ -55,6 +55,12 @@ class SubscriptionChange(NamedTuple):
     """The same, or the topics of a new regular expression are not known yet."""
 
 
+def _is_within(span_ms: int, since_ms: int, now_ms: int) -> bool:
+    """Return whether less than a span has passed. A time in the future is of another broker, whose clock was ahead:
+    Kafka's coordinators would wait until then."""
+    return since_ms <= now_ms < since_ms + span_ms
+
+
 class GroupChanges:
     def __init__(
         self,
@@ -136,7 +142,7 @@ class GroupChanges:
         if group.group_id in self._matching:
             return
         last = next(iter(group.resolved.values()), None)
-        if last is not None and now_ms <= last.timestamp_ms + _REFRESH_PAUSE_MS:
+        if last is not None and _is_within(_REFRESH_PAUSE_MS + 1, last.timestamp_ms, now_ms):
             return
         patterns = set(group.regex_subscribers)
         if old and old != new and group.regex_subscribers.get(old) == 1:
@@ -223,7 +229,8 @@ class GroupChanges:
 
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         last_ms = group.assignment_timestamp_ms
-        return not last_ms or now_ms >= last_ms + self.settings.assignment_interval_ms(group.group_id)
+        interval_ms = self.settings.assignment_interval_ms(group.group_id)
+        return not last_ms or not _is_within(interval_ms, last_ms, now_ms)
 
     def present_target(self, group: ConsumerGroup, member: ConsumerGroupMember) -> Target:
         """Return the member's target as last computed; a static member has that of its predecessor."""

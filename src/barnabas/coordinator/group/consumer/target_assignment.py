@@ -54,13 +54,16 @@ def new_target_in_steps(
     """Do the same in steps of a few milliseconds, in which the group may not change."""
     found = assignor_named(assignor)
     if found is None:
-        raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR)  # A record names an assignor that does not exist here.
+        raise ApiException(ErrorCode.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {assignor} is not supported.")
     meter = WorkMeter()
     spec = yield from _spec(group, view, changed, meter)
     try:
         assigned = yield from found.assign_in_steps(spec, view)
     except PartitionAssignorError as error:
-        raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+        raise ApiException(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"Failed to compute a new target assignment for epoch {epoch}: {error}",
+        ) from error
     records = []
     for member_id in (yield from spec.ordered_members()):
         target = assigned.get(member_id, NO_PARTITIONS)
