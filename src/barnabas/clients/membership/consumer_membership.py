@@ -29,6 +29,7 @@ __all__ = ["ConsumerMembership", "MemberOptions", "Reconciliation", "Subscriptio
 LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
 """A static member leaves for a short time: its partitions wait for its return until the session ends."""
+_NONE: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +82,7 @@ class ConsumerMembership(Membership):
             request.subscribed_topic_regex = options.subscription.pattern
             request.server_assignor = options.server_assignor
         if is_joining or self._sends_all or self.state is MemberState.ACKNOWLEDGING:
-            request.topic_partitions = [
-                TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
-                for topic_id, partitions in (self._owned or {}).items()
-            ]
+            request.topic_partitions = self._reported()
         self._sent(now_ms)
         if self.state is MemberState.ACKNOWLEDGING:
             self._move(MemberState.STABLE if self._owned == self._target else MemberState.RECONCILING)
@@ -112,6 +110,20 @@ class ConsumerMembership(Membership):
         return ConsumerGroupHeartbeatRequest(
             group_id=self.group_id, member_id=self.member_id, member_epoch=epoch, instance_id=self._options.instance_id
         )
+
+    def _reported(self) -> list[TopicPartitions]:
+        """Return what the caller has, or may begin at any time.
+
+        Kafka's client reports only the first. But the coordinator may give to another member what is not reported,
+        while the caller begins it.
+        """
+        owned, target = self._owned or {}, self._target
+        return [
+            TopicPartitions(
+                topic_id=topic_id, partitions=sorted(owned.get(topic_id, _NONE) | target.get(topic_id, _NONE))
+            )
+            for topic_id in {**owned, **target}
+        ]
 
     # --- from the assignment to the partitions of the caller
 
