@@ -53,7 +53,11 @@ class GroupMember(Protocol):
         """
 
     async def leave(self) -> None:
-        """Leave the group, so that others get the partitions immediately. An unreachable coordinator notices later."""
+        """Leave the group, so that others get the partitions immediately. The listener is not called any more.
+
+        The caller has given up its partitions. A static member keeps them for its return, until its session ends. A
+        coordinator that can't be reached notices later.
+        """
 
 
 async def group_member(
