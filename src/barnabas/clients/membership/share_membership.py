@@ -12,6 +12,10 @@ from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeat
 __all__ = ["ShareMembership"]
 
 LEAVE_EPOCH = -1
+_FIRST_INTERVAL_MS = 500
+_FIRST_HEARTBEATS = 20
+"""The coordinator prepares the partitions of a group's first member and assigns them a moment later. A member learns it
+sooner if its first heartbeats follow each other quickly."""
 
 
 class ShareMembership(Membership):
@@ -24,6 +28,7 @@ class ShareMembership(Membership):
         self.assigned: Assignment = {}
         self._topics = sorted(set(topics))
         self._rack_id = rack_id
+        self._heartbeats = 0
 
     def request(self, now_ms: int) -> ShareGroupHeartbeatRequest:
         """Return the heartbeat that is due."""
@@ -36,10 +41,13 @@ class ShareMembership(Membership):
             subscribed_topic_names=self._topics if sends_all else None,
         )
         self._sent(now_ms)
+        self._heartbeats += 1
         return request
 
     def receive(self, response: ShareGroupHeartbeatResponse, now_ms: int) -> Answer:
         """Take the answer. A member that was fenced joins again. Raise AdminError for one that ends the membership."""
+        if not self.assigned and self._heartbeats < _FIRST_HEARTBEATS:
+            response.heartbeat_interval_ms = min(response.heartbeat_interval_ms, _FIRST_INTERVAL_MS)
         answer = self._answered(response, now_ms)
         if answer is Answer.FENCED:
             self.assigned = {}
