@@ -90,7 +90,8 @@ class Group(MemoryCluster):
         member_id = message.member_id or "member-1"
         self.generation += not code
         members = [
-            JoinGroupResponseMember(member_id=name, metadata=subscription([TOPIC])) for name in (member_id, *self.others)
+            JoinGroupResponseMember(member_id=name, metadata=subscription([TOPIC]))
+            for name in (member_id, *self.others)
         ]
         return JoinGroupResponse(
             error_code=code, member_id=member_id, leader=member_id, generation_id=self.generation,
