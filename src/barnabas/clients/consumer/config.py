@@ -17,6 +17,7 @@ __all__ = [
     "ConsumerConfig",
     "GroupConfig",
     "consumer_config",
+    "consumer_values",
     "group_config",
 ]
 
@@ -78,6 +79,11 @@ def consumer_config(properties: Mapping[str, str], *, source: str = "consumer se
         retry_backoff_s=given["retry.backoff.ms"] / 1000,
         retry_backoff_max_s=given["retry.backoff.max.ms"] / 1000,
     )
+
+
+def consumer_values(properties: Mapping[str, str]) -> dict[str, Any]:
+    """Return the values of all consumer properties, the defaults where none is given or it is invalid."""
+    return _DEFAULTS | _DEFINITION.parse_given(properties)[0]
 
 
 def group_config(properties: Mapping[str, str], *, source: str = "consumer settings") -> GroupConfig:

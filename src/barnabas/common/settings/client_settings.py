@@ -159,6 +159,14 @@ class ConsumerSettings(SettingTable):
         "The longest time between two polls, and the time in which a member gives up partitions.",
     )  # fmt: skip
     session_timeout_ms = by_name(INT, "45000", "1..", HIGH, READ_ONLY)
+    share_acknowledgement_mode = by_name(
+        STRING, "implicit", "i:implicit|explicit", MEDIUM, READ_ONLY,
+        "Whether a share consumer accepts delivered records when it fetches again.",
+    )  # fmt: skip
+    share_acquire_mode = by_name(
+        STRING, "batch_optimized", "i:batch_optimized|record_limit", MEDIUM, READ_ONLY,
+        "Whether a share consumer may acquire more records than its limit, to have whole batches.",
+    )  # fmt: skip
     max_poll_records = no_effect(
         _JAVA, INT, "500", "1..", MEDIUM, READ_ONLY, "The maximum number of records that one poll returns."
     )
