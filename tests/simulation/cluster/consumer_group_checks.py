@@ -1,8 +1,8 @@
 """Checks of groups of the consumer protocol, by what their members were answered and believe.
 
-A partition belongs to one member at a time: to the one that received it, until it has given it up. The observer does not
-believe a member that the coordinator may have removed, because it hears nothing of the member for too long, because it
-waits too long for partitions of the member, or because it decided a request that the member had given up. All others
+A partition belongs to one member at a time: to the one that received it, until it has given it up. The observer does
+not believe a member that the coordinator may have removed, because it hears nothing of the member for too long, because
+it waits too long for partitions of the member, or because it decided a request that the member had given up. All others
 are safe (``Membership.is_safe``): no other member receives their partitions, and they are not refused.
 
 A loss of more replicas than a partition of ``__consumer_offsets`` has (``lost``) voids what was answered before.
@@ -37,7 +37,7 @@ MARGIN_S = 0.01
 
 class TopicPartition(NamedTuple):
     topic_id: Any
-    index: int
+    partition: int
 
 
 class Moment(NamedTuple):
@@ -184,7 +184,7 @@ class ConsumerGroupChecks:
         for partition in keeps or ():
             name = self._name_of(partition.topic_id)
             if me.told is not None and name is not None and not me.told.covers(name):
-                self._checks.fail(f"{me.name} subscribes to {me.told}, but receives {name}-{partition.index}")
+                self._checks.fail(f"{me.name} subscribes to {me.told}, but receives {name}-{partition.partition}")
 
     def holds(self, me: Membership, attempt: Attempt, moment: Moment) -> None:
         """Check that no other member has the partitions that this one has, as the coordinator has just confirmed."""
@@ -222,7 +222,7 @@ class ConsumerGroupChecks:
         return None
 
     def _named(self, partitions: set[TopicPartition]) -> str:
-        return ", ".join(sorted(f"{self._name_of(found.topic_id)}-{found.index}" for found in partitions))
+        return ", ".join(sorted(f"{self._name_of(found.topic_id)}-{found.partition}" for found in partitions))
 
     # --- offsets of the topic that is never deleted
 
@@ -242,7 +242,7 @@ class ConsumerGroupChecks:
                         f"{me.name} commits an offset of {self._named({partition})}, which {other.name} has"
                     )
         for partition, offset in offsets.items():
-            key = (me.group, partition.index)
+            key = (me.group, partition.partition)
             self._committed[key] = max(self._committed.get(key, -1), offset)
         self._checks.counts["consumer group commits"] += 1
 
@@ -253,7 +253,7 @@ class ConsumerGroupChecks:
         for partition, offset in offsets.items():
             is_taken = any(partition in other.held for other in others)
             if partition in me.held or epoch == me.epoch or (me.joined_s < 0 and not is_taken):
-                self._loose.setdefault((me.group, partition.index), set()).add(offset)
+                self._loose.setdefault((me.group, partition.partition), set()).add(offset)
 
     def floor(self, group: str, indexes: list[int]) -> dict[int, int]:
         """Return the acknowledged offsets: a request that is sent from now on must return at least these."""

@@ -97,7 +97,7 @@ def commit(
         name=DATA_TOPIC,
         topic_id=next(iter(offsets)).topic_id,
         partitions=[
-            offset_commit.OffsetCommitRequestPartition(partition_index=partition.index, committed_offset=offset)
+            offset_commit.OffsetCommitRequestPartition(partition_index=partition.partition, committed_offset=offset)
             for partition, offset in offsets.items()
         ],
     )
@@ -131,7 +131,7 @@ def fetch(group: str, member_id: str, epoch: int, partitions: list[TopicPartitio
     topic = offset_fetch.OffsetFetchRequestTopics(
         name=DATA_TOPIC,
         topic_id=partitions[0].topic_id,
-        partition_indexes=[partition.index for partition in partitions],
+        partition_indexes=[partition.partition for partition in partitions],
     )
     wanted = offset_fetch.OffsetFetchRequestGroup(
         group_id=group, member_id=member_id, member_epoch=epoch, topics=[topic]

@@ -284,7 +284,7 @@ class ConsumerMember:
         me.wanted = wanted
         if me.must_give_up - before:
             self._gives_up_at_s = self.world.loop.now_s + self._draw.choice(GIVES_UP_S)
-            names = ", ".join(sorted(str(partition.index) for partition in me.must_give_up))
+            names = ", ".join(sorted(str(partition.partition) for partition in me.must_give_up))
             self.world.say(f"{self.name} must give up {names} in epoch {me.epoch}")
 
     def _decided_late(self, me: Membership, attempt: Attempt) -> None:
@@ -305,7 +305,7 @@ class ConsumerMember:
         topics = self.world.checks.model.now["topics"]
         return sorted(
             (held for held in self._me.held if held.topic_id in topics and topics[held.topic_id][0] == DATA_TOPIC),
-            key=lambda partition: partition.index,
+            key=lambda partition: partition.partition,
         )
 
     async def _fetch(self) -> None:
@@ -314,7 +314,7 @@ class ConsumerMember:
         new = [partition for partition in self._data() if partition not in self._positions]
         if not new:
             return
-        floor = self._checks.floor(me.group, [partition.index for partition in new])
+        floor = self._checks.floor(me.group, [partition.partition for partition in new])
         moment = self._checks.moment(me.group)
         attempt, answer = await self._send(requests.fetch(me.group, me.member_id, me.epoch, new))
         if attempt is None or answer is None:
@@ -328,17 +328,19 @@ class ConsumerMember:
         offsets = {partition.partition_index: partition.committed_offset for partition in found.topics[0].partitions}
         if moment == self._checks.moment(me.group)._replace(epoch=moment.epoch):
             self._checks.fetched(me, offsets, floor)
-        self._positions.update({partition: offsets[partition.index] for partition in new if partition in me.held})
+        self._positions.update({partition: offsets[partition.partition] for partition in new if partition in me.held})
 
     async def _commit(self, *, is_alone: bool) -> None:
         """Commit offsets that are some records greater than before."""
         me = self._me
-        positions = {partition: self._positions[partition] for partition in self._data() if partition in self._positions}
+        positions = {
+            partition: self._positions[partition] for partition in self._data() if partition in self._positions
+        }
         if not positions:
             return
         offsets = {partition: at + self._draw.randrange(1, 9) for partition, at in positions.items()}
         self._positions.update(offsets)
-        self._checks.commit_sent(me.group, {partition.index: offset for partition, offset in offsets.items()})
+        self._checks.commit_sent(me.group, {partition.partition: offset for partition, offset in offsets.items()})
         request = requests.commit(me.group, me.member_id, me.instance_id, me.epoch, offsets)
         if not self.world.is_healed and self._draw.random() < LATE:
             self._client.send_late(request, self._draw.choice((0.01, 0.3, 1.5)))
