@@ -48,6 +48,6 @@ def handle_delete_groups(
 
     wanted = [name for name in names if name in allowed]
     groups = broker.groups
-    if groups.coordinator.share.has_any(wanted):
+    if wanted and groups.coordinator.share.has_any(wanted):
         return with_states()
     return groups.answer(groups.coordinator.delete_groups(wanted, groups.now_ms()).map(shape))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
-from barnabas.common.errors import ErrorCode
+from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.network.api_handler import Access, AclRule, handles
@@ -35,12 +35,13 @@ def handle_share_group_heartbeat(
     broker: Broker, request: ShareGroupHeartbeatRequest, access: Access
 ) -> ShareGroupHeartbeatResponse | Awaitable[ShareGroupHeartbeatResponse]:
     if not broker.groups.serves_share_groups:
-        return ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        raise ApiException(ErrorCode.UNSUPPORTED_VERSION)
     if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
-        return ShareGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        raise access.denied(AclOperation.READ, ResourceType.GROUP, request.group_id)
     if not 0 < len(request.member_id) <= _MEMBER_ID_LENGTH_MAX:
-        return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
+        raise ApiException(ErrorCode.INVALID_REQUEST, f"A member id has 1 to {_MEMBER_ID_LENGTH_MAX} characters.")
     names = set(request.subscribed_topic_names or ())
-    if names and len(access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)) < len(names):
-        return ShareGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    hidden = names - access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
+    if hidden:
+        raise access.denied(AclOperation.DESCRIBE, ResourceType.TOPIC, min(hidden))
     return broker.share_groups.heartbeat(GroupRequestContext.of(access.context), request)

@@ -198,6 +198,7 @@ def test_a_member_needs_to_read_the_group_and_to_describe_all_of_its_topics(brok
     assert broker.call(heartbeat(), (GROUP, READ, QUEUE)).error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
     denied = broker.call(heartbeat("m", "orders", "secret"), (TOPIC, DESCRIBE, "secret"))
     assert denied.error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    assert denied.error_message == "User:ANONYMOUS lacks DESCRIBE on Topic:secret"
     assert broker.driver.written() == []
     assert broker.call(heartbeat("m", "orders", "secret")).member_epoch == 2
 
