@@ -8,23 +8,26 @@ groups by requests that write.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.coordinator_host import CoordinatorHost
 from barnabas.broker.coordinator_reads import CoordinatorReads
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC
+from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
+from barnabas.metadata.features import GROUP_VERSION, SHARE_VERSION
+from barnabas.metadata.image.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Set
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Set
 
     from barnabas.broker.replica_manager import ReplicaManager
-    from barnabas.broker.replication.leader_replica import LeaderReplica
     from barnabas.broker.session_lease import SessionLease
     from barnabas.common.clock import Clock
     from barnabas.coordinator.deferred import Deferred
     from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
-    from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.image.metadata_image import MetadataDelta
     from barnabas.metadata.publisher import LoaderManifest
 
 
@@ -47,16 +50,19 @@ class GroupService:
         lease: SessionLease,
         hurry_heartbeat: Callable[[], None],
     ) -> None:
-        self._reads = CoordinatorReads(lease, replicas.read_rounds, hurry_heartbeat=hurry_heartbeat)
+        self.reads = CoordinatorReads(lease, replicas.read_rounds, hurry_heartbeat=hurry_heartbeat)
         self._host = CoordinatorHost(
             GROUP_METADATA_TOPIC,
             broker_id=broker_id,
             replicas=replicas,
             clock=clock,
-            new_coordinator=lambda writer: GroupCoordinator(config, writer=writer, new_uuid=new_uuid),
-            on_lost=self._reads.recheck,
+            new_coordinator=lambda writer: GroupCoordinator(
+                config, writer=writer, new_uuid=new_uuid, view=ClusterView(MetadataImage.EMPTY)
+            ),
+            on_lost=self.reads.recheck,
         )
         self.coordinator = self._host.coordinator
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def now_ms(self) -> int:
         """Return wall-clock milliseconds that advance as the monotonic clock does."""
@@ -68,15 +74,39 @@ class GroupService:
         self._host.start()
 
     def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
         self._host.stop()
-        self._reads.stop()
+        self.reads.stop()
         self.coordinator.stop(self.now_ms())
+
+    @property
+    def serves_consumer_groups(self) -> bool:
+        """Whether the consumer protocol is enabled: by ``group.version`` of the cluster, and on this broker."""
+        level = self.coordinator.view.image.features.level(GROUP_VERSION)
+        return level >= 1 and self.coordinator.config.serves_consumer_groups
+
+    @property
+    def serves_share_groups(self) -> bool:
+        """Whether the share protocol is enabled by ``share.version`` of the cluster."""
+        return self.coordinator.view.image.features.level(SHARE_VERSION) >= 1
+
+    def start_task(self, work: Coroutine[None, None, None]) -> None:
+        """Run work between requests; ``stop`` cancels it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def schedule(self) -> None:
+        """Set the timer for the coordinator's next deadline."""
+        self._host.schedule()
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Follow the metadata log; installed after the replica manager."""
+        self._update_view(delta, new_image)
         if delta.topics is None:
             return
-        self._reads.recheck()
+        self.reads.recheck()
         self._host.publish(delta, new_image)
         removed = {
             (topic.name, partition)
@@ -86,7 +116,19 @@ class GroupService:
         }
         if removed:
             self.coordinator.on_partitions_deleted(removed, self.now_ms())
+            self.coordinator.share.on_topics_deleted(delta.topics.deleted.keys(), self.now_ms())
             self._host.schedule()
+
+    def _update_view(self, delta: MetadataDelta, new_image: MetadataImage) -> None:
+        view, topics = self.coordinator.view, delta.topics
+        if topics is None:
+            view.update(new_image, (), has_new_topics=False)
+            return
+        changed = {topic.name for topic in topics.changed.values()} | {topic.name for topic in topics.deleted.values()}
+        created = any(name not in view.image.topics.by_name for name in changed)
+        view.update(new_image, changed, has_new_topics=created)
+        if changed:
+            self.coordinator.on_topics_changed(changed)
 
     def answer(self, deferred: Deferred[T]) -> T | Awaitable[T]:
         """Return a handler's result: the value if it is complete, else an awaitable of it."""
@@ -97,17 +139,8 @@ class GroupService:
 
         If the state is sent without another wait in between, no other coordinator can have replaced this one before.
         """
-        if self._reads.are_safe or not self.coordinator.is_active:
+        if not self.coordinator.is_active:
             return None
-        partitions = {group_id: self.coordinator.partition_for(group_id) for group_id in group_ids}
-        # A partition without a leader replica has this broker as its only replica.
-        leaders = {
-            partition: leader
-            for partition in partitions.values()
-            if (leader := self._host.leader_replica(partition)) is not None
-        }
-        return self._unconfirmed(partitions, leaders) if leaders else None
-
-    async def _unconfirmed(self, partitions: dict[str, int], leaders: dict[int, LeaderReplica]) -> Set[str]:
-        refused = await self._reads.confirm(leaders)
-        return {group_id for group_id, partition in partitions.items() if partition in refused}
+        return self.reads.confirm_keys(
+            self._host, {group_id: self.coordinator.partition_for(group_id) for group_id in group_ids}
+        )

@@ -1,7 +1,7 @@
 """The result of a decision: records to append, the answer after their commit, and follow-up actions.
 
 The caller appends the records in one batch, waits until the high watermark has passed them, replays them and then
-sends the answer. Without records the answer is sent immediately.
+sends the answer. Without records the answer is sent immediately, unless it waits for earlier writes.
 """
 
 from __future__ import annotations
@@ -30,6 +30,12 @@ class CoordinatorRecord(Protocol):
         """The number of log records that it represents."""
         ...
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it is replayed when it is appended, whatever decision wrote it. So all records of a thing have one
+        order, also if only some of its decisions are ahead."""
+        ...
+
     def write(self, chunks: list[bytes], offset_delta: int) -> None:
         """Add the bytes of its records in the form of a batch, the first of them at ``offset_delta``."""
         ...
@@ -41,6 +47,7 @@ class SingleRecord(ABC):
     __slots__ = ()
 
     count = 1
+    is_ahead = False
 
     @abstractmethod
     def encode_key(self) -> bytes: ...
@@ -58,10 +65,15 @@ class CoordinatorResult(Generic[T]):
 
     ``on_commit`` runs after the records were replayed, ``on_error`` if they could not be appended; each receives the
     time and may decide again. ``on_error`` must undo the decision completely. Records that need not be appended
-    together (``is_atomic`` False) may be split into several batches.
+    together (``is_atomic`` False) may be split into several batches. With ``waits_for_writes`` a result without records
+    is based on records that are not committed yet: its answer is sent after their commit.
+
+    With ``is_ahead`` the records are replayed as soon as they are appended, so that the next decision builds on them.
+    The answer still waits for their commit, also the answer of a decision without records: what it builds on must be
+    committed. A record that never commits is lost with the leadership, and its shard with it.
     """
 
-    __slots__ = ("is_atomic", "on_commit", "on_error", "records", "response")
+    __slots__ = ("is_ahead", "is_atomic", "on_commit", "on_error", "records", "response", "waits_for_writes")
 
     def __init__(
         self,
@@ -71,16 +83,28 @@ class CoordinatorResult(Generic[T]):
         on_commit: Callable[[int], CoordinatorResult[None] | None] | None = None,
         on_error: Callable[[ErrorCode, int], CoordinatorResult[None] | None] | None = None,
         is_atomic: bool = True,
+        is_ahead: bool = False,
+        waits_for_writes: bool = False,
     ) -> None:
         self.records: list[CoordinatorRecord] = records if records is not None else []
         self.response = response
         self.on_commit = on_commit
         self.on_error = on_error
         self.is_atomic = is_atomic
+        self.is_ahead = is_ahead
+        self.waits_for_writes = waits_for_writes
 
     def with_response(self, response: U) -> CoordinatorResult[U]:
         """Return the same records and actions with another answer."""
-        return CoordinatorResult(self.records, response, on_commit=self.on_commit, on_error=self.on_error)
+        return CoordinatorResult(
+            self.records,
+            response,
+            on_commit=self.on_commit,
+            on_error=self.on_error,
+            is_atomic=self.is_atomic,
+            is_ahead=self.is_ahead,
+            waits_for_writes=self.waits_for_writes,
+        )
 
 
 TimerAction = Callable[[int], CoordinatorResult[None]]

@@ -10,9 +10,11 @@ from barnabas.broker.internal_topics import InternalTopic
 from barnabas.broker.share.share_partition_config import Bounds, SharePartitionConfig
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.controller.controller_config import ControllerConfig
-from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig, MigrationPolicy
+from barnabas.coordinator.share.share_coordinator_config import ShareCoordinatorConfig
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from barnabas.network.request_limits import RequestLimits, bytes_by_api
+from barnabas.protocol.compression import Compression
 from barnabas.protocol.produce_validation import BatchLimits
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.replica_key import ReplicaKey
@@ -35,6 +37,7 @@ __all__ = [
     "metadata_log_config",
     "raft_config",
     "request_limits",
+    "share_config",
     "share_partition_config",
     "transaction_config",
 ]
@@ -180,6 +183,31 @@ def group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         offsets_retention_minutes=config.offsets_retention_minutes,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         offsets_topic_num_partitions=config.offsets_topic_num_partitions,
+        serves_consumer_groups="consumer" in str(config.value("group.coordinator.rebalance.protocols")),
+        group_consumer_assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+        group_consumer_assignors=tuple(config.group_consumer_assignors),
+        group_consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        group_consumer_max_assignment_interval_ms=config.group_consumer_max_assignment_interval_ms,
+        group_consumer_max_heartbeat_interval_ms=config.group_consumer_max_heartbeat_interval_ms,
+        group_consumer_max_session_timeout_ms=config.group_consumer_max_session_timeout_ms,
+        group_consumer_max_size=config.group_consumer_max_size,
+        group_consumer_migration_policy=MigrationPolicy(config.group_consumer_migration_policy.lower()),
+        group_consumer_min_assignment_interval_ms=config.group_consumer_min_assignment_interval_ms,
+        group_consumer_min_heartbeat_interval_ms=config.group_consumer_min_heartbeat_interval_ms,
+        group_consumer_min_session_timeout_ms=config.group_consumer_min_session_timeout_ms,
+        group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+        group_share_assignment_interval_ms=config.group_share_assignment_interval_ms,
+        group_share_heartbeat_interval_ms=config.group_share_heartbeat_interval_ms,
+        group_share_initialize_retry_interval_ms=config.group_share_initialize_retry_interval_ms,
+        group_share_max_assignment_interval_ms=config.group_share_max_assignment_interval_ms,
+        group_share_max_heartbeat_interval_ms=config.group_share_max_heartbeat_interval_ms,
+        group_share_max_session_timeout_ms=config.group_share_max_session_timeout_ms,
+        group_share_max_size=config.group_share_max_size,
+        group_share_min_assignment_interval_ms=config.group_share_min_assignment_interval_ms,
+        group_share_min_heartbeat_interval_ms=config.group_share_min_heartbeat_interval_ms,
+        group_share_min_session_timeout_ms=config.group_share_min_session_timeout_ms,
+        group_share_session_timeout_ms=config.group_share_session_timeout_ms,
     )
 
 
@@ -217,6 +245,23 @@ def transaction_config(config: NodeConfig) -> TransactionCoordinatorConfig:
         transaction_state_log_num_partitions=config.transaction_state_log_num_partitions,
         add_partitions_to_txn_retry_backoff_ms=config.add_partitions_to_txn_retry_backoff_ms,
         add_partitions_to_txn_retry_backoff_max_ms=config.add_partitions_to_txn_retry_backoff_max_ms,
+    )
+
+
+def share_config(config: NodeConfig) -> ShareCoordinatorConfig:
+    return ShareCoordinatorConfig(
+        share_coordinator_state_topic_num_partitions=config.share_coordinator_state_topic_num_partitions,
+        share_coordinator_state_topic_compression_codec=Compression(
+            config.share_coordinator_state_topic_compression_codec
+        ),
+        share_coordinator_snapshot_update_records_per_snapshot=(
+            config.share_coordinator_snapshot_update_records_per_snapshot
+        ),
+        share_coordinator_cold_partition_snapshot_interval_ms=(
+            config.share_coordinator_cold_partition_snapshot_interval_ms
+        ),
+        share_coordinator_state_topic_prune_interval_ms=config.share_coordinator_state_topic_prune_interval_ms,
+        share_coordinator_write_timeout_ms=config.share_coordinator_write_timeout_ms,
     )
 
 

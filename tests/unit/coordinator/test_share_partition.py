@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import pytest
 
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.coordinator.share.persister import StateBatch
 from barnabas.coordinator.share_partition.in_flight_records import InvalidState
 from barnabas.coordinator.share_partition.record_state import AcknowledgeType, RecordState
 from barnabas.coordinator.share_partition.share_partition import SharePartition
 from barnabas.coordinator.share_partition.share_partition_settings import SharePartitionSettings
-from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatch, FetchedBatch, StateBatch
+from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatch, FetchedBatch
 from barnabas.coordinator.share_partition.state_write import StateWrite
 
 LOCK_MS = 1_000

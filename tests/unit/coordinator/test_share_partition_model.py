@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from barnabas.common.errors import ApiException
+from barnabas.coordinator.share.persister import StateBatch
 from barnabas.coordinator.share_partition.in_flight_batch import InFlightRange
 from barnabas.coordinator.share_partition.record_state import RecordState
 from barnabas.coordinator.share_partition.share_partition import SharePartition
 from barnabas.coordinator.share_partition.share_partition_settings import SharePartitionSettings
-from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatch, FetchedBatch, StateBatch
+from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatch, FetchedBatch
 from barnabas.coordinator.share_partition.state_write import StateWrite
 
 LIMIT = 4

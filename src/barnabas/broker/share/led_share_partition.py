@@ -15,10 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.share.fetched_batches import FetchedBatches
-from barnabas.broker.share.persister import NO_START_OFFSET
 from barnabas.broker.share.share_group_config import reset_age_ms
 from barnabas.broker.share.state_writer import StateWriter, persister_error
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.coordinator.share.persister import UNINITIALIZED_OFFSET
 from barnabas.coordinator.share_partition.in_flight_records import InvalidState
 from barnabas.coordinator.share_partition.share_partition import SharePartition
 from barnabas.network.loop_scheduler import TURN_S, call_after_others
@@ -29,13 +29,14 @@ if TYPE_CHECKING:
 
     from barnabas.broker.partition import Partition
     from barnabas.broker.replica_manager import ReplicaManager
-    from barnabas.broker.share.persister import Persister, SharePartitionState
+    from barnabas.broker.share.persister import Persister
     from barnabas.broker.share.share_fetch import ShareFetch
     from barnabas.broker.share.share_group_config import ShareGroupConfigs
     from barnabas.broker.share.share_session import TopicIdPartition
     from barnabas.broker.share.share_stats import ShareStats
     from barnabas.common.clock import Clock
-    from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatch, StateBatch
+    from barnabas.coordinator.share.persister import SharePartitionState, StateBatch
+    from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatch
     from barnabas.coordinator.share_partition.state_write import StateWrite
 
 __all__ = ["Environment", "LedSharePartition", "SharePartitionKey"]
@@ -139,7 +140,7 @@ class LedSharePartition:
             raise persister_error(answer.error_code, answer.error_message)
         environment, group_id = self._environment, self.key.group_id
         start_offset = answer.start_offset
-        if start_offset == NO_START_OFFSET:
+        if start_offset == UNINITIALIZED_OFFSET:
             start_offset = self._initial_offset(environment.configs.of(group_id).auto_offset_reset)
         self._state_epoch = answer.state_epoch
         state = SharePartition(lambda: environment.configs.of(group_id).limits, start_offset, answer.batches)

@@ -15,7 +15,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from barnabas.coordinator.share_partition.state_batch import StateBatch
+    from barnabas.coordinator.share.persister import StateBatch
     from barnabas.coordinator.share_partition.state_write import StateWrite
 
 __all__ = ["StateWriter", "persister_error"]

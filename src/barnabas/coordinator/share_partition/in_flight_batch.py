@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.coordinator.share.persister import StateBatch
 from barnabas.coordinator.share_partition.record_state import RecordState
-from barnabas.coordinator.share_partition.state_batch import StateBatch
 
 if TYPE_CHECKING:
     from barnabas.coordinator.share_partition.state_write import StateWrite

@@ -18,7 +18,7 @@ from barnabas.coordinator.share_partition.record_state import RecordState
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from barnabas.coordinator.share_partition.state_batch import StateBatch
+    from barnabas.coordinator.share.persister import StateBatch
 
 __all__ = ["InFlightRecords", "InvalidState"]
 

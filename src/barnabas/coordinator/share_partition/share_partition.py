@@ -22,15 +22,11 @@ from barnabas.coordinator.share_partition.state_write import StateWrite
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from barnabas.coordinator.share.persister import StateBatch
     from barnabas.coordinator.share_partition.in_flight_batch import InFlightRange
     from barnabas.coordinator.share_partition.in_flight_batches import InFlightBatches
     from barnabas.coordinator.share_partition.share_partition_settings import SharePartitionSettings
-    from barnabas.coordinator.share_partition.state_batch import (
-        AcknowledgementBatch,
-        AcquiredRecords,
-        FetchedBatch,
-        StateBatch,
-    )
+    from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatch, AcquiredRecords, FetchedBatch
 
 __all__ = ["SharePartition"]
 

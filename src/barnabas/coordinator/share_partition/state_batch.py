@@ -1,19 +1,10 @@
-"""What a share-partition exchanges with the persister and with its members."""
+"""What a share-partition exchanges with the log and with its members."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["AcknowledgementBatch", "AcquiredRecords", "FetchedBatch", "StateBatch"]
-
-
-class StateBatch(NamedTuple):
-    """Consecutive records in the same delivery state, both offsets inclusive."""
-
-    first_offset: int
-    last_offset: int
-    delivery_state: int
-    delivery_count: int
+__all__ = ["AcknowledgementBatch", "AcquiredRecords", "FetchedBatch"]
 
 
 class FetchedBatch(NamedTuple):

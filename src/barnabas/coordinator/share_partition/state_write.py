@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from barnabas.coordinator.share.persister import StateBatch
     from barnabas.coordinator.share_partition.in_flight_batch import InFlightRange
-    from barnabas.coordinator.share_partition.state_batch import StateBatch
 
 __all__ = ["StateWrite"]
 

@@ -1,6 +1,7 @@
 """Rules between several of a node's settings, and values derived from them.
 
-The rules about roles and listeners are in ``role_rules`` and ``listener_rules``. ``setting_rules`` runs all of them.
+The rules about roles, listeners and groups are in ``role_rules``, ``listener_rules`` and ``group_rules``. ``rule`` runs
+all of them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from barnabas.broker.replication.replica_selector import LEADER_SELECTOR, RACK_A
 from barnabas.common.config_value import Password
 from barnabas.common.settings.problem import SettingProblem
 from barnabas.network.request_limits import bytes_by_api
+from barnabas.protocol.compression import Compression
 from barnabas.server.settings.derived_values import (
     bootstrap_servers,
     cordoned_log_directories,
@@ -19,6 +21,7 @@ from barnabas.server.settings.derived_values import (
     metrics_endpoint,
 )
 from barnabas.server.settings.endpoints import parse_voter
+from barnabas.server.settings.group_rules import register_group_rules
 from barnabas.server.settings.listener_rules import derive_listeners
 from barnabas.server.settings.rule import Settings, check_rules, rule
 
@@ -29,6 +32,8 @@ __all__ = ["check_rules", "derive"]
 
 
 _MIN_DEDUPE_BYTES_PER_THREAD = 1024 * 1024
+
+register_group_rules()
 
 
 def derive(config: NodeConfig) -> None:
@@ -76,6 +81,14 @@ def _audit_topic_has_replicas(settings: Settings) -> Iterator[SettingProblem]:
     name = "barnabas.audit.topic.replication.factor"
     if settings.number(name) == 0:
         yield settings.problem(name, "a topic needs a replica", "set it to -1 for default.replication.factor")
+
+
+@rule("share.coordinator.state.topic.compression.codec")
+def _share_state_has_a_codec(settings: Settings) -> Iterator[SettingProblem]:
+    name = "share.coordinator.state.topic.compression.codec"
+    if settings.number(name) not in list(Compression):
+        known = ", ".join(f"{codec.value} ({codec.name.lower()})" for codec in Compression)
+        yield settings.problem(name, "is not the number of a codec", f"set it to one of {known}")
 
 
 @rule("replica.selector.class")

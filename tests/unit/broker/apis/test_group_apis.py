@@ -107,6 +107,7 @@ class FakeBroker:
             ),
         }
         self.alive = True
+        self.served = SERVED_BY_BROKER
         self.topic_creation = TopicCreation(self)
         self.missing: list[str] = []
         self.missing_features = SimpleNamespace(requested=lambda feature, *_: self.missing.append(feature))

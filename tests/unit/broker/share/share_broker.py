@@ -12,7 +12,6 @@ from barnabas.broker.broker import Broker
 from barnabas.broker.broker_settings import BrokerSettings
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.broker.replica_manager import ReplicaManager
-from barnabas.broker.share.persister import NO_START_OFFSET, SharePartitionState
 from barnabas.broker.share.share_partition_config import SharePartitionConfig
 from barnabas.broker.share.share_partition_manager import SharePartitionManager
 from barnabas.common.config_codes import ConfigResourceType
@@ -20,7 +19,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
-from barnabas.coordinator.share_partition.state_batch import StateBatch
+from barnabas.coordinator.share.persister import UNINITIALIZED_OFFSET, SharePartitionState, StateBatch
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
 from barnabas.metadata.publisher import LoaderManifest, MetadataPublisher
 from barnabas.network.api_handler import Access, HandlerTable
@@ -90,8 +89,8 @@ class MemoryPersister:
         self.reads += 1
         await self._answers()
         if self.error is not ErrorCode.NONE:
-            return SharePartitionState(self.error, "as the test wants", 0, NO_START_OFFSET, ())
-        start, states = self.states.get((group_id, topic_id, partition), (NO_START_OFFSET, {}))
+            return SharePartitionState(self.error, "as the test wants", 0, UNINITIALIZED_OFFSET, ())
+        start, states = self.states.get((group_id, topic_id, partition), (UNINITIALIZED_OFFSET, {}))
         batches = joined((offset, offset, *state) for offset, state in sorted(states.items()))
         return SharePartitionState(0, None, 7, start, tuple(StateBatch(*batch) for batch in batches))
 
@@ -207,6 +206,9 @@ class ShareBroker:
             topic_creation=unused,
             groups=unused,
             transactions=unused,
+            share_state=unused,
+            new_share_persister=unused,
+            new_share_groups=unused,
             share_partitions=lambda: self.shares,
             clock=self,
         )

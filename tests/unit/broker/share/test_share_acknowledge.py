@@ -6,8 +6,8 @@ import pytest
 
 from barnabas.common.errors import ErrorCode
 from barnabas.common.uuid import Uuid
+from barnabas.coordinator.share.persister import StateBatch
 from barnabas.coordinator.share_partition.record_state import AcknowledgeType
-from barnabas.coordinator.share_partition.state_batch import StateBatch
 from tests.unit.broker.share.share_broker import (
     ELSEWHERE,
     LOCK_MS,

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from barnabas.broker.share.persister import NoPersister
 from barnabas.broker.share.share_partition_config import SharePartitionConfig
-from barnabas.common.errors import ErrorCode
-from barnabas.common.uuid import Uuid
 from barnabas.server.broker.deferred_share_partitions import DeferredSharePartitions
 
 
@@ -20,7 +15,7 @@ def deferred() -> DeferredSharePartitions:
         replicas=unused,
         metadata=unused,
         clock=unused,
-        new_persister=NoPersister,
+        new_persister=lambda: unused,
     )
 
 
@@ -31,12 +26,3 @@ def test_nothing_is_made_before_it_is_needed() -> None:
     share_partitions.stop()
     assert share_partitions.made is None
     assert share_partitions.get() is share_partitions.get() is share_partitions.made
-
-
-@pytest.mark.anyio
-async def test_without_a_persister_no_share_partition_is_loaded() -> None:
-    persister = NoPersister()
-    state = await persister.read_state("g", Uuid.from_int(1), 0, 1)
-    outcome = await persister.write_state("g", Uuid.from_int(1), 0, 0, 1, 0, 0, ())
-    assert state.error_code == outcome[0] == ErrorCode.COORDINATOR_NOT_AVAILABLE
-    assert state.error_message == outcome[1] == "This broker cannot store the state of share groups"
