@@ -56,6 +56,8 @@ class ConsumerGroupShape:
     assignment_interval_ms: int
     regex_pause_ms: int
     """Regular expressions are not matched again before."""
+    is_in_step: bool
+    """Whether the processes of all members begin together, and send their heartbeats together."""
 
     @property
     def groups(self) -> list[str]:
@@ -88,6 +90,7 @@ def draw_consumer_groups(draw: random.Random, seed: int) -> ConsumerGroupShape |
         rebalance_ms=draw.choice((900, 2000)),
         assignment_interval_ms=draw.choice((0, 0, 150, 1000)),
         regex_pause_ms=draw.choice((100, 700)),
+        is_in_step=draw.random() < 0.4,
     )
 
 

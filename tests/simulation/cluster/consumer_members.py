@@ -99,7 +99,8 @@ class ConsumerMember:
     # --- processes
 
     async def run(self) -> None:
-        await asyncio.sleep(self._draw.uniform(0.0, 1.5))
+        if not self._settings.is_in_step:
+            await asyncio.sleep(self._draw.uniform(0.0, 1.5))
         while True:
             try:
                 await self._live()
@@ -133,11 +134,19 @@ class ConsumerMember:
                 await self._pause()
 
     async def _pause(self) -> None:
-        await asyncio.sleep(self._draw.uniform(0.5, 1.5) * PAUSE_S)
+        if self._settings.is_in_step:
+            await asyncio.sleep(PAUSE_S - self.world.loop.now_s % PAUSE_S)
+        else:
+            await asyncio.sleep(self._draw.uniform(0.5, 1.5) * PAUSE_S)
+
+    def _wait_s(self) -> float:
+        if self._settings.is_in_step:
+            return HEARTBEAT_S - self.world.loop.now_s % HEARTBEAT_S
+        return self._pace_s * self._draw.uniform(0.7, 1.3)
 
     async def _rest(self) -> None:
         """Wait for the next heartbeat; partitions that were given up are reported immediately."""
-        wait_s = self._pace_s * self._draw.uniform(0.7, 1.3)
+        wait_s = self._wait_s()
         if self._me.must_give_up:
             wait_s = min(wait_s, max(self._gives_up_at_s - self.world.loop.now_s, 0.0))
         await asyncio.sleep(wait_s)
@@ -199,16 +208,16 @@ class ConsumerMember:
         if self._me.must_give_up and self.world.loop.now_s >= self._gives_up_at_s:
             await self._give_up()
         if self._draw.random() < 0.25:
-            await asyncio.gather(self._heartbeat(), self._commit(is_alone=False))
+            await asyncio.gather(self._heartbeat(), self._commit())
         else:
             await self._heartbeat()
-            await self._commit(is_alone=True)
+            await self._commit()
         await self._fetch()
 
     async def _give_up(self) -> None:
         me = self._me
         if self._draw.random() < 0.6:
-            await self._commit(is_alone=True)
+            await self._commit()
         for partition in me.must_give_up:
             del me.held[partition]
             self._positions.pop(partition, None)
@@ -330,7 +339,7 @@ class ConsumerMember:
             self._checks.fetched(me, offsets, floor)
         self._positions.update({partition: offsets[partition.partition] for partition in new if partition in me.held})
 
-    async def _commit(self, *, is_alone: bool) -> None:
+    async def _commit(self) -> None:
         """Commit offsets that are some records greater than before."""
         me = self._me
         positions = {
@@ -346,7 +355,7 @@ class ConsumerMember:
             self._client.send_late(request, self._draw.choice((0.01, 0.3, 1.5)))
             return
         moment = self._checks.moment(me.group)
-        is_certain = is_alone and not me.unknown_outcomes
+        was_certain = not me.unknown_outcomes
         attempt, answer = await self._send(request)
         if attempt is None or answer is None:
             return
@@ -355,7 +364,8 @@ class ConsumerMember:
             self._checks.committed(me, attempt, offsets, moment)
             return
         self._check_offset_error(code, "OffsetCommit")
-        if is_certain:
+        if was_certain and not me.unknown_outcomes and offsets.keys() <= me.held.keys():
+            # Also after a heartbeat that has overtaken it (KIP-1251).
             self._checks.refused(me, attempt, code, moment)
         if code not in REMOVED:
             self._client.forget_coordinator()
