@@ -54,6 +54,8 @@ async def ask_agent(name: str, request: Mapping[str, Any]) -> dict[str, Any]:
     try:
         writer.write(json.dumps(request).encode() + b"\n")
         line = await reader.readline()
+    except OSError as error:
+        raise AgentGone(name) from error
     finally:
         writer.close()
     response: dict[str, Any] = json.loads(line) if line else {"gone": True}

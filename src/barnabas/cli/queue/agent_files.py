@@ -15,12 +15,16 @@ from barnabas.cli.arguments.cluster_options import UsageError
 __all__ = ["agent_name", "agent_names", "agents_folder", "lock_path", "log_path", "socket_path"]
 
 _NAME_LENGTH = 16
+_FOLDER_BYTES_MAX = 80
+"""The path of a unix socket has at most 103 bytes on some systems."""
 
 
 def agents_folder() -> Path:
     """Return the folder, created if necessary. Raise UsageError for one that another user could enter."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     folder = Path(runtime) / "barnabas" if runtime else Path(tempfile.gettempdir()) / f"barnabas-{os.getuid()}"
+    if len(os.fsencode(folder)) > _FOLDER_BYTES_MAX:
+        raise UsageError(f"{folder}: too long for a socket; set XDG_RUNTIME_DIR to a folder with a shorter path")
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         status = folder.lstat()
