@@ -20,7 +20,7 @@ from barnabas.common.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient
 
-__all__ = ["delete_offsets", "reset_offsets"]
+__all__ = ["OffsetReset", "chosen_target", "delete_offsets", "reset_offsets"]
 
 _STOP_IT = dict.fromkeys((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.ILLEGAL_GENERATION), STOP)
 
@@ -102,9 +102,9 @@ def reset_offsets(
         raise UsageError("--from-file contains the partitions: omit --topic and --all-topics")
     flags = {"to-earliest": to_earliest, "to-latest": to_latest, "to-current": to_current}
     numbers = {"to-offset": to_offset, "shift-by": shift_by}
-    way = _way(flags, numbers, to_datetime, by_duration, from_file)
+    way = chosen_target(flags, numbers, to_datetime, by_duration, from_file)
     plan = {} if from_file is None else read_plan(from_file, chosen)
-    reset = _Reset(way, topics, plan, all_topics=all_topics, execute=execute)
+    reset = OffsetReset(way, topics, plan, all_topics=all_topics, execute=execute)
 
     async def work(admin: AdminClient) -> Answer:
         if all_topics:
@@ -120,7 +120,7 @@ def reset_offsets(
     return options.run(work, right="READ on the group and DESCRIBE on the topics")
 
 
-class _Reset:
+class OffsetReset:
     """Resets one group after the other, and collects the results. ``offsets`` are the new offsets."""
 
     def __init__(self, way: OffsetTarget, topics: Topics, plan: Plan, *, all_topics: bool, execute: bool) -> None:
@@ -228,13 +228,14 @@ def _reset(group: str, partition: TopicPartition, before: int | None, after: int
     return Change("group", group, "reset", f"{partition} {way}", more)
 
 
-def _way(
+def chosen_target(
     flags: Mapping[str, bool],
     numbers: Mapping[str, int | None],
     moment: str | None,
     duration: str | None,
     file: str | None,
 ) -> OffsetTarget:
+    """Return the new offsets that the options choose. Raise UsageError unless one is chosen."""
     ways = [OffsetTarget(kind) for kind, is_given in flags.items() if is_given]
     ways += [OffsetTarget(kind, number) for kind, number in numbers.items() if number is not None]
     if moment is not None:

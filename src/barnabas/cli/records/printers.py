@@ -33,6 +33,8 @@ __all__ = [
     "RowPrinter",
     "TextPrinter",
     "UnreadableRecord",
+    "cell",
+    "text_of",
 ]
 
 Reader: TypeAlias = Callable[[bytes], object]
@@ -145,7 +147,7 @@ class TextPrinter(_RecordPrinter):
 
     def _line(self, partition: TopicPartition, record: Record) -> bytes:
         key, value = self._readers.of_record(partition, record)
-        return self._columns.line(partition, record, _text_of(key), _text_of(value))
+        return self._columns.line(partition, record, text_of(key), text_of(value))
 
     def _values(self, fetched: Fetched, until: int | None, limit: int | None) -> Printed:
         line_end = self._columns.line_end
@@ -217,7 +219,7 @@ class RowPrinter(_RecordPrinter):
         self._has_begun = self._has_begun or bool(records)
         topic, number = self._topic(partition.topic), partition.partition
         for record in records:
-            key, value = (_cell(content) for content in self._readers.of_record(partition, record))
+            key, value = (cell(content) for content in self._readers.of_record(partition, record))
             rows.append(topic + _ROW.format(time_of(record.timestamp), number, record.offset, key, value))
         return "".join(rows).encode(errors="replace")
 
@@ -225,8 +227,9 @@ class RowPrinter(_RecordPrinter):
         return _TOPIC.format(name) if self._with_topic else ""
 
 
-def _cell(content: object) -> str:
-    text = _text_of(content)
+def cell(content: object) -> str:
+    """Return a key or a value for a table, without control characters."""
+    text = text_of(content)
     if text is None:
         return "null"
     try:
@@ -235,7 +238,8 @@ def _cell(content: object) -> str:
         return f"0x{text.hex()}"
 
 
-def _text_of(content: object) -> bytes | None:
+def text_of(content: object) -> bytes | None:
+    """Return a key or a value as it is, or as JSON if a schema has decoded it."""
     if content is None or isinstance(content, bytes):
         return content
     return plain_json(content)

@@ -79,12 +79,13 @@ class Membership:
         self._schedule.sent(now_ms)
         self._sends_all = False
 
-    def _answered(self, response: _Response, now_ms: int) -> Answer:
+    def _answered(self, response: _Response, now_ms: int, *, interval_ms_max: int | None = None) -> Answer:
         """Take the epoch of a response, or its error. Raise AdminError for an error that ends the membership."""
         code = response.error_code
         if code:
             return self._refused(code, response.error_message, now_ms)
-        self._schedule.answered(response.heartbeat_interval_ms, now_ms)
+        interval_ms = response.heartbeat_interval_ms
+        self._schedule.answered(interval_ms if interval_ms_max is None else min(interval_ms, interval_ms_max), now_ms)
         if self.state not in _SILENT:
             self.member_id = response.member_id or self.member_id
             self.epoch = max(response.member_epoch, JOIN_EPOCH)

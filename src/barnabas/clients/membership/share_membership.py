@@ -46,9 +46,9 @@ class ShareMembership(Membership):
 
     def receive(self, response: ShareGroupHeartbeatResponse, now_ms: int) -> Answer:
         """Take the answer. A member that was fenced joins again. Raise AdminError for one that ends the membership."""
-        if not self.assigned and self._heartbeats < _FIRST_HEARTBEATS:
-            response.heartbeat_interval_ms = min(response.heartbeat_interval_ms, _FIRST_INTERVAL_MS)
-        answer = self._answered(response, now_ms)
+        has_partitions = self.assigned or (response.assignment and response.assignment.topic_partitions)
+        hurries = not has_partitions and self._heartbeats < _FIRST_HEARTBEATS
+        answer = self._answered(response, now_ms, interval_ms_max=_FIRST_INTERVAL_MS if hurries else None)
         if answer is Answer.FENCED:
             self.assigned = {}
             self._move(MemberState.JOINING)

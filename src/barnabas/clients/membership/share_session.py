@@ -66,13 +66,9 @@ class ShareSession:
     def is_open(self) -> bool:
         return self._epoch != _NEW
 
-    def fetch(
-        self, wanted: Set[TopicIdPartition], limits: FetchLimits, acknowledgements: Acknowledgements | None = None
-    ) -> ShareFetchRequest:
-        """Return a request for records. ``acknowledgements`` are about ``wanted`` partitions of an open session."""
-        said = acknowledgements or {}
-        named = (wanted if self._epoch == _NEW else wanted - self._partitions) | said.keys()
-        forgotten = self._partitions - wanted if self._epoch != _NEW else frozenset()
+    def fetch(self, wanted: Set[TopicIdPartition], limits: FetchLimits) -> ShareFetchRequest:
+        """Return a request for records of these partitions."""
+        added, forgotten = wanted - self._partitions, self._partitions - wanted
         self._partitions = frozenset(wanted)
         return ShareFetchRequest(
             group_id=self._group_id,
@@ -88,19 +84,10 @@ class ShareSession:
                 share_fetch.FetchTopic(
                     topic_id=topic_id,
                     partitions=[
-                        share_fetch.FetchPartition(
-                            partition_index=partition.partition,
-                            acknowledgement_batches=[
-                                share_fetch.AcknowledgementBatch(
-                                    first_offset=first, last_offset=last, acknowledge_types=[type_]
-                                )
-                                for first, last, type_ in acknowledged_ranges(said.get(partition, {}))
-                            ],
-                        )
-                        for partition in partitions
+                        share_fetch.FetchPartition(partition_index=partition.partition) for partition in partitions
                     ],
                 )
-                for topic_id, partitions in _by_topic(named)
+                for topic_id, partitions in _by_topic(added)
             ],
             forgotten_topics_data=[
                 share_fetch.ForgottenTopic(

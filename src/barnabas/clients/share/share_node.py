@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Set
 from typing import TYPE_CHECKING
 
-from barnabas.clients.errors import ClientError
+from barnabas.clients.errors import ClientError, UnsupportedVersion
 from barnabas.clients.membership.share_session import ShareSession
 from barnabas.common.errors import Transient
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["ShareNode"]
 
 _CLOSE_WITHIN_S = 5.0
+_HAS_RENEWALS = 2
+"""The first version of ShareAcknowledge with renewals (KIP-1222)."""
 
 
 class ShareNode:
@@ -60,8 +62,11 @@ class ShareNode:
             if connection is None or not connection.is_open or not self._session.is_open:
                 await self._drop()
                 return None
+            request = self._session.acknowledge(acknowledgements)
+            if request.is_renew_ack and connection.version_of(request.API_KEY) < _HAS_RENEWALS:
+                raise UnsupportedVersion(f"the node at {self.address} can't renew locks: this needs Kafka 4.2")
             try:
-                response = await connection.request(self._session.acknowledge(acknowledgements))
+                response = await connection.request(request)
             except ClientError:
                 await self._drop()
                 raise
