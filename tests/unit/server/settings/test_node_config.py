@@ -57,6 +57,7 @@ PYTHON_TYPES = {
     ConfigType.PASSWORD: "Password",
     ConfigType.BOOLEAN: "bool",
     ConfigType.STRING: "str",
+    ConfigType.LIST: "list[str]",
     ConfigType.INT: "int",
     ConfigType.SHORT: "int",
     ConfigType.CLASS: "str",

@@ -38,33 +38,24 @@ class CoordinatorSettings(SettingTable):
         "How long the broker itself retries to add a partition to a transaction while the previous one is being ended.")
     add_partitions_to_txn_retry_backoff_ms: int = setting(INT, "20", "1..", HIGH, READ_ONLY,
         "How long a request for a transaction waits for the end of the producer's previous one, and the broker before it asks a coordinator again.")
-    group_consumer_assignment_interval_ms: int = setting(INT, "1000", "0..", MEDIUM, CLUSTER_WIDE,
-        "The shortest time between two computations of a consumer group's assignment.")
+    group_consumer_assignment_interval_ms: int = setting(INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
     group_consumer_assignors: list[str] = setting(LIST, "uniform,range", "list+", MEDIUM, READ_ONLY,
         "The assignors that consumer groups can use, the default one first.")
-    group_consumer_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY,
-        "The interval between heartbeats that the coordinator requests from members of consumer groups.")
-    group_consumer_max_assignment_interval_ms: int = setting(INT, "15000", "0..", MEDIUM, READ_ONLY,
-        "The longest time between two computations that a consumer group may have set.")
-    group_consumer_max_heartbeat_interval_ms: int = setting(INT, "15000", "1..", MEDIUM, READ_ONLY,
-        "The longest interval between heartbeats that a consumer group may have set.")
-    group_consumer_max_session_timeout_ms: int = setting(INT, "60000", "1..", MEDIUM, READ_ONLY,
-        "The longest session timeout that a consumer group may have set.")
+    group_consumer_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY)
+    group_consumer_max_assignment_interval_ms: int = setting(INT, "15000", "0..", MEDIUM, READ_ONLY)
+    group_consumer_max_heartbeat_interval_ms: int = setting(INT, "15000", "1..", MEDIUM, READ_ONLY)
+    group_consumer_max_session_timeout_ms: int = setting(INT, "60000", "1..", MEDIUM, READ_ONLY)
     group_consumer_max_size: int = setting(INT, "2147483647", "1..", MEDIUM, READ_ONLY,
         "How many members a consumer group may have.")
     group_consumer_migration_policy: str = setting(STRING, "bidirectional", "i:DISABLED|DOWNGRADE|UPGRADE|BIDIRECTIONAL", MEDIUM, READ_ONLY,
         "In which directions groups may change between the classic and the consumer protocol.")
-    group_consumer_min_assignment_interval_ms: int = setting(INT, "0", "0..", MEDIUM, READ_ONLY,
-        "The shortest time between two computations that a consumer group may have set.")
-    group_consumer_min_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY,
-        "The shortest interval between heartbeats that a consumer group may have set.")
-    group_consumer_min_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY,
-        "The shortest session timeout that a consumer group may have set.")
+    group_consumer_min_assignment_interval_ms: int = setting(INT, "0", "0..", MEDIUM, READ_ONLY)
+    group_consumer_min_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY)
+    group_consumer_min_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY)
     group_consumer_regex_refresh_interval_ms: int = setting(INT, "600000", "10000..", MEDIUM, READ_ONLY,
         "How often regular expressions in subscriptions are matched with the topics again.",
         internal=True)
-    group_consumer_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY,
-        "After how long without heartbeats a member leaves its consumer group.")
+    group_consumer_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY)
     group_coordinator_append_linger_ms = no_effect(_NOTHING_LINGERS, INT, "-1", "-1..", MEDIUM, READ_ONLY,
         "How long group records are collected before they are written; -1 adapts to the load.")
     group_coordinator_background_threads = no_effect(_ONE_EVENT_LOOP, INT, "2", "1..", HIGH, READ_ONLY,
