@@ -16,6 +16,7 @@ iterates in the same order; an ordinary ``frozenset`` stands for the ascending o
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
+from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, TypeVar
 
@@ -42,6 +43,7 @@ __all__ = [
     "java_sort_key",
     "names_in_order",
     "ordered",
+    "single",
     "table_size",
     "uuid_hash",
 ]
@@ -55,6 +57,7 @@ _TREEIFY_CAPACITY: Final = 64
 _KEYS_A_STEP: Final = 2_000
 _PLACES_A_STEP: Final = 20_000
 _INDEX_BITS: Final = 32
+_SHARED_BELOW: Final = 1_024
 _SPREAD_FROM: Final = 1 << 16
 """The bin of a smaller number is that number, in a table with enough bins."""
 _GOLDEN_RATIO: Final = 0x9E3779B97F4A7C15
@@ -212,6 +215,16 @@ class OrderedFrozenSet(frozenset[T_co]):
     size: int
 
 
+def single(partition: int) -> frozenset[int]:
+    """Return a set of one partition. Sets of low numbers are shared, because a set takes 216 bytes."""
+    return _shared_single(partition) if partition < _SHARED_BELOW else frozenset((partition,))
+
+
+@lru_cache(maxsize=_SHARED_BELOW)
+def _shared_single(partition: int) -> frozenset[int]:
+    return frozenset((partition,))
+
+
 def ordered(items: Sequence[Any], size: int | None = None) -> frozenset[Any]:
     """Return a set that ``in_order`` iterates in the given order.
 
@@ -284,8 +297,11 @@ class PartitionSet:
         return in_partition_order(list(self._partitions), self._capacity)
 
     def frozen(self) -> frozenset[int]:
-        is_ascending = len(self._partitions) < 2 or max(self._partitions) < min(self._capacity, _SPREAD_FROM)
-        return frozenset(self._partitions) if is_ascending else ordered(self.in_order())
+        partitions = self._partitions
+        if len(partitions) == 1:
+            return single(*partitions)
+        is_ascending = not partitions or max(partitions) < min(self._capacity, _SPREAD_FROM)
+        return frozenset(partitions) if is_ascending else ordered(self.in_order())
 
 
 def in_table_order(partitions: frozenset[int]) -> Sequence[int]:

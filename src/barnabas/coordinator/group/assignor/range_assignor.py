@@ -27,6 +27,7 @@ from barnabas.coordinator.group.assignor.hash_order import (
     hash_order,
     in_order,
     java_sort_key,
+    single,
     table_size,
     uuid_hash,
 )
@@ -85,7 +86,7 @@ class _Ranges:
         begin = 0
         for index, number in enumerate(numbers if quota else numbers[:extra]):
             end = begin + quota + (index < extra)
-            ranges[number][topic_id] = frozenset(range(begin, end))
+            ranges[number][topic_id] = single(begin) if end - begin == 1 else frozenset(range(begin, end))
             begin = end
             if self._meter.is_full(1):
                 yield
