@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
+from barnabas.broker.share_state_messages import reads, states
 from barnabas.clients.admin import NewTopic, SyncAdminClient
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_name import SHARE_STATE_TOPIC
@@ -182,6 +183,30 @@ def test_state_moves_between_the_brokers_both_ways(both: Both) -> None:
                 assert client.initialize(key, state_epoch=1).error_code == ErrorCode.FENCED_STATE_EPOCH
             before = state_of(client, keys)
         both.nodes[stopped].start()
+    both.wait_in_sync(KAFKA)
+    elect_preferred(both)
+
+
+def test_a_frozen_coordinator_does_not_show_old_state(both: Both) -> None:
+    topic_id, leaders = both.topic_id("moved"), both.leaders(OURS)
+    keys = (SharePartitionKey(f"frozen-{number}", topic_id, 0) for number in range(100))
+    key = next(key for key in keys if leaders[coordinator_partition(key.coordinator_key, PARTITIONS)] == OURS)
+    question = reads(key.group_id, [(key, -1)])
+    with closing(ShareStateClient(RawClient(both.ours.port))) as client:
+        client.prepare([key])
+        client.initialize(key, state_epoch=2)
+        assert client.read(key).error_code == 0
+        both.wait_in_sync(KAFKA)
+        both.ours.freeze()
+        for _ in range(10):
+            client.raw.send(question, 0)
+        both.wait_led_by(KAFKA, dict.fromkeys(range(PARTITIONS), KAFKA))
+        with closing(ShareStateClient(RawClient(both.kafka.port))) as kafka:
+            settle_read(kafka, key)
+            assert kafka.write(key, write(0, leader_epoch=-1, start=0)).error_code == 0
+        both.ours.thaw()
+        answers = {state.error_code for _ in range(10) for _, _, state in states(client.raw.receive())}
+    assert answers == {ErrorCode.NOT_COORDINATOR}
     both.wait_in_sync(KAFKA)
     elect_preferred(both)
 
