@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from barnabas.common.errors import ApiException
+from barnabas.coordinator.share.persister import StateBatch
 from barnabas.coordinator.share_partition.aborted_batches import aborted_batches
 from barnabas.coordinator.share_partition.in_flight_batch import InFlightRange
 from barnabas.coordinator.share_partition.record_state import RecordState
 from barnabas.coordinator.share_partition.share_partition import SharePartition
 from barnabas.coordinator.share_partition.share_partition_settings import SharePartitionSettings
-from barnabas.coordinator.share.persister import StateBatch
 from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatch, FetchedBatch
 from barnabas.coordinator.share_partition.state_write import StateWrite
 from barnabas.protocol.end_transaction_batch import end_transaction_batch

@@ -69,7 +69,10 @@ class AllowedTopics:
 
 
 class Acknowledgements:
-    """``valid`` may be passed on; ``errors`` are the answers of the other partitions, also of those without batches."""
+    """``valid`` may be passed on. ``errors`` are the answers of the other partitions, None for those without batches.
+
+    If no partition has valid batches, those without are not answered.
+    """
 
     __slots__ = ("errors", "valid")
 
@@ -79,6 +82,7 @@ class Acknowledgements:
         """``may_renew``: the version of the request knows renewals. ``is_renewal``: the request announced them."""
         self.valid: dict[TopicIdPartition, list[AcknowledgementBatch]] = {}
         self.errors: dict[TopicIdPartition, ApiException | None] = {}
+        without_batches = []
         last_type = AcknowledgeType.RENEW if may_renew else AcknowledgeType.REJECT
         for topic in topics:
             for requested in topic.partitions:
@@ -87,13 +91,17 @@ class Acknowledgements:
                 error = allowed.error_of(partition)
                 if error is None or error.code is not ErrorCode.UNKNOWN_TOPIC_ID:
                     error = _problem(batches, last_type, is_renewal=is_renewal) or error
-                if error is None and batches:
+                if error is not None:
+                    self.errors[partition] = error
+                elif batches:
                     self.valid[partition] = [
                         AcknowledgementBatch(batch.first_offset, batch.last_offset, tuple(batch.acknowledge_types))
                         for batch in batches
                     ]
                 else:
-                    self.errors[partition] = error
+                    without_batches.append(partition)
+        if self.valid:
+            self.errors.update(dict.fromkeys(without_batches))
 
 
 def _problem(batches: Iterable[RequestedBatch], last_type: int, *, is_renewal: bool) -> ApiException | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.broker.share.fetched_batches import FetchedBatches
@@ -20,6 +21,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.share.persister import UNINITIALIZED_OFFSET
 from barnabas.coordinator.share_partition.in_flight_records import InvalidState
 from barnabas.coordinator.share_partition.share_partition import SharePartition
+from barnabas.network.loop_scheduler import TURN_S, call_after_others
 from barnabas.storage.offset_lookup import fetch_offset_for_timestamp
 
 if TYPE_CHECKING:
@@ -41,8 +43,6 @@ __all__ = ["Environment", "LedSharePartition", "SharePartitionKey"]
 
 log = logging.getLogger(__name__)
 
-_FETCHES_AT_ONCE = 16
-"""The number of waiting fetches that are answered before other work runs."""
 _READ_BYTES_MAX = 8 * 1024 * 1024
 """A read after a restart verifies what it reads: about 5 ms for this many bytes."""
 _ENDS_LEADERSHIP = frozenset(
@@ -264,17 +264,18 @@ class LedSharePartition:
         self._serve(list(self._waiting))
 
     def _serve(self, fetches: list[ShareFetch]) -> None:
-        """Serve a few fetches, and the others after other work; those that came meanwhile are the last."""
-        for fetch in fetches[:_FETCHES_AT_ONCE]:
+        """Serve fetches for a short time, and the others after other work; those that came meanwhile are the last."""
+        loop = asyncio.get_running_loop()
+        end_of_turn = loop.time() + TURN_S
+        for at, fetch in enumerate(fetches):
             if self.error is not None or not self._is_readable():
                 self._is_serving = False
                 return
+            if loop.time() > end_of_turn:
+                call_after_others(partial(self._serve, fetches[at:]))
+                return
             if fetch in self._waiting:
                 fetch.attempt()
-        rest = fetches[_FETCHES_AT_ONCE:]
-        if rest:
-            asyncio.get_running_loop().call_soon(self._serve, rest)
-            return
         self._is_serving = False
         if self._has_newcomers:
             self.wake()

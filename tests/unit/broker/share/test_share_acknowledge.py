@@ -137,8 +137,9 @@ def test_a_fenced_leader_names_the_new_one(broker: ShareBroker, holder: Member) 
     assert [node.host for node in response.node_endpoints] == ["host2"]
 
 
-def test_a_partition_without_batches_has_no_error(broker: ShareBroker, holder: Member) -> None:
-    assert errors_of(holder.acknowledge({0: []})) == {0: 0}
+def test_partitions_without_batches_are_answered_beside_others(broker: ShareBroker, holder: Member) -> None:
+    assert errors_of(holder.acknowledge({0: [], 1: []})) == {}
+    assert errors_of(holder.acknowledge({0: [(0, 0, [ACCEPT])], 1: []})) == {0: 0, 1: 0}
 
 
 # --- renewals

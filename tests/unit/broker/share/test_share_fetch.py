@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import count
+
 import pytest
 
 from barnabas.broker.client_quotas import ClientQuotas
 from barnabas.common.errors import ErrorCode
+from barnabas.network.loop_scheduler import TURN_S
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.share_fetch import ShareFetchResponse
 from barnabas.protocol.record_batch import iter_batches
@@ -245,6 +248,18 @@ def test_members_are_served_in_the_order_in_which_they_wait(broker: ShareBroker)
         broker.produce(1)
     assert [acquired(task.result()) for task in tasks[:3]] == [[(0, 0, 1)], [(1, 1, 1)], [(2, 2, 1)]]
     assert not any(task.done() for task in tasks[3:])
+
+
+def test_those_that_are_served_in_later_turns_keep_their_order(
+    broker: ShareBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = [Member(broker, f"member-{number}") for number in range(5)]
+    tasks = [member.begin([0], max_wait_ms=500, max_records=1, share_acquire_mode=1) for member in members]
+    looks_at_clock = count()
+    monkeypatch.setattr(broker.loop, "time", lambda: broker.loop.now_s + next(looks_at_clock) * TURN_S)
+    broker.produce(4)
+    assert [acquired(task.result()) for task in tasks[:4]] == [[(at, at, 1)] for at in range(4)]
+    assert not tasks[4].done()
 
 
 def test_a_member_that_needs_more_bytes_does_not_block_others(broker: ShareBroker, alice: Member, bob: Member) -> None:
