@@ -22,15 +22,12 @@ TESTS = Path(__file__).resolve().parents[1]
 AUTHORS_USE = "users and authors of plugins call it"
 TESTS_OBSERVE = "simulations and models observe this state"
 PAGES_COME_FROM_IT = "`python -m tests.docs.reference` writes a page of it"
-SHARE_GROUPS_USE = "the leaders of share-partitions and share groups, which are being written, call it"
+STREAMS_GROUPS_USE = "streams groups, which are being written, call it"
+QUEUE_USES = "`barnabas queue`, which is being written, calls it"
 ORACLE = "a family of Kafka's recorded answers covers it"
 
 STAYS = {
     "barnabas.access.desired_state_schema:json_schema": PAGES_COME_FROM_IT,
-    "barnabas.broker.broker:Broker.share_persister": SHARE_GROUPS_USE,
-    "barnabas.broker.share_persister:SharePersister.delete_state": SHARE_GROUPS_USE,
-    "barnabas.broker.share_persister:SharePersister.initialize_state": SHARE_GROUPS_USE,
-    "barnabas.broker.share_persister:SharePersister.write_state": SHARE_GROUPS_USE,
     "barnabas.clients.admin.errors:GroupIdNotFound": AUTHORS_USE,
     "barnabas.clients.admin.errors:GroupNotEmpty": AUTHORS_USE,
     "barnabas.clients.admin.errors:InvalidConfig": AUTHORS_USE,
@@ -44,12 +41,9 @@ STAYS = {
     "barnabas.connect.decide.validation.connector_config_reference:connector_reference_page": PAGES_COME_FROM_IT,
     "barnabas.connect.plugins.testing:ConnectorKit": AUTHORS_USE,
     "barnabas.connect.settings.worker_config_reference:worker_reference_page": PAGES_COME_FROM_IT,
-    "barnabas.coordinator.share.persister:Persister.delete_state": SHARE_GROUPS_USE,
-    "barnabas.coordinator.share.persister:Persister.initialize_state": SHARE_GROUPS_USE,
-    "barnabas.coordinator.share.persister:Persister.write_state": SHARE_GROUPS_USE,
-    "barnabas.coordinator.timer_queue:Timer.is_scheduled": TESTS_OBSERVE,
+    "barnabas.clients.share.share_consumer:ShareConsumer": QUEUE_USES,
+    "barnabas.coordinator.group.assignor.sticky_tasks:StickyTaskAssignor": STREAMS_GROUPS_USE,
     "barnabas.raft.raft_node:RaftNode.is_recovering": TESTS_OBSERVE,
-    "barnabas.raft.raft_node:RaftNode.state_name": TESTS_OBSERVE,
     "barnabas.security.principal_builder:AuthenticationContext.peer_certificate": AUTHORS_USE,
     "barnabas.security.sasl.scram:ScramServer.server_first": TESTS_OBSERVE,
     "barnabas.security.sasl.scram:credential_from_text": ORACLE,

@@ -201,18 +201,10 @@ class ScriptedShareGroups:
     def _publish(self, delta: MetadataDelta) -> None:
         """Do what ``GroupService.publish`` does."""
         self._metadata_offset += 1
-        before = self._view.image
         image = delta.apply(MetadataProvenance(self._metadata_offset, 1, self._now_ms))
-        topics = delta.topics
-        if topics is None:
-            self._view.update(image, (), has_new_topics=False)
-            return
-        changed = {topic.name for topic in topics.changed.values()} | {topic.name for topic in topics.deleted.values()}
-        created = any(name not in before.topics.by_name for name in changed)
-        self._view.update(image, changed, has_new_topics=created)
-        self.coordinator.on_topics_changed(changed)
-        if topics.deleted:
-            self.coordinator.share.on_topics_deleted(topics.deleted.keys(), self._now_ms)
+        self.coordinator.follow_metadata(delta, image)
+        if delta.topics is not None and delta.topics.deleted:
+            self.coordinator.share.on_topics_deleted(delta.topics.deleted.keys(), self._now_ms)
 
     def _heartbeat(self, step: Step) -> Any:
         request = ShareGroupHeartbeatRequest.from_json(step["request"], 1)

@@ -104,6 +104,7 @@ class Broker:
     def share_groups(self) -> ShareGroupService:
         """Serves the share groups that this broker coordinates."""
         return self._new_share_groups(self.share_persister)
+
     @property
     def share_partitions(self) -> SharePartitionManager:
         """They are loaded with the first request of a share group."""

@@ -32,8 +32,7 @@ class CoordinatorRecord(Protocol):
 
     @property
     def is_ahead(self) -> bool:
-        """Whether it is replayed when it is appended, whatever decision wrote it. So all records of a thing have one
-        order, also if only some of its decisions are ahead."""
+        """Whether it is always replayed when it is appended, whatever the decision that it is part of."""
         ...
 
     def write(self, chunks: list[bytes], offset_delta: int) -> None:
@@ -68,18 +67,30 @@ class CoordinatorResult(Generic[T]):
     together (``is_atomic`` False) may be split into several batches. With ``waits_for_writes`` a result without records
     is based on records that are not committed yet: its answer is sent after their commit.
 
+    ``on_append`` runs immediately after the append, before any other decision, and may decide again.
+
     With ``is_ahead`` the records are replayed as soon as they are appended, so that the next decision builds on them.
     The answer still waits for their commit, also the answer of a decision without records: what it builds on must be
     committed. A record that never commits is lost with the leadership, and its shard with it.
     """
 
-    __slots__ = ("is_ahead", "is_atomic", "on_commit", "on_error", "records", "response", "waits_for_writes")
+    __slots__ = (
+        "is_ahead",
+        "is_atomic",
+        "on_append",
+        "on_commit",
+        "on_error",
+        "records",
+        "response",
+        "waits_for_writes",
+    )
 
     def __init__(
         self,
         records: list[CoordinatorRecord] | None = None,
         response: T | None = None,
         *,
+        on_append: Callable[[int], CoordinatorResult[None] | None] | None = None,
         on_commit: Callable[[int], CoordinatorResult[None] | None] | None = None,
         on_error: Callable[[ErrorCode, int], CoordinatorResult[None] | None] | None = None,
         is_atomic: bool = True,
@@ -88,6 +99,7 @@ class CoordinatorResult(Generic[T]):
     ) -> None:
         self.records: list[CoordinatorRecord] = records if records is not None else []
         self.response = response
+        self.on_append = on_append
         self.on_commit = on_commit
         self.on_error = on_error
         self.is_atomic = is_atomic
@@ -99,6 +111,7 @@ class CoordinatorResult(Generic[T]):
         return CoordinatorResult(
             self.records,
             response,
+            on_append=self.on_append,
             on_commit=self.on_commit,
             on_error=self.on_error,
             is_atomic=self.is_atomic,

@@ -165,9 +165,7 @@ class BrokerPart:
         core.dynamic_settings.add_effect(self.fetchers)
         core.dynamic_settings.add_effect(ProducerIdEffect(self.logs, settings))
         core.dynamic_settings.add_effect(VerificationEffect(settings))
-        core.dynamic_settings.add_effect(
-            AssignmentIntervalEffect(self.groups.coordinator.view.assignment_intervals_ms)
-        )
+        core.dynamic_settings.add_effect(AssignmentIntervalEffect(self.groups.coordinator.view.assignment_intervals_ms))
         self.broker = self._broker(settings)
         self.broker.lease = self.lifecycle.lease
         if config.barnabas_describe_configs_of_others:

@@ -147,13 +147,6 @@ class ShareGroupDriver(GroupDriver):
         """Do what the owner of the coordinator does when the metadata log moves on."""
         view = self.coordinator.view
         image = delta.apply(MetadataProvenance(view.image.offset + 1, 1, self.now_ms))
-        topics = delta.topics
-        names = (
-            set()
-            if topics is None
-            else {topic.name for part in (topics.changed, topics.deleted) for topic in part.values()}
-        )
-        view.update(image, names, has_new_topics=bool(names))
-        if topics is not None:
-            self.coordinator.on_topics_changed(names)
-            self.coordinator.share.on_topics_deleted(topics.deleted.keys(), self.now_ms)
+        self.coordinator.follow_metadata(delta, image)
+        if delta.topics is not None:
+            self.coordinator.share.on_topics_deleted(delta.topics.deleted.keys(), self.now_ms)
