@@ -108,10 +108,9 @@ class ShareGroupService:
 
     async def _record_failed(self, wanted: InitializeStates, failed: StateOutcome) -> None:
         log.warning(
-            "The share-partitions of group %s could not be initialized: %s %s",
+            "The share-partitions of group %s could not be initialized: %s",
             wanted.group_id,
-            error_of(failed.error_code).name,
-            failed.error_message or "",
+            failed.error_message or error_of(failed.error_code).name,
         )
         await self._answered(
             self._requests.initialization_failed(wanted.group_id, wanted.partitions, self._groups.now_ms())
