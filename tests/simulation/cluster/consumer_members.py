@@ -35,8 +35,10 @@ TWICE = 0.03
 HANGS = 0.02
 ENDS = 0.02
 CHANGES = 0.05
-GIVES_UP_S = (0.0, 0.0, 0.05, 0.4, 5.0)
-"""How long a process takes to give up partitions; the last is longer than any rebalance time-out."""
+GIVES_UP_S = (0.0, 0.0, 0.05, 0.4)
+"""How long a process takes to give up partitions."""
+NEVER_S = 3600.0
+NEVER_GIVES_UP = 0.15
 
 
 class _Removed(Exception):
@@ -135,13 +137,17 @@ class ConsumerMember:
 
     async def _pause(self) -> None:
         if self._settings.is_in_step:
-            await asyncio.sleep(PAUSE_S - self.world.loop.now_s % PAUSE_S)
+            await asyncio.sleep(self._until_next(PAUSE_S))
         else:
             await asyncio.sleep(self._draw.uniform(0.5, 1.5) * PAUSE_S)
 
+    def _until_next(self, period_s: float) -> float:
+        """Return the time until just after the next multiple of a period."""
+        return period_s - self.world.loop.now_s % period_s + self._draw.uniform(0.001, 0.003)
+
     def _wait_s(self) -> float:
         if self._settings.is_in_step:
-            return HEARTBEAT_S - self.world.loop.now_s % HEARTBEAT_S
+            return self._until_next(HEARTBEAT_S)
         return self._pace_s * self._draw.uniform(0.7, 1.3)
 
     async def _rest(self) -> None:
@@ -292,7 +298,8 @@ class ConsumerMember:
         before = me.must_give_up
         me.wanted = wanted
         if me.must_give_up - before:
-            self._gives_up_at_s = self.world.loop.now_s + self._draw.choice(GIVES_UP_S)
+            never = not self.world.is_healed and self._draw.random() < NEVER_GIVES_UP
+            self._gives_up_at_s = self.world.loop.now_s + (NEVER_S if never else self._draw.choice(GIVES_UP_S))
             names = ", ".join(sorted(str(partition.index) for partition in me.must_give_up))
             self.world.say(f"{self.name} must give up {names} in epoch {me.epoch}")
 
