@@ -1,8 +1,8 @@
 """Numbers of the product that are far smaller than in production, because a run is small.
 
 Controllers and listeners do less in one turn: a run has about ten partitions, and with the sizes of production every
-decision would fit in one turn. A producer id has fewer epochs in some runs, so that it is used up. Regular expressions of
-a group are matched with new topics sooner.
+decision would fit in one turn. A producer id has fewer epochs in some runs, so that it is used up. Regular expressions
+of a group are matched with new topics sooner.
 """
 
 from __future__ import annotations

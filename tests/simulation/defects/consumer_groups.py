@@ -194,9 +194,7 @@ _ALL = _Everything()
 def _() -> None:
     def make(original: Any) -> Any:
         def new_target(group: Any, epoch: int, assignor: str, view: Any, changed: Any, now_ms: int) -> Any:
-            return original(
-                group, epoch, assignor, view, group.members.get(changed.member_id, changed), now_ms
-            )
+            return original(group, epoch, assignor, view, group.members.get(changed.member_id, changed), now_ms)
 
         return new_target
 
