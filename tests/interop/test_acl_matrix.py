@@ -15,8 +15,8 @@ import pytest
 from barnabas.common.errors import ErrorCode
 from tests.peers.acl_matrix import DENIALS, Case, cases_of, malformed_denials
 from tests.peers.acl_stage import Stage, all_rows, secure_settings
-from tests.peers.command_node import CommandNode
 from tests.peers.record_acl_matrix import read_recorded
+from tests.peers.share_state_node import ShareStateNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(180)]
 
@@ -36,7 +36,7 @@ WITHOUT_ID = "Transactional records need a transactional id."
 
 @pytest.fixture(scope="module")
 def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    node = CommandNode(tmp_path_factory.mktemp("acl-matrix"))
+    node = ShareStateNode(tmp_path_factory.mktemp("acl-matrix"))
     node.change_settings(secure_settings(node, (case.me for case in cases_of(all_rows()))))
     node.start()
     stage = Stage(node, all_rows())

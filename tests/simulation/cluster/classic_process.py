@@ -80,7 +80,7 @@ class ClassicProcess(MemberProcess):
         request = requests.join(
             me,
             self._protocol,
-            [] if self._is_eager else [(self.checks.name_of(held) or "", held.index) for held in me.held],
+            [] if self._is_eager else [(self.checks.name_of(held) or "", held.partition) for held in me.held],
             self.settings.session_ms,
             self.settings.rebalance_ms,
         )

@@ -41,7 +41,7 @@ MARGIN_S = 0.01
 class TopicPartition(NamedTuple):
     topic: Any
     """The topic id, or its name."""
-    index: int
+    partition: int
 
 
 class Moment(NamedTuple):
@@ -219,7 +219,7 @@ class ConsumerGroupChecks:
         for partition in wanted:
             name = self.name_of(partition)
             if me.told is not None and name is not None and not me.told.covers(name):
-                self._checks.fail(f"{me.name} subscribes to {me.told}, but receives {name}-{partition.index}")
+                self._checks.fail(f"{me.name} subscribes to {me.told}, but receives {name}-{partition.partition}")
 
     def holds(self, me: Membership, attempt: Attempt, moment: Moment) -> None:
         """Check that no other member has the partitions that this one has, as the coordinator has just confirmed."""
@@ -253,7 +253,7 @@ class ConsumerGroupChecks:
         return TopicPartition(ids[0] if len(ids) == 1 else topic, index)
 
     def _named(self, partitions: Iterable[TopicPartition]) -> str:
-        return ", ".join(sorted(f"{self.name_of(found)}-{found.index}" for found in partitions))
+        return ", ".join(sorted(f"{self.name_of(found)}-{found.partition}" for found in partitions))
 
     # --- offsets of the topic that is never deleted
 
@@ -273,7 +273,7 @@ class ConsumerGroupChecks:
                         f"{me.name} commits an offset of {self._named({partition})}, which {other.name} has"
                     )
         for partition, offset in offsets.items():
-            key = (me.group, partition.index)
+            key = (me.group, partition.partition)
             self._committed[key] = max(self._committed.get(key, -1), offset)
         self._checks.counts["consumer group commits"] += 1
 
@@ -284,7 +284,7 @@ class ConsumerGroupChecks:
         for partition, offset in offsets.items():
             is_taken = any(partition in other.held for other in others)
             if partition in me.held or epoch == me.epoch or (me.joined_s < 0 and not is_taken):
-                self._loose.setdefault((me.group, partition.index), set()).add(offset)
+                self._loose.setdefault((me.group, partition.partition), set()).add(offset)
 
     def floor(self, group: str, indexes: list[int]) -> dict[int, int]:
         """Return the acknowledged offsets: a request that is sent from now on must return at least these."""

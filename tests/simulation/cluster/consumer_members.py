@@ -105,7 +105,7 @@ def _problem(world: World, group: str, processes: list[MemberProcess]) -> str | 
 
 
 def _has(me: Membership, topic_id: object, name: str, index: int) -> bool:
-    return any(held.index == index and held.topic in (topic_id, name) for held in me.held)
+    return any(held.partition == index and held.topic in (topic_id, name) for held in me.held)
 
 
 def _imbalance(world: World, group: str, processes: list[MemberProcess]) -> str | None:

@@ -170,5 +170,5 @@ class ConsumerProcess(MemberProcess):
         me = self.me
         never = not self.world.is_healed and self.draw.random() < NEVER_GIVES_UP
         self._gives_up_at_s = self.world.loop.now_s + (NEVER_S if never else self.draw.choice(GIVES_UP_S))
-        names = ", ".join(sorted(f"{self.checks.name_of(found)}-{found.index}" for found in me.must_give_up))
+        names = ", ".join(sorted(f"{self.checks.name_of(found)}-{found.partition}" for found in me.must_give_up))
         self.world.say(f"{self.name} must give up {names} in epoch {me.epoch}{', but never does' if never else ''}")

@@ -32,7 +32,7 @@ def commit(
         name=DATA_TOPIC,
         topic_id=next(iter(offsets)).topic,
         partitions=[
-            offset_commit.OffsetCommitRequestPartition(partition_index=partition.index, committed_offset=offset)
+            offset_commit.OffsetCommitRequestPartition(partition_index=partition.partition, committed_offset=offset)
             for partition, offset in offsets.items()
         ],
     )
@@ -66,7 +66,7 @@ def fetch(group: str, member_id: str | None, epoch: int, partitions: list[TopicP
     topic = offset_fetch.OffsetFetchRequestTopics(
         name=DATA_TOPIC,
         topic_id=partitions[0].topic,
-        partition_indexes=[partition.index for partition in partitions],
+        partition_indexes=[partition.partition for partition in partitions],
     )
     wanted = offset_fetch.OffsetFetchRequestGroup(
         group_id=group, member_id=member_id, member_epoch=epoch, topics=[topic]

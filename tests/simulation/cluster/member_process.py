@@ -188,7 +188,7 @@ class MemberProcess(ABC):
         topics = self.world.checks.model.now["topics"]
         return sorted(
             (held for held in self.me.held if held.topic in topics and topics[held.topic][0] == DATA_TOPIC),
-            key=lambda partition: partition.index,
+            key=lambda partition: partition.partition,
         )
 
     async def _fetch(self) -> None:
@@ -197,7 +197,7 @@ class MemberProcess(ABC):
         new = [partition for partition in self._data() if partition not in self.positions]
         if not new:
             return
-        floor = self.checks.floor(me.group, [partition.index for partition in new])
+        floor = self.checks.floor(me.group, [partition.partition for partition in new])
         moment = self.checks.moment(me.group)
         member_id, epoch = (None, -1) if self.uses_classic else (me.member_id, me.epoch)
         attempt, answer = await self.send(offset_requests.fetch(me.group, member_id, epoch, new))
@@ -212,7 +212,7 @@ class MemberProcess(ABC):
         offsets = {partition.partition_index: partition.committed_offset for partition in found.topics[0].partitions}
         if moment.losses == self.checks.moment(me.group).losses:
             self.checks.fetched(me, offsets, floor)
-        self.positions.update({partition: offsets[partition.index] for partition in new if partition in me.held})
+        self.positions.update({partition: offsets[partition.partition] for partition in new if partition in me.held})
 
     async def commit(self) -> None:
         """Commit offsets that are some records greater than before."""
@@ -222,7 +222,7 @@ class MemberProcess(ABC):
             return
         offsets = {partition: at + self.draw.randrange(1, 9) for partition, at in positions.items()}
         self.positions.update(offsets)
-        self.checks.commit_sent(me.group, {partition.index: offset for partition, offset in offsets.items()})
+        self.checks.commit_sent(me.group, {partition.partition: offset for partition, offset in offsets.items()})
         request = offset_requests.commit(me.group, me.member_id, me.instance_id, me.epoch, offsets)
         if not self.world.is_healed and self.draw.random() < LATE:
             self.client.send_late(request, self.draw.choice((0.01, 0.3, 1.5)))

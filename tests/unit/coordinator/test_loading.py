@@ -414,11 +414,11 @@ def test_the_records_of_a_removed_group_have_an_order_that_kafka_can_replay() ->
     assert all(record.value is None and record.group_id == "new-app" for record in records)
 
 
-def test_a_share_group_can_not_be_joined_as_a_classic_one() -> None:
+def test_a_streams_group_can_not_be_joined_as_a_classic_one() -> None:
     log = MemoryLog()
-    key = b"\x00\x0b" + GroupMetadataKey(group="shared").encode(0)
+    key = b"\x00\x11" + GroupMetadataKey(group="streams-app").encode(0)
     put(log, key, b"\x00\x00\x00\x00\x00\x01")
     group = loaded(log)
-    assert group.shard.groups.type_of("shared") is GroupType.SHARE
-    assert group.join(group="shared").value.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert ForeignGroupRecord("shared", GroupType.SHARE, key, None).encode_value() is None
+    assert group.shard.groups.type_of("streams-app") is GroupType.STREAMS
+    assert group.join(group="streams-app").value.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert ForeignGroupRecord("streams-app", GroupType.STREAMS, key, None).encode_value() is None

@@ -25,6 +25,7 @@ from barnabas.coordinator.group.group_coordinator_config import GroupCoordinator
 from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
+from barnabas.coordinator.group.share.share_group_requests import ShareGroupRequests
 from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
@@ -95,6 +96,7 @@ class GroupCoordinator:
         self._partition_count = config.offsets_topic_num_partitions
         self.partition_for = lru_cache(maxsize=16_384)(self._partition_for)
         """Return the partition of ``__consumer_offsets`` of a group."""
+        self.share = ShareGroupRequests(self)
 
     def start(self) -> None:
         """Answer requests from now on."""
@@ -115,7 +117,7 @@ class GroupCoordinator:
     def _partition_for(self, group_id: str) -> int:
         return coordinator_partition(group_id, self._partition_count)
 
-    def _write(
+    def write(
         self,
         group_id: str,
         decide: Callable[[GroupCoordinatorShard], CoordinatorResult[T]],
@@ -144,6 +146,25 @@ class GroupCoordinator:
             )
         return answer
 
+    def write_explained(
+        self,
+        group_id: str,
+        decide: Callable[[GroupCoordinatorShard], CoordinatorResult[T]],
+        on_failure: Callable[[ErrorCode, str | None], T],
+        now_ms: int,
+    ) -> Deferred[T]:
+        """Do the same for a response with a field for the message of an error."""
+        message: list[str | None] = [None]
+
+        def explained(shard: GroupCoordinatorShard) -> CoordinatorResult[T]:
+            try:
+                return decide(shard)
+            except ApiException as error:
+                message[0] = error.message
+                raise
+
+        return self.write(group_id, explained, lambda code: on_failure(code, message[0]), now_ms)
+
     # -- membership
 
     def join_group(
@@ -162,11 +183,11 @@ class GroupCoordinator:
         if self.is_active and request.group_id and not lowest_ms <= request.session_timeout_ms <= highest_ms:
             answer.complete(failed(ErrorCode.INVALID_SESSION_TIMEOUT))
             return answer
-        return self._write(request.group_id, decide, failed, now_ms, answer=answer)
+        return self.write(request.group_id, decide, failed, now_ms, answer=answer)
 
     def sync_group(self, request: SyncGroupRequest, now_ms: int) -> Deferred[SyncGroupResponse]:
         answer: Deferred[SyncGroupResponse] = Deferred()
-        return self._write(
+        return self.write(
             request.group_id,
             lambda shard: shard.sync_group(request, answer, now_ms),
             lambda code: SyncGroupResponse(error_code=code),
@@ -180,7 +201,7 @@ class GroupCoordinator:
             loading = code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             return HeartbeatResponse(error_code=ErrorCode.NONE if loading else code)
 
-        return self._write(request.group_id, lambda shard: shard.heartbeat(request, now_ms), failed, now_ms)
+        return self.write(request.group_id, lambda shard: shard.heartbeat(request, now_ms), failed, now_ms)
 
     def leave_group(
         self, context: GroupRequestContext, request: LeaveGroupRequest, now_ms: int
@@ -195,7 +216,7 @@ class GroupCoordinator:
             # Before version 3 a request has one member, whose error is that of the whole response.
             return result.with_response(LeaveGroupResponse(error_code=result.response.members[0].error_code))
 
-        return self._write(request.group_id, decide, lambda code: LeaveGroupResponse(error_code=code), now_ms)
+        return self.write(request.group_id, decide, lambda code: LeaveGroupResponse(error_code=code), now_ms)
 
     # -- members of the consumer protocol
 
@@ -212,16 +233,12 @@ class GroupCoordinator:
                 validate_heartbeat(request, context.api_version, self.config.group_consumer_assignors)
         except ApiException as error:
             return Deferred.completed(_heartbeat_error(error.code, error.message))
-        message: list[str | None] = [None]
-
-        def decide(shard: GroupCoordinatorShard) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
-            try:
-                return shard.consumer.heartbeat(context, request, match_topics, now_ms)
-            except ApiException as error:
-                message[0] = error.message
-                raise
-
-        return self._write(request.group_id, decide, lambda code: _heartbeat_error(code, message[0]), now_ms)
+        return self.write_explained(
+            request.group_id,
+            lambda shard: shard.consumer.heartbeat(context, request, match_topics, now_ms),
+            _heartbeat_error,
+            now_ms,
+        )
 
     def regular_expressions_matched(
         self, group_id: str, matched: Mapping[str, frozenset[str]] | None, version: int, now_ms: int
@@ -282,13 +299,16 @@ class GroupCoordinator:
 
     def delete_groups(self, group_ids: Iterable[str], now_ms: int) -> Deferred[list[list[DeletableGroupResult]]]:
         """Return the results, a list for each affected partition."""
+        return gather([self._delete_groups(same_partition, now_ms) for same_partition in self.by_partition(group_ids)])
+
+    def by_partition(self, group_ids: Iterable[str]) -> Iterable[list[str]]:
         by_partition: dict[int, list[str]] = {}
         for group_id in group_ids:
             by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
-        return gather([self._delete_groups(same_partition, now_ms) for same_partition in by_partition.values()])
+        return by_partition.values()
 
     def _delete_groups(self, group_ids: list[str], now_ms: int) -> Deferred[list[DeletableGroupResult]]:
-        return self._write(
+        return self.write(
             group_ids[0],
             lambda shard: shard.delete_groups(group_ids),
             lambda code: [DeletableGroupResult(group_id=group_id, error_code=code) for group_id in group_ids],
@@ -317,7 +337,7 @@ class GroupCoordinator:
         self, context: GroupRequestContext, request: OffsetCommitRequest, now_ms: int
     ) -> Deferred[OffsetCommitResponse]:
         """Accept the empty group id too: old clients commit under it."""
-        return self._write(
+        return self.write(
             request.group_id,
             lambda shard: shard.offsets.commit_offsets(context, request, now_ms),
             lambda code: commit_error(request, code),
@@ -329,7 +349,7 @@ class GroupCoordinator:
         self, request: TxnOffsetCommitRequest, now_ms: int
     ) -> Deferred[TxnOffsetCommitResponse]:
         """The caller has verified that the group's partition belongs to the producer's transaction."""
-        return self._write(
+        return self.write(
             request.group_id,
             lambda shard: shard.offsets.commit_transactional_offsets(request, now_ms),
             lambda code: transactional_commit_error(request, code),
@@ -356,7 +376,7 @@ class GroupCoordinator:
             return OffsetFetchResponseGroup(group_id=request.group_id, error_code=error.code)
 
     def delete_offsets(self, request: OffsetDeleteRequest, now_ms: int) -> Deferred[OffsetDeleteResponse]:
-        return self._write(
+        return self.write(
             request.group_id,
             lambda shard: shard.offsets.delete_offsets(request),
             lambda code: OffsetDeleteResponse(error_code=code),

@@ -6,6 +6,7 @@ Open connections do not change: new keys, new trust and new passwords apply to l
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from barnabas.security.tls_settings import TLS_SETTINGS
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from barnabas.server.settings.dynamic_broker_config import SettingsChange
     from barnabas.storage.log_manager import LogManager
 
-__all__ = ["CleanerEffect", "ListenerEffect", "ProducerIdEffect", "VerificationEffect"]
+__all__ = ["AssignmentIntervalEffect", "CleanerEffect", "ListenerEffect", "ProducerIdEffect", "VerificationEffect"]
 
 _CLEANER_SETTINGS = frozenset(
     (
@@ -29,6 +30,11 @@ _CLEANER_SETTINGS = frozenset(
         "log.cleaner.io.max.bytes.per.second",
     )
 )
+
+_INTERVALS = {
+    "consumer": attrgetter("group_consumer_assignment_interval_ms"),
+    "share": attrgetter("group_share_assignment_interval_ms"),
+}
 
 
 class CleanerEffect:
@@ -56,6 +62,20 @@ class ProducerIdEffect:
             self._settings.producer_id_expiration_ms = expiration_ms
 
         return follow
+
+
+class AssignmentIntervalEffect:
+    """The shortest time between two computations of a group's assignment."""
+
+    def __init__(self, intervals_ms: dict[str, int]) -> None:
+        """``intervals_ms``: of the group coordinator, by kind of group."""
+        self._intervals_ms = intervals_ms
+
+    def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
+        old, new = (
+            {kind: interval(config) for kind, interval in _INTERVALS.items()} for config in (change.old, change.new)
+        )
+        return None if old == new else partial(self._intervals_ms.update, new)
 
 
 class VerificationEffect:

@@ -107,6 +107,7 @@ class FakeBroker:
             ),
         }
         self.alive = True
+        self.served = SERVED_BY_BROKER
         self.topic_creation = TopicCreation(self)
         self.missing: list[str] = []
         self.missing_features = SimpleNamespace(requested=lambda feature, *_: self.missing.append(feature))
@@ -464,7 +465,7 @@ def test_without_a_live_leader_the_coordinator_is_not_available(broker: FakeBrok
         (1, 1, {(G, DESCRIBE)}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         (1, 3, {(G, DESCRIBE)}, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
         (2, 6, set(), ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
-        (2, 6, {(C, AclOperation.CLUSTER_ACTION)}, ErrorCode.UNSUPPORTED_VERSION),
+        (2, 6, {(C, AclOperation.CLUSTER_ACTION)}, ErrorCode.INVALID_REQUEST),
         (2, 5, None, ErrorCode.INVALID_REQUEST),
         (9, 6, None, ErrorCode.INVALID_REQUEST),
     ],

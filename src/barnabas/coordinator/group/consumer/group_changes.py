@@ -12,7 +12,7 @@ from typing import NamedTuple
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
 from barnabas.coordinator.group.cluster_view import ClusterView
-from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, Partitions
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember, MemberState
 from barnabas.coordinator.group.consumer.consumer_group_records import (
     current_assignment_record,
@@ -22,14 +22,15 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
     partition_metadata_tombstone,
     regular_expression_record,
 )
-from barnabas.coordinator.group.consumer.consumer_group_settings import ConsumerGroupSettings
 from barnabas.coordinator.group.consumer.conversion import GroupConversion
 from barnabas.coordinator.group.consumer.current_assignment import Owned, Reconciliation, Target
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
 from barnabas.coordinator.group.consumer.target_assignment import new_target
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
+from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings
 from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
+from barnabas.coordinator.group.modern_group import NO_PARTITIONS
 
 __all__ = ["GroupChanges", "MatchTopics", "SubscriptionChange"]
 
@@ -44,7 +45,6 @@ _REFRESH_PAUSE_MS = 10_000
 _RETRY_PAUSE_MS = 500
 """After this time a member is removed whose removal could not be written."""
 _FAR_MS = 2_147_483_647
-_NONE: Partitions = {}
 Nothing = CoordinatorResult[None]
 
 
@@ -71,7 +71,7 @@ class GroupChanges:
         conversion: GroupConversion,
     ) -> None:
         self.config = config
-        self.settings = ConsumerGroupSettings(config, view)
+        self.settings = HeartbeatSettings("consumer", config.consumer_limits, view)
         self.view = view
         self.timers = timers
         self.rebalance_count = 0
@@ -225,7 +225,7 @@ class GroupChanges:
         assignor = group.preferred_assignor(known, member) or self.config.group_consumer_assignors[0]
         target = new_target(group, epoch, assignor, self.view, member, now_ms)
         records += target.records
-        return Target(epoch, target.partitions.get(member.member_id, _NONE))
+        return Target(epoch, target.partitions.get(member.member_id, NO_PARTITIONS))
 
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         last_ms = group.assignment_timestamp_ms
@@ -237,7 +237,7 @@ class GroupChanges:
         member_id = member.member_id
         if member.instance_id is not None:
             member_id = group.static_members.get(member.instance_id, member_id)
-        return Target(group.assignment_epoch, group.target.get(member_id, _NONE))
+        return Target(group.assignment_epoch, group.target.get(member_id, NO_PARTITIONS))
 
     def reconcile(
         self,

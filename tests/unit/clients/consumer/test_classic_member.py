@@ -1,4 +1,4 @@
-"""A group's member and its coordinator in memory: partitions are released before they are assigned again."""
+"""A member of a classic group and its coordinator in memory: partitions are given up before they are assigned again."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ import pytest
 
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.client_config import Address, client_config
-from barnabas.clients.consumer.group_member import GroupMember
+from barnabas.clients.consumer.classic_member import ClassicMember
+from barnabas.clients.consumer.config import GroupConfig
+from barnabas.clients.consumer.group_coordinator import GroupCoordinator
 from barnabas.clients.consumer.range_assignor import subscription
 from barnabas.common.error_code import ErrorCode
+from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from barnabas.protocol.messages.heartbeat import HeartbeatResponse
@@ -52,6 +55,7 @@ class Group(MemoryCluster):
         self.offsets: dict[int, int] = {}
         self.generation = 0
         self.asked: list[ApiKey] = []
+        self.instances: set[str] = set()
 
     async def open(self, address: Address) -> MemoryConnection:
         return OwnConnection(self, address)
@@ -80,12 +84,14 @@ class Group(MemoryCluster):
         return super().answer(node, message)
 
     def _join(self, message: Any, code: ErrorCode) -> JoinGroupResponse:
+        self.instances |= {message.group_instance_id} - {None}
         if not code and not message.member_id:
             code = ErrorCode.MEMBER_ID_REQUIRED
         member_id = message.member_id or "member-1"
         self.generation += not code
         members = [
-            JoinGroupResponseMember(member_id=name, metadata=subscription(TOPIC)) for name in (member_id, *self.others)
+            JoinGroupResponseMember(member_id=name, metadata=subscription([TOPIC]))
+            for name in (member_id, *self.others)
         ]
         return JoinGroupResponse(
             error_code=code, member_id=member_id, leader=member_id, generation_id=self.generation,
@@ -116,66 +122,105 @@ class Group(MemoryCluster):
         return OffsetFetchResponse(groups=[OffsetFetchResponseGroup(group_id="g", topics=topics)])
 
 
-def as_member(group: Group, use: Callable[[GroupMember], Awaitable[None]]) -> GroupMember:
-    async def main() -> GroupMember:
-        member = GroupMember(group.network, "g", TOPIC, heartbeat_interval_s=0.001)
+class Rebalances:
+    """A listener. It takes the partitions that are revoked only while ``gives_up`` is set."""
+
+    def __init__(self) -> None:
+        self.calls: asyncio.Queue[tuple[str, set[int]]] = asyncio.Queue()
+        self.gives_up = asyncio.Event()
+        self.gives_up.set()
+
+    async def partitions_revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        self._note("revoked", partitions)
+        await self.gives_up.wait()
+
+    async def partitions_assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        self._note("assigned", partitions)
+
+    async def partitions_lost(self, partitions: frozenset[TopicPartition]) -> None:
+        self._note("lost", partitions)
+
+    def _note(self, call: str, partitions: frozenset[TopicPartition]) -> None:
+        self.calls.put_nowait((call, {partition.partition for partition in partitions}))
+
+
+def as_member(
+    group: Group, use: Callable[[ClassicMember, Rebalances], Awaitable[None]], instance_id: str | None = None
+) -> ClassicMember:
+    async def main() -> ClassicMember:
+        listener = Rebalances()
+        config = GroupConfig(instance_id=instance_id, heartbeat_interval_ms=1)
+        coordinator = GroupCoordinator(group.network, "g")
+        member = ClassicMember(group.network, coordinator, [TOPIC], config, listener)
         async with asyncio.timeout(20):
             member.start()
-            await use(member)
+            await use(member, listener)
         return member
 
     return asyncio.run(main())
 
 
-async def news(member: GroupMember) -> tuple[bool, set[int]]:
-    await member.changed.wait()
-    member.changed.clear()
-    return member.is_joined, set(member.assigned)
+def at(offsets: dict[int, int]) -> dict[TopicPartition, int]:
+    return {TopicPartition(TOPIC, partition): offset for partition, offset in offsets.items()}
+
+
+ALL = ("assigned", {0, 1, 2, 3})
 
 
 def test_the_only_member_gets_all_partitions_and_leaves_at_the_end() -> None:
     group = Group()
 
-    async def use(member: GroupMember) -> None:
-        assert await news(member) == (True, {0, 1, 2, 3})
+    async def use(member: ClassicMember, listener: Rebalances) -> None:
+        assert await listener.calls.get() == ALL
         await member.leave()
 
     as_member(group, use)
     assert group.asked[-1] == ApiKey.LEAVE_GROUP
 
 
-def test_a_rebalance_waits_until_the_caller_has_released_its_partitions() -> None:
+def test_a_static_member_names_its_instance_and_does_not_leave() -> None:
     group = Group()
 
-    async def use(member: GroupMember) -> None:
-        assert await news(member) == (True, {0, 1, 2, 3})
+    async def use(member: ClassicMember, listener: Rebalances) -> None:
+        assert await listener.calls.get() == ALL
+        await member.leave()
+
+    as_member(group, use, "worker-1")
+    assert group.instances == {"worker-1"}
+    assert ApiKey.LEAVE_GROUP not in group.asked
+
+
+def test_a_rebalance_waits_until_the_listener_has_given_up_its_partitions() -> None:
+    group = Group()
+
+    async def use(member: ClassicMember, listener: Rebalances) -> None:
+        assert await listener.calls.get() == ALL
         group.others.append(OTHER)
+        listener.gives_up.clear()
         group.errors[ApiKey.HEARTBEAT].extend([ErrorCode.REBALANCE_IN_PROGRESS] * 3)
-        assert await news(member) == (False, set())
+        assert await listener.calls.get() == ("revoked", {0, 1, 2, 3})
         joins = group.asked.count(ApiKey.JOIN_GROUP)
         await asyncio.sleep(0.02)
         assert group.asked.count(ApiKey.JOIN_GROUP) == joins
-        assert await member.commit({0: 5, 1: 6})  # In the old generation.
-        member.release()
-        assert await news(member) == (True, {0, 1})
+        assert await member.commit(at({0: 5, 1: 6}))  # In the old generation.
+        listener.gives_up.set()
+        assert await listener.calls.get() == ("assigned", {0, 1})
         await member.leave()
 
-    assert as_member(group, use).drops == 0
+    as_member(group, use)
     assert group.offsets == {0: 5, 1: 6}
 
 
-def test_a_dropped_member_commits_nothing_and_joins_again() -> None:
+def test_a_removed_member_commits_nothing_and_joins_again() -> None:
     group = Group()
 
-    async def use(member: GroupMember) -> None:
-        await news(member)
+    async def use(member: ClassicMember, listener: Rebalances) -> None:
+        await listener.calls.get()
         group.errors[ApiKey.HEARTBEAT].append(ErrorCode.UNKNOWN_MEMBER_ID)
-        assert await news(member) == (False, set())
-        assert member.drops == 1
-        assert not await member.commit({0: 5})
-        member.release()
-        assert await news(member) == (True, {0, 1, 2, 3})
-        assert await member.commit({0: 7})
+        assert await listener.calls.get() == ("lost", {0, 1, 2, 3})
+        assert not await member.commit(at({0: 5}))
+        assert await listener.calls.get() == ALL
+        assert await member.commit(at({0: 7}))
         await member.leave()
 
     as_member(group, use)
@@ -188,26 +233,34 @@ def test_a_coordinator_that_moves_is_found_again(api: ApiKey) -> None:
     group.errors[ApiKey.FIND_COORDINATOR].append(ErrorCode.COORDINATOR_NOT_AVAILABLE)
     group.errors[api].append(ErrorCode.NOT_COORDINATOR)
 
-    async def use(member: GroupMember) -> None:
-        assert await news(member) == (True, {0, 1, 2, 3})
-        assert await member.commit({1: 3})
-        assert await member.committed([0, 1]) == {1: 3}
+    async def use(member: ClassicMember, listener: Rebalances) -> None:
+        assert await listener.calls.get() == ALL
+        assert await member.commit(at({1: 3}))
+        assert await member.committed([TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)]) == at({1: 3})
         await asyncio.sleep(0.02)
+        assert listener.calls.empty()
         await member.leave()
 
-    assert as_member(group, use).drops == 0
+    as_member(group, use)
     assert group.asked.count(ApiKey.FIND_COORDINATOR) >= 3
 
 
-def test_a_refusal_is_the_members_failure() -> None:
+@pytest.mark.parametrize(
+    ("api", "code"),
+    [
+        (ApiKey.JOIN_GROUP, ErrorCode.GROUP_AUTHORIZATION_FAILED),
+        (ApiKey.HEARTBEAT, ErrorCode.FENCED_INSTANCE_ID),
+    ],
+)
+def test_a_refusal_is_the_members_failure(api: ApiKey, code: ErrorCode) -> None:
     group = Group()
-    group.errors[ApiKey.JOIN_GROUP].append(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    group.errors[api].append(code)
 
-    async def use(member: GroupMember) -> None:
-        await news(member)
+    async def use(member: ClassicMember, listener: Rebalances) -> None:
+        await member.ended.wait()
         await member.leave()
 
     failure = as_member(group, use).failure
     assert isinstance(failure, AdminError)
-    assert failure.code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    assert failure.code == code
     assert ApiKey.LEAVE_GROUP not in group.asked
