@@ -138,7 +138,7 @@ def member_without_assignment(member: StreamsGroupMember) -> StreamsGroupMember:
 
 def _ids(tasks: Tasks) -> list[current_assignment.TaskIds]:
     return [
-        current_assignment.TaskIds(subtopology_id=subtopology_id, partitions=partitions, assignment_epochs=None)
+        current_assignment.TaskIds(subtopology_id=subtopology_id, partitions=partitions)
         for subtopology_id, partitions in sorted_tasks(tasks)
     ]
 
