@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from barnabas.common.errors import ApiException
@@ -272,5 +272,5 @@ def _tasks(tasks: Json) -> TasksTuple:
     )  # fmt: skip
 
 
-def _task_ids(tasks: Mapping[str, Iterable[int]]) -> Sequence[TaskIds]:
+def _task_ids(tasks: Mapping[str, Iterable[int]]) -> list[TaskIds]:
     return [TaskIds(subtopology_id=name, partitions=list(partitions)) for name, partitions in tasks.items()]
