@@ -8,15 +8,19 @@ groups by requests that write.
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.coordinator_host import CoordinatorHost
 from barnabas.broker.coordinator_reads import CoordinatorReads
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC
+from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
+from barnabas.metadata.features import GROUP_VERSION
+from barnabas.metadata.image.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Set
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Set
 
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.broker.replication.leader_replica import LeaderReplica
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from barnabas.common.clock import Clock
     from barnabas.coordinator.deferred import Deferred
     from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
-    from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
+    from barnabas.metadata.image.metadata_image import MetadataDelta
     from barnabas.metadata.publisher import LoaderManifest
 
 
@@ -53,10 +57,13 @@ class GroupService:
             broker_id=broker_id,
             replicas=replicas,
             clock=clock,
-            new_coordinator=lambda writer: GroupCoordinator(config, writer=writer, new_uuid=new_uuid),
+            new_coordinator=lambda writer: GroupCoordinator(
+                config, writer=writer, new_uuid=new_uuid, view=ClusterView(MetadataImage.EMPTY)
+            ),
             on_lost=self._reads.recheck,
         )
         self.coordinator = self._host.coordinator
+        self._tasks: set[asyncio.Task[None]] = set()
 
     def now_ms(self) -> int:
         """Return wall-clock milliseconds that advance as the monotonic clock does."""
@@ -68,12 +75,31 @@ class GroupService:
         self._host.start()
 
     def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
         self._host.stop()
         self._reads.stop()
         self.coordinator.stop(self.now_ms())
 
+    @property
+    def serves_consumer_groups(self) -> bool:
+        """Whether the consumer protocol is enabled: by ``group.version`` of the cluster, and on this broker."""
+        level = self.coordinator.view.image.features.level(GROUP_VERSION)
+        return level >= 1 and self.coordinator.config.serves_consumer_groups
+
+    def start_task(self, work: Coroutine[None, None, None]) -> None:
+        """Run work between requests; ``stop`` cancels it."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def schedule(self) -> None:
+        """Set the timer for the coordinator's next deadline."""
+        self._host.schedule()
+
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Follow the metadata log; installed after the replica manager."""
+        self._update_view(delta, new_image)
         if delta.topics is None:
             return
         self._reads.recheck()
@@ -87,6 +113,17 @@ class GroupService:
         if removed:
             self.coordinator.on_partitions_deleted(removed, self.now_ms())
             self._host.schedule()
+
+    def _update_view(self, delta: MetadataDelta, new_image: MetadataImage) -> None:
+        view, topics = self.coordinator.view, delta.topics
+        if topics is None:
+            view.update(new_image, (), has_new_topics=False)
+            return
+        changed = {topic.name for topic in topics.changed.values()} | {topic.name for topic in topics.deleted.values()}
+        created = any(name not in view.image.topics.by_name for name in changed)
+        view.update(new_image, changed, has_new_topics=created)
+        if changed:
+            self.coordinator.on_topics_changed(changed)
 
     def answer(self, deferred: Deferred[T]) -> T | Awaitable[T]:
         """Return a handler's result: the value if it is complete, else an awaitable of it."""

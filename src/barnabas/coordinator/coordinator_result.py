@@ -59,9 +59,13 @@ class CoordinatorResult(Generic[T]):
     ``on_commit`` runs after the records were replayed, ``on_error`` if they could not be appended; each receives the
     time and may decide again. ``on_error`` must undo the decision completely. Records that need not be appended
     together (``is_atomic`` False) may be split into several batches.
+
+    With ``is_ahead`` the records are replayed as soon as they are appended, so that the next decision builds on them.
+    The answer still waits for their commit, also the answer of a decision without records: what it builds on must be
+    committed. A record that never commits is lost with the leadership, and its shard with it.
     """
 
-    __slots__ = ("is_atomic", "on_commit", "on_error", "records", "response")
+    __slots__ = ("is_ahead", "is_atomic", "on_commit", "on_error", "records", "response")
 
     def __init__(
         self,
@@ -71,16 +75,25 @@ class CoordinatorResult(Generic[T]):
         on_commit: Callable[[int], CoordinatorResult[None] | None] | None = None,
         on_error: Callable[[ErrorCode, int], CoordinatorResult[None] | None] | None = None,
         is_atomic: bool = True,
+        is_ahead: bool = False,
     ) -> None:
         self.records: list[CoordinatorRecord] = records if records is not None else []
         self.response = response
         self.on_commit = on_commit
         self.on_error = on_error
         self.is_atomic = is_atomic
+        self.is_ahead = is_ahead
 
     def with_response(self, response: U) -> CoordinatorResult[U]:
         """Return the same records and actions with another answer."""
-        return CoordinatorResult(self.records, response, on_commit=self.on_commit, on_error=self.on_error)
+        return CoordinatorResult(
+            self.records,
+            response,
+            on_commit=self.on_commit,
+            on_error=self.on_error,
+            is_atomic=self.is_atomic,
+            is_ahead=self.is_ahead,
+        )
 
 
 TimerAction = Callable[[int], CoordinatorResult[None]]

@@ -1,8 +1,12 @@
 """Runs shards on their partitions: loading, writes that are not committed yet, deadlines.
 
 One rule applies to every write: decide, append, wait for the high watermark, replay, answer. So state never contains
-changes that could still be lost, and a shard that reads its log again reaches the same state. A shard whose partition
-is not (or no longer) led here answers NOT_COORDINATOR, one that is still loading COORDINATOR_LOAD_IN_PROGRESS.
+changes that could still be lost, and a shard that reads its log again reaches the same state. Decisions that build on
+each other in rapid succession (``is_ahead``) are replayed when they are appended, and answered when they are committed:
+their state is lost only together with the shard.
+
+A shard whose partition is not (or no longer) led here answers NOT_COORDINATOR, one that is still loading
+COORDINATOR_LOAD_IN_PROGRESS.
 """
 
 from __future__ import annotations
@@ -98,14 +102,16 @@ class _PendingWrite:
     def __init__(
         self,
         base_offset: int,
+        next_offset: int,
         records: list[CoordinatorRecord],
         deadline_ms: int,
         *,
         producer_id: int = NO_PRODUCER_ID,
         marker: TransactionMarker | None = None,
     ) -> None:
+        """``records`` are those that are replayed at the commit."""
         self.base_offset = base_offset
-        self.next_offset = base_offset + (1 if marker is not None else sum(record.count for record in records))
+        self.next_offset = next_offset
         self.records = records
         self.producer_id = producer_id
         """The producer in whose transaction the records are."""
@@ -131,7 +137,16 @@ class _PendingWrite:
 class _Context(Generic[S]):
     """One partition: its shard, and the writes that wait for the high watermark."""
 
-    __slots__ = ("high_watermark", "is_completing", "leader_epoch", "partition", "pending", "shard", "state")
+    __slots__ = (
+        "ahead_offset",
+        "high_watermark",
+        "is_completing",
+        "leader_epoch",
+        "partition",
+        "pending",
+        "shard",
+        "state",
+    )
 
     def __init__(self, partition: int, leader_epoch: int, shard: S) -> None:
         self.partition = partition
@@ -140,6 +155,8 @@ class _Context(Generic[S]):
         self.state = ShardState.LOADING
         self.pending: deque[_PendingWrite] = deque()
         self.high_watermark = -1
+        self.ahead_offset = -1
+        """The offset after the last record that was replayed before its commit."""
         self.is_completing = False
 
 
@@ -294,7 +311,7 @@ class CoordinatorRuntime(Generic[S]):
             fail(error.code)
             return
         deadline_ms = now_ms + self._commit_timeout_ms
-        pending = _PendingWrite(offset, [], deadline_ms, marker=marker)
+        pending = _PendingWrite(offset, offset + 1, [], deadline_ms, marker=marker)
         pending.answer, pending.fail = lambda: answer.complete(ErrorCode.NONE), fail
         context.pending.append(pending)
         self._complete_committed(context, now_ms)
@@ -326,6 +343,9 @@ class CoordinatorRuntime(Generic[S]):
         producer: ProducerIdAndEpoch | None = None,
     ) -> None:
         records = result.records
+        if not records and result.is_ahead and context.ahead_offset > context.high_watermark:
+            self._wait_for_earlier(context, result, now_ms, answer, fail)
+            return
         if not records:
             self._follow_up(context, result.on_commit(now_ms) if result.on_commit else None, now_ms)
             answer()
@@ -335,7 +355,13 @@ class CoordinatorRuntime(Generic[S]):
                 base_offset = self._writer.append(context.partition, self._build_batch(part, now_ms, producer))
                 producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
                 deadline_ms = now_ms + self._commit_timeout_ms
-                context.pending.append(_PendingWrite(base_offset, part, deadline_ms, producer_id=producer_id))
+                next_offset = base_offset + sum(record.count for record in part)
+                if result.is_ahead:
+                    self._replay(context, part, base_offset, producer_id, now_ms)
+                    context.ahead_offset, part = next_offset, []
+                context.pending.append(
+                    _PendingWrite(base_offset, next_offset, part, deadline_ms, producer_id=producer_id)
+                )
         except ApiException as error:
             log.warning("Could not append %d records to partition %d: %s", len(records), context.partition, error)
             if result.on_error is not None:
@@ -346,6 +372,28 @@ class CoordinatorRuntime(Generic[S]):
         self._complete_committed(context, now_ms)
         if context.pending:
             self._note_deadline(now_ms + self._commit_timeout_ms)
+
+    def _wait_for_earlier(
+        self,
+        context: _Context[S],
+        result: CoordinatorResult[Any],
+        now_ms: int,
+        answer: Callable[[], None],
+        fail: Callable[[ErrorCode], None],
+    ) -> None:
+        """Answer a decision without records when what it builds on is committed."""
+        end = context.pending[-1].next_offset
+        write = _PendingWrite(end, end, [], now_ms + self._commit_timeout_ms)
+        write.then(result, answer, fail)
+        context.pending.append(write)
+
+    def _replay(
+        self, context: _Context[S], records: list[CoordinatorRecord], base_offset: int, producer_id: int, now_ms: int
+    ) -> None:
+        offset = base_offset
+        for record in records:
+            context.shard.replay(record, offset, producer_id, now_ms)
+            offset += record.count
 
     def _parts(self, records: list[CoordinatorRecord], is_atomic: bool) -> Iterable[list[CoordinatorRecord]]:
         if is_atomic or len(records) <= _RECORDS_PER_BATCH:
@@ -384,11 +432,7 @@ class CoordinatorRuntime(Generic[S]):
             pending = context.pending
             while pending and pending[0].next_offset <= context.high_watermark:
                 write = pending.popleft()
-                offset = write.base_offset
-                replay = context.shard.replay
-                for record in write.records:
-                    replay(record, offset, write.producer_id, now_ms)
-                    offset += record.count
+                self._replay(context, write.records, write.base_offset, write.producer_id, now_ms)
                 if write.marker is not None:
                     marker = write.marker
                     context.shard.replay_end_transaction_marker(

@@ -9,7 +9,7 @@ from barnabas.broker.broker_settings import BrokerSettings
 from barnabas.broker.internal_topics import InternalTopic
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.controller.controller_config import ControllerConfig
-from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig, MigrationPolicy
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from barnabas.network.request_limits import RequestLimits, bytes_by_api
 from barnabas.protocol.produce_validation import BatchLimits
@@ -178,6 +178,20 @@ def group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         offsets_retention_minutes=config.offsets_retention_minutes,
         offsets_retention_check_interval_ms=config.offsets_retention_check_interval_ms,
         offsets_topic_num_partitions=config.offsets_topic_num_partitions,
+        serves_consumer_groups="consumer" in str(config.value("group.coordinator.rebalance.protocols")),
+        group_consumer_assignment_interval_ms=config.group_consumer_assignment_interval_ms,
+        group_consumer_assignors=tuple(config.group_consumer_assignors),
+        group_consumer_heartbeat_interval_ms=config.group_consumer_heartbeat_interval_ms,
+        group_consumer_max_assignment_interval_ms=config.group_consumer_max_assignment_interval_ms,
+        group_consumer_max_heartbeat_interval_ms=config.group_consumer_max_heartbeat_interval_ms,
+        group_consumer_max_session_timeout_ms=config.group_consumer_max_session_timeout_ms,
+        group_consumer_max_size=config.group_consumer_max_size,
+        group_consumer_migration_policy=MigrationPolicy(config.group_consumer_migration_policy.lower()),
+        group_consumer_min_assignment_interval_ms=config.group_consumer_min_assignment_interval_ms,
+        group_consumer_min_heartbeat_interval_ms=config.group_consumer_min_heartbeat_interval_ms,
+        group_consumer_min_session_timeout_ms=config.group_consumer_min_session_timeout_ms,
+        group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
+        group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
     )
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_loader import CoordinatorLoader
 from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
+from barnabas.metadata.image.metadata_image import MetadataImage
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
@@ -58,6 +60,7 @@ class GroupDriver:
             config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0, offsets_topic_num_partitions=1),
             writer=self.topic,
             new_uuid=lambda: f"uuid-{next(self._uuids)}",
+            view=ClusterView(MetadataImage.EMPTY),
         )
         self.topic.runtime = self.coordinator.runtime
         self.coordinator.start()

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.common.errors import ErrorCode
 from barnabas.coordinator.coordinator_loader import CoordinatorLoader
+from barnabas.coordinator.group.consumer.consumer_group_records import group_tombstones
 from barnabas.coordinator.group.group_records import ForeignGroupRecord, OffsetCommitRecord
 from barnabas.coordinator.group.group_state import GroupType
 from barnabas.coordinator.group.offset_and_metadata import OffsetAndMetadata
@@ -281,7 +282,7 @@ def test_a_group_with_an_open_transaction_is_not_expired() -> None:
     log = MemoryLog()
     put_offset(log, 10, producer_id=PRODUCER)
     group = loaded(log)
-    group.shard.groups.ensure_group(GROUP, 0)
+    group.shard.classic.ensure_group(GROUP, 0)
     group.advance(10_080 * 60_000 + 600_000)
     assert group.state() == "Empty"
 
@@ -396,7 +397,7 @@ def test_a_classic_member_turns_a_next_generation_group_into_a_classic_one() -> 
     group.stable_member(group="new-app")
     assert group.state("new-app") == "Stable"
     assert (next_gen("new-app", None)[0], None) in log.records()
-    assert group.restarted().shard.groups.foreign_groups.type_of("new-app") is None
+    assert group.restarted().shard.groups.type_of("new-app") is GroupType.CLASSIC
 
 
 def test_a_next_generation_group_can_be_deleted() -> None:
@@ -408,14 +409,9 @@ def test_a_next_generation_group_can_be_deleted() -> None:
 
 
 def test_the_records_of_a_removed_group_have_an_order_that_kafka_can_replay() -> None:
-    log = MemoryLog()
-    name = GroupMetadataKey(group="new-app").encode(0)
-    written = [bytes((0, record_type)) + name for record_type in (3, 5, 4, 6, 7, 8, 16)]
-    for key in written:
-        put(log, key, b"\x00\x00")
-    loaded(log).delete_groups("new-app")
-    tombstones = [key for key, value in log.records() if value is None and key is not None]
-    assert [key[1] for key in tombstones] == [8, 7, 6, 16, 5, 4, 3]
+    records = group_tombstones("new-app", ["a", "b"], ["x.*"])
+    assert [record.key.API_KEY for record in records] == [8, 8, 7, 7, 6, 5, 5, 16, 4, 3]
+    assert all(record.value is None and record.group_id == "new-app" for record in records)
 
 
 def test_a_share_group_can_not_be_joined_as_a_classic_one() -> None:
@@ -423,6 +419,6 @@ def test_a_share_group_can_not_be_joined_as_a_classic_one() -> None:
     key = b"\x00\x0b" + GroupMetadataKey(group="shared").encode(0)
     put(log, key, b"\x00\x00\x00\x00\x00\x01")
     group = loaded(log)
-    assert group.shard.groups.foreign_groups.type_of("shared") is GroupType.SHARE
+    assert group.shard.groups.type_of("shared") is GroupType.SHARE
     assert group.join(group="shared").value.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert ForeignGroupRecord("shared", GroupType.SHARE, key, None).encode_value() is None

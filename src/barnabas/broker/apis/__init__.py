@@ -5,7 +5,7 @@ Ranges are Kafka 4.3.1's. Unfinished APIs are neither in the table nor served.
 
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 
-__all__ = ["REFUSED_BY_BROKER", "SERVED_BY_BROKER"]
+__all__ = ["SERVED_BY_BROKER"]
 
 _SERVED = (
     ApiKey.PRODUCE,
@@ -67,13 +67,12 @@ _SERVED = (
     ApiKey.DESCRIBE_TOPIC_PARTITIONS,
     ApiKey.ADD_RAFT_VOTER,
     ApiKey.REMOVE_RAFT_VOTER,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    ApiKey.CONSUMER_GROUP_DESCRIBE,
 )
 
-REFUSED_BY_BROKER = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT})
-"""Advertised, but answered with UNSUPPORTED_VERSION: only after that error does every client stop immediately."""
-
 SERVED_BY_BROKER: dict[ApiKey, tuple[int, int]] = {
-    key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in (*_SERVED, *sorted(REFUSED_BY_BROKER))
+    key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in _SERVED
 }
 # Old librdkafka looks for version 0. Versions below 3 are advertised but not served.
 SERVED_BY_BROKER[ApiKey.PRODUCE] = (0, API_TABLE[ApiKey.PRODUCE].highest)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.broker.apis import REFUSED_BY_BROKER
 from barnabas.broker.forwarding import common_versions
 from barnabas.common.client_software import is_client_software
 from barnabas.common.errors import ErrorCode
@@ -70,4 +69,4 @@ def handle_api_versions(broker: Broker, request: ApiVersionsRequest, access: Acc
 def is_offered(broker: Broker, feature: str) -> bool:
     """Return whether the broker serves the APIs that clients of the feature use."""
     needed = _NEEDED_APIS.get(feature)
-    return needed is None or (needed in broker.served and needed not in REFUSED_BY_BROKER)
+    return needed is None or needed in broker.served

@@ -1,15 +1,19 @@
-"""ConsumerGroupHeartbeat (KIP-848): refused until groups of this protocol exist, as by Kafka with group.version=0.
+"""ConsumerGroupHeartbeat (KIP-848): a member joins, follows and leaves a group of the consumer protocol.
 
-The API is advertised, as such a Kafka does. If librdkafka does not find the API, it waits without an error; if it
-receives UNSUPPORTED_VERSION, it fails immediately.
+A member may subscribe only to topics that it may describe. Version 1 adds regular expressions, and clients that choose
+their member id.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.network.api_handler import Access, handles
+from barnabas.broker.topic_matcher import TopicMatcher
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
+from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
@@ -17,17 +21,29 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable
+
     from barnabas.broker.broker import Broker
 
-_ADVICE = "set group.protocol=classic in the consumer"
 
-
-@handles(ApiKey.CONSUMER_GROUP_HEARTBEAT)
+@handles(
+    ApiKey.CONSUMER_GROUP_HEARTBEAT,
+    acl=(
+        AclRule(ResourceType.GROUP, AclOperation.READ),
+        AclRule(ResourceType.TOPIC, AclOperation.DESCRIBE),
+    ),
+)
 def handle_consumer_group_heartbeat(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, access: Access
-) -> ConsumerGroupHeartbeatResponse:
-    """Refuse the request. As in Kafka, no authorization is required: the answer does not depend on the group."""
-    broker.missing_features.requested("a group of the consumer protocol", _ADVICE, access.context)
-    raise ApiException(
-        ErrorCode.UNSUPPORTED_VERSION, f"This broker has no groups of the consumer protocol (KIP-848): {_ADVICE}."
-    )
+) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
+    groups = broker.groups
+    if not groups.serves_consumer_groups:
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    names = set(request.subscribed_topic_names or ())
+    if names and len(access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)) < len(names):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    context = GroupRequestContext.of(access.context)
+    matcher = TopicMatcher(groups, access)
+    return groups.answer(groups.coordinator.consumer_group_heartbeat(context, request, matcher, groups.now_ms()))

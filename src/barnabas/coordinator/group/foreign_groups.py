@@ -1,57 +1,95 @@
-"""Groups of other types in an existing log: consumer (KIP-848), share and streams groups.
+"""Groups of kinds that this coordinator does not run, in a log that Kafka wrote: share and streams groups.
 
-This coordinator does not run them and does not advertise their APIs, but a directory that Kafka wrote may contain
-them. Their records stay in the log. The existing keys are tracked, so that a group can be listed, and so that deleting
-it or joining it as a classic group writes Kafka's tombstones, in an order that Kafka can replay: assignments before
-members, and the group itself, which must have neither, last.
+Their records stay in the log. The existing keys are tracked, so that a group can be listed, and so that deleting it
+writes Kafka's tombstones, in an order that Kafka can replay: assignments before members, and the group itself, which
+must have neither, last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.coordinator.group.group import CheckPartition, Group, OffsetCommitter, OffsetExpiry
 from barnabas.coordinator.group.group_records import ForeignGroupRecord
-from barnabas.coordinator.group.group_state import GroupType
+from barnabas.coordinator.group.group_state import GroupState, GroupType
+from barnabas.coordinator.group.groups import Groups
 
-__all__ = ["ForeignGroups"]
+__all__ = ["ForeignGroup", "replay_foreign"]
 
 
 _TOMBSTONE_ORDER = {
     record_type: rank
     for of_one_type in (
-        (8, 7, 6, 16, 5, 4, 3),  # consumer: current and target assignments, regular expressions, members, the group
-        (14, 13, 12, 10, 15, 11),  # share
+        (14, 13, 12, 10, 15, 11),  # share: current and target assignments, members, states, the group
         (22, 21, 20, 23, 19, 17),  # streams
     )
     for rank, record_type in enumerate(of_one_type)
 }
 
 
-class ForeignGroups:
-    def __init__(self) -> None:
-        self._keys: dict[str, dict[bytes, GroupType]] = {}
+class ForeignGroup(Group):
+    """A group whose members another broker served. It counts as empty."""
 
-    def replay(self, record: ForeignGroupRecord) -> None:
-        if record.value is not None:
-            self._keys.setdefault(record.group_id, {})[record.key] = record.group_type
-            return
-        keys = self._keys.get(record.group_id)
-        if keys is not None:
-            keys.pop(record.key, None)
-            if not keys:
-                del self._keys[record.group_id]
+    __slots__ = ("group_id", "group_type", "keys")
 
-    def type_of(self, group_id: str) -> GroupType | None:
-        keys = self._keys.get(group_id)
-        return None if keys is None else next(iter(keys.values()))
+    def __init__(self, group_id: str, group_type: GroupType) -> None:
+        self.group_id = group_id
+        self.group_type = group_type
+        self.keys: dict[bytes, None] = {}
 
-    def items(self) -> Iterator[tuple[str, GroupType]]:
-        return ((group_id, next(iter(keys.values()))) for group_id, keys in self._keys.items())
+    @property
+    def state_name(self) -> str:
+        return GroupState.EMPTY.value
 
-    def tombstones(self, group_id: str) -> list[ForeignGroupRecord]:
-        keys = sorted(self._keys.get(group_id, {}).items(), key=_rank)
-        return [ForeignGroupRecord(group_id, group_type, key, None) for key, group_type in keys]
+    @property
+    def listed_protocol_type(self) -> str:
+        return self.group_type.value
+
+    @property
+    def is_empty(self) -> bool:
+        return True
+
+    @property
+    def may_be_removed(self) -> bool:
+        return False
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return False
+
+    def validate_offset_commit(self, committer: OffsetCommitter) -> CheckPartition | None:
+        if committer.epoch >= 0:
+            raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID)
+        return None
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        return
+
+    def validate_offset_delete(self) -> None:
+        return
+
+    def validate_delete(self) -> None:
+        return
+
+    def offset_expiry(self) -> OffsetExpiry | None:
+        return None
+
+    def tombstones(self) -> list[ForeignGroupRecord]:
+        return [ForeignGroupRecord(self.group_id, self.group_type, key, None) for key in sorted(self.keys, key=_rank)]
 
 
-def _rank(item: tuple[bytes, GroupType]) -> int:
-    return _TOMBSTONE_ORDER[int.from_bytes(item[0][:2], "big")]
+def replay_foreign(groups: Groups, record: ForeignGroupRecord) -> None:
+    group = groups.find(record.group_id)
+    if record.value is not None:
+        if not isinstance(group, ForeignGroup):
+            if group is not None and not group.is_simple:
+                return
+            group = ForeignGroup(record.group_id, record.group_type)  # Its offsets may precede it in the log.
+            groups.put(group)
+        group.keys[record.key] = None
+    elif isinstance(group, ForeignGroup):
+        group.keys.pop(record.key, None)
+        if not group.keys:
+            groups.remove(record.group_id)
+
+
+def _rank(key: bytes) -> int:
+    return _TOMBSTONE_ORDER[int.from_bytes(key[:2], "big")]

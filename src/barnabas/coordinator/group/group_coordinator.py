@@ -9,7 +9,7 @@ complete unless it must wait for a rebalance or the high watermark.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import NamedTuple, TypeVar
 
@@ -17,7 +17,10 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult
 from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter, TransactionMarker
 from barnabas.coordinator.deferred import Deferred, gather
-from barnabas.coordinator.group.classic_group_rebalance import append_error
+from barnabas.coordinator.group.classic.classic_group_rebalance import append_error
+from barnabas.coordinator.group.cluster_view import ClusterView
+from barnabas.coordinator.group.consumer.group_changes import MatchTopics
+from barnabas.coordinator.group.consumer.heartbeat import validate_heartbeat
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
@@ -25,6 +28,11 @@ from barnabas.coordinator.group.group_state import GroupState
 from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.protocol.compression import Compression
+from barnabas.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups import DescribedGroup
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -72,12 +80,14 @@ class GroupCoordinator:
         *,
         writer: PartitionWriter,
         new_uuid: Callable[[], str],
+        view: ClusterView,
     ) -> None:
         self.config = config
+        self.view = view
         self.is_active = False
         self.runtime: CoordinatorRuntime[GroupCoordinatorShard] = CoordinatorRuntime(
             writer=writer,
-            new_shard=lambda partition, leader_epoch: GroupCoordinatorShard(config, new_uuid),
+            new_shard=lambda partition, leader_epoch: GroupCoordinatorShard(config, new_uuid, view),
             compression=Compression(config.offsets_topic_compression_codec),
             commit_timeout_ms=config.offsets_commit_timeout_ms,
         )
@@ -143,7 +153,7 @@ class GroupCoordinator:
         lowest_ms, highest_ms = config.group_min_session_timeout_ms, config.group_max_session_timeout_ms
 
         def decide(shard: GroupCoordinatorShard) -> CoordinatorResult[JoinGroupResponse]:
-            return shard.groups.join_group(context, request, answer, now_ms)
+            return shard.join_group(context, request, answer, now_ms)
 
         def failed(code: ErrorCode) -> JoinGroupResponse:
             return JoinGroupResponse(error_code=code, member_id=request.member_id)
@@ -157,7 +167,7 @@ class GroupCoordinator:
         answer: Deferred[SyncGroupResponse] = Deferred()
         return self._write(
             request.group_id,
-            lambda shard: shard.groups.sync_group(request, answer, now_ms),
+            lambda shard: shard.classic.sync_group(request, answer, now_ms),
             lambda code: SyncGroupResponse(error_code=code),
             now_ms,
             answer=answer,
@@ -174,7 +184,7 @@ class GroupCoordinator:
             # Sessions start when loading has finished, so a heartbeat before that is simply a good one.
             loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
             return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
-        return HeartbeatResponse(error_code=shard.groups.heartbeat(request, now_ms))
+        return HeartbeatResponse(error_code=shard.classic.heartbeat(request, now_ms))
 
     def leave_group(
         self, context: GroupRequestContext, request: LeaveGroupRequest, now_ms: int
@@ -183,13 +193,65 @@ class GroupCoordinator:
         members = request.members if is_batch else [MemberIdentity(member_id=request.member_id)]
 
         def decide(shard: GroupCoordinatorShard) -> CoordinatorResult[LeaveGroupResponse]:
-            result = shard.groups.leave_group(request.group_id, members, now_ms)
+            result = shard.classic.leave_group(request.group_id, members, now_ms)
             if is_batch or result.response is None or not result.response.members:
                 return result
             # Before version 3 a request has one member, whose error is that of the whole response.
             return result.with_response(LeaveGroupResponse(error_code=result.response.members[0].error_code))
 
         return self._write(request.group_id, decide, lambda code: LeaveGroupResponse(error_code=code), now_ms)
+
+    # -- members of the consumer protocol
+
+    def consumer_group_heartbeat(
+        self,
+        context: GroupRequestContext,
+        request: ConsumerGroupHeartbeatRequest,
+        match_topics: MatchTopics,
+        now_ms: int,
+    ) -> Deferred[ConsumerGroupHeartbeatResponse]:
+        """``match_topics`` starts to match regular expressions with the rights of the member."""
+        try:
+            if self.is_active:
+                validate_heartbeat(request, context.api_version, self.config.group_consumer_assignors)
+        except ApiException as error:
+            return Deferred.completed(_heartbeat_error(error.code, error.message))
+        message: list[str | None] = [None]
+
+        def decide(shard: GroupCoordinatorShard) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
+            try:
+                return shard.consumer.heartbeat(context, request, match_topics, now_ms)
+            except ApiException as error:
+                message[0] = error.message
+                raise
+
+        return self._write(request.group_id, decide, lambda code: _heartbeat_error(code, message[0]), now_ms)
+
+    def regular_expressions_matched(
+        self, group_id: str, matched: Mapping[str, frozenset[str]] | None, version: int, now_ms: int
+    ) -> None:
+        """Store the topics that a group's regular expressions stand for; None if matching failed."""
+        self.runtime.write_quietly(
+            self.partition_for(group_id),
+            lambda shard: shard.consumer.changes.regular_expressions_matched(group_id, matched, version, now_ms),
+            now_ms=now_ms,
+        )
+
+    def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
+        if not self.is_active:
+            return DescribedConsumerGroup(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if not group_id:
+            return DescribedConsumerGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+        try:
+            shard = self.runtime.shard(self.partition_for(group_id))
+        except ApiException as error:
+            return DescribedConsumerGroup(group_id=group_id, error_code=error.code)
+        return shard.consumer.describe(group_id)
+
+    def on_topics_changed(self, topics: Collection[str]) -> None:
+        """Let the groups that depend on changed or deleted topics compute their assignments again."""
+        for _, shard in self.runtime.active_shards():
+            shard.groups.request_metadata_refresh(topics)
 
     # -- groups
 
@@ -235,7 +297,7 @@ class GroupCoordinator:
         groups_by_state = {state.value: 0 for state in GroupState}
         shards = [shard for _, shard in self.runtime.active_shards()]
         for shard in shards:
-            for state, count in shard.groups.state_counts().items():
+            for state, count in shard.classic.state_counts().items():
                 groups_by_state[state.value] += count
         return GroupCoordinatorStats(
             groups_by_state,
@@ -243,7 +305,7 @@ class GroupCoordinator:
             offset_commit_count=sum(shard.offsets.commit_count for shard in shards),
             offset_expiration_count=sum(shard.offsets.expiration_count for shard in shards),
             offset_deletion_count=sum(shard.offsets.deletion_count for shard in shards),
-            completed_rebalance_count=sum(shard.groups.rebalance.completed_count for shard in shards),
+            completed_rebalance_count=sum(shard.classic.rebalance.completed_count for shard in shards),
         )
 
     # -- offsets
@@ -302,6 +364,10 @@ class GroupCoordinator:
         """Remove the offsets of deleted topics, so that a topic of the same name starts without them."""
         for partition, _ in list(self.runtime.active_shards()):
             self.runtime.write_quietly(partition, lambda shard: shard.delete_partitions(partitions), now_ms=now_ms)
+
+
+def _heartbeat_error(code: ErrorCode, message: str | None) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=code, error_message=message)
 
 
 def commit_error(request: OffsetCommitRequest, code: ErrorCode) -> OffsetCommitResponse:

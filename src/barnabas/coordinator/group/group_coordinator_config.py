@@ -3,8 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 
-__all__ = ["GroupCoordinatorConfig"]
+__all__ = ["GroupCoordinatorConfig", "MigrationPolicy"]
+
+
+class MigrationPolicy(Enum):
+    """Between which protocols a consumer group may change while it has members."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    """From classic to consumer."""
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def allows_upgrade(self) -> bool:
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def allows_downgrade(self) -> bool:
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +44,23 @@ class GroupCoordinatorConfig:
     offsets_retention_check_interval_ms: int = 600_000
     offsets_topic_num_partitions: int = 50
     offsets_topic_compression_codec: int = 0
+
+    serves_consumer_groups: bool = True
+    """Whether ``group.coordinator.rebalance.protocols`` has ``consumer``."""
+    group_consumer_assignment_interval_ms: int = 1_000
+    group_consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    """The first is the default of members that ask for none."""
+    group_consumer_heartbeat_interval_ms: int = 5_000
+    group_consumer_max_assignment_interval_ms: int = 15_000
+    group_consumer_max_heartbeat_interval_ms: int = 15_000
+    group_consumer_max_session_timeout_ms: int = 60_000
+    group_consumer_max_size: int = 2_147_483_647
+    group_consumer_migration_policy: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL
+    group_consumer_min_assignment_interval_ms: int = 0
+    group_consumer_min_heartbeat_interval_ms: int = 5_000
+    group_consumer_min_session_timeout_ms: int = 45_000
+    group_consumer_regex_refresh_interval_ms: int = 600_000
+    group_consumer_session_timeout_ms: int = 45_000
 
     @property
     def offsets_retention_ms(self) -> int:

@@ -6,21 +6,31 @@ from collections.abc import Callable, Iterable
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.group.classic.classic_group import ClassicGroup
+from barnabas.coordinator.group.classic.classic_groups import ClassicGroups
+from barnabas.coordinator.group.cluster_view import ClusterView
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.group.consumer.consumer_groups import ConsumerGroups
+from barnabas.coordinator.group.foreign_groups import replay_foreign
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
-from barnabas.coordinator.group.group_metadata_manager import GroupMetadataManager
 from barnabas.coordinator.group.group_records import (
     ForeignGroupRecord,
     GroupMetadataRecord,
+    KeyedRecord,
     OffsetCommitRecord,
     TopicOffsetsRecord,
     UnknownRecord,
     decode_record,
 )
-from barnabas.coordinator.group.group_state import GroupState, GroupType
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
+from barnabas.coordinator.group.group_state import GroupState
+from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.offset_metadata_manager import OffsetMetadataManager
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.list_groups import ListedGroup
 
 __all__ = ["GroupCoordinatorShard"]
@@ -30,11 +40,13 @@ _GROUP_NOT_FOUND_SINCE = 6
 
 
 class GroupCoordinatorShard:
-    def __init__(self, config: GroupCoordinatorConfig, new_uuid: Callable[[], str]) -> None:
+    def __init__(self, config: GroupCoordinatorConfig, new_uuid: Callable[[], str], view: ClusterView) -> None:
         self._config = config
         self.timers: TimerQueue[TimerAction] = TimerQueue()
-        self.groups = GroupMetadataManager(config, self.timers, new_uuid)
-        self.offsets = OffsetMetadataManager(config, self.groups)
+        self.groups = Groups()
+        self.classic = ClassicGroups(config, self.groups, self.timers, new_uuid)
+        self.consumer = ConsumerGroups(config, self.groups, view, self.timers, new_uuid)
+        self.offsets = OffsetMetadataManager(config, self.groups, self.classic, view)
         self.unknown_record_types: dict[int, int] = {}
         """Record types newer than this code, and how many of each the log held."""
         self._expiry_timer: Timer[TimerAction] = Timer(self._expire_and_reschedule)
@@ -56,61 +68,52 @@ class GroupCoordinatorShard:
         elif isinstance(record, OffsetCommitRecord):
             self.offsets.replay(record, record_offset, producer_id, now_ms)
         elif isinstance(record, GroupMetadataRecord):
-            self.groups.replay(record, now_ms)
+            self.classic.replay(record, now_ms)
+        elif isinstance(record, KeyedRecord):
+            self.consumer.replay(record)
         elif isinstance(record, ForeignGroupRecord):
-            self.groups.replay_foreign(record)
+            replay_foreign(self.groups, record)
 
     def replay_end_transaction_marker(self, producer_id: int, *, committed: bool, now_ms: int) -> None:
         for group_id, _, _ in self.offsets.offsets.end_transaction(producer_id, committed=committed):
-            self.groups.ensure_group(group_id, now_ms)
+            self.classic.ensure_group(group_id, now_ms)
 
     def on_loaded(self, now_ms: int) -> list[CoordinatorResult[None]]:
         self.timers.schedule(self._expiry_timer, now_ms + self._config.offsets_retention_check_interval_ms)
         self.offsets.commit_count = self.offsets.deletion_count = 0  # Records that were read are not replayed again.
-        return self.groups.on_loaded(now_ms)
+        self.groups.is_loading = False
+        self.consumer.on_loaded(now_ms)
+        return self.classic.on_loaded(now_ms)
 
     def on_unloaded(self, now_ms: int) -> None:
         self._expiry_timer.cancel()
-        self.groups.on_unloaded(now_ms)
+        self.consumer.on_unloaded()
+        self.classic.on_unloaded(now_ms)
+        self.groups.clear()
 
     # -- reading groups
 
     def list_groups(self, states: frozenset[str], types: frozenset[str]) -> list[ListedGroup]:
         """``states`` and ``types`` are lower case; empty means all."""
-        listed: list[ListedGroup] = []
-        if not types or GroupType.CLASSIC.value in types:
-            listed += [
-                ListedGroup(
-                    group_id=group.group_id,
-                    protocol_type=group.protocol_type or "",
-                    group_state=group.state.value,
-                    group_type=GroupType.CLASSIC.value,
-                )
-                for group in self.groups.groups()
-                if not states or group.state.value.lower() in states
-            ]
-        if not states or GroupState.EMPTY.value.lower() in states:
-            listed += [
-                ListedGroup(
-                    group_id=group_id,
-                    protocol_type=group_type.value,
-                    group_state=GroupState.EMPTY.value,
-                    group_type=group_type.value,
-                )
-                for group_id, group_type in self.groups.foreign_groups.items()
-                if (not types or group_type.value in types) and self.groups.find(group_id) is None
-            ]
-        return listed
+        return [
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.listed_protocol_type,
+                group_state=group.state_name,
+                group_type=group.group_type.value,
+            )
+            for group in self.groups
+            if (not types or group.group_type.value in types) and (not states or group.state_name.lower() in states)
+        ]
 
     def describe_group(self, group_id: str, api_version: int) -> DescribedGroup:
         group = self.groups.find(group_id)
-        if group is None:
-            foreign = self.groups.foreign_groups.type_of(group_id)
+        if not isinstance(group, ClassicGroup):
             described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
             if api_version >= _GROUP_NOT_FOUND_SINCE:
                 described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
                 described.error_message = (
-                    f"Group {group_id} not found." if foreign is None else f"Group {group_id} is not a classic group."
+                    f"Group {group_id} not found." if group is None else f"Group {group_id} is not a classic group."
                 )
             return described
         # Before it is Stable a group has no protocol to show metadata of; assignments are those of the last generation.
@@ -133,6 +136,31 @@ class GroupCoordinatorShard:
             ],
         )
 
+    # -- members of the classic protocol
+
+    def join_group(
+        self,
+        context: GroupRequestContext,
+        request: JoinGroupRequest,
+        parked: Deferred[JoinGroupResponse],
+        now_ms: int,
+    ) -> CoordinatorResult[JoinGroupResponse]:
+        """A group without members becomes a classic one. ``parked`` receives the answer."""
+        group = self.groups.find(request.group_id)
+        if group is None or isinstance(group, ClassicGroup):
+            return self.classic.join_group(context, request, parked, now_ms)
+        if not isinstance(group, ConsumerGroup) or not group.is_empty:
+            code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            parked.complete(JoinGroupResponse(error_code=code, member_id=request.member_id))
+            return CoordinatorResult()
+        self.groups.remove(request.group_id)
+        result = self.classic.join_group(context, request, parked, now_ms)
+        if self.groups.find(request.group_id) is None:
+            self.groups.put(group)  # The member was refused.
+            return result
+        result.records[:0] = group.tombstones()
+        return result
+
     # -- removing groups and offsets
 
     def delete_groups(self, group_ids: Iterable[str]) -> CoordinatorResult[list[DeletableGroupResult]]:
@@ -141,9 +169,10 @@ class GroupCoordinatorShard:
         for group_id in group_ids:
             code = ErrorCode.NONE
             try:
-                self.groups.validate_delete_group(group_id)
+                group = self.groups.require(group_id)
+                group.validate_delete()
                 records += self.offsets.tombstones(group_id)
-                records += self.groups.tombstones(group_id)
+                records += group.tombstones()
             except ApiException as error:
                 code = error.code
             results.append(DeletableGroupResult(group_id=group_id, error_code=code))
@@ -155,10 +184,10 @@ class GroupCoordinatorShard:
     def expire(self, now_ms: int) -> CoordinatorResult[None]:
         """Remove expired offsets, and empty groups that have none left."""
         records: list[CoordinatorRecord] = []
-        for group in self.groups.groups():
+        for group in self.groups:
             is_bare = self.offsets.expire(group, now_ms, records)
-            if is_bare and group.state is GroupState.EMPTY and not group.pending_join_members:
-                records += self.groups.tombstones(group.group_id)
+            if is_bare and group.may_be_removed:
+                records += group.tombstones()
         return CoordinatorResult(records, is_atomic=False)
 
     def _expire_and_reschedule(self, now_ms: int) -> CoordinatorResult[None]:

@@ -1,8 +1,8 @@
 """The records of ``__consumer_offsets``: converts between their bytes and the arguments of ``replay``.
 
 A record here encodes itself, and ``decode_record`` decodes the bytes of a log. Records that this version does not
-process are kept: those of the next-generation, share and streams groups become a ForeignGroupRecord that keeps its
-bytes, and a newer record type becomes an UnknownRecord.
+process are kept: those of share and streams groups become a ForeignGroupRecord that keeps its bytes, and a newer record
+type becomes an UnknownRecord.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from barnabas.protocol.varint import write_varint
 __all__ = [
     "ForeignGroupRecord",
     "GroupMetadataRecord",
+    "KeyedRecord",
     "OffsetCommitRecord",
     "TopicOffsetsRecord",
     "UnknownRecord",
@@ -39,8 +40,13 @@ __all__ = [
 _OFFSET_COMMIT = 1
 _GROUP_METADATA = 2
 
-_FOREIGN_GROUP_TYPES: dict[int, GroupType] = {
+_KEYED_TYPES: dict[int, GroupType] = {
     **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), GroupType.CONSUMER),
+}
+"""Record types of the kinds that keep each part of a group in a record of its own."""
+_KEYED_VERSION = 0
+
+_FOREIGN_GROUP_TYPES: dict[int, GroupType] = {
     **dict.fromkeys((10, 11, 12, 13, 14, 15), GroupType.SHARE),
     **dict.fromkeys((17, 19, 20, 21, 22, 23), GroupType.STREAMS),
 }
@@ -173,6 +179,30 @@ class GroupMetadataRecord(SingleRecord):
         return f"GroupMetadataRecord({self.group_id!r}, {self.value!r})"
 
 
+class KeyedRecord(SingleRecord):
+    """A part of a group (its epoch, a member, an assignment), or with ``value`` None its removal."""
+
+    __slots__ = ("group_type", "key", "value")
+
+    def __init__(self, group_type: GroupType, key: Message, value: Message | None) -> None:
+        self.group_type = group_type
+        self.key = key
+        self.value = value
+
+    @property
+    def group_id(self) -> str:
+        return str(self.key.to_json(0)["groupId"])
+
+    def encode_key(self) -> bytes:
+        return _INT16.pack(self.key.API_KEY) + self.key.encode(0)
+
+    def encode_value(self) -> bytes | None:
+        return None if self.value is None else encode_versioned(self.value, _KEYED_VERSION)
+
+    def __repr__(self) -> str:
+        return f"KeyedRecord({self.key!r}, {self.value!r})"
+
+
 class ForeignGroupRecord(SingleRecord):
     """A record of a group of another type; its group is known and its bytes are kept."""
 
@@ -200,7 +230,7 @@ class UnknownRecord(NamedTuple):
     record_type: int
 
 
-AnyGroupRecord = OffsetCommitRecord | GroupMetadataRecord | ForeignGroupRecord | UnknownRecord
+AnyGroupRecord = OffsetCommitRecord | GroupMetadataRecord | KeyedRecord | ForeignGroupRecord | UnknownRecord
 
 
 @lru_cache(maxsize=4_096)
@@ -225,6 +255,10 @@ def decode_record(key: bytes, value: bytes | None) -> AnyGroupRecord:
         plain = _decode_plain_offset(key, value)
         if plain is not None:
             return plain
+    group_type = _KEYED_TYPES.get(record_type)
+    if group_type is not None:
+        keyed = decode_coordinator_record(CoordinatorKind.GROUP, key, value)
+        return KeyedRecord(group_type, keyed.key, keyed.value)
     group_type = _FOREIGN_GROUP_TYPES.get(record_type)
     if group_type is not None:
         # Every one of these keys begins with the group id, as GroupMetadataKey does.

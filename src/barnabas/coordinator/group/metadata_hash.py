@@ -1,7 +1,7 @@
-"""The hash of the topics of a group (KIP-1101): it changes when an id, a partition count or a rack changes.
+"""The hash of the topics that a group depends on (KIP-1101): if it differs, the group needs a new assignment.
 
-It is a part of the records of groups, so it must be equal to Kafka's: a coordinator that computes another one
-rebalances every group that it takes over.
+It equals Kafka's, so that a group which moves between brokers of both kinds is not assigned again. Numbers are little
+endian; a string is its UTF-16 code units and their count.
 """
 
 from __future__ import annotations
@@ -9,51 +9,47 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from struct import Struct
 
+from xxhash import xxh3_64_intdigest
+
 from barnabas.common.uuid import Uuid
-from barnabas.common.xxh3 import xxh3_64
 
 __all__ = ["group_hash", "topic_hash"]
 
-_FORMAT_VERSION = b"\x00"
 _INT32 = Struct("<i")
-_INT64 = Struct("<q")
+_INT64 = Struct("<Q")
+_VERSION = b"\x00"
+_SIGN = 1 << 63
 
 
-def topic_hash(topic_id: Uuid, name: str, racks_of_partitions: Sequence[Sequence[str]]) -> int:
-    """Return the hash of one topic, a signed number. ``racks_of_partitions`` has for each partition the racks of its
-    replicas, without those that have none, in any order."""
-    partition_count = len(racks_of_partitions)
-    chunks = [_FORMAT_VERSION, topic_id[7::-1], topic_id[:7:-1], _text(name), _INT32.pack(partition_count)]
-    distinct_racks = sorted({rack for racks in racks_of_partitions for rack in racks}, key=_utf16)
-    rank_by_rack = {rack: rank for rank, rack in enumerate(distinct_racks)}
-    encoded_racks = [_rack(rack) for rack in distinct_racks]
-    for partition, racks in enumerate(racks_of_partitions):
+def topic_hash(topic_id: Uuid, name: str, racks: Sequence[Sequence[str]]) -> int:
+    """Return the hash of a topic. ``racks`` has the sorted racks of the replicas of each partition."""
+    # The id's halves are numbers of eight bytes, big endian in the id.
+    chunks = [_VERSION, topic_id[7::-1], topic_id[:7:-1], _string(name), _INT32.pack(len(racks))]
+    for partition, of_partition in enumerate(racks):
         chunks.append(_INT32.pack(partition))
-        chunks += [encoded_racks[rank] for rank in sorted([rank_by_rack[rack] for rack in racks])]
-    return _signed(xxh3_64(b"".join(chunks)))
+        for rack in of_partition:
+            text = _string(rack)
+            chunks += (text[-_INT32.size :], text)
+    return _signed(xxh3_64_intdigest(b"".join(chunks)))
 
 
 def group_hash(topic_hashes: Mapping[str, int]) -> int:
-    """Return the hash of a group from the hashes of its existing topics by name."""
+    """Return the hash of a group from those of its topics by name; 0 without topics."""
     if not topic_hashes:
         return 0
-    return _signed(xxh3_64(b"".join(_INT64.pack(topic_hashes[name]) for name in sorted(topic_hashes))))
+    names = sorted(topic_hashes, key=_java_order)
+    return _signed(xxh3_64_intdigest(b"".join(_INT64.pack(topic_hashes[name] & 0xFFFFFFFFFFFFFFFF) for name in names)))
 
 
-def _text(text: str) -> bytes:
-    """Return the characters, and their number after them."""
-    return text.encode("utf-16-le", "surrogatepass") + _INT32.pack(len(_utf16(text)) // 2)
+def _string(text: str) -> bytes:
+    encoded = text.encode("utf-16-le", "surrogatepass")
+    return encoded + _INT32.pack(len(encoded) // 2)
 
 
-def _rack(rack: str) -> bytes:
-    """Return a rack with its length in front, too."""
-    return _INT32.pack(len(_utf16(rack)) // 2) + _text(rack)
-
-
-def _utf16(text: str) -> bytes:
-    """Return the units by which Java compares and counts."""
-    return text.encode("utf-16-be", "surrogatepass")
+def _java_order(name: str) -> bytes:
+    """Java compares strings by UTF-16 code units."""
+    return name.encode("utf-16-be", "surrogatepass")
 
 
 def _signed(value: int) -> int:
-    return value - (1 << 64) if value >> 63 else value
+    return value - (1 << 64) if value & _SIGN else value

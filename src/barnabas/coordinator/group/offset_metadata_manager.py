@@ -12,13 +12,14 @@ from functools import lru_cache
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
-from barnabas.coordinator.group.classic_group import ClassicGroup
+from barnabas.coordinator.group.classic.classic_groups import ClassicGroups
+from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.committed_offsets import CommittedOffsets
+from barnabas.coordinator.group.group import CheckPartition, Group, OffsetCommitter
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
-from barnabas.coordinator.group.group_metadata_manager import GroupMetadataManager
 from barnabas.coordinator.group.group_records import OffsetCommitRecord, TopicOffsetsRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
-from barnabas.coordinator.group.group_state import GroupState
+from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.offset_and_metadata import (
     INVALID_OFFSET,
     NO_LEADER_EPOCH,
@@ -60,9 +61,13 @@ _GROUP_NOT_FOUND_SINCE = 9
 
 
 class OffsetMetadataManager:
-    def __init__(self, config: GroupCoordinatorConfig, groups: GroupMetadataManager) -> None:
+    def __init__(
+        self, config: GroupCoordinatorConfig, groups: Groups, classic: ClassicGroups, topics: ClusterView
+    ) -> None:
         self._config = config
         self._groups = groups
+        self._classic = classic
+        self._topics = topics
         self.offsets = CommittedOffsets()
         self.commit_count = 0
         self.expiration_count = 0
@@ -73,9 +78,13 @@ class OffsetMetadataManager:
     def commit_offsets(
         self, context: GroupRequestContext, request: OffsetCommitRequest, now_ms: int
     ) -> CoordinatorResult[OffsetCommitResponse]:
-        group = self._validate_commit(context, request)
-        if group is not None:
-            self._groups.extend_session(group, request.member_id, now_ms)
+        check = self._validate_commit(context, request)
+        self._classic.extend_session(request.group_id, request.member_id, now_ms)
+        if check is not None:
+            for topic in request.topics:
+                for partition in topic.partitions:
+                    if not self._is_too_large(partition.committed_metadata):
+                        check(topic.name, topic.topic_id, partition.partition_index)
         retention_ms = request.retention_time_ms
         expire_timestamp_ms = _NEVER if retention_ms == -1 else now_ms + retention_ms
         records: list[CoordinatorRecord] = []
@@ -96,12 +105,11 @@ class OffsetMetadataManager:
         if expire_timestamp_ms == _NEVER and not any(item.committed_metadata for item in topic.partitions):
             return self._commit_plain_topic(group_id, topic, now_ms, records)
         name, topic_id = topic.name, topic.topic_id
-        max_metadata_length = self._config.offset_metadata_max_bytes
         outcomes: list[OffsetCommitResponsePartition] = []
         for partition in topic.partitions:
             index = partition.partition_index
             metadata = partition.committed_metadata or NO_METADATA
-            if _java_length(metadata) > max_metadata_length:
+            if self._is_too_large(metadata):
                 outcomes.append(
                     OffsetCommitResponsePartition(partition_index=index, error_code=ErrorCode.OFFSET_METADATA_TOO_LARGE)
                 )
@@ -137,8 +145,8 @@ class OffsetMetadataManager:
             records.append(TopicOffsetsRecord(group_id, topic.name, topic_id, now_ms, offsets))
         return OffsetCommitResponseTopic(name=topic.name, topic_id=topic_id, partitions=outcomes)
 
-    def _validate_commit(self, context: GroupRequestContext, request: OffsetCommitRequest) -> ClassicGroup | None:
-        """Return the group that commits, None to create a simple group; raises if the commit is not allowed."""
+    def _validate_commit(self, context: GroupRequestContext, request: OffsetCommitRequest) -> CheckPartition | None:
+        """Raise ApiException if the commit is not allowed; return a check for its partitions, if one is needed."""
         generation_id = request.generation_id_or_member_epoch
         group = self._groups.find(request.group_id)
         if group is None:
@@ -147,20 +155,15 @@ class OffsetMetadataManager:
             if context.api_version >= _GROUP_NOT_FOUND_SINCE:
                 raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {request.group_id} not found.")
             raise ApiException(ErrorCode.ILLEGAL_GENERATION)
-        if group.state is GroupState.DEAD:
-            raise ApiException(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if generation_id < 0 and group.state is GroupState.EMPTY:
-            return group
-        if generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-            group.validate_member(request.member_id, request.group_instance_id)
-            if generation_id != group.generation_id:
-                raise ApiException(ErrorCode.ILLEGAL_GENERATION)
-        elif group.state is not GroupState.EMPTY:
-            raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID)
-        if group.state is GroupState.COMPLETING_REBALANCE:
-            # The member knows the generation but not yet its assignment: let it sync first.
-            raise ApiException(ErrorCode.REBALANCE_IN_PROGRESS)
-        return group
+        return group.validate_offset_commit(
+            OffsetCommitter(
+                request.member_id,
+                request.group_instance_id,
+                generation_id,
+                is_transactional=False,
+                api_version=context.api_version,
+            )
+        )
 
     # -- TxnOffsetCommit
 
@@ -175,8 +178,7 @@ class OffsetMetadataManager:
             outcomes = []
             for partition in topic.partitions:
                 metadata = partition.committed_metadata or NO_METADATA
-                is_too_large = _java_length(metadata) > self._config.offset_metadata_max_bytes
-                code = ErrorCode.OFFSET_METADATA_TOO_LARGE if is_too_large else ErrorCode.NONE
+                code = ErrorCode.OFFSET_METADATA_TOO_LARGE if self._is_too_large(metadata) else ErrorCode.NONE
                 outcomes.append(
                     TxnOffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
                 )
@@ -201,20 +203,40 @@ class OffsetMetadataManager:
             if request.generation_id >= 0:
                 raise ApiException(ErrorCode.ILLEGAL_GENERATION)
             return
-        if group.state is GroupState.DEAD:
-            raise ApiException(ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if request.generation_id < 0 and group.state is GroupState.EMPTY:
-            return
-        if request.generation_id >= 0 or request.member_id or request.group_instance_id is not None:
-            group.validate_member(request.member_id, request.group_instance_id)
-            if request.generation_id != group.generation_id:
-                raise ApiException(ErrorCode.ILLEGAL_GENERATION)
+        try:
+            check = group.validate_offset_commit(
+                OffsetCommitter(
+                    request.member_id,
+                    request.group_instance_id,
+                    request.generation_id,
+                    is_transactional=True,
+                    api_version=-1,
+                )
+            )
+            if check is not None:
+                for topic in request.topics:
+                    topic_id = self._topics.id_of(topic.name)
+                    if topic_id is None:
+                        raise ApiException(ErrorCode.ILLEGAL_GENERATION)
+                    for partition in topic.partitions:
+                        if not self._is_too_large(partition.committed_metadata):
+                            check(topic.name, topic_id, partition.partition_index)
+        except ApiException as error:
+            if error.code is not ErrorCode.STALE_MEMBER_EPOCH:
+                raise
+            raise ApiException(ErrorCode.ILLEGAL_GENERATION) from error  # Clients of transactions know no other error.
+
+    def _is_too_large(self, metadata: str | None) -> bool:
+        return metadata is not None and _java_length(metadata) > self._config.offset_metadata_max_bytes
 
     # -- OffsetFetch
 
     def fetch_offsets(self, request: OffsetFetchRequestGroup, *, require_stable: bool) -> OffsetFetchResponseGroup:
         """Return the offsets of the requested partitions, or of all when ``topics`` is null."""
         group_id = request.group_id
+        group = self._groups.find(group_id)
+        if group is not None:
+            group.validate_offset_fetch(request.member_id, request.member_epoch)
         if request.topics is None:
             return self._fetch_all(group_id, require_stable)
         topics: list[OffsetFetchResponseTopics] = []
@@ -273,13 +295,12 @@ class OffsetMetadataManager:
     def delete_offsets(self, request: OffsetDeleteRequest) -> CoordinatorResult[OffsetDeleteResponse]:
         """Remove offsets of topics that no member subscribes to."""
         group_id = request.group_id
-        group = self._groups.find_for_removal(group_id)
-        if group is not None and group.state is not GroupState.EMPTY and not group.uses_consumer_protocol:
-            raise ApiException(ErrorCode.NON_EMPTY_GROUP)
+        group = self._groups.require(group_id)
+        group.validate_offset_delete()
         records: list[CoordinatorRecord] = []
         topics: list[OffsetDeleteResponseTopic] = []
         for topic in request.topics:
-            subscribed = group is not None and group.is_subscribed_to(topic.name)
+            subscribed = group.is_subscribed_to(topic.name)
             code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if subscribed else ErrorCode.NONE
             partitions = []
             for partition in topic.partitions:
@@ -313,20 +334,15 @@ class OffsetMetadataManager:
 
     # -- expiry
 
-    def expire(self, group: ClassicGroup, now_ms: int, records: list[CoordinatorRecord]) -> bool:
+    def expire(self, group: Group, now_ms: int, records: list[CoordinatorRecord]) -> bool:
         """Add tombstones for expired offsets; return True if the group has no committed or pending offsets left."""
         group_id = group.group_id
         topics = self.offsets.of_group(group_id)
         has_open_transaction = self.offsets.has_open_transaction(group_id)
         if not topics:
             return not has_open_transaction
-        if group.protocol_type is None:
-            since_ms = None
-        elif group.state is GroupState.EMPTY:
-            since_ms = group.state_timestamp_ms
-        elif group.state is GroupState.STABLE and group.uses_consumer_protocol and group.subscribed_topics is not None:
-            since_ms = None
-        else:
+        expiry = group.offset_expiry()
+        if expiry is None:
             return False
         all_expired = True
         for topic, partitions in topics.items():
@@ -334,7 +350,7 @@ class OffsetMetadataManager:
                 all_expired = False
                 continue
             for partition, value in partitions.items():
-                if self._is_expired(value, since_ms, now_ms) and not self.offsets.is_pending(
+                if self._is_expired(value, expiry.since_ms, now_ms) and not self.offsets.is_pending(
                     group_id, topic, partition
                 ):
                     records.append(OffsetCommitRecord(group_id, topic, partition, None))
@@ -353,7 +369,7 @@ class OffsetMetadataManager:
     # -- replay
 
     def replay_topic(self, record: TopicOffsetsRecord, record_offset: int, now_ms: int) -> None:
-        self._groups.ensure_group(record.group_id, now_ms)
+        self._classic.ensure_group(record.group_id, now_ms)
         self.offsets.put_topic(record.group_id, record.topic, record.offsets, record_offset)
         self.commit_count += len(record.offsets)
 
@@ -363,7 +379,7 @@ class OffsetMetadataManager:
             self.offsets.remove(record.group_id, record.topic, record.partition)
             self.deletion_count += 1
             return
-        self._groups.ensure_group(record.group_id, now_ms)
+        self._classic.ensure_group(record.group_id, now_ms)
         if producer_id == _NO_PRODUCER_ID:
             self.offsets.put(record.group_id, record.topic, record.partition, value, record_offset)
             self.commit_count += 1

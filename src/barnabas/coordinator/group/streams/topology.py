@@ -6,11 +6,12 @@ topics. The structs of the record serve as its values; nothing changes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.coordinator.hash_map_order import hash_map_order
+from barnabas.coordinator.group.assignor.hash_order import SpreadHashes, filled_capacity, hash_order
+from barnabas.coordinator.partitioner import java_string_hash
 from barnabas.protocol.messages import streams_group_describe as describe
 from barnabas.protocol.messages import streams_group_heartbeat as heartbeat
 from barnabas.protocol.records.streams_group_topology_value import (
@@ -43,7 +44,7 @@ class StreamsTopology(NamedTuple):
         by_id = {subtopology.subtopology_id: subtopology for subtopology in value.subtopologies}
         if len(by_id) < len(value.subtopologies):
             raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR, "two subtopologies have the same id")
-        subtopologies = {subtopology_id: by_id[subtopology_id] for subtopology_id in hash_map_order(by_id)}
+        subtopologies = {subtopology_id: by_id[subtopology_id] for subtopology_id in _hash_map_order(by_id)}
         subtopology_id_by_source_topic = {
             topic: subtopology_id
             for subtopology_id, subtopology in subtopologies.items()
@@ -65,6 +66,11 @@ class StreamsTopology(NamedTuple):
             epoch=self.epoch,
             subtopologies=[_described(self.subtopologies[name]) for name in sorted(self.subtopologies)],
         )
+
+
+def _hash_map_order(ids: Collection[str]) -> list[str]:
+    spread = SpreadHashes(java_string_hash)
+    return hash_order(ids, spread, filled_capacity(ids, spread))
 
 
 def source_topics_of(subtopology: Subtopology) -> list[str]:

@@ -13,11 +13,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from barnabas.common.errors import ApiException, ErrorCode, invariant
-from barnabas.coordinator.coordinator_result import TimerAction
+from barnabas.coordinator.coordinator_result import CoordinatorRecord, TimerAction
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group import consumer_protocol
-from barnabas.coordinator.group.classic_group_member import ClassicGroupMember, Protocols
-from barnabas.coordinator.group.group_state import PREVIOUS_STATES, GroupState
+from barnabas.coordinator.group.classic.classic_group_member import ClassicGroupMember, Protocols
+from barnabas.coordinator.group.group import CheckPartition, Group, OffsetCommitter, OffsetExpiry
+from barnabas.coordinator.group.group_records import GroupMetadataRecord
+from barnabas.coordinator.group.group_state import PREVIOUS_STATES, GroupState, GroupType
 from barnabas.coordinator.partitioner import java_string_hash
 from barnabas.coordinator.timer_queue import Timer
 from barnabas.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -36,7 +38,9 @@ class PendingTotal:
         self.count = 0
 
 
-class ClassicGroup:
+class ClassicGroup(Group):
+    group_type = GroupType.CLASSIC
+
     def __init__(self, group_id: str, *, now_ms: int, state: GroupState = GroupState.EMPTY) -> None:
         self.group_id = group_id
         self.state = state
@@ -103,8 +107,23 @@ class ClassicGroup:
 
     @property
     def is_simple(self) -> bool:
-        """Whether it never had members: a consumer that assigns partitions itself keeps offsets under this name."""
         return self.protocol_type is None and not self.members and not self.pending_join_members
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def listed_protocol_type(self) -> str:
+        return self.protocol_type or ""
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state is GroupState.EMPTY
+
+    @property
+    def may_be_removed(self) -> bool:
+        return self.state is GroupState.EMPTY and not self.pending_join_members
 
     @property
     def can_rebalance(self) -> bool:
@@ -332,6 +351,47 @@ class ClassicGroup:
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
+
+    # -- offsets and removal
+
+    def validate_offset_commit(self, committer: OffsetCommitter) -> CheckPartition | None:
+        if self.state is GroupState.DEAD:
+            raise ApiException(ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if committer.epoch < 0 and self.state is GroupState.EMPTY:
+            return None
+        if committer.epoch >= 0 or committer.member_id or committer.instance_id is not None:
+            self.validate_member(committer.member_id, committer.instance_id)
+            if committer.epoch != self.generation_id:
+                raise ApiException(ErrorCode.ILLEGAL_GENERATION)
+        elif not committer.is_transactional and self.state is not GroupState.EMPTY:
+            raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID)
+        if not committer.is_transactional and self.state is GroupState.COMPLETING_REBALANCE:
+            # The member knows the generation but not yet its assignment: let it sync first.
+            raise ApiException(ErrorCode.REBALANCE_IN_PROGRESS)
+        return None
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Every caller may read the offsets of a classic group."""
+
+    def validate_offset_delete(self) -> None:
+        if self.state is not GroupState.EMPTY and not self.uses_consumer_protocol:
+            raise ApiException(ErrorCode.NON_EMPTY_GROUP)
+
+    def validate_delete(self) -> None:
+        if self.state is not GroupState.EMPTY:
+            raise ApiException(ErrorCode.NON_EMPTY_GROUP)
+
+    def offset_expiry(self) -> OffsetExpiry | None:
+        if self.protocol_type is None:
+            return OffsetExpiry(since_ms=None)
+        if self.state is GroupState.EMPTY:
+            return OffsetExpiry(self.state_timestamp_ms)
+        if self.state is GroupState.STABLE and self.uses_consumer_protocol and self.subscribed_topics is not None:
+            return OffsetExpiry(since_ms=None)
+        return None
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return [GroupMetadataRecord(self.group_id, None)]
 
     def _count_support(self, protocols: Iterable[str], change: int) -> None:
         supporters = self._supporters

@@ -1,4 +1,4 @@
-"""The groups of one ``__consumer_offsets`` partition: their members and their committed state.
+"""The classic groups of one ``__consumer_offsets`` partition: their members and their committed state.
 
 Requests that only affect membership change soft state and usually have no record. The leader's SyncGroup commits a
 generation, and ``replay`` of that record moves the group to Stable. During a load ``replay`` builds groups from
@@ -10,54 +10,47 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.coordinator_result import CoordinatorResult, TimerAction
 from barnabas.coordinator.deferred import Deferred
-from barnabas.coordinator.group.classic_group import ClassicGroup
-from barnabas.coordinator.group.classic_group_member import ClassicGroupMember
-from barnabas.coordinator.group.classic_group_rebalance import Rebalance, append_error
-from barnabas.coordinator.group.foreign_groups import ForeignGroups
+from barnabas.coordinator.group.classic.classic_group import ClassicGroup
+from barnabas.coordinator.group.classic.classic_group_member import ClassicGroupMember
+from barnabas.coordinator.group.classic.classic_group_rebalance import Rebalance, append_error
+from barnabas.coordinator.group.classic.join_group import JoinGroup
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
-from barnabas.coordinator.group.group_records import ForeignGroupRecord, GroupMetadataRecord
+from barnabas.coordinator.group.group_records import GroupMetadataRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
-from barnabas.coordinator.group.group_state import GroupState, GroupType
-from barnabas.coordinator.group.join_group import JoinGroup
+from barnabas.coordinator.group.group_state import GroupState
+from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from barnabas.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity, MemberResponse
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
-__all__ = ["GroupMetadataManager"]
+__all__ = ["ClassicGroups"]
 
 
-class GroupMetadataManager:
+class ClassicGroups:
     def __init__(
         self,
         config: GroupCoordinatorConfig,
+        groups: Groups,
         timers: TimerQueue[TimerAction],
         new_uuid: Callable[[], str],
     ) -> None:
         self._config = config
         self._new_uuid = new_uuid
-        self._groups: dict[str, ClassicGroup] = {}
-        self._is_loading = True
+        self._groups = groups
         self.rebalance = Rebalance(config, timers)
-        self.foreign_groups = ForeignGroups()
 
     # -- looking up
 
-    def groups(self) -> Iterator[ClassicGroup]:
-        return iter(self._groups.values())
+    def __iter__(self) -> Iterator[ClassicGroup]:
+        return (group for group in self._groups if isinstance(group, ClassicGroup))
 
     def find(self, group_id: str) -> ClassicGroup | None:
-        return self._groups.get(group_id)
-
-    def find_for_removal(self, group_id: str) -> ClassicGroup | None:
-        """Return the group to remove members from; None for another type, which has no members here."""
-        group = self._groups.get(group_id)
-        if group is None and self.foreign_groups.type_of(group_id) is None:
-            raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        return group
+        group = self._groups.find(group_id)
+        return group if isinstance(group, ClassicGroup) else None
 
     # -- JoinGroup
 
@@ -70,12 +63,7 @@ class GroupMetadataManager:
     ) -> CoordinatorResult[JoinGroupResponse]:
         """``parked`` receives the answer, now or when the rebalance completes."""
         group_id = request.group_id
-        if self.foreign_groups.type_of(group_id) in (GroupType.SHARE, GroupType.STREAMS):
-            parked.complete(
-                JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL, member_id=request.member_id)
-            )
-            return CoordinatorResult()
-        group = self._groups.get(group_id)
+        group = self.find(group_id)
         if group is None:
             if request.member_id:
                 parked.complete(JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id))
@@ -83,14 +71,8 @@ class GroupMetadataManager:
             group = ClassicGroup(group_id, now_ms=now_ms)
         join = JoinGroup(self._config, self.rebalance, self._new_uuid, context, request, parked, now_ms)
         result = join.decide(group)
-        if group_id not in self._groups and (group.members or group.pending_join_members):
-            self._groups[group_id] = group
-        return self._with_conversion(group_id, result)
-
-    def _with_conversion(self, group_id: str, result: CoordinatorResult[None]) -> CoordinatorResult[JoinGroupResponse]:
-        """Convert a next-generation group that a classic member joins to a classic one: remove its old records."""
-        if group_id in self._groups:
-            result.records.extend(self.foreign_groups.tombstones(group_id))
+        if group.members or group.pending_join_members:
+            self._groups.put(group)
         return CoordinatorResult(result.records, None, on_commit=result.on_commit, on_error=result.on_error)
 
     # -- SyncGroup
@@ -120,7 +102,7 @@ class GroupMetadataManager:
         return self._commit_assignments(group, request)
 
     def _validate_sync(self, request: SyncGroupRequest) -> tuple[ClassicGroup, ClassicGroupMember]:
-        group = self._groups.get(request.group_id)
+        group = self.find(request.group_id)
         if group is None:
             raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID)
         if group.state is GroupState.DEAD:
@@ -159,7 +141,7 @@ class GroupMetadataManager:
     # -- Heartbeat
 
     def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> ErrorCode:
-        group = self._groups.get(request.group_id)
+        group = self.find(request.group_id)
         if group is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         if group.state is GroupState.DEAD:
@@ -175,10 +157,13 @@ class GroupMetadataManager:
             return ErrorCode.REBALANCE_IN_PROGRESS
         return ErrorCode.NONE
 
-    def extend_session(self, group: ClassicGroup, member_id: str, now_ms: int) -> None:
-        """Extend the session: an offset commit counts as a heartbeat."""
+    def extend_session(self, group_id: str, member_id: str, now_ms: int) -> None:
+        """Extend the session of a member, if there is one: an offset commit counts as a heartbeat."""
+        group = self.find(group_id)
+        if group is None or group.state not in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+            return
         member = group.members.get(member_id)
-        if member is not None and group.state in (GroupState.STABLE, GroupState.PREPARING_REBALANCE):
+        if member is not None:
             self.rebalance.reschedule_session(group, member, now_ms)
 
     # -- LeaveGroup
@@ -187,7 +172,7 @@ class GroupMetadataManager:
         self, group_id: str, members: list[MemberIdentity], now_ms: int
     ) -> CoordinatorResult[LeaveGroupResponse]:
         """Remove members by member id, or static ones by only the instance id. Each has its own result."""
-        group = self._groups.get(group_id)
+        group = self.find(group_id)
         if group is not None and group.state is GroupState.DEAD:
             return CoordinatorResult(response=LeaveGroupResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE))
         outcomes: list[MemberResponse] = []
@@ -230,52 +215,32 @@ class GroupMetadataManager:
         self.rebalance.remove_member(group, member)
         return ErrorCode.NONE
 
-    # -- DeleteGroups and expiry
-
-    def validate_delete_group(self, group_id: str) -> None:
-        group = self.find_for_removal(group_id)
-        if group is not None and group.state is not GroupState.EMPTY:
-            raise ApiException(ErrorCode.NON_EMPTY_GROUP)
-
-    def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
-        records: list[CoordinatorRecord] = list(self.foreign_groups.tombstones(group_id))
-        if group_id in self._groups:
-            records.append(GroupMetadataRecord(group_id, None))
-        return records
-
     # -- replay
 
     def replay(self, record: GroupMetadataRecord, now_ms: int) -> None:
         group_id, value = record.group_id, record.value
-        group = self._groups.get(group_id)
+        group = self.find(group_id)
         if value is None:
             # A member may have joined between the decision to delete and its commit; then the group is kept.
-            if group is not None and (self._is_loading or not (group.members or group.pending_join_members)):
-                del self._groups[group_id]
+            if group is not None and (self._groups.is_loading or not (group.members or group.pending_join_members)):
+                self._groups.remove(group_id)
                 group.transition_to(GroupState.DEAD, now_ms)
-        elif self._is_loading or group is None:
-            self._groups[group_id] = ClassicGroup.from_record(group_id, value)
+        elif self._groups.is_loading or group is None:
+            self._groups.put(ClassicGroup.from_record(group_id, value))
         else:
             group.replay_assignments(value, now_ms)
 
-    def replay_foreign(self, record: ForeignGroupRecord) -> None:
-        self.foreign_groups.replay(record)
-        group = self._groups.get(record.group_id)
-        if record.value is not None and group is not None and group.is_simple:
-            del self._groups[record.group_id]  # Its offsets preceded it in the log.
-
     def ensure_group(self, group_id: str, now_ms: int) -> None:
         """Create a simple group for offsets without a group: Empty, without a protocol type."""
-        if group_id not in self._groups and self.foreign_groups.type_of(group_id) is None:
-            self._groups[group_id] = ClassicGroup(group_id, now_ms=now_ms)
+        if self._groups.find(group_id) is None:
+            self._groups.put(ClassicGroup(group_id, now_ms=now_ms))
 
     # -- becoming and ceasing to be the coordinator
 
     def on_loaded(self, now_ms: int) -> list[CoordinatorResult[None]]:
         """Start the sessions of the loaded members; a group that is over a lowered limit rebalances."""
-        self._is_loading = False
         results: list[CoordinatorResult[None]] = []
-        for group in self._groups.values():
+        for group in self:
             for member in group.members.values():
                 self.rebalance.reschedule_session(group, member, now_ms)
             if len(group.members) > self._config.group_max_size:
@@ -284,17 +249,16 @@ class GroupMetadataManager:
 
     def on_unloaded(self, now_ms: int) -> None:
         """Refer all waiting callers to the new coordinator."""
-        for group in self._groups.values():
+        for group in self:
             for member in group.members.values():
                 group.answer_join(
                     member, JoinGroupResponse(error_code=ErrorCode.NOT_COORDINATOR, member_id=member.member_id)
                 )
                 member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
             group.transition_to(GroupState.DEAD, now_ms)
-        self._groups.clear()
 
     def state_counts(self) -> dict[GroupState, int]:
         counts = dict.fromkeys(GroupState, 0)
-        for group in self._groups.values():
+        for group in self:
             counts[group.state] += 1
         return counts

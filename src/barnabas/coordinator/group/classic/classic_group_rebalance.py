@@ -13,8 +13,8 @@ from functools import partial
 
 from barnabas.common.errors import ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult, TimerAction
-from barnabas.coordinator.group.classic_group import ClassicGroup, PendingTotal
-from barnabas.coordinator.group.classic_group_member import ClassicGroupMember
+from barnabas.coordinator.group.classic.classic_group import ClassicGroup, PendingTotal
+from barnabas.coordinator.group.classic.classic_group_member import ClassicGroupMember
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import GroupMetadataRecord
 from barnabas.coordinator.group.group_state import GroupState

@@ -12,9 +12,9 @@ from collections.abc import Callable
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult
 from barnabas.coordinator.deferred import Deferred
-from barnabas.coordinator.group.classic_group import ClassicGroup
-from barnabas.coordinator.group.classic_group_member import ClassicGroupMember, Protocols, protocols_of
-from barnabas.coordinator.group.classic_group_rebalance import Rebalance, append_error
+from barnabas.coordinator.group.classic.classic_group import ClassicGroup
+from barnabas.coordinator.group.classic.classic_group_member import ClassicGroupMember, Protocols, protocols_of
+from barnabas.coordinator.group.classic.classic_group_rebalance import Rebalance, append_error
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import GroupMetadataRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext

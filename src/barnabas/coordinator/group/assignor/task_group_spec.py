@@ -1,0 +1,59 @@
+"""What the task assignor of streams groups reads and returns (KIP-1071).
+
+``TaskGroupSpec`` is a snapshot, as ``GroupSpec`` is, with members in the same order: that in which they joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeAlias
+
+from barnabas.coordinator.group.assignor.group_spec import Steps, members_in_order
+
+__all__ = ["MemberTasks", "StreamsMember", "Subtopology", "TaskAssignorError", "TaskGroupSpec", "Tasks"]
+
+Tasks: TypeAlias = Mapping[str, frozenset[int]]
+"""The partitions of each subtopology."""
+
+
+class TaskAssignorError(Exception):
+    """No assignment can be computed, where Kafka raises a TaskAssignorException."""
+
+
+class MemberTasks(NamedTuple):
+    active: Tasks = {}
+    standby: Tasks = {}
+    warmup: Tasks = {}
+
+
+class StreamsMember(NamedTuple):
+    """``assigned`` is the present target assignment. The assignor of Kafka 4.3 uses only the process besides."""
+
+    process_id: str
+    assigned: MemberTasks
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_tags: Mapping[str, str] = {}
+
+
+class Subtopology(NamedTuple):
+    """It has a task for each partition; stateful are those with a changelog topic, which have standby tasks."""
+
+    task_count: int
+    is_stateful: bool
+
+
+class TaskGroupSpec(NamedTuple):
+    """``updates`` has members that join or change with this request, and None for a member that leaves with it.
+
+    ``member_count_max`` is the largest number of members that the group had: Kafka's tables do not shrink.
+    """
+
+    members: Mapping[str, StreamsMember]
+    updates: Mapping[str, StreamsMember | None] = {}
+    standby_replicas: int = 0
+    member_count_max: int = 0
+
+    def ordered_members(self) -> Steps[dict[str, StreamsMember]]:
+        """Return the members after the updates, in the order in which Kafka's assignor iterates them."""
+        return members_in_order(self.members, self.updates, self.member_count_max)

@@ -1,0 +1,1 @@
+"""Groups of the classic protocol: members join in rounds, and their leader computes the assignment."""

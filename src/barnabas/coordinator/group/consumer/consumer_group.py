@@ -1,0 +1,390 @@
+"""A group of the consumer protocol: its members, their target and current assignments, and the epochs of all three.
+
+The group epoch counts changes of members, subscriptions and topics. The assignment epoch is the group epoch for which
+the target assignment was computed, and a member's epoch the one that it has reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from enum import Enum
+from typing import NamedTuple
+
+from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated
+from barnabas.common.uuid import Uuid
+from barnabas.coordinator.coordinator_result import CoordinatorRecord
+from barnabas.coordinator.group.cluster_view import ClusterView
+from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember, PartitionEpochs
+from barnabas.coordinator.group.consumer.consumer_group_records import group_tombstones
+from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
+from barnabas.coordinator.group.group import CheckPartition, Group, OffsetCommitter, OffsetExpiry
+from barnabas.coordinator.group.group_state import GroupType
+
+__all__ = ["ConsumerGroup", "ConsumerGroupState", "Partitions", "Subscribers"]
+
+Partitions = Mapping[Uuid, frozenset[int]]
+
+_FIRST_EPOCH = 1
+_COMMIT_WITH_EPOCH_SINCE = 9
+_NO_PARTITIONS: Partitions = {}
+_NO_DEADLINE = (0, 0)
+
+
+class ConsumerGroupState(Enum):
+    """The value is the name that ListGroups and ConsumerGroupDescribe show."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+class Subscribers(NamedTuple):
+    """How many members name a topic, and how many regular expressions match it."""
+
+    by_name: int = 0
+    by_regex: int = 0
+
+
+class ConsumerGroup(Group):
+    group_type = GroupType.CONSUMER
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = _FIRST_EPOCH
+        self.metadata_hash = 0
+        self.assignment_epoch = _FIRST_EPOCH
+        self.assignment_timestamp_ms = 0
+        self.members: dict[str, ConsumerGroupMember] = {}
+        self.static_members: dict[str, str] = {}
+        """Member ids by instance id."""
+        self.target: dict[str, Partitions] = {}
+        self.subscribers: dict[str, Subscribers] = {}
+        """By topic."""
+        self.regex_subscribers: dict[str, int] = {}
+        """How many members use a regular expression."""
+        self.resolved: dict[str, ResolvedRegularExpression] = {}
+        self.has_partition_metadata_record = False
+        self.classic_member_count = 0
+        self.classic_supporters: dict[str, int] = {}
+        """How many members of the classic protocol support an assignor."""
+        self._assignors: dict[str, int] = {}
+        self._owners: dict[Uuid, dict[int, int]] = {}
+        """The epoch of the member that has a partition, or must still give it up."""
+        self._metadata_deadline = _NO_DEADLINE
+        """When subscribed topics are looked at again, and the group epoch at which that was decided."""
+
+    # -- Group
+
+    @property
+    def state(self) -> ConsumerGroupState:
+        if not self.members:
+            return ConsumerGroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return ConsumerGroupState.ASSIGNING
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+            return ConsumerGroupState.STABLE
+        return ConsumerGroupState.RECONCILING
+
+    @property
+    def state_name(self) -> str:
+        return self.state.value
+
+    @property
+    def listed_protocol_type(self) -> str:
+        return "consumer"
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.subscribers
+
+    def validate_offset_commit(self, committer: OffsetCommitter) -> CheckPartition | None:
+        """Accept a member's present epoch; an older one only for partitions that it has had since then (KIP-1251)."""
+        if committer.epoch < 0 and not self.members:
+            return None
+        names_nobody = committer.epoch == -1 and not committer.member_id and committer.instance_id is None
+        if committer.is_transactional and names_nobody:
+            return None
+        member = self.member(committer.member_id)
+        is_classic = member.uses_classic_protocol
+        if not committer.is_transactional and not is_classic and committer.api_version < _COMMIT_WITH_EPOCH_SINCE:
+            raise ApiException(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "OffsetCommit version 9 or above must be used by members using the consumer group protocol",
+            )
+        if committer.epoch == member.member_epoch:
+            return None
+        stale = ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH
+        if committer.epoch > member.member_epoch:
+            raise ApiException(stale)
+
+        def check(topic: str, topic_id: Uuid, partition: int) -> None:
+            received_in = member.epoch_of(topic_id, partition)
+            if received_in is None or committer.epoch < received_in:
+                raise ApiException(stale)
+
+        return check
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        if member_id is None and member_epoch < 0:
+            return
+        member = self.member(member_id or "")
+        if member_epoch != member.member_epoch:
+            is_classic = member.uses_classic_protocol
+            raise ApiException(ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH)
+
+    def validate_offset_delete(self) -> None:
+        """Offsets of topics without subscribers can be deleted at any time."""
+
+    def validate_delete(self) -> None:
+        if self.members:
+            raise ApiException(ErrorCode.NON_EMPTY_GROUP)
+
+    def offset_expiry(self) -> OffsetExpiry | None:
+        return OffsetExpiry(since_ms=None)
+
+    def tombstones(self) -> Sequence[CoordinatorRecord]:
+        return group_tombstones(self.group_id, self.members, self.resolved)
+
+    def request_metadata_refresh(self) -> None:
+        self._metadata_deadline = _NO_DEADLINE
+
+    def set_metadata_deadline(self, deadline_ms: int, epoch: int) -> None:
+        self._metadata_deadline = (deadline_ms, epoch)
+
+    def has_metadata_expired(self, now_ms: int) -> bool:
+        """Whether subscribed topics must be looked at: a topic has changed, or the group was loaded since."""
+        deadline_ms, epoch = self._metadata_deadline
+        return now_ms >= deadline_ms or self.epoch < epoch
+
+    # -- members
+
+    def member(self, member_id: str) -> ConsumerGroupMember:
+        """Return the member; raises UNKNOWN_MEMBER_ID."""
+        member = self.members.get(member_id)
+        if member is None:
+            raise ApiException(
+                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
+            )
+        return member
+
+    def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
+        member_id = None if instance_id is None else self.static_members.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def update_member(self, member: ConsumerGroupMember) -> None:
+        before = self.members.get(member.member_id)
+        self.members[member.member_id] = member
+        if before is None or before.topic_names != member.topic_names:
+            _count_names(self.subscribers, before, member)
+        if before is None or before.topic_regex != member.topic_regex:
+            _count_regex(self.regex_subscribers, before, member)
+        if before is None or before.server_assignor != member.server_assignor:
+            _count(self._assignors, None if before is None else before.server_assignor, -1)
+            _count(self._assignors, member.server_assignor, 1)
+        if before is None or before.classic != member.classic:
+            self._count_classic(before, -1)
+            self._count_classic(member, 1)
+        if before is not None:
+            self._disown(before)
+        self._own(member.assigned, member.member_epoch)
+        self._own(member.pending_revocation, member.member_epoch)
+        if member.instance_id is not None:
+            self.static_members[member.instance_id] = member.member_id
+
+    def remove_member(self, member_id: str) -> None:
+        member = self.members.pop(member_id)
+        _count_names(self.subscribers, member, None)
+        _count_regex(self.regex_subscribers, member, None)
+        _count(self._assignors, member.server_assignor, -1)
+        self._count_classic(member, -1)
+        self._disown(member)
+        if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
+            del self.static_members[member.instance_id]
+
+    def is_owned(self, topic_id: Uuid, partition: int) -> bool:
+        """Whether a member has this partition, or must still give it up."""
+        owners = self._owners.get(topic_id)
+        return owners is not None and partition in owners
+
+    def waits_for_release(self, member: ConsumerGroupMember) -> bool:
+        """Whether a partition of the member's target is still with another member."""
+        for topic_id, partitions in self.target.get(member.member_id, _NO_PARTITIONS).items():
+            has = member.assigned.get(topic_id, {})
+            if any(partition not in has and self.is_owned(topic_id, partition) for partition in partitions):
+                return True
+        return False
+
+    def _own(self, partitions: PartitionEpochs, epoch: int) -> None:
+        for topic_id, of_topic in partitions.items():
+            owners = self._owners.setdefault(topic_id, {})
+            for partition in of_topic:
+                present = owners.get(partition)
+                if present is not None and present >= epoch:
+                    raise InvariantViolated(
+                        f"partition {partition} of {topic_id} is still owned at epoch {present}, "
+                        f"and assigned again at epoch {epoch}"
+                    )
+                owners[partition] = epoch
+
+    def _disown(self, member: ConsumerGroupMember) -> None:
+        """Release what the member has, except what another one has received since."""
+        for partitions in (member.assigned, member.pending_revocation):
+            for topic_id, of_topic in partitions.items():
+                owners = self._owners.get(topic_id)
+                if owners is None:
+                    continue
+                for partition in of_topic:
+                    if owners.get(partition) == member.member_epoch:
+                        del owners[partition]
+                if not owners:
+                    del self._owners[topic_id]
+
+    def _count_classic(self, member: ConsumerGroupMember | None, change: int) -> None:
+        if member is not None and member.classic is not None:
+            self.classic_member_count += change
+            for name, _ in member.classic.protocols:
+                _count(self.classic_supporters, name, change)
+
+    # -- subscriptions
+
+    def resolve(self, pattern: str, resolved: ResolvedRegularExpression | None) -> None:
+        """Record the topics of a regular expression, or that no member uses it any more."""
+        before = self.resolved.pop(pattern, None)
+        if before is not None:
+            _count_regex_topics(self.subscribers, before.topics, -1)
+        if resolved is not None:
+            self.resolved[pattern] = resolved
+            _count_regex_topics(self.subscribers, resolved.topics, 1)
+
+    def topics_of(self, member: ConsumerGroupMember) -> Set[str]:
+        """Return the topics that a member subscribes to, by name and by its regular expression."""
+        resolved = self.resolved.get(member.topic_regex) if member.topic_regex else None
+        if resolved is None or not resolved.topics:
+            return member.topic_names
+        return resolved.topics if not member.topic_names else member.topic_names | resolved.topics
+
+    def subscribers_with(
+        self, before: ConsumerGroupMember | None, member: ConsumerGroupMember | None
+    ) -> Mapping[str, Subscribers]:
+        """Return the subscribers as they are when ``member`` replaces ``before`` (which is the one of its id)."""
+        counts = self.subscribers
+        names_before = frozenset() if before is None else before.topic_names
+        names = frozenset() if member is None else member.topic_names
+        if names_before != names:
+            counts = dict(counts)
+            _count_names(counts, before, member)
+        regex = before.topic_regex if before is not None else None
+        if regex and (member is None or member.topic_regex != regex) and self.regex_subscribers.get(regex) == 1:
+            counts = dict(counts)
+            _count_regex_topics(counts, self.resolved_topics(regex), -1)
+        return counts
+
+    def resolved_topics(self, pattern: str) -> frozenset[str]:
+        resolved = self.resolved.get(pattern)
+        return frozenset() if resolved is None else resolved.topics
+
+    def subscribers_resolving(self, resolved: Mapping[str, frozenset[str]]) -> Mapping[str, Subscribers]:
+        """Return the subscribers as they are when regular expressions stand for these topics."""
+        counts = dict(self.subscribers)
+        for pattern, topics in resolved.items():
+            _count_regex_topics(counts, self.resolved_topics(pattern), -1)
+            _count_regex_topics(counts, topics, 1)
+        return counts
+
+    def subscribers_without(
+        self, members: Iterable[ConsumerGroupMember], patterns: Iterable[str]
+    ) -> Mapping[str, Subscribers]:
+        """Return the subscribers as they are without these members and regular expressions."""
+        counts = dict(self.subscribers)
+        for member in members:
+            _count_names(counts, member, None)
+        for pattern in patterns:
+            _count_regex_topics(counts, self.resolved_topics(pattern), -1)
+        return counts
+
+    def is_homogeneous_with(self, before: ConsumerGroupMember | None, member: ConsumerGroupMember) -> bool:
+        """Whether all members have one subscription when ``member`` replaces ``before``, by the names that they use."""
+        counts = self.subscribers_with(before, member).values()
+        member_count = len(self.members) + (before is None)
+        patterns = dict(self.regex_subscribers)
+        _count_regex(patterns, before, member)
+        if not patterns:
+            return all(found.by_name == member_count for found in counts)
+        if next(iter(patterns.values())) != member_count:
+            return False
+        return all(found.by_regex == 1 and found.by_name <= 0 for found in counts)
+
+    def preferred_assignor(
+        self, before: ConsumerGroupMember | None = None, member: ConsumerGroupMember | None = None
+    ) -> str | None:
+        """Return the assignor that most members ask for, when ``member`` replaces ``before``; None if none does."""
+        counts = self._assignors
+        if before is not member:
+            counts = dict(counts)
+            _count(counts, None if before is None else before.server_assignor, -1)
+            _count(counts, None if member is None else member.server_assignor, 1)
+        return max(counts, key=counts.__getitem__, default=None)
+
+    # -- members of the classic protocol
+
+    def supports_classic_protocols(self, protocol_type: str, names: Iterable[str]) -> bool:
+        if protocol_type != "consumer":
+            return False
+        if not self.members:
+            return any(True for _ in names)
+        return any(self.classic_supporters.get(name, 0) == self.classic_member_count for name in names)
+
+    def has_only_classic_members_without(self, members: Iterable[ConsumerGroupMember]) -> bool:
+        excluded = list(members)
+        excluded_classic = sum(member.uses_classic_protocol for member in excluded)
+        return self.classic_member_count - excluded_classic == len(self.members) - len(excluded)
+
+    def current_partitions(self, member: ConsumerGroupMember, view: ClusterView) -> dict[str, list[int]]:
+        """Return the partitions that a member has, by the names of topics that exist."""
+        named = ((view.name_of(topic_id), of_topic) for topic_id, of_topic in member.assigned.items())
+        return {name: sorted(of_topic) for name, of_topic in named if name is not None}
+
+
+def _count(counts: dict[str, int], name: str | None, change: int) -> None:
+    if not name:
+        return
+    count = counts.get(name, 0) + change
+    if count > 0:
+        counts[name] = count
+    else:
+        counts.pop(name, None)
+
+
+def _count_names(
+    counts: dict[str, Subscribers], before: ConsumerGroupMember | None, member: ConsumerGroupMember | None
+) -> None:
+    for topic in () if before is None else before.topic_names:
+        _change(counts, topic, by_name=-1)
+    for topic in () if member is None else member.topic_names:
+        _change(counts, topic, by_name=1)
+
+
+def _count_regex(
+    counts: dict[str, int], before: ConsumerGroupMember | None, member: ConsumerGroupMember | None
+) -> None:
+    _count(counts, None if before is None else before.topic_regex, -1)
+    _count(counts, None if member is None else member.topic_regex, 1)
+
+
+def _count_regex_topics(counts: dict[str, Subscribers], topics: Iterable[str], change: int) -> None:
+    for topic in topics:
+        _change(counts, topic, by_regex=change)
+
+
+def _change(counts: dict[str, Subscribers], topic: str, *, by_name: int = 0, by_regex: int = 0) -> None:
+    found = counts.get(topic, Subscribers())
+    changed = Subscribers(found.by_name + by_name, found.by_regex + by_regex)
+    if changed.by_name > 0 or changed.by_regex > 0:
+        counts[topic] = changed
+    else:
+        counts.pop(topic, None)

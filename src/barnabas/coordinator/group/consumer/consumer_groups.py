@@ -1,0 +1,357 @@
+"""The consumer groups of one ``__consumer_offsets`` partition: their requests, their records, their descriptions."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import singledispatchmethod
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.uuid import Uuid
+from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.group.classic.classic_group import ClassicGroup
+from barnabas.coordinator.group.cluster_view import ClusterView
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
+from barnabas.coordinator.group.consumer.consumer_group_member import (
+    NO_PARTITIONS,
+    ConsumerGroupMember,
+    MemberState,
+    classic_member,
+    partitions_of,
+    state_of,
+)
+from barnabas.coordinator.group.consumer.consumer_group_records import current_assignment_record
+from barnabas.coordinator.group.consumer.group_changes import GroupChanges, MatchTopics
+from barnabas.coordinator.group.consumer.heartbeat import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    Heartbeat,
+    check_instance,
+)
+from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.group.group_records import KeyedRecord
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
+from barnabas.coordinator.group.groups import Groups
+from barnabas.coordinator.timer_queue import TimerQueue
+from barnabas.protocol.messages.consumer_group_describe import Assignment as DescribedAssignment
+from barnabas.protocol.messages.consumer_group_describe import DescribedGroup, Member
+from barnabas.protocol.messages.consumer_group_describe import TopicPartitions as DescribedPartitions
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from barnabas.protocol.records.consumer_group_current_member_assignment_key import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+)
+from barnabas.protocol.records.consumer_group_current_member_assignment_value import (
+    ConsumerGroupCurrentMemberAssignmentValue,
+)
+from barnabas.protocol.records.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
+from barnabas.protocol.records.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
+from barnabas.protocol.records.consumer_group_metadata_key import ConsumerGroupMetadataKey
+from barnabas.protocol.records.consumer_group_metadata_value import ConsumerGroupMetadataValue
+from barnabas.protocol.records.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
+from barnabas.protocol.records.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from barnabas.protocol.records.consumer_group_regular_expression_value import ConsumerGroupRegularExpressionValue
+from barnabas.protocol.records.consumer_group_target_assignment_member_key import ConsumerGroupTargetAssignmentMemberKey
+from barnabas.protocol.records.consumer_group_target_assignment_member_value import (
+    ConsumerGroupTargetAssignmentMemberValue,
+)
+from barnabas.protocol.records.consumer_group_target_assignment_metadata_key import (
+    ConsumerGroupTargetAssignmentMetadataKey,
+)
+from barnabas.protocol.records.consumer_group_target_assignment_metadata_value import (
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from barnabas.protocol.schema import Message
+
+__all__ = ["ConsumerGroups"]
+
+log = logging.getLogger(__name__)
+
+_NO_EPOCH = -1
+_CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
+
+
+class ConsumerGroups:
+    def __init__(
+        self,
+        config: GroupCoordinatorConfig,
+        groups: Groups,
+        view: ClusterView,
+        timers: TimerQueue[TimerAction],
+        new_uuid: Callable[[], str],
+    ) -> None:
+        self._config = config
+        self._groups = groups
+        self._view = view
+        self._new_uuid = new_uuid
+        self.changes = GroupChanges(config, groups, view, timers)
+
+    def __iter__(self) -> Iterator[ConsumerGroup]:
+        return (group for group in self._groups if isinstance(group, ConsumerGroup))
+
+    def require(self, group_id: str) -> ConsumerGroup:
+        """Return the group; raises GROUP_ID_NOT_FOUND."""
+        group = self._groups.find(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        found = f"Group {group_id} is not a consumer group." if group is not None else f"Group {group_id} not found."
+        raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, found)
+
+    # -- ConsumerGroupHeartbeat
+
+    def heartbeat(
+        self,
+        context: GroupRequestContext,
+        request: ConsumerGroupHeartbeatRequest,
+        match_topics: MatchTopics,
+        now_ms: int,
+    ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
+        if request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
+            return self._leave(request, now_ms)
+        conversion: list[CoordinatorRecord] = []
+        group = self._group_of(request, conversion)
+        if len(group.members) >= self._config.group_consumer_max_size and request.member_id not in group.members:
+            raise ApiException(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {self._config.group_consumer_max_size} "
+                "members.",
+            )
+        decision = Heartbeat(self.changes, context, request, match_topics, now_ms)
+        return decision.decide(group, request.member_id or self._new_uuid(), conversion)
+
+    def _group_of(self, request: ConsumerGroupHeartbeatRequest, conversion: list[CoordinatorRecord]) -> ConsumerGroup:
+        """Return the group; a new one if its first member joins, or if a classic group without members becomes one."""
+        group_id = request.group_id
+        group = self._groups.find(group_id)
+        if request.member_epoch != JOIN_EPOCH or isinstance(group, ConsumerGroup):
+            return self.require(group_id)
+        if group is None:
+            return ConsumerGroup(group_id)
+        if isinstance(group, ClassicGroup) and group.may_be_removed:
+            conversion += group.tombstones()
+            return ConsumerGroup(group_id)
+        return self.require(group_id)
+
+    def _leave(
+        self, request: ConsumerGroupHeartbeatRequest, now_ms: int
+    ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
+        group = self.require(request.group_id)
+        response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+        instance_id = request.instance_id
+        if instance_id is None:
+            member = group.member(request.member_id)
+            return self.changes.fence(group, [member], now_ms).with_response(response)
+        static = group.static_member(instance_id)
+        if static is None:
+            raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
+        check_instance(static, request.member_id, instance_id)
+        if request.member_epoch == LEAVE_EPOCH:
+            return self.changes.fence(group, [static], now_ms).with_response(response)
+        away = replace(
+            static,
+            member_epoch=LEAVE_STATIC_EPOCH,
+            pending_revocation=NO_PARTITIONS,
+            assigned={topic_id: dict.fromkeys(epochs, 0) for topic_id, epochs in static.assigned.items()},
+        )
+        return CoordinatorResult([current_assignment_record(group.group_id, away)], response, is_ahead=True)
+
+    # -- ConsumerGroupDescribe
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        try:
+            group = self.require(group_id)
+        except ApiException as error:
+            return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
+        return DescribedGroup(
+            group_id=group_id,
+            group_state=group.state_name,
+            group_epoch=group.epoch,
+            assignment_epoch=group.assignment_epoch,
+            assignor_name=group.preferred_assignor() or self._config.group_consumer_assignors[0],
+            members=[self._described(group, member) for member in group.members.values()],
+        )
+
+    def _described(self, group: ConsumerGroup, member: ConsumerGroupMember) -> Member:
+        present: dict[Uuid, list[int]] = {}
+        for partitions in (member.assigned, member.pending_revocation):
+            for topic_id, epochs in partitions.items():
+                present.setdefault(topic_id, []).extend(epochs)
+        target = {topic_id: list(of_topic) for topic_id, of_topic in group.target.get(member.member_id, {}).items()}
+        return Member(
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            rack_id=member.rack_id,
+            member_epoch=member.member_epoch,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topic_names=sorted(member.topic_names),
+            subscribed_topic_regex=member.topic_regex,
+            assignment=self._described_assignment(present),
+            target_assignment=self._described_assignment(target),
+            member_type=_CLASSIC_MEMBER if member.uses_classic_protocol else _CONSUMER_MEMBER,
+        )
+
+    def _described_assignment(self, partitions: dict[Uuid, list[int]]) -> DescribedAssignment:
+        named = ((topic_id, self._view.name_of(topic_id), of_topic) for topic_id, of_topic in partitions.items())
+        return DescribedAssignment(
+            topic_partitions=[
+                DescribedPartitions(topic_id=topic_id, topic_name=name, partitions=sorted(of_topic))
+                for topic_id, name, of_topic in named
+                if name is not None
+            ]
+        )
+
+    # -- replay
+
+    def replay(self, record: KeyedRecord) -> None:
+        self._replay(record.key, record.value)
+
+    @singledispatchmethod
+    def _replay(self, key: Message, value: Message | None) -> None:
+        raise TypeError(f"{type(key).__name__} is not the key of a consumer group's record")
+
+    @_replay.register
+    def _(self, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
+        if value is not None:
+            group = self._created(key.group_id)
+            group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+        elif (existing := self.changes.find(key.group_id)) is not None:
+            self.changes.timers.cancel_all(key.group_id, existing.members)
+            self._groups.move_subscription(key.group_id, existing.subscribers, frozenset())
+            self._groups.remove(key.group_id)
+
+    @_replay.register
+    def _(self, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None) -> None:
+        group = self._created(key.group_id) if value is not None else self.changes.find(key.group_id)
+        if group is None:
+            return
+        before = group.members.get(key.member_id)
+        topics = set(group.subscribers)
+        if value is not None:
+            member = before or ConsumerGroupMember(key.member_id)
+            group.update_member(
+                replace(
+                    member,
+                    instance_id=value.instance_id,
+                    rack_id=value.rack_id,
+                    client_id=value.client_id,
+                    client_host=value.client_host,
+                    topic_names=frozenset(value.subscribed_topic_names),
+                    topic_regex=value.subscribed_topic_regex,
+                    rebalance_timeout_ms=value.rebalance_timeout_ms,
+                    server_assignor=value.server_assignor,
+                    classic=classic_member(value.classic_member_metadata),
+                )
+            )
+        elif before is not None:
+            group.remove_member(key.member_id)
+        self._groups.move_subscription(key.group_id, topics, group.subscribers.keys())
+
+    @_replay.register
+    def _(
+        self, key: ConsumerGroupCurrentMemberAssignmentKey, value: ConsumerGroupCurrentMemberAssignmentValue | None
+    ) -> None:
+        group = self._created(key.group_id) if value is not None else self.changes.find(key.group_id)
+        before = None if group is None else group.members.get(key.member_id)
+        if group is None:
+            return
+        if value is not None:
+            member = before or ConsumerGroupMember(key.member_id)
+            group.update_member(
+                replace(
+                    member,
+                    member_epoch=value.member_epoch,
+                    previous_member_epoch=value.previous_member_epoch,
+                    state=state_of(value.state),
+                    assigned=partitions_of(value.assigned_partitions, value.member_epoch),
+                    pending_revocation=partitions_of(value.partitions_pending_revocation, value.member_epoch),
+                )
+            )
+        elif before is not None:
+            group.update_member(
+                replace(
+                    before,
+                    member_epoch=_NO_EPOCH,
+                    previous_member_epoch=_NO_EPOCH,
+                    assigned=NO_PARTITIONS,
+                    pending_revocation=NO_PARTITIONS,
+                )
+            )
+
+    @_replay.register
+    def _(
+        self, key: ConsumerGroupTargetAssignmentMemberKey, value: ConsumerGroupTargetAssignmentMemberValue | None
+    ) -> None:
+        if value is not None:
+            self._created(key.group_id).target[key.member_id] = {
+                topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions
+            }
+        elif (group := self.changes.find(key.group_id)) is not None:
+            group.target.pop(key.member_id, None)
+
+    @_replay.register
+    def _(
+        self, key: ConsumerGroupTargetAssignmentMetadataKey, value: ConsumerGroupTargetAssignmentMetadataValue | None
+    ) -> None:
+        if value is not None:
+            group = self._created(key.group_id)
+            group.assignment_epoch, group.assignment_timestamp_ms = value.assignment_epoch, value.assignment_timestamp
+        elif (existing := self.changes.find(key.group_id)) is not None:
+            existing.assignment_epoch, existing.assignment_timestamp_ms = _NO_EPOCH, 0
+
+    @_replay.register
+    def _(self, key: ConsumerGroupRegularExpressionKey, value: ConsumerGroupRegularExpressionValue | None) -> None:
+        group = self._created(key.group_id) if value is not None else self.changes.find(key.group_id)
+        if group is None:
+            return
+        topics = set(group.subscribers)
+        resolved = None
+        if value is not None:
+            resolved = ResolvedRegularExpression(frozenset(value.topics), value.version, value.timestamp)
+        group.resolve(key.regular_expression, resolved)
+        self._groups.move_subscription(key.group_id, topics, group.subscribers.keys())
+
+    @_replay.register
+    def _(self, key: ConsumerGroupPartitionMetadataKey, value: Message | None) -> None:
+        group = self._created(key.group_id) if value is not None else self.changes.find(key.group_id)
+        if group is not None:
+            group.has_partition_metadata_record = value is not None
+
+    def _created(self, group_id: str) -> ConsumerGroup:
+        """Return the group of a record; the first record of a group creates it."""
+        group = self._groups.find(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        if group is not None and not group.is_simple:
+            raise ApiException(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"the log has records of the consumer group {group_id}, which is a {group.group_type.value} group",
+            )
+        created = ConsumerGroup(group_id)
+        self._groups.put(created)
+        return created
+
+    # -- becoming and ceasing to be the coordinator
+
+    def on_loaded(self, now_ms: int) -> None:
+        """Start the sessions of the loaded members, and the deadlines of those that must give up partitions."""
+        for group in self:
+            for member in group.members.values():
+                timeout_ms = None if member.classic is None else member.classic.session_timeout_ms
+                self.changes.start_session(group.group_id, member.member_id, now_ms, timeout_ms)
+                if member.state is MemberState.UNREVOKED_PARTITIONS:
+                    self.changes.start_rebalance_timeout(group.group_id, member, now_ms)
+
+    def on_unloaded(self) -> None:
+        self.changes.timers.clear()
+
+    def state_counts(self) -> dict[ConsumerGroupState, int]:
+        counts = dict.fromkeys(ConsumerGroupState, 0)
+        for group in self:
+            counts[group.state] += 1
+        return counts

@@ -1,0 +1,311 @@
+"""The changes of a consumer group that requests of both protocols make: subscriptions, epochs, targets, members.
+
+Each adds the records of its change; state changes when they are replayed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.group.cluster_view import ClusterView
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, Partitions
+from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember, MemberState
+from barnabas.coordinator.group.consumer.consumer_group_records import (
+    current_assignment_record,
+    epoch_record,
+    member_record,
+    member_tombstones,
+    partition_metadata_tombstone,
+    regular_expression_record,
+)
+from barnabas.coordinator.group.consumer.consumer_group_settings import ConsumerGroupSettings
+from barnabas.coordinator.group.consumer.current_assignment import Owned, Reconciliation, Target
+from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
+from barnabas.coordinator.group.consumer.target_assignment import new_target
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.group.groups import Groups
+from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
+from barnabas.coordinator.timer_queue import TimerQueue
+
+__all__ = ["GroupChanges", "MatchTopics", "SubscriptionChange"]
+
+log = logging.getLogger(__name__)
+
+MatchTopics = Callable[[str, frozenset[str]], None]
+"""Starts to match the topics that the caller may describe with the regular expressions of a group (its id). The result
+comes back to ``GroupChanges.regular_expressions_matched``. Raises INVALID_REGULAR_EXPRESSION."""
+
+_REFRESH_PAUSE_MS = 10_000
+"""Regular expressions of a group are not matched again before."""
+_FAR_MS = 2_147_483_647
+_NONE: Partitions = {}
+Nothing = CoordinatorResult[None]
+
+
+class SubscriptionChange(NamedTuple):
+    has_known_change: bool
+    """Whether the topics of the group may have changed already."""
+    has_change: bool
+    """The same, or the topics of a new regular expression are not known yet."""
+
+
+class GroupChanges:
+    def __init__(
+        self, config: GroupCoordinatorConfig, groups: Groups, view: ClusterView, timers: TimerQueue[TimerAction]
+    ) -> None:
+        self.config = config
+        self.settings = ConsumerGroupSettings(config, view)
+        self.view = view
+        self.timers = MemberTimers(timers)
+        self.rebalance_count = 0
+        self._groups = groups
+        self._matching: set[str] = set()
+        """Groups whose regular expressions are being matched."""
+
+    def find(self, group_id: str) -> ConsumerGroup | None:
+        group = self._groups.find(group_id)
+        return group if isinstance(group, ConsumerGroup) else None
+
+    # -- subscriptions
+
+    def update_subscription(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerGroupMember,
+        member: ConsumerGroupMember,
+        match_topics: MatchTopics,
+        records: list[CoordinatorRecord],
+        now_ms: int,
+    ) -> SubscriptionChange:
+        if member != before or member.member_id not in group.members:
+            records.append(member_record(group.group_id, member))
+        has_names = member.topic_names != before.topic_names
+        has_regex, is_resolved = self._update_regex(group, before, member, match_topics, records, now_ms)
+        return SubscriptionChange(has_names or is_resolved, has_names or has_regex)
+
+    def _update_regex(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerGroupMember,
+        member: ConsumerGroupMember,
+        match_topics: MatchTopics,
+        records: list[CoordinatorRecord],
+        now_ms: int,
+    ) -> tuple[bool, bool]:
+        """Return whether the member's regular expression has changed, and whether the topics of the new one are
+        known."""
+        old, new = before.topic_regex or "", member.topic_regex or ""
+        has_changed, is_resolved, is_new = before.topic_regex != member.topic_regex, False, False
+        if has_changed:
+            if old and group.regex_subscribers.get(old) == 1:
+                records.append(regular_expression_record(group.group_id, old, None))
+            if new:
+                is_new = new not in group.regex_subscribers
+                is_resolved = not is_new and new in group.resolved
+            else:
+                is_resolved = bool(old)
+        if is_new or group.regex_subscribers:
+            self._match_if_due(group, old, new, match_topics, now_ms, is_new=is_new)
+        return has_changed, is_resolved
+
+    def _match_if_due(
+        self, group: ConsumerGroup, old: str, new: str, match_topics: MatchTopics, now_ms: int, *, is_new: bool
+    ) -> None:
+        if group.group_id in self._matching:
+            return
+        last = next(iter(group.resolved.values()), None)
+        if last is not None and now_ms <= last.timestamp_ms + _REFRESH_PAUSE_MS:
+            return
+        patterns = set(group.regex_subscribers)
+        if old and old != new and group.regex_subscribers.get(old) == 1:
+            patterns.discard(old)
+        if new:
+            patterns.add(new)
+        is_due = (
+            is_new
+            or len(patterns) != len(group.resolved)
+            or last is None
+            or last.version < self.view.newest_topic_offset
+            or now_ms > last.timestamp_ms + self.config.group_consumer_regex_refresh_interval_ms
+        )
+        if is_due and patterns:
+            match_topics(group.group_id, frozenset(patterns))
+            self._matching.add(group.group_id)
+
+    def regular_expressions_matched(
+        self, group_id: str, matched: Mapping[str, frozenset[str]] | None, version: int, now_ms: int
+    ) -> Nothing:
+        """Store the topics that regular expressions stand for; None if matching failed."""
+        self._matching.discard(group_id)
+        group = self.find(group_id)
+        if group is None or matched is None:
+            return CoordinatorResult()
+        records: list[CoordinatorRecord] = []
+        used = {pattern: topics for pattern, topics in matched.items() if pattern in group.regex_subscribers}
+        for pattern, topics in used.items():
+            resolved = ResolvedRegularExpression(topics, version, now_ms)
+            records.append(regular_expression_record(group_id, pattern, resolved))
+        has_changed = any(topics != group.resolved_topics(pattern) for pattern, topics in used.items())
+        metadata_hash = self.view.metadata_hash(group.subscribers_resolving(used))
+        if has_changed or metadata_hash != group.metadata_hash:
+            epoch = group.epoch + 1
+            records.append(epoch_record(group_id, epoch, metadata_hash))
+            self.rebalance_count += 1
+            group.set_metadata_deadline(now_ms + _FAR_MS, epoch)
+        return CoordinatorResult(records, is_ahead=True)
+
+    # -- epochs and targets
+
+    def update_epoch(
+        self,
+        group: ConsumerGroup,
+        before: ConsumerGroupMember,
+        member: ConsumerGroupMember,
+        records: list[CoordinatorRecord],
+        now_ms: int,
+        *,
+        is_bumped: bool,
+    ) -> int:
+        """Return the group epoch, which a change of subscriptions or of subscribed topics increases."""
+        epoch = group.epoch
+        if not is_bumped and not group.has_metadata_expired(now_ms):
+            return epoch
+        known = group.members.get(before.member_id)
+        metadata_hash = self.view.metadata_hash(group.subscribers_with(known, member))
+        if is_bumped or metadata_hash != group.metadata_hash:
+            epoch += 1
+            records.append(epoch_record(group.group_id, epoch, metadata_hash))
+            self.rebalance_count += 1
+        group.set_metadata_deadline(now_ms + _FAR_MS, epoch)
+        if group.has_partition_metadata_record:
+            records.append(partition_metadata_tombstone(group.group_id))
+        return epoch
+
+    def update_target(
+        self,
+        group: ConsumerGroup,
+        epoch: int,
+        before: ConsumerGroupMember,
+        member: ConsumerGroupMember,
+        records: list[CoordinatorRecord],
+        now_ms: int,
+    ) -> Target:
+        """Return the member's target, computed for this epoch unless the last computation was just now."""
+        if group.assignment_epoch >= epoch or not self._may_assign(group, now_ms):
+            return Target(group.assignment_epoch, self._present_target(group, member))
+        known = group.members.get(before.member_id)
+        assignor = group.preferred_assignor(known, member) or self.config.group_consumer_assignors[0]
+        targets, changed = new_target(group, epoch, assignor, self.view, member, now_ms)
+        records += changed
+        return Target(epoch, targets.get(member.member_id, _NONE))
+
+    def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
+        last_ms = group.assignment_timestamp_ms
+        return not last_ms or now_ms >= last_ms + self.settings.assignment_interval_ms(group.group_id)
+
+    def _present_target(self, group: ConsumerGroup, member: ConsumerGroupMember) -> Partitions:
+        member_id = member.member_id
+        if member.instance_id is not None:
+            member_id = group.static_members.get(member.instance_id, member_id)
+        return group.target.get(member_id, _NONE)
+
+    def reconcile(
+        self,
+        group: ConsumerGroup,
+        member: ConsumerGroupMember,
+        target: Target,
+        records: list[CoordinatorRecord],
+        now_ms: int,
+        *,
+        owned: Owned,
+        has_changed: bool,
+    ) -> ConsumerGroupMember:
+        """Return the member after its next step."""
+        if not has_changed and member.is_reconciled_to(target.epoch):
+            return member
+        step = Reconciliation(target, self.view.ids_of(group.topics_of(member)), has_changed, group.is_owned, owned)
+        reached = step.next(member)
+        if reached == member:
+            return member
+        records.append(current_assignment_record(group.group_id, reached))
+        if not reached.uses_classic_protocol:
+            if reached.state is MemberState.UNREVOKED_PARTITIONS:
+                self.start_rebalance_timeout(group.group_id, reached, now_ms)
+            else:
+                self.timers.cancel(group.group_id, reached.member_id, TimerKind.REBALANCE)
+        return reached
+
+    # -- members that leave
+
+    def fence(self, group: ConsumerGroup, members: Iterable[ConsumerGroupMember], now_ms: int) -> Nothing:
+        """Remove members; the others receive their partitions with the next target."""
+        leaving = list(members)
+        if not leaving:
+            return CoordinatorResult()
+        records: list[CoordinatorRecord] = []
+        for member in leaving:
+            records += member_tombstones(group.group_id, member.member_id)
+        unused = self._unused_patterns(group, leaving)
+        records += [regular_expression_record(group.group_id, pattern, None) for pattern in unused]
+        metadata_hash = self.view.metadata_hash(group.subscribers_without(leaving, unused))
+        records.append(epoch_record(group.group_id, group.epoch + 1, metadata_hash))
+        self.timers.cancel_all(group.group_id, [member.member_id for member in leaving])
+        return CoordinatorResult(records, is_ahead=True)
+
+    def _unused_patterns(self, group: ConsumerGroup, leaving: list[ConsumerGroupMember]) -> list[str]:
+        counts: dict[str, int] = {}
+        for member in leaving:
+            if member.topic_regex:
+                counts[member.topic_regex] = counts.get(member.topic_regex, 0) + 1
+        return [pattern for pattern, count in counts.items() if group.regex_subscribers.get(pattern) == count]
+
+    # -- deadlines
+
+    def start_session(self, group_id: str, member_id: str, now_ms: int, timeout_ms: int | None = None) -> None:
+        if timeout_ms is None:
+            timeout_ms = self.settings.session_timeout_ms(group_id)
+        self._schedule(group_id, member_id, TimerKind.SESSION, now_ms + timeout_ms, "its session expired")
+
+    def start_join_timeout(self, group_id: str, member: ConsumerGroupMember, now_ms: int) -> None:
+        """Let a member of the classic protocol that was told to join again be removed if it does not."""
+        if not self.timers.is_scheduled(group_id, member.member_id, TimerKind.JOIN):
+            deadline_ms = now_ms + member.rebalance_timeout_ms
+            reason = "it did not join within its rebalance timeout"
+            self._schedule(group_id, member.member_id, TimerKind.JOIN, deadline_ms, reason)
+
+    def start_sync_timeout(self, group_id: str, member_id: str, timeout_ms: int, now_ms: int) -> None:
+        self._schedule(group_id, member_id, TimerKind.SYNC, now_ms + timeout_ms, "it did not sync in time")
+
+    def start_rebalance_timeout(self, group_id: str, member: ConsumerGroupMember, now_ms: int) -> None:
+        """Let a member be removed that does not give up its partitions in time."""
+        member_id, epoch = member.member_id, member.member_epoch
+
+        def remove_if_still_there(now_ms: int) -> Nothing:
+            group = self.find(group_id)
+            present = None if group is None else group.members.get(member_id)
+            if group is None or present is None or present.member_epoch != epoch:
+                return CoordinatorResult()
+            log.info(
+                "Member %s of group %s is removed: it did not leave epoch %d within its rebalance timeout",
+                member_id,
+                group_id,
+                epoch,
+            )
+            return self.fence(group, [present], now_ms)
+
+        deadline_ms = now_ms + member.rebalance_timeout_ms
+        self.timers.schedule(group_id, member_id, TimerKind.REBALANCE, deadline_ms, remove_if_still_there)
+
+    def _schedule(self, group_id: str, member_id: str, kind: TimerKind, deadline_ms: int, reason: str) -> None:
+        def remove(now_ms: int) -> Nothing:
+            group = self.find(group_id)
+            member = None if group is None else group.members.get(member_id)
+            if group is None or member is None:
+                return CoordinatorResult()
+            log.info("Member %s of group %s is removed: %s", member_id, group_id, reason)
+            return self.fence(group, [member], now_ms)
+
+        self.timers.schedule(group_id, member_id, kind, deadline_ms, remove)
