@@ -50,8 +50,11 @@ def new_target(
         updates=updates,
         is_homogeneous=group.is_homogeneous_with(group.members.get(replaced or changed.member_id), changed),
     )
+    chosen = assignor_named(assignor)
+    if chosen is None:
+        raise ApiException(ErrorCode.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {assignor} is not supported.")
     try:
-        assigned = assignor_named(assignor).assign(spec, view)
+        assigned = chosen.assign(spec, view)
     except PartitionAssignorError as error:
         raise ApiException(
             ErrorCode.UNKNOWN_SERVER_ERROR,
