@@ -83,6 +83,10 @@ def _topology_answer(question: Json) -> Json:
     return answer
 
 
+def _topic_hash(name: str, topic: Json) -> int:
+    return topic_hash(Uuid.from_string(topic["id"]), name, [sorted(racks) for racks in topic["racks"]])
+
+
 def _add_topology(question: Json, answer: Json) -> None:
     value = topology_value(StreamsGroupHeartbeatRequest.from_json(question["request"], 0).topology)
     answer["record"] = encode_versioned(value, 0).hex()
@@ -92,8 +96,7 @@ def _add_topology(question: Json, answer: Json) -> None:
     answer["sources"] = dict(sorted(topology.subtopology_id_by_source_topic.items()))
     topics = question["topics"]
     existing = [name for name in topology.required_topics() if name in topics]
-    hashes = {name: topic_hash(Uuid.from_string(topics[name]["id"]), name, topics[name]["racks"]) for name in existing}
-    answer["hash"] = str(group_hash(hashes))
+    answer["hash"] = str(group_hash({name: _topic_hash(name, topics[name]) for name in existing}))
     counts = {name: len(topic["racks"]) for name, topic in topics.items()}
     configured = configure_topics(topology, 0, counts.get)
     if configured.error is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from barnabas.coordinator.group.heartbeat_settings import HeartbeatLimits, Limited
+
 __all__ = ["GroupCoordinatorConfig", "MigrationPolicy"]
 
 
@@ -65,3 +67,23 @@ class GroupCoordinatorConfig:
     @property
     def offsets_retention_ms(self) -> int:
         return self.offsets_retention_minutes * 60_000
+
+    @property
+    def consumer_limits(self) -> HeartbeatLimits:
+        return HeartbeatLimits(
+            Limited(
+                self.group_consumer_session_timeout_ms,
+                self.group_consumer_min_session_timeout_ms,
+                self.group_consumer_max_session_timeout_ms,
+            ),
+            Limited(
+                self.group_consumer_heartbeat_interval_ms,
+                self.group_consumer_min_heartbeat_interval_ms,
+                self.group_consumer_max_heartbeat_interval_ms,
+            ),
+            Limited(
+                self.group_consumer_assignment_interval_ms,
+                self.group_consumer_min_assignment_interval_ms,
+                self.group_consumer_max_assignment_interval_ms,
+            ),
+        )

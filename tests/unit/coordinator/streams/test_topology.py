@@ -59,6 +59,13 @@ def test_equal_topologies_are_equal_whatever_the_order_of_their_subtopologies() 
     assert topology(COUNT) != topology(SPLIT)
 
 
+def test_the_order_of_subtopologies_is_that_of_a_hash_map() -> None:
+    ids = [str(number) for number in range(13)]
+    assert list(topology(*map(subtopology, ids)).subtopologies) == [
+        "11", "12", "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10",
+    ]  # fmt: skip
+
+
 def test_a_description_is_sorted_and_has_no_decided_counts() -> None:
     described = topology(COUNT, SPLIT).describe()
     assert described.epoch == 3
