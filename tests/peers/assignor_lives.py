@@ -136,8 +136,7 @@ class _ModernGroup:
         self._resolved.update(step.get("resolved", {}))
         if "assignable" in step:
             self._assignable = {
-                Uuid.from_string(topic_id): frozenset(partitions)
-                for topic_id, partitions in step["assignable"].items()
+                Uuid.from_string(topic_id): frozenset(partitions) for topic_id, partitions in step["assignable"].items()
             }
 
     def _join(self, member: dict[str, Any]) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from barnabas.common.errors import ApiException
+from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.metadata_hash import group_hash, topic_hash
 from barnabas.coordinator.group.streams.configured_topology import ConfiguredTopology
@@ -79,8 +79,17 @@ def _topology_answer(question: Json) -> Json:
     try:
         _add_topology(question, answer)
     except ApiException as error:
-        answer["error"] = error.code.name
+        answer |= _error(error)
     return answer
+
+
+def _error(error: ApiException) -> Json:
+    return {"error": error.code.name, "message": _message(error)}
+
+
+def _message(error: ApiException) -> str:
+    """Kafka's text of an unexpected error never reaches a client."""
+    return "" if error.code is ErrorCode.UNKNOWN_SERVER_ERROR else error.message or ""
 
 
 def _topic_hash(name: str, topic: Json) -> int:
@@ -100,7 +109,7 @@ def _add_topology(question: Json, answer: Json) -> None:
     counts = {name: len(topic["racks"]) for name, topic in topics.items()}
     configured = configure_topics(topology, 0, counts.get)
     if configured.error is not None:
-        answer["status"] = configured.error.status.value
+        answer |= {"status": configured.error.status.value, "message": str(configured.error)}
     answer["configured"] = _json(configured.describe())
     answer["tasks"] = {name: of.task_count for name, of in (configured.subtopologies or {}).items()}
     answer["create"] = [
@@ -142,7 +151,7 @@ def _heartbeat_answer(question: Json) -> Json:
     try:
         validate_heartbeat(StreamsGroupHeartbeatRequest.from_json(question["request"], 0))
     except ApiException as error:
-        return {"error": error.code.name}
+        return _error(error)
     return {}
 
 
@@ -229,7 +238,7 @@ class _Walk:
                 member, target_epoch=self._target_epoch, target=target, owned=owned, processes=self._processes
             )
         except ApiException as error:
-            return error.code.name
+            return f"{error.code.name}: {_message(error)}"
         if moved == member:
             return "="
         value = current_assignment_value(moved)

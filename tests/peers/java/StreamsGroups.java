@@ -23,6 +23,7 @@ import org.apache.kafka.common.message.StreamsGroupDescribeResponseDataJsonConve
 import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestData;
 import org.apache.kafka.common.message.StreamsGroupHeartbeatRequestDataJsonConverter;
 import org.apache.kafka.common.message.StreamsGroupHeartbeatResponseData;
+import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.ApiError;
 import org.apache.kafka.common.utils.LogContext;
 import org.apache.kafka.common.utils.Time;
@@ -84,7 +85,7 @@ public final class StreamsGroups {
         try {
             addTopology(question, answer);
         } catch (Throwable error) {
-            answer.put("error", nameOf(error));
+            putError(answer, error);
         }
         return answer;
     }
@@ -103,7 +104,10 @@ public final class StreamsGroups {
         answer.put("hash", Long.toString(hash));
         ConfiguredTopology configured =
             InternalTopicManager.configureTopics(LOG, GROUP, "m", hash, topology, topics, Time.SYSTEM);
-        configured.topicConfigurationException().ifPresent(error -> answer.put("status", error.status().code()));
+        configured.topicConfigurationException().ifPresent(error -> {
+            answer.put("status", error.status().code());
+            answer.put("message", error.getMessage());
+        });
         answer.set("configured", TopologyJsonConverter.write(configured.asStreamsGroupDescribeTopology(), VERSION));
         ObjectNode tasks = answer.putObject("tasks");
         configured.subtopologies().ifPresent(all -> all.forEach((id, of) -> tasks.put(id, of.numberOfTasks())));
@@ -155,9 +159,24 @@ public final class StreamsGroups {
             call(GroupCoordinatorService.class, "throwIfStreamsGroupHeartbeatRequestIsUsingUnsupportedFeatures", request);
             call(GroupCoordinatorService.class, "throwIfStreamsGroupHeartbeatRequestIsInvalid", request);
         } catch (InvocationTargetException error) {
-            answer.put("error", nameOf(error.getCause()));
+            putError(answer, error.getCause());
         }
         return answer;
+    }
+
+    private static void putError(ObjectNode answer, Throwable error) {
+        answer.put("error", nameOf(error));
+        answer.put("message", messageOf(error));
+    }
+
+    private static String textOf(Throwable error) {
+        return nameOf(error) + ": " + messageOf(error);
+    }
+
+    /** The text of an unexpected error never reaches a client. */
+    private static String messageOf(Throwable error) {
+        ApiError found = ApiError.fromThrowable(error);
+        return found.error() == Errors.UNKNOWN_SERVER_ERROR ? "" : found.message();
     }
 
     private static StreamsGroupHeartbeatRequestData heartbeat(JsonNode question) {
@@ -275,7 +294,7 @@ public final class StreamsGroups {
                     owned == null ? null : taskIds(owned.standbyTasks()),
                     owned == null ? null : taskIds(owned.warmupTasks()));
             } catch (InvocationTargetException error) {
-                return nameOf(error.getCause());
+                return textOf(error.getCause());
             }
             if (member.isReconciledTo(targetEpoch)) {
                 return "=";
@@ -290,7 +309,7 @@ public final class StreamsGroups {
                     .withOwnedAssignment(owned)
                     .build();
             } catch (RuntimeException error) {
-                return nameOf(error);
+                return textOf(error);
             }
             if (next.equals(member)) {
                 return "=";

@@ -76,7 +76,7 @@ def test_missing_source_topics_come_first() -> None:
     result = configured({}, subtopology("2", "d", "c", "b", "a"), *WORD_COUNT)
     assert result.error is not None
     assert result.error.status is HeartbeatStatus.MISSING_SOURCE_TOPICS
-    assert str(result.error) == "Source topics do not exist: a, b, c and 2 more."
+    assert str(result.error) == "Source topics a, b, c and 2 additional topics are missing."
     assert result.subtopologies is None
     assert not result.topics_to_create
 
@@ -111,7 +111,7 @@ def test_missing_internal_topics_are_created_as_the_application_wants_them() -> 
     result = configured({"lines": 6}, *WORD_COUNT)
     assert result.error is not None
     assert result.error.status is HeartbeatStatus.MISSING_INTERNAL_TOPICS
-    assert str(result.error) == "Internal topics do not exist: by-word, counts."
+    assert str(result.error) == "Internal topics are missing: counts, by-word"
     assert result.topics_to_create == {
         "by-word": CreatableTopic(name="by-word", num_partitions=6, replication_factor=-1),
         "counts": CreatableTopic(

@@ -21,7 +21,8 @@ def changelog_topic_counts(subtopologies: Iterable[Subtopology], count_of: Calla
         source_topics = source_topics_of(subtopology)
         if not source_topics:
             raise ApiException(
-                ErrorCode.STREAMS_INVALID_TOPOLOGY, f"Subtopology {subtopology.subtopology_id} reads no topic."
+                ErrorCode.STREAMS_INVALID_TOPOLOGY,
+                f"No source topics found for subtopology {subtopology.subtopology_id}",
             )
         count = max(map(count_of, source_topics))
         counts.update((topic.name, count) for topic in subtopology.state_changelog_topics)

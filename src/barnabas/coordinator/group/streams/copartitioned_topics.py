@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Mapping
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.group.streams.heartbeat_status import HeartbeatStatus, TopicConfigurationError
+from barnabas.coordinator.group.streams.topology import in_hash_map_order
 
 __all__ = ["CopartitionedTopicsEnforcer"]
 
@@ -33,15 +34,15 @@ class CopartitionedTopicsEnforcer:
         """
         if not topics:
             return {}
-        counts = {topic: self._count_of(topic) for topic in topics}
+        counts = {topic: self._count_of(topic) for topic in in_hash_map_order(topics)}
         repartition = {topic: count for topic, count in counts.items() if self._is_repartition_topic(topic)}
         external = {topic: count for topic, count in counts.items() if topic not in repartition}
         count = _common_count(external) if external else self._count_without_source_topics(repartition)
         for topic in repartition:
             if topic in self._fixed_topics and counts[topic] != count:
                 raise _incorrect(
-                    f"Repartition topic {topic} has {counts[topic]} partitions by the application's settings, but the "
-                    f"topics that are joined with it have {count}."
+                    f"Number of partitions [{counts[topic]}] of repartition topic [{topic}] doesn't match number of "
+                    f"partitions [{count}] of the source topic."
                 )
         return dict.fromkeys(repartition, count)
 
@@ -51,14 +52,14 @@ class CopartitionedTopicsEnforcer:
     def _count_without_source_topics(self, repartition: Mapping[str, int]) -> int:
         """Kafka compares all fixed counts of the topology here, also those of topics in no or in another group."""
         if len(self._distinct_fixed_counts) > 1:
-            raise _incorrect(f"The partition counts of repartition topics differ: {_listed(repartition)}.")
+            raise _different(repartition)
         if self._distinct_fixed_counts:
             return next(iter(self._distinct_fixed_counts))
         largest = max(repartition.values())
         if largest <= 0:
             raise ApiException(
                 ErrorCode.STREAMS_INVALID_TOPOLOGY,
-                f"None of the co-partitioned topics {', '.join(sorted(repartition))} has a partition count.",
+                f"All topics in the copartition group had undefined partition number: [{', '.join(repartition)}]",
             )
         return largest
 
@@ -66,12 +67,13 @@ class CopartitionedTopicsEnforcer:
 def _common_count(external: Mapping[str, int]) -> int:
     distinct = set(external.values())
     if len(distinct) > 1:
-        raise _incorrect(f"Source topics that are joined have different partition counts: {_listed(external)}.")
+        raise _different(external)
     return distinct.pop()
 
 
-def _listed(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{topic}: {counts[topic]}" for topic in sorted(counts))
+def _different(counts: Mapping[str, int]) -> TopicConfigurationError:
+    listed = ", ".join(f"{topic}={counts[topic]}" for topic in sorted(counts))
+    return _incorrect(f"Following topics do not have the same number of partitions: [{{{listed}}}]")
 
 
 def _incorrect(message: str) -> TopicConfigurationError:

@@ -64,7 +64,7 @@ def next_assignment(
             if owned is None or not owned.is_empty:
                 raise ApiException(
                     ErrorCode.FENCED_MEMBER_EPOCH,
-                    "The coordinator does not know the state of this member, which must give up its tasks and rejoin.",
+                    "The streams group member is in a unknown state. The member must abandon all its tasks and rejoin.",
                 )
             return step.take(target_epoch)
 

@@ -1,4 +1,4 @@
-"""What Kafka refuses in a StreamsGroupHeartbeat, each with the error of Kafka and a reason.
+"""What Kafka refuses in a StreamsGroupHeartbeat, each with Kafka's error and text.
 
 Some parts of KIP-1071 are not in Kafka 4.3 yet: static members, warm-up tasks, offsets of tasks, and patterns of source
 topics. It refuses them by name, and so do we.
@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import INTERNAL_TOPIC_NAMES, topic_name_problem
+from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, require_text
 from barnabas.coordinator.group.streams.configured_topology import ConfiguredSubtopology
 from barnabas.coordinator.group.streams.streams_group_member import StreamsGroupMember
 from barnabas.coordinator.group.streams.tasks import EpochTasks, Tasks
@@ -17,56 +18,62 @@ from barnabas.protocol.messages.streams_group_heartbeat import StreamsGroupHeart
 
 __all__ = ["named_topics", "validate_heartbeat", "validate_member_epoch", "validate_owned_tasks", "validate_topics"]
 
-JOIN_EPOCH = 0
 _LEAVE_STATIC_EPOCH = -2
 _NO_TIMEOUT = -1
-_BLANKS = "".join(map(chr, range(0x21)))
 
 
 def validate_heartbeat(request: StreamsGroupHeartbeatRequest) -> None:
     """Raise ApiException if the request contradicts itself, or uses what is not supported."""
     _refuse_unsupported(request)
-    for name, value in (("MemberId", request.member_id), ("GroupId", request.group_id), ("RackId", request.rack_id)):
-        if value is not None and not value.strip(_BLANKS):
-            raise _invalid(f"{name} can't be empty.")
+    require_text(request.member_id, "MemberId can't be empty.")
+    require_text(request.group_id, "GroupId can't be empty.")
+    require_text(request.rack_id, "RackId can't be empty.")
     if request.member_epoch == JOIN_EPOCH:
         _validate_join(request)
-    elif request.member_epoch <= _LEAVE_STATIC_EPOCH:
-        raise _invalid(f"MemberEpoch {request.member_epoch} is neither -1, which leaves the group, nor greater.")
+    elif request.member_epoch == _LEAVE_STATIC_EPOCH:
+        raise _invalid("InstanceId can't be null.")
+    elif request.member_epoch < _LEAVE_STATIC_EPOCH:
+        raise _invalid(f"MemberEpoch is {request.member_epoch}, but must be greater than or equal to -2.")
     tasks = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
     if None in tasks and any(ids is not None for ids in tasks):
-        raise _invalid("ActiveTasks, StandbyTasks and WarmupTasks must be sent together.")
+        raise _invalid("If one task-type is non-null, all must be non-null.")
     if request.member_epoch != JOIN_EPOCH and request.topology is not None:
-        raise _invalid("A Topology can only be sent by a member that joins.")
+        raise _invalid("Topology can only be provided when (re-)joining.")
 
 
 def _refuse_unsupported(request: StreamsGroupHeartbeatRequest) -> None:
     if request.instance_id is not None:
-        raise _invalid("Static members (InstanceId) are not supported in streams groups.")
-    if request.task_offsets is not None or request.task_end_offsets is not None:
-        raise _invalid("TaskOffsets and TaskEndOffsets are not supported.")
+        raise _invalid("Static membership is not yet supported.")
+    if request.task_offsets is not None:
+        raise _invalid("TaskOffsets are not supported yet.")
+    if request.task_end_offsets is not None:
+        raise _invalid("TaskEndOffsets are not supported yet.")
     if request.warmup_tasks:
-        raise _invalid("WarmupTasks are not supported.")
+        raise _invalid("WarmupTasks are not supported yet.")
     if request.topology is not None:
         if any(subtopology.source_topic_regex for subtopology in request.topology.subtopologies):
-            raise _invalid("SourceTopicRegex is not supported: name the source topics.")
+            raise _invalid("Regular expressions for source topics are not supported yet.")
 
 
 def _validate_join(request: StreamsGroupHeartbeatRequest) -> None:
     if request.rebalance_timeout_ms == _NO_TIMEOUT:
-        raise _invalid("A member that joins must send its RebalanceTimeoutMs.")
-    for ids in (request.active_tasks, request.standby_tasks, request.warmup_tasks):
+        raise _invalid("RebalanceTimeoutMs must be provided in first request.")
+    for name, ids in (
+        ("ActiveTasks", request.active_tasks),
+        ("StandbyTasks", request.standby_tasks),
+        ("WarmupTasks", request.warmup_tasks),
+    ):
         if ids is None or ids:
-            raise _invalid("A member that joins must send empty ActiveTasks, StandbyTasks and WarmupTasks.")
+            raise _invalid(f"{name} must be empty when (re-)joining.")
     if request.topology is None:
-        raise _invalid("A member that joins must send its Topology.")
+        raise _invalid("Topology must be non-null when (re-)joining.")
     for subtopology in request.topology.subtopologies:
         for topic in subtopology.state_changelog_topics:
             if topic.partitions != 0:
                 raise ApiException(
                     ErrorCode.STREAMS_INVALID_TOPOLOGY,
-                    f"Changelog topic {topic.name} must not have a partition count, but has {topic.partitions}: it "
-                    "follows from the tasks.",
+                    f"Changelog topic {topic.name} must have an undefined partition count, but it is set to "
+                    f"{topic.partitions}.",
                 )
 
 
@@ -86,11 +93,14 @@ def validate_topics(names: Sequence[str]) -> None:
     prohibited = [name for name in names if name in INTERNAL_TOPIC_NAMES]
     if prohibited:
         raise ApiException(
-            ErrorCode.STREAMS_INVALID_TOPOLOGY, f"A topology can't use the internal topics {', '.join(prohibited)}."
+            ErrorCode.STREAMS_INVALID_TOPOLOGY,
+            f"Use of Kafka internal topics {','.join(prohibited)} in a Kafka Streams topology is prohibited.",
         )
     invalid = [name for name in names if topic_name_problem(name) is not None]
     if invalid:
-        raise ApiException(ErrorCode.STREAMS_INVALID_TOPOLOGY, f"These are not names of topics: {', '.join(invalid)}.")
+        raise ApiException(
+            ErrorCode.STREAMS_INVALID_TOPOLOGY, f"Topic names {','.join(invalid)} are not valid topic names."
+        )
 
 
 def validate_owned_tasks(
@@ -100,11 +110,12 @@ def validate_owned_tasks(
     for ids in task_ids or ():
         subtopology = subtopologies.get(ids.subtopology_id)
         if subtopology is None:
-            raise _invalid(f"The topology has no subtopology {ids.subtopology_id}.")
+            raise _invalid(f"Subtopology {ids.subtopology_id} does not exist in the topology.")
         for partition in ids.partitions:
             if not 0 <= partition < subtopology.task_count:
                 raise _invalid(
-                    f"Subtopology {ids.subtopology_id} has no task {partition}, only {subtopology.task_count} tasks."
+                    f"Task {partition} for subtopology {ids.subtopology_id} is invalid. Number of tasks for this "
+                    f"subtopology: {subtopology.task_count}"
                 )
 
 
@@ -113,13 +124,14 @@ def validate_member_epoch(member: StreamsGroupMember, request: StreamsGroupHeart
     epoch = request.member_epoch
     if epoch in (JOIN_EPOCH, member.member_epoch):
         return
-    if epoch == member.previous_member_epoch and epoch < member.member_epoch and _has_only_assigned(member, request):
-        return
-    raise ApiException(
-        ErrorCode.FENCED_MEMBER_EPOCH,
-        f"The member has epoch {epoch}, but the group coordinator knows it with epoch {member.member_epoch}. It must "
-        "give up its tasks and rejoin.",
-    )
+    relation = "greater" if epoch > member.member_epoch else "smaller"
+    missed_answer = epoch == member.previous_member_epoch and _has_only_assigned(member, request)
+    if relation == "greater" or not missed_answer:
+        raise ApiException(
+            ErrorCode.FENCED_MEMBER_EPOCH,
+            f"The streams group member has a {relation} member epoch ({epoch}) than the one known by the group "
+            f"coordinator ({member.member_epoch}). The member must abandon all its partitions and rejoin.",
+        )
 
 
 def _has_only_assigned(member: StreamsGroupMember, request: StreamsGroupHeartbeatRequest) -> bool:

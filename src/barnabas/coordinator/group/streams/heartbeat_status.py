@@ -36,16 +36,22 @@ class TopicConfigurationError(Exception):
 
 
 def stale_topology(member_topology_epoch: int, group_topology_epoch: int) -> Status:
-    detail = f"The member has topology epoch {member_topology_epoch}, the group already {group_topology_epoch}."
+    detail = (
+        f"The member's topology epoch {member_topology_epoch} is behind the group's topology epoch "
+        f"{group_topology_epoch}."
+    )
     return Status(status_code=HeartbeatStatus.STALE_TOPOLOGY, status_detail=detail)
 
 
 def shutdown_application(requesting_member_id: str) -> Status:
-    detail = f"Member {requesting_member_id} failed and requested the shutdown of the whole application."
+    detail = (
+        f"Streams group member {requesting_member_id} encountered a fatal error and requested a shutdown for the "
+        "entire application."
+    )
     return Status(status_code=HeartbeatStatus.SHUTDOWN_APPLICATION, status_detail=detail)
 
 
 def assignment_delayed(setting: str) -> Status:
     """``setting`` names the delay that applies."""
-    detail = f"The assignment of tasks waits for the {setting}."
+    detail = f"Assignment delayed due to the configured {setting}."
     return Status(status_code=HeartbeatStatus.ASSIGNMENT_DELAYED, status_detail=detail)

@@ -7,7 +7,7 @@ internal topic counts as it is while counts are decided; in the end it must have
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import topic_name_problem
@@ -20,7 +20,12 @@ from barnabas.coordinator.group.streams.configured_topology import (
 from barnabas.coordinator.group.streams.copartitioned_topics import CopartitionedTopicsEnforcer
 from barnabas.coordinator.group.streams.heartbeat_status import HeartbeatStatus, TopicConfigurationError
 from barnabas.coordinator.group.streams.repartition_topics import repartition_topic_counts
-from barnabas.coordinator.group.streams.topology import PartitionCountOf, StreamsTopology, source_topics_of
+from barnabas.coordinator.group.streams.topology import (
+    PartitionCountOf,
+    StreamsTopology,
+    in_hash_map_order,
+    source_topics_of,
+)
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig
 from barnabas.protocol.records.streams_group_topology_value import CopartitionGroup, Subtopology, TopicInfo
 
@@ -48,12 +53,12 @@ def configure_topics(
         counts.decide(copartition_groups)
         configured = {name: counts.configure(subtopology) for name, subtopology in topology.subtopologies.items()}
         subtopologies = {name: configured[name] for name in sorted(configured)}
-        missing = _missing_topics(subtopologies, partition_count_of)
+        missing = _missing_topics(topology, subtopologies, partition_count_of)
     except TopicConfigurationError as error:
         return ConfiguredTopology(topology.epoch, metadata_hash, None, {}, error)
     problem = None
     if missing:
-        text = f"Internal topics do not exist: {_listed(missing)}."
+        text = f"Internal topics are missing: {_listed(missing)}"
         problem = TopicConfigurationError(HeartbeatStatus.MISSING_INTERNAL_TOPICS, text)
     topics_to_create = {name: _creatable(topic) for name, topic in missing.items()}
     return ConfiguredTopology(topology.epoch, metadata_hash, subtopologies, topics_to_create, problem)
@@ -138,25 +143,32 @@ def _check_source_topics(topology: StreamsTopology, partition_count_of: Partitio
         if partition_count_of(topic) is None
     }
     if missing:
-        text = f"Source topics do not exist: {_listed(missing)}."
+        text = f"Source topics {_listed(sorted(missing))} are missing."
         raise TopicConfigurationError(HeartbeatStatus.MISSING_SOURCE_TOPICS, text)
 
 
 def _missing_topics(
-    subtopologies: Mapping[str, ConfiguredSubtopology], partition_count_of: PartitionCountOf
+    topology: StreamsTopology,
+    subtopologies: Mapping[str, ConfiguredSubtopology],
+    partition_count_of: PartitionCountOf,
 ) -> dict[str, ConfiguredInternalTopic]:
     """Return the internal topics that do not exist. An existing one must have the right partition count."""
     expected = {topic.name: topic for subtopology in subtopologies.values() for topic in subtopology.internal_topics()}
-    missing: dict[str, ConfiguredInternalTopic] = {}
-    for name in sorted(expected):
-        topic = expected[name]
+    existing: set[str] = set()
+    for name in topology.required_topics():
         count = partition_count_of(name)
-        if count is None:
-            missing[name] = topic
-        elif count != topic.partition_count:
-            text = f"Internal topic {name} has {count} partitions, but needs {topic.partition_count}."
+        topic = expected.get(name)
+        if count is None or topic is None:
+            continue
+        if count != topic.partition_count:
+            text = (
+                f"Existing topic {name} has different number of partitions: expected {topic.partition_count}, "
+                f"found {count}"
+            )
             raise TopicConfigurationError(HeartbeatStatus.INCORRECTLY_PARTITIONED_TOPICS, text)
-    return missing
+        existing.add(name)
+    missing = [name for name in expected if name not in existing]
+    return {name: expected[name] for name in in_hash_map_order(missing, expected)}
 
 
 def _creatable(topic: ConfiguredInternalTopic) -> CreatableTopic:
@@ -168,10 +180,10 @@ def _creatable(topic: ConfiguredInternalTopic) -> CreatableTopic:
     )
 
 
-def _listed(names: Mapping[str, object] | set[str]) -> str:
-    shown = sorted(names)[:_NAMES_SHOWN_MAX]
+def _listed(names: Collection[str]) -> str:
+    shown = list(names)[:_NAMES_SHOWN_MAX]
     left_out = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {left_out} more" if left_out else "")
+    return ", ".join(shown) + (f" and {left_out} additional topics" if left_out else "")
 
 
 def _impossible(problem: str) -> ApiException:

@@ -77,12 +77,14 @@ def _check_all_known(subtopologies: Sequence[Subtopology], counts: Mapping[str, 
             if topic not in counts:
                 raise ApiException(
                     ErrorCode.STREAMS_INVALID_TOPOLOGY,
-                    f"The partition count of repartition topic {topic} depends on itself, or on no source topic.",
+                    "Failed to compute number of partitions for all repartition topics. There may be loops in the "
+                    "topology that cannot be resolved.",
                 )
     for subtopology in subtopologies:
         for info in subtopology.repartition_source_topics:
             if info.name not in counts:
                 raise ApiException(
                     ErrorCode.STREAMS_INVALID_TOPOLOGY,
-                    f"The partition count of repartition topic {info.name} is open: no subtopology writes the topic.",
+                    "Failed to compute number of partitions for all repartition topics, because a repartition source "
+                    "topic is never used as a sink topic.",
                 )

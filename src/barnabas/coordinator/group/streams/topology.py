@@ -6,7 +6,7 @@ topics. The structs of the record serve as its values; nothing changes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -22,7 +22,7 @@ from barnabas.protocol.records.streams_group_topology_value import (
     TopicInfo,
 )
 
-__all__ = ["PartitionCountOf", "StreamsTopology", "source_topics_of", "topology_value"]
+__all__ = ["PartitionCountOf", "StreamsTopology", "in_hash_map_order", "source_topics_of", "topology_value"]
 
 PartitionCountOf = Callable[[str], int | None]
 """Returns how many partitions a topic has, None for a topic that does not exist."""
@@ -44,7 +44,7 @@ class StreamsTopology(NamedTuple):
         by_id = {subtopology.subtopology_id: subtopology for subtopology in value.subtopologies}
         if len(by_id) < len(value.subtopologies):
             raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR, "two subtopologies have the same id")
-        subtopologies = {subtopology_id: by_id[subtopology_id] for subtopology_id in _hash_map_order(by_id)}
+        subtopologies = {subtopology_id: by_id[subtopology_id] for subtopology_id in in_hash_map_order(by_id)}
         subtopology_id_by_source_topic = {
             topic: subtopology_id
             for subtopology_id, subtopology in subtopologies.items()
@@ -53,12 +53,12 @@ class StreamsTopology(NamedTuple):
         return cls(value.epoch, subtopologies, subtopology_id_by_source_topic)
 
     def required_topics(self) -> list[str]:
-        """Return the topics that must exist before tasks can be assigned, each once."""
+        """Return the topics that must exist before tasks can be assigned, each once, in the order of a hash map."""
         names: dict[str, None] = {}
         for subtopology in self.subtopologies.values():
             names.update(dict.fromkeys(source_topics_of(subtopology)))
             names.update(dict.fromkeys(topic.name for topic in subtopology.state_changelog_topics))
-        return list(names)
+        return in_hash_map_order(names)
 
     def describe(self) -> describe.Topology:
         """Return the topology as the members sent it: without the partition counts that the group decides."""
@@ -68,9 +68,11 @@ class StreamsTopology(NamedTuple):
         )
 
 
-def _hash_map_order(ids: Collection[str]) -> list[str]:
+def in_hash_map_order(names: Iterable[str], all_names: Iterable[str] = ()) -> list[str]:
+    """Return the distinct names as a Java ``HashMap`` iterates them, which once had ``all_names``."""
+    distinct = list(dict.fromkeys(names))
     spread = SpreadHashes(java_string_hash)
-    return hash_order(ids, spread, filled_capacity(ids, spread))
+    return hash_order(distinct, spread, filled_capacity(list(dict.fromkeys(all_names)) or distinct, spread))
 
 
 def source_topics_of(subtopology: Subtopology) -> list[str]:
