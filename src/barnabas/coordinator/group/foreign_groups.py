@@ -1,4 +1,4 @@
-"""Groups of kinds that this coordinator does not run, in a log that Kafka wrote: share and streams groups.
+"""Groups of kinds that this coordinator does not run, in a log that Kafka wrote: share groups.
 
 Their records stay in the log. The existing keys are tracked, so that a group can be listed, and so that deleting it
 writes Kafka's tombstones, in an order that Kafka can replay: assignments before members, and the group itself, which
@@ -16,14 +16,8 @@ from barnabas.coordinator.group.groups import Groups
 __all__ = ["ForeignGroup", "replay_foreign"]
 
 
-_TOMBSTONE_ORDER = {
-    record_type: rank
-    for of_one_type in (
-        (14, 13, 12, 10, 15, 11),  # share: current and target assignments, members, states, the group
-        (22, 21, 20, 23, 19, 17),  # streams
-    )
-    for rank, record_type in enumerate(of_one_type)
-}
+_TOMBSTONE_ORDER = {record_type: rank for rank, record_type in enumerate((14, 13, 12, 10, 15, 11))}
+"""Current and target assignments, members, states, the group."""
 
 
 class ForeignGroup(Group):

@@ -25,6 +25,7 @@ from barnabas.coordinator.group.group_coordinator_config import GroupCoordinator
 from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
+from barnabas.coordinator.group.streams.streams_group_requests import StreamsGroupRequests
 from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.protocol.compression import Compression
@@ -94,6 +95,7 @@ class GroupCoordinator:
         self._partition_count = config.offsets_topic_num_partitions
         self.partition_for = lru_cache(maxsize=16_384)(self._partition_for)
         """Return the partition of ``__consumer_offsets`` of a group."""
+        self.streams = StreamsGroupRequests(self)
 
     def start(self) -> None:
         """Answer requests from now on."""
@@ -114,7 +116,7 @@ class GroupCoordinator:
     def _partition_for(self, group_id: str) -> int:
         return coordinator_partition(group_id, self._partition_count)
 
-    def _write(
+    def write(
         self,
         group_id: str,
         decide: Callable[[GroupCoordinatorShard], CoordinatorResult[T]],
@@ -143,6 +145,25 @@ class GroupCoordinator:
             )
         return answer
 
+    def write_explained(
+        self,
+        group_id: str,
+        decide: Callable[[GroupCoordinatorShard], CoordinatorResult[T]],
+        on_failure: Callable[[ErrorCode, str | None], T],
+        now_ms: int,
+    ) -> Deferred[T]:
+        """Do the same for a response with a field for the message of an error."""
+        message: list[str | None] = [None]
+
+        def explained(shard: GroupCoordinatorShard) -> CoordinatorResult[T]:
+            try:
+                return decide(shard)
+            except ApiException as error:
+                message[0] = error.message
+                raise
+
+        return self.write(group_id, explained, lambda code: on_failure(code, message[0]), now_ms)
+
     # -- membership
 
     def join_group(
@@ -161,11 +182,11 @@ class GroupCoordinator:
         if self.is_active and request.group_id and not lowest_ms <= request.session_timeout_ms <= highest_ms:
             answer.complete(failed(ErrorCode.INVALID_SESSION_TIMEOUT))
             return answer
-        return self._write(request.group_id, decide, failed, now_ms, answer=answer)
+        return self.write(request.group_id, decide, failed, now_ms, answer=answer)
 
     def sync_group(self, request: SyncGroupRequest, now_ms: int) -> Deferred[SyncGroupResponse]:
         answer: Deferred[SyncGroupResponse] = Deferred()
-        return self._write(
+        return self.write(
             request.group_id,
             lambda shard: shard.classic.sync_group(request, answer, now_ms),
             lambda code: SyncGroupResponse(error_code=code),
@@ -199,7 +220,7 @@ class GroupCoordinator:
             # Before version 3 a request has one member, whose error is that of the whole response.
             return result.with_response(LeaveGroupResponse(error_code=result.response.members[0].error_code))
 
-        return self._write(request.group_id, decide, lambda code: LeaveGroupResponse(error_code=code), now_ms)
+        return self.write(request.group_id, decide, lambda code: LeaveGroupResponse(error_code=code), now_ms)
 
     # -- members of the consumer protocol
 
@@ -216,16 +237,12 @@ class GroupCoordinator:
                 validate_heartbeat(request, context.api_version, self.config.group_consumer_assignors)
         except ApiException as error:
             return Deferred.completed(_heartbeat_error(error.code, error.message))
-        message: list[str | None] = [None]
-
-        def decide(shard: GroupCoordinatorShard) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
-            try:
-                return shard.consumer.heartbeat(context, request, match_topics, now_ms)
-            except ApiException as error:
-                message[0] = error.message
-                raise
-
-        return self._write(request.group_id, decide, lambda code: _heartbeat_error(code, message[0]), now_ms)
+        return self.write_explained(
+            request.group_id,
+            lambda shard: shard.consumer.heartbeat(context, request, match_topics, now_ms),
+            _heartbeat_error,
+            now_ms,
+        )
 
     def regular_expressions_matched(
         self, group_id: str, matched: Mapping[str, frozenset[str]] | None, version: int, now_ms: int
@@ -285,7 +302,7 @@ class GroupCoordinator:
         return gather([self._delete_groups(same_partition, now_ms) for same_partition in by_partition.values()])
 
     def _delete_groups(self, group_ids: list[str], now_ms: int) -> Deferred[list[DeletableGroupResult]]:
-        return self._write(
+        return self.write(
             group_ids[0],
             lambda shard: shard.delete_groups(group_ids),
             lambda code: [DeletableGroupResult(group_id=group_id, error_code=code) for group_id in group_ids],
@@ -314,7 +331,7 @@ class GroupCoordinator:
         self, context: GroupRequestContext, request: OffsetCommitRequest, now_ms: int
     ) -> Deferred[OffsetCommitResponse]:
         """Accept the empty group id too: old clients commit under it."""
-        return self._write(
+        return self.write(
             request.group_id,
             lambda shard: shard.offsets.commit_offsets(context, request, now_ms),
             lambda code: commit_error(request, code),
@@ -326,7 +343,7 @@ class GroupCoordinator:
         self, request: TxnOffsetCommitRequest, now_ms: int
     ) -> Deferred[TxnOffsetCommitResponse]:
         """The caller has verified that the group's partition belongs to the producer's transaction."""
-        return self._write(
+        return self.write(
             request.group_id,
             lambda shard: shard.offsets.commit_transactional_offsets(request, now_ms),
             lambda code: transactional_commit_error(request, code),
@@ -353,7 +370,7 @@ class GroupCoordinator:
         return shard.offsets.fetch_offsets(request, require_stable=require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest, now_ms: int) -> Deferred[OffsetDeleteResponse]:
-        return self._write(
+        return self.write(
             request.group_id,
             lambda shard: shard.offsets.delete_offsets(request),
             lambda code: OffsetDeleteResponse(error_code=code),

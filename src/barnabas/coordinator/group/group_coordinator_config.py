@@ -64,6 +64,22 @@ class GroupCoordinatorConfig:
     group_consumer_regex_refresh_interval_ms: int = 600_000
     group_consumer_session_timeout_ms: int = 45_000
 
+    serves_streams_groups: bool = True
+    """Whether ``group.coordinator.rebalance.protocols`` has ``streams``."""
+    group_streams_assignment_interval_ms: int = 1_000
+    group_streams_heartbeat_interval_ms: int = 5_000
+    group_streams_initial_rebalance_delay_ms: int = 3_000
+    group_streams_max_assignment_interval_ms: int = 15_000
+    group_streams_max_heartbeat_interval_ms: int = 15_000
+    group_streams_max_session_timeout_ms: int = 60_000
+    group_streams_max_size: int = 2_147_483_647
+    group_streams_max_standby_replicas: int = 2
+    group_streams_min_assignment_interval_ms: int = 0
+    group_streams_min_heartbeat_interval_ms: int = 5_000
+    group_streams_min_session_timeout_ms: int = 45_000
+    group_streams_num_standby_replicas: int = 0
+    group_streams_session_timeout_ms: int = 45_000
+
     @property
     def offsets_retention_ms(self) -> int:
         return self.offsets_retention_minutes * 60_000
@@ -85,5 +101,25 @@ class GroupCoordinatorConfig:
                 self.group_consumer_assignment_interval_ms,
                 self.group_consumer_min_assignment_interval_ms,
                 self.group_consumer_max_assignment_interval_ms,
+            ),
+        )
+
+    @property
+    def streams_limits(self) -> HeartbeatLimits:
+        return HeartbeatLimits(
+            Limited(
+                self.group_streams_session_timeout_ms,
+                self.group_streams_min_session_timeout_ms,
+                self.group_streams_max_session_timeout_ms,
+            ),
+            Limited(
+                self.group_streams_heartbeat_interval_ms,
+                self.group_streams_min_heartbeat_interval_ms,
+                self.group_streams_max_heartbeat_interval_ms,
+            ),
+            Limited(
+                self.group_streams_assignment_interval_ms,
+                self.group_streams_min_assignment_interval_ms,
+                self.group_streams_max_assignment_interval_ms,
             ),
         )

@@ -24,9 +24,11 @@ from barnabas.coordinator.group.group_records import (
     decode_record,
 )
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
-from barnabas.coordinator.group.group_state import GroupState
+from barnabas.coordinator.group.group_state import GroupState, GroupType
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.offset_metadata_manager import OffsetMetadataManager
+from barnabas.coordinator.group.streams.streams_group import StreamsGroup
+from barnabas.coordinator.group.streams.streams_groups import StreamsGroups
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -46,6 +48,7 @@ class GroupCoordinatorShard:
         self.groups = Groups()
         self.classic = ClassicGroups(config, self.groups, self.timers, new_uuid)
         self.consumer = ConsumerGroups(config, self.groups, view, self.timers, new_uuid)
+        self.streams = StreamsGroups(config, self.groups, view, self.timers)
         self.offsets = OffsetMetadataManager(config, self.groups, self.classic, view)
         self.unknown_record_types: dict[int, int] = {}
         """Record types newer than this code, and how many of each the log held."""
@@ -70,9 +73,15 @@ class GroupCoordinatorShard:
         elif isinstance(record, GroupMetadataRecord):
             self.classic.replay(record, now_ms)
         elif isinstance(record, KeyedRecord):
-            self.consumer.replay(record)
+            self._replay_keyed(record)
         elif isinstance(record, ForeignGroupRecord):
             replay_foreign(self.groups, record)
+
+    def _replay_keyed(self, record: KeyedRecord) -> None:
+        if record.group_type is GroupType.CONSUMER:
+            self.consumer.replay(record)
+        else:
+            self.streams.replay(record)
 
     def replay_end_transaction_marker(self, producer_id: int, *, committed: bool, now_ms: int) -> None:
         for group_id, _, _ in self.offsets.offsets.end_transaction(producer_id, committed=committed):
@@ -83,11 +92,13 @@ class GroupCoordinatorShard:
         self.offsets.commit_count = self.offsets.deletion_count = 0  # Records that were read are not replayed again.
         self.groups.is_loading = False
         self.consumer.on_loaded(now_ms)
+        self.streams.on_loaded(now_ms)
         return self.classic.on_loaded(now_ms)
 
     def on_unloaded(self, now_ms: int) -> None:
         self._expiry_timer.cancel()
         self.consumer.on_unloaded()
+        self.streams.on_unloaded()
         self.classic.on_unloaded(now_ms)
         self.groups.clear()
 
@@ -149,7 +160,7 @@ class GroupCoordinatorShard:
         group = self.groups.find(request.group_id)
         if group is None or isinstance(group, ClassicGroup):
             return self.classic.join_group(context, request, parked, now_ms)
-        if not isinstance(group, ConsumerGroup) or not group.is_empty:
+        if not isinstance(group, ConsumerGroup | StreamsGroup) or not group.is_empty:
             code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             parked.complete(JoinGroupResponse(error_code=code, member_id=request.member_id))
             return CoordinatorResult()

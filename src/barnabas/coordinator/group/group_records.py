@@ -1,8 +1,8 @@
 """The records of ``__consumer_offsets``: converts between their bytes and the arguments of ``replay``.
 
 A record here encodes itself, and ``decode_record`` decodes the bytes of a log. Records that this version does not
-process are kept: those of share and streams groups become a ForeignGroupRecord that keeps its bytes, and a newer record
-type becomes an UnknownRecord.
+process are kept: those of share groups become a ForeignGroupRecord that keeps its bytes, and a newer record type
+becomes an UnknownRecord.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _GROUP_METADATA = 2
 
 _KEYED_TYPES: dict[int, GroupType] = {
     **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), GroupType.CONSUMER),
+    **dict.fromkeys((17, 19, 20, 21, 22, 23), GroupType.STREAMS),
 }
 """Record types of the kinds that keep each part of a group in a record of its own."""
 _KEYED_VERSION = 0
 
 _FOREIGN_GROUP_TYPES: dict[int, GroupType] = {
     **dict.fromkeys((10, 11, 12, 13, 14, 15), GroupType.SHARE),
-    **dict.fromkeys((17, 19, 20, 21, 22, 23), GroupType.STREAMS),
 }
 """Key types that begin with a group id but belong to groups which this coordinator does not run."""
 

@@ -5,14 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import NamedTuple, TypeAlias
 
 from barnabas.coordinator.group.assignor.group_spec import Steps, members_in_order
 
 __all__ = ["MemberTasks", "StreamsMember", "Subtopology", "TaskAssignorError", "TaskGroupSpec", "Tasks"]
 
-Tasks: TypeAlias = Mapping[str, frozenset[int]]
+Tasks: TypeAlias = Mapping[str, Set[int]]
 """The partitions of each subtopology."""
 
 

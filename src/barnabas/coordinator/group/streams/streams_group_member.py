@@ -64,5 +64,13 @@ class StreamsGroupMember(NamedTuple):
     assigned_tasks: TasksTupleWithEpochs = NO_TASKS_WITH_EPOCHS
     tasks_pending_revocation: TasksTupleWithEpochs = NO_TASKS_WITH_EPOCHS
 
+    def epoch_of(self, subtopology_id: str, partition: int) -> int | None:
+        """Return the epoch in which the member received an active task that it has, or must give up."""
+        for tasks in (self.assigned_tasks, self.tasks_pending_revocation):
+            epoch = tasks.active.get(subtopology_id, {}).get(partition)
+            if epoch is not None:
+                return epoch
+        return None
+
     def is_reconciled_to(self, target_epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.member_epoch == target_epoch

@@ -60,6 +60,9 @@ class StreamsTopology(NamedTuple):
             names.update(dict.fromkeys(topic.name for topic in subtopology.state_changelog_topics))
         return in_hash_map_order(names)
 
+    def reads(self, topic: str) -> bool:
+        return topic in self.subtopology_id_by_source_topic
+
     def describe(self) -> describe.Topology:
         """Return the topology as the members sent it: without the partition counts that the group decides."""
         return describe.Topology(
