@@ -16,7 +16,7 @@ from barnabas.broker.coordinator_reads import CoordinatorReads
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
-from barnabas.metadata.features import GROUP_VERSION
+from barnabas.metadata.features import GROUP_VERSION, STREAMS_VERSION
 from barnabas.metadata.image.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
@@ -86,6 +86,12 @@ class GroupService:
         """Whether the consumer protocol is enabled: by ``group.version`` of the cluster, and on this broker."""
         level = self.coordinator.view.image.features.level(GROUP_VERSION)
         return level >= 1 and self.coordinator.config.serves_consumer_groups
+
+    @property
+    def serves_streams_groups(self) -> bool:
+        """Whether streams groups are enabled: by ``streams.version`` of the cluster, and on this broker."""
+        level = self.coordinator.view.image.features.level(STREAMS_VERSION)
+        return level >= 1 and self.coordinator.config.serves_streams_groups
 
     def start_task(self, work: Coroutine[None, None, None]) -> None:
         """Run work between requests; ``stop`` cancels it."""

@@ -33,7 +33,12 @@ from barnabas.server.broker.log_dir_service import LogDirService, new_replica_di
 from barnabas.server.broker.log_maintenance import LogMaintenance
 from barnabas.server.component_configs import batch_limits, broker_settings, group_config, transaction_config
 from barnabas.server.metadata_log.publisher_order import broker_followers
-from barnabas.server.settings.dynamic_effects import CleanerEffect, ProducerIdEffect, VerificationEffect
+from barnabas.server.settings.dynamic_effects import (
+    AssignmentIntervalEffect,
+    CleanerEffect,
+    ProducerIdEffect,
+    VerificationEffect,
+)
 from barnabas.server.settings.encryption_keys import offered_features
 from barnabas.server.settings.endpoints import SECURITY_PROTOCOLS
 from barnabas.storage.file_pool import FilePool
@@ -131,6 +136,7 @@ class BrokerPart:
         core.dynamic_settings.add_effect(self.fetchers)
         core.dynamic_settings.add_effect(ProducerIdEffect(self.logs, settings))
         core.dynamic_settings.add_effect(VerificationEffect(settings))
+        core.dynamic_settings.add_effect(AssignmentIntervalEffect(self.groups.coordinator.view))
         self.broker = self._broker(settings)
         self.broker.lease = self.lifecycle.lease
         if config.barnabas_describe_configs_of_others:

@@ -25,6 +25,8 @@ class ClusterView:
         self.image = image
         self.newest_topic_offset = image.offset
         """The offset of the last image that created a topic."""
+        self.assignment_intervals_ms: dict[str, int] = {}
+        """The broker's settings of this name that changed since its start, by kind of group."""
         self._hashes: dict[str, int] = {}
 
     def update(self, image: MetadataImage, changed: Iterable[str], *, has_new_topics: bool) -> None:

@@ -26,6 +26,7 @@ class HeartbeatLimits(NamedTuple):
 class HeartbeatSettings:
     def __init__(self, kind: str, limits: HeartbeatLimits, view: ClusterView) -> None:
         """``kind`` is the first word of the settings' names: consumer, share, streams."""
+        self._kind = kind
         self._limits = limits
         self._view = view
         self._session_timeout = f"{kind}.session.timeout.ms"
@@ -39,7 +40,9 @@ class HeartbeatSettings:
         return self._own(group_id, self._heartbeat_interval, self._limits.heartbeat_interval_ms)
 
     def assignment_interval_ms(self, group_id: str) -> int:
-        return self._own(group_id, self._assignment_interval, self._limits.assignment_interval_ms)
+        limits = self._limits.assignment_interval_ms
+        changed = self._view.assignment_intervals_ms.get(self._kind, limits.default)
+        return self._own(group_id, self._assignment_interval, limits._replace(default=changed))
 
     def _own(self, group_id: str, name: str, limited: Limited) -> int:
         text = self._view.settings_of(group_id).get(name)

@@ -14,12 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.broker.broker_settings import BrokerSettings
+    from barnabas.coordinator.group.cluster_view import ClusterView
     from barnabas.server.broker.log_maintenance import LogMaintenance
     from barnabas.server.listeners.security import ListenerSecurity
     from barnabas.server.settings.dynamic_broker_config import SettingsChange
+    from barnabas.server.settings.node_config import NodeConfig
     from barnabas.storage.log_manager import LogManager
 
-__all__ = ["CleanerEffect", "ListenerEffect", "ProducerIdEffect", "VerificationEffect"]
+__all__ = ["AssignmentIntervalEffect", "CleanerEffect", "ListenerEffect", "ProducerIdEffect", "VerificationEffect"]
 
 _CLEANER_SETTINGS = frozenset(
     (
@@ -73,6 +75,24 @@ class VerificationEffect:
             self._settings.transaction_partition_verification_enable = is_enabled
 
         return follow
+
+
+class AssignmentIntervalEffect:
+    """``group.<kind>.assignment.interval.ms``."""
+
+    def __init__(self, view: ClusterView) -> None:
+        self._view = view
+
+    def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
+        new, old = _assignment_intervals_ms(change.new), _assignment_intervals_ms(change.old)
+        return None if new == old else partial(self._view.assignment_intervals_ms.update, new)
+
+
+def _assignment_intervals_ms(config: NodeConfig) -> dict[str, int]:
+    return {
+        "consumer": config.group_consumer_assignment_interval_ms,
+        "streams": config.group_streams_assignment_interval_ms,
+    }
 
 
 class ListenerEffect:
