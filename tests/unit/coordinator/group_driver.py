@@ -52,7 +52,12 @@ RANGE = {"range": subscription("orders")}
 
 
 class GroupDriver:
-    def __init__(self, config: GroupCoordinatorConfig | None = None, topic: MemoryTopic | None = None) -> None:
+    def __init__(
+        self,
+        config: GroupCoordinatorConfig | None = None,
+        topic: MemoryTopic | None = None,
+        view: ClusterView | None = None,
+    ) -> None:
         self.now_ms = 1_000_000
         self.topic = topic or MemoryTopic()
         self._uuids = self.topic.uuids
@@ -60,7 +65,7 @@ class GroupDriver:
             config or GroupCoordinatorConfig(group_initial_rebalance_delay_ms=0, offsets_topic_num_partitions=1),
             writer=self.topic,
             new_uuid=lambda: f"uuid-{next(self._uuids)}",
-            view=ClusterView(MetadataImage.EMPTY),
+            view=view or ClusterView(MetadataImage.EMPTY),
         )
         self.topic.runtime = self.coordinator.runtime
         self.coordinator.start()
