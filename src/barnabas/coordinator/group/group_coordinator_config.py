@@ -85,26 +85,6 @@ class GroupCoordinatorConfig:
         return self.offsets_retention_minutes * 60_000
 
     @property
-    def consumer_limits(self) -> HeartbeatLimits:
-        return HeartbeatLimits(
-            Limited(
-                self.group_consumer_session_timeout_ms,
-                self.group_consumer_min_session_timeout_ms,
-                self.group_consumer_max_session_timeout_ms,
-            ),
-            Limited(
-                self.group_consumer_heartbeat_interval_ms,
-                self.group_consumer_min_heartbeat_interval_ms,
-                self.group_consumer_max_heartbeat_interval_ms,
-            ),
-            Limited(
-                self.group_consumer_assignment_interval_ms,
-                self.group_consumer_min_assignment_interval_ms,
-                self.group_consumer_max_assignment_interval_ms,
-            ),
-        )
-
-    @property
     def streams_limits(self) -> HeartbeatLimits:
         return HeartbeatLimits(
             Limited(

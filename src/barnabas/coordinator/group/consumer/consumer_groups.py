@@ -23,13 +23,18 @@ from barnabas.coordinator.group.consumer.consumer_group_member import (
 )
 from barnabas.coordinator.group.consumer.consumer_group_records import current_assignment_record
 from barnabas.coordinator.group.consumer.group_changes import GroupChanges, MatchTopics
-from barnabas.coordinator.group.consumer.heartbeat import LEAVE_STATIC_EPOCH, Heartbeat, check_instance
+from barnabas.coordinator.group.consumer.heartbeat import (
+    JOIN_EPOCH,
+    LEAVE_EPOCH,
+    LEAVE_STATIC_EPOCH,
+    Heartbeat,
+    check_instance,
+)
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.groups import Groups
-from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.consumer_group_describe import Assignment as DescribedAssignment
 from barnabas.protocol.messages.consumer_group_describe import DescribedGroup, Member

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
 from barnabas.coordinator.group.cluster_view import ClusterView
-from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, Partitions
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember, MemberState
 from barnabas.coordinator.group.consumer.consumer_group_records import (
     current_assignment_record,
@@ -21,14 +21,13 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
     partition_metadata_tombstone,
     regular_expression_record,
 )
+from barnabas.coordinator.group.consumer.consumer_group_settings import ConsumerGroupSettings
 from barnabas.coordinator.group.consumer.current_assignment import Owned, Reconciliation, Target
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
 from barnabas.coordinator.group.consumer.target_assignment import new_target
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
-from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings
 from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
-from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 from barnabas.coordinator.timer_queue import TimerQueue
 
 __all__ = ["GroupChanges", "MatchTopics", "SubscriptionChange"]
@@ -42,6 +41,7 @@ comes back to ``GroupChanges.regular_expressions_matched``. Raises INVALID_REGUL
 _REFRESH_PAUSE_MS = 10_000
 """Regular expressions of a group are not matched again before."""
 _FAR_MS = 2_147_483_647
+_NONE: Partitions = {}
 Nothing = CoordinatorResult[None]
 
 
@@ -57,7 +57,7 @@ class GroupChanges:
         self, config: GroupCoordinatorConfig, groups: Groups, view: ClusterView, timers: TimerQueue[TimerAction]
     ) -> None:
         self.config = config
-        self.settings = HeartbeatSettings("consumer", config.consumer_limits, view)
+        self.settings = ConsumerGroupSettings(config, view)
         self.view = view
         self.timers = MemberTimers(timers)
         self.rebalance_count = 0
@@ -200,7 +200,7 @@ class GroupChanges:
         assignor = group.preferred_assignor(known, member) or self.config.group_consumer_assignors[0]
         targets, changed = new_target(group, epoch, assignor, self.view, member, now_ms)
         records += changed
-        return Target(epoch, targets.get(member.member_id, NO_PARTITIONS))
+        return Target(epoch, targets.get(member.member_id, _NONE))
 
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         last_ms = group.assignment_timestamp_ms
@@ -210,7 +210,7 @@ class GroupChanges:
         member_id = member.member_id
         if member.instance_id is not None:
             member_id = group.static_members.get(member.instance_id, member_id)
-        return group.target.get(member_id, NO_PARTITIONS)
+        return group.target.get(member_id, _NONE)
 
     def reconcile(
         self,

@@ -19,7 +19,6 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
 from barnabas.coordinator.group.consumer.current_assignment import Owned
 from barnabas.coordinator.group.consumer.group_changes import GroupChanges, MatchTopics
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
-from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH, require_text
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -27,8 +26,10 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 
-__all__ = ["LEAVE_STATIC_EPOCH", "Heartbeat", "validate_heartbeat"]
+__all__ = ["LEAVE_EPOCH", "LEAVE_STATIC_EPOCH", "Heartbeat", "validate_heartbeat"]
 
+JOIN_EPOCH = 0
+LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
 """A static member leaves for a short time: its partitions stay with it until its session ends."""
 
@@ -40,10 +41,10 @@ def validate_heartbeat(request: ConsumerGroupHeartbeatRequest, api_version: int,
     """Raise ApiException for a request that no group could accept."""
     epoch = request.member_epoch
     if api_version >= _MEMBER_ID_REQUIRED_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH:
-        require_text(request.member_id, "MemberId can't be empty.")
-    require_text(request.group_id, "GroupId can't be empty.")
-    require_text(request.instance_id, "InstanceId can't be empty.")
-    require_text(request.rack_id, "RackId can't be empty.")
+        _require_text(request.member_id, "MemberId can't be empty.")
+    _require_text(request.group_id, "GroupId can't be empty.")
+    _require_text(request.instance_id, "InstanceId can't be empty.")
+    _require_text(request.rack_id, "RackId can't be empty.")
     if epoch == JOIN_EPOCH:
         if request.rebalance_timeout_ms == _UNCHANGED:
             raise ApiException(ErrorCode.INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
@@ -64,6 +65,11 @@ def validate_heartbeat(request: ConsumerGroupHeartbeatRequest, api_version: int,
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             f"ServerAssignor {assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
         )
+
+
+def _require_text(value: str | None, message: str) -> None:
+    if value is not None and not value.strip():
+        raise ApiException(ErrorCode.INVALID_REQUEST, message)
 
 
 class Heartbeat:

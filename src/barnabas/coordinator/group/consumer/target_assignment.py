@@ -9,16 +9,17 @@ from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.assignor.assignors import assignor_named
 from barnabas.coordinator.group.assignor.group_spec import GroupSpec, MemberSubscription, PartitionAssignorError
 from barnabas.coordinator.group.cluster_view import ClusterView
-from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, Partitions
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
 from barnabas.coordinator.group.consumer.consumer_group_records import (
     target_assignment_epoch_record,
     target_assignment_record,
 )
 from barnabas.coordinator.group.group_records import KeyedRecord
-from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 
 __all__ = ["new_target"]
+
+_NONE: Partitions = {}
 
 
 def new_target(
@@ -37,13 +38,13 @@ def new_target(
     replaced = None if changed.instance_id is None else group.static_members.get(changed.instance_id)
     if replaced == changed.member_id:
         replaced = None
-    present = group.target.get(replaced or changed.member_id, NO_PARTITIONS)
+    present = group.target.get(replaced or changed.member_id, _NONE)
     updates: dict[str, MemberSubscription | None] = {changed.member_id: subscriptions.of(changed, present)}
     if replaced is not None:
         updates[replaced] = None
     spec = GroupSpec(
         {
-            member_id: subscriptions.of(member, group.target.get(member_id, NO_PARTITIONS))
+            member_id: subscriptions.of(member, group.target.get(member_id, _NONE))
             for member_id, member in group.members.items()
         },
         updates=updates,
@@ -63,9 +64,9 @@ def new_target(
     if replaced is not None:
         del members[replaced]
     records = [
-        target_assignment_record(group.group_id, member_id, assigned.get(member_id, NO_PARTITIONS))
+        target_assignment_record(group.group_id, member_id, assigned.get(member_id, _NONE))
         for member_id in members
-        if group.target.get(member_id) != assigned.get(member_id, NO_PARTITIONS)
+        if group.target.get(member_id) != assigned.get(member_id, _NONE)
     ]
     records.append(target_assignment_epoch_record(group.group_id, epoch, now_ms))
     return assigned, records
