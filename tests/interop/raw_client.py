@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from itertools import count
+from select import select
 from struct import Struct
 from typing import Any, TypeVar
 
@@ -47,6 +48,10 @@ class RawClient:
         frame = self._read(size)
         _, position = ResponseHeader.read(frame, 0, response_header_version(key, version))
         return response_type.decode(frame, version, position)
+
+    def is_readable(self, timeout_s: float) -> bool:
+        """Return whether an answer arrives within this time."""
+        return bool(select([self._socket], [], [], timeout_s)[0])
 
     def call(self, request: Request[R], version: int | None = None) -> R:
         self.send(request, API_TABLE[ApiKey(request.API_KEY)].highest if version is None else version)

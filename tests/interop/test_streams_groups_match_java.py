@@ -8,8 +8,11 @@ import pytest
 
 from tests.peers import require_peer
 from tests.peers.record_streams_group_answers import answers_of_kafka
+from tests.peers.record_streams_group_lives import life_in_kafka
 from tests.peers.streams_group_answers import differences
+from tests.peers.streams_group_lives import differences as differences_of_lives
 from tests.peers.streams_group_questions import group_questions, heartbeat_questions, topology_questions
+from tests.peers.streams_group_steps import life
 
 pytestmark = pytest.mark.interop
 
@@ -26,3 +29,9 @@ def test_our_answers_are_those_of_kafka(tmp_path: Path) -> None:
         for difference in differences(question, answer)
     ]
     assert not found, f"{len(found)} parts of {len(questions)} answers differ: {found[:3]}"
+
+
+@pytest.mark.timeout(300)
+def test_new_lives_are_those_of_kafkas_coordinator(tmp_path: Path) -> None:
+    require_peer()
+    assert differences_of_lives(life_in_kafka(life(SEED, 700), tmp_path)) == []

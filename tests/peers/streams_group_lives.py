@@ -22,7 +22,6 @@ from barnabas.coordinator.group.group_coordinator_config import GroupCoordinator
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
 from barnabas.protocol.messages.delete_groups import DeleteGroupsResponse
-from barnabas.protocol.messages.join_group import JoinGroupRequest
 from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.messages.offset_commit import OffsetCommitRequest
 from barnabas.protocol.messages.offset_delete import OffsetDeleteRequest
@@ -30,6 +29,7 @@ from barnabas.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFe
 from barnabas.protocol.messages.streams_group_describe import StreamsGroupDescribeResponse
 from barnabas.protocol.messages.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from barnabas.protocol.messages.txn_offset_commit import TxnOffsetCommitRequest
+from barnabas.protocol.record_batch import iter_batches
 from barnabas.protocol.record_serde import CoordinatorKind, decode_coordinator_record
 from barnabas.protocol.records.config_record import ConfigRecord
 from barnabas.protocol.records.partition_record import PartitionRecord
@@ -73,14 +73,18 @@ class _Life:
 
     def run(self, step: Json) -> Json:
         """Return what the step, as it was recorded, is answered, and what it writes."""
-        before = len(self._topic.log(0).records())
+        before = len(self._topic.log(0).batches)
         result: Json = {"kind": step["kind"]}
         answer = getattr(self, "_" + step["kind"].replace(" ", "_"))(step)
         if answer is not None:
             result |= answer
         if step["kind"] != "end transaction":  # That writes a marker only.
-            written = self._topic.log(0).records()[before:]
-            result["records"] = [[_base64(key), _base64(value)] for key, value in written]
+            result["records"] = [
+                [_base64(record.key), _base64(record.value)]
+                for _, _, batch in self._topic.log(0).batches[before:]
+                for view in iter_batches(batch)
+                for record in view.records()
+            ]
         return result
 
     # -- time and leadership
@@ -147,17 +151,10 @@ class _Life:
         for record in records:
             delta.replay(record)
         self._metadata_offset += 1
-        before = self._view.image
         image = delta.apply(MetadataProvenance(self._metadata_offset, 1, self._now_ms))
-        topics = delta.topics
-        if topics is None:
-            self._view.update(image, (), has_new_topics=False)
-            return
-        changed = {topic.name for topic in topics.changed.values()} | {topic.name for topic in topics.deleted.values()}
-        created = any(name not in before.topics.by_name for name in changed)
-        self._view.update(image, changed, has_new_topics=created)
-        self._coordinator.on_topics_changed(changed)
-        removed = {(topic.name, partition) for topic in topics.deleted.values() for partition in topic.partitions}
+        self._coordinator.follow_metadata(delta, image)
+        deleted = () if delta.topics is None else delta.topics.deleted.values()
+        removed = {(topic.name, partition) for topic in deleted for partition in topic.partitions}
         if removed:
             self._coordinator.on_partitions_deleted(removed, self._now_ms)
 
@@ -181,10 +178,6 @@ class _Life:
     def _delete_groups(self, step: Json) -> Json:
         parts = self._coordinator.delete_groups(step["groups"], self._now_ms).value
         return {"answer": DeleteGroupsResponse(results=[result for part in parts for result in part]).to_json(2)}
-
-    def _classic_join(self, step: Json) -> Json:
-        request = JoinGroupRequest.from_json(step["request"], 9)
-        return {"answer": self._coordinator.join_group(_context(9), request, self._now_ms).value.error_code}
 
     def _commit(self, step: Json) -> Json:
         version = step["version"]
@@ -251,20 +244,14 @@ def _difference(expected: Json, found: Json) -> str:
 
 
 def _comparable(step: Json) -> Json:
-    decoded = [_decoded(key, value) for key, value in step.get("records", [])]
-    records = [[key, value] for key, value in decoded if not _is_unborn(value)]
+    records = [_decoded(key, value) for key, value in step.get("records", [])]
     if step["kind"] == "advance":
-        records = list({json.dumps(key): [key, value] for key, value in records}.values())
+        records = list({_text(key): [key, value] for key, value in records}.values())
     return {
         "answer": _in_order(_shown(step.get("answer"))),
         "create": step.get("create"),
-        "records": sorted(records, key=json.dumps),
+        "records": sorted(records, key=_text),
     }
-
-
-def _is_unborn(value: Any) -> bool:
-    """Kafka writes a classic group before its first member has joined."""
-    return value is not None and value.get("generation") == 0
 
 
 def _shown(answer: Any) -> Any:
@@ -282,7 +269,7 @@ def _in_order(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _in_order(part) for name, part in value.items()}
     if isinstance(value, list):
-        return sorted((_in_order(part) for part in value), key=json.dumps)
+        return sorted((_in_order(part) for part in value), key=_text)
     return value
 
 
@@ -291,6 +278,10 @@ def _decoded(key: str, value: str | None) -> list[Any]:
     decoded = decode_coordinator_record(CoordinatorKind.GROUP, b64decode(key), raw)
     shown = None if decoded.value is None else decoded.value.to_json(decoded.version)
     return [[type(decoded.key).__name__, decoded.key.to_json(0)], _in_order(shown)]
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def _context(version: int) -> GroupRequestContext:

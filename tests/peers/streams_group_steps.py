@@ -14,7 +14,7 @@ __all__ = ["SETTINGS", "life"]
 Json = dict[str, Any]
 
 GROUPS = ("counts", "joins", "served")
-"""Members of the last one have endpoints. Its topics always fit: otherwise Kafka fails on heartbeats of such members."""
+"""Members of the last have endpoints. Its topics always fit: otherwise Kafka fails on heartbeats of such members."""
 MEMBERS = tuple(f"m{number}" for number in range(6))
 SOURCES = {"words": 3, "left": 4, "right": 4}
 SERVED_SOURCE = "served-lines"
@@ -34,7 +34,7 @@ SETTINGS: Json = {
 _WEIGHTS = {
     "beat": 50, "join": 14, "odd beat": 10, "leave": 4, "refused": 3, "advance": 14, "create missing": 7, "topics": 4,
     "config": 4, "describe": 6, "list": 3, "commit": 6, "fetch": 3, "transactional commit": 4, "end transaction": 2,
-    "delete offsets": 2, "delete groups": 3, "classic join": 2, "failover": 1,
+    "delete offsets": 2, "delete groups": 3, "failover": 1,
 }  # fmt: skip
 
 
@@ -232,19 +232,6 @@ class _Draw:
     def delete_groups(self) -> Json:
         return {"kind": "delete groups", "groups": [self.random.choice([*GROUPS, "no group"])]}
 
-    def classic_join(self) -> Json:
-        request = {
-            "groupId": self.random.choice(GROUPS),
-            "sessionTimeoutMs": 10_000,
-            "rebalanceTimeoutMs": 10_000,
-            "memberId": "",
-            "groupInstanceId": None,
-            "protocolType": "consumer",
-            "protocols": [{"name": "range", "metadata": ""}],
-            "reason": None,
-        }
-        return {"kind": "classic join", "request": request}
-
     def commit(self) -> Json:
         random = self.random
         version = random.choice([9, 9, 9, 8])
@@ -256,7 +243,7 @@ class _Draw:
             "topics": [
                 {
                     "name": random.choice([*SOURCES, SERVED_SOURCE, "by-word", "elsewhere"]),
-                    "partitions": [self._offset(partition) for partition in random.sample(range(4), 1)],
+                    "partitions": [self._offset(random.randrange(3))],
                 }
             ],
         }
@@ -278,7 +265,7 @@ class _Draw:
             "topics": [
                 {
                     "name": random.choice([*SOURCES, SERVED_SOURCE, "by-word", "elsewhere"]),
-                    "partitions": [self._offset(partition) for partition in random.sample(range(4), 1)],
+                    "partitions": [self._offset(random.randrange(3))],
                 }
             ],
         }

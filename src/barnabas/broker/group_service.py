@@ -105,7 +105,7 @@ class GroupService:
 
     def publish(self, delta: MetadataDelta, new_image: MetadataImage, manifest: LoaderManifest) -> None:
         """Follow the metadata log; installed after the replica manager."""
-        self._update_view(delta, new_image)
+        self.coordinator.follow_metadata(delta, new_image)
         if delta.topics is None:
             return
         self._reads.recheck()
@@ -119,17 +119,6 @@ class GroupService:
         if removed:
             self.coordinator.on_partitions_deleted(removed, self.now_ms())
             self._host.schedule()
-
-    def _update_view(self, delta: MetadataDelta, new_image: MetadataImage) -> None:
-        view, topics = self.coordinator.view, delta.topics
-        if topics is None:
-            view.update(new_image, (), has_new_topics=False)
-            return
-        changed = {topic.name for topic in topics.changed.values()} | {topic.name for topic in topics.deleted.values()}
-        created = any(name not in view.image.topics.by_name for name in changed)
-        view.update(new_image, changed, has_new_topics=created)
-        if changed:
-            self.coordinator.on_topics_changed(changed)
 
     def answer(self, deferred: Deferred[T]) -> T | Awaitable[T]:
         """Return a handler's result: the value if it is complete, else an awaitable of it."""

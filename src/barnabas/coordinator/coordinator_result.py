@@ -30,6 +30,11 @@ class CoordinatorRecord(Protocol):
         """The number of log records that it represents."""
         ...
 
+    @property
+    def is_ahead(self) -> bool:
+        """Whether it is always replayed when it is appended, whatever the decision that it is part of."""
+        ...
+
     def write(self, chunks: list[bytes], offset_delta: int) -> None:
         """Add the bytes of its records in the form of a batch, the first of them at ``offset_delta``."""
         ...
@@ -41,6 +46,7 @@ class SingleRecord(ABC):
     __slots__ = ()
 
     count = 1
+    is_ahead = False
 
     @abstractmethod
     def encode_key(self) -> bytes: ...
@@ -60,18 +66,21 @@ class CoordinatorResult(Generic[T]):
     time and may decide again. ``on_error`` must undo the decision completely. Records that need not be appended
     together (``is_atomic`` False) may be split into several batches.
 
+    ``on_append`` runs immediately after the append, before any other decision, and may decide again.
+
     With ``is_ahead`` the records are replayed as soon as they are appended, so that the next decision builds on them.
     The answer still waits for their commit, also the answer of a decision without records: what it builds on must be
     committed. A record that never commits is lost with the leadership, and its shard with it.
     """
 
-    __slots__ = ("is_ahead", "is_atomic", "on_commit", "on_error", "records", "response")
+    __slots__ = ("is_ahead", "is_atomic", "on_append", "on_commit", "on_error", "records", "response")
 
     def __init__(
         self,
         records: list[CoordinatorRecord] | None = None,
         response: T | None = None,
         *,
+        on_append: Callable[[int], CoordinatorResult[None] | None] | None = None,
         on_commit: Callable[[int], CoordinatorResult[None] | None] | None = None,
         on_error: Callable[[ErrorCode, int], CoordinatorResult[None] | None] | None = None,
         is_atomic: bool = True,
@@ -79,6 +88,7 @@ class CoordinatorResult(Generic[T]):
     ) -> None:
         self.records: list[CoordinatorRecord] = records if records is not None else []
         self.response = response
+        self.on_append = on_append
         self.on_commit = on_commit
         self.on_error = on_error
         self.is_atomic = is_atomic
@@ -89,6 +99,7 @@ class CoordinatorResult(Generic[T]):
         return CoordinatorResult(
             self.records,
             response,
+            on_append=self.on_append,
             on_commit=self.on_commit,
             on_error=self.on_error,
             is_atomic=self.is_atomic,

@@ -2,8 +2,8 @@
 
 One rule applies to every write: decide, append, wait for the high watermark, replay, answer. So state never contains
 changes that could still be lost, and a shard that reads its log again reaches the same state. Decisions that build on
-each other in rapid succession (``is_ahead``) are replayed when they are appended, and answered when they are committed:
-their state is lost only together with the shard.
+each other in rapid succession, and records of state that is only changed by such (``is_ahead`` of both), are replayed
+when they are appended, and answered when they are committed: their state is lost only together with the shard.
 
 A shard whose partition is not (or no longer) led here answers NOT_COORDINATOR, one that is still loading
 COORDINATOR_LOAD_IN_PROGRESS.
@@ -109,7 +109,7 @@ class _PendingWrite:
         producer_id: int = NO_PRODUCER_ID,
         marker: TransactionMarker | None = None,
     ) -> None:
-        """``records`` are those that are replayed at the commit."""
+        """``records``: those of them that were not replayed ahead are replayed at the commit."""
         self.base_offset = base_offset
         self.next_offset = next_offset
         self.records = records
@@ -350,18 +350,10 @@ class CoordinatorRuntime(Generic[S]):
             self._follow_up(context, result.on_commit(now_ms) if result.on_commit else None, now_ms)
             answer()
             return
+        was_completing, context.is_completing = context.is_completing, True
         try:
             for part in self._parts(records, result.is_atomic):
-                base_offset = self._writer.append(context.partition, self._build_batch(part, now_ms, producer))
-                producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
-                deadline_ms = now_ms + self._commit_timeout_ms
-                next_offset = base_offset + sum(record.count for record in part)
-                if result.is_ahead:
-                    self._replay(context, part, base_offset, producer_id, now_ms)
-                    context.ahead_offset, part = next_offset, []
-                context.pending.append(
-                    _PendingWrite(base_offset, next_offset, part, deadline_ms, producer_id=producer_id)
-                )
+                self._append_part(context, result, part, now_ms, producer)
         except ApiException as error:
             log.warning("Could not append %d records to partition %d: %s", len(records), context.partition, error)
             if result.on_error is not None:
@@ -369,9 +361,34 @@ class CoordinatorRuntime(Generic[S]):
             fail(error.code)
         else:
             context.pending[-1].then(result, answer, fail)
+            if result.on_append is not None:
+                self._follow_up(context, result.on_append(now_ms), now_ms)
+        finally:
+            context.is_completing = was_completing
         self._complete_committed(context, now_ms)
         if context.pending:
             self._note_deadline(now_ms + self._commit_timeout_ms)
+
+    def _append_part(
+        self,
+        context: _Context[S],
+        result: CoordinatorResult[Any],
+        records: list[CoordinatorRecord],
+        now_ms: int,
+        producer: ProducerIdAndEpoch | None,
+    ) -> None:
+        """Append one batch, and replay what does not wait for its commit. No earlier write is completed in between."""
+        base_offset = self._writer.append(context.partition, self._build_batch(records, now_ms, producer))
+        producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
+        next_offset = base_offset
+        for record in records:
+            if result.is_ahead or record.is_ahead:
+                context.shard.replay(record, next_offset, producer_id, now_ms)
+                context.ahead_offset = next_offset + record.count
+            next_offset += record.count
+        late = [] if result.is_ahead else records
+        deadline_ms = now_ms + self._commit_timeout_ms
+        context.pending.append(_PendingWrite(base_offset, next_offset, late, deadline_ms, producer_id=producer_id))
 
     def _wait_for_earlier(
         self,
@@ -387,12 +404,11 @@ class CoordinatorRuntime(Generic[S]):
         write.then(result, answer, fail)
         context.pending.append(write)
 
-    def _replay(
-        self, context: _Context[S], records: list[CoordinatorRecord], base_offset: int, producer_id: int, now_ms: int
-    ) -> None:
-        offset = base_offset
-        for record in records:
-            context.shard.replay(record, offset, producer_id, now_ms)
+    def _replay_committed(self, context: _Context[S], write: _PendingWrite, now_ms: int) -> None:
+        offset = write.base_offset
+        for record in write.records:
+            if not record.is_ahead:
+                context.shard.replay(record, offset, write.producer_id, now_ms)
             offset += record.count
 
     def _parts(self, records: list[CoordinatorRecord], is_atomic: bool) -> Iterable[list[CoordinatorRecord]]:
@@ -432,7 +448,7 @@ class CoordinatorRuntime(Generic[S]):
             pending = context.pending
             while pending and pending[0].next_offset <= context.high_watermark:
                 write = pending.popleft()
-                self._replay(context, write.records, write.base_offset, write.producer_id, now_ms)
+                self._replay_committed(context, write, now_ms)
                 if write.marker is not None:
                     marker = write.marker
                     context.shard.replay_end_transaction_marker(

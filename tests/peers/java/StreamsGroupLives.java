@@ -31,8 +31,6 @@ import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.message.CreateTopicsRequestData;
 import org.apache.kafka.common.message.DeleteGroupsResponseData;
 import org.apache.kafka.common.message.DeleteGroupsResponseDataJsonConverter;
-import org.apache.kafka.common.message.JoinGroupRequestDataJsonConverter;
-import org.apache.kafka.common.message.JoinGroupResponseData;
 import org.apache.kafka.common.message.ListGroupsRequestData;
 import org.apache.kafka.common.message.ListGroupsResponseDataJsonConverter;
 import org.apache.kafka.common.message.OffsetCommitRequestDataJsonConverter;
@@ -217,12 +215,6 @@ public final class StreamsGroupLives {
                     new Context("client", 2), texts(step.get("groups")), BufferSupplier.NO_CACHING).get();
                 step.set("answer", DeleteGroupsResponseDataJsonConverter.write(
                     new DeleteGroupsResponseData().setResults(results), (short) 2));
-            }
-            case "classic join" -> {
-                JoinGroupResponseData answer = service.joinGroup(new Context("client", 9),
-                    JoinGroupRequestDataJsonConverter.read(step.get("request"), (short) 9),
-                    BufferSupplier.NO_CACHING).get(10, TimeUnit.SECONDS);
-                step.put("answer", answer.errorCode());
             }
             default -> offsets(step);
         }

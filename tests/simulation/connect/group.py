@@ -104,6 +104,6 @@ class SimulatedCoordinator:
         elif request.api_key is ApiKey.SYNC_GROUP:
             coordinator.sync_group(message, now_ms).on_complete(answer)
         elif request.api_key is ApiKey.HEARTBEAT:
-            answer(coordinator.heartbeat(message, now_ms))
+            coordinator.heartbeat(message, now_ms).on_complete(answer)
         else:
             coordinator.leave_group(context, message, now_ms).on_complete(answer)

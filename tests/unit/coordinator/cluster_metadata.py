@@ -57,12 +57,10 @@ class ClusterMetadata:
         for record in records:
             delta.replay(record)
         self.image = delta.apply(MetadataProvenance(self.image.offset + len(records), 1, 1))
-        topics = delta.topics
-        changed = set() if topics is None else {topic.name for topic in topics.changed.values()}
-        deleted = set() if topics is None else {topic.name for topic in topics.deleted.values()}
-        self.view.update(self.image, changed | deleted, has_new_topics=bool(changed))
+        if not self.coordinators:
+            self.view.update(self.image, (), has_new_topics=delta.topics is not None)
         for coordinator in self.coordinators:
-            coordinator.on_topics_changed(changed | deleted)
+            coordinator.follow_metadata(delta, self.image)
 
 
 def _partition(topic_id: Uuid, index: int, replicas: tuple[int, ...]) -> PartitionRecord:

@@ -166,7 +166,7 @@ class GroupDriver:
         request = HeartbeatRequest(
             group_id=group, generation_id=generation, member_id=member_id, group_instance_id=instance
         )
-        return self.coordinator.heartbeat(request, self.now_ms).error_code
+        return self.coordinator.heartbeat(request, self.now_ms).value.error_code
 
     def leave(self, *identities: tuple[str, str | None], group: str = GROUP) -> Deferred[LeaveGroupResponse]:
         request = LeaveGroupRequest(

@@ -186,7 +186,7 @@ class GroupModel(RuleBasedStateMachine):
         successor = GroupDriver(self.group.coordinator.config, self.group.topic)
         successor.now_ms = self.group.now_ms
         self.group = successor.load(leader_epoch=self.epoch)
-        group = self.group.shard.groups.find(GROUP)
+        group = self.group.shard.classic.find(GROUP)
         committed = -1 if group is None else group.generation_id
         for client in self.clients:
             client.joining = client.syncing = None
@@ -246,7 +246,7 @@ class GroupModel(RuleBasedStateMachine):
 
     @invariant()
     def the_group_is_consistent(self) -> None:
-        group = self.group.shard.groups.find(GROUP)
+        group = self.group.shard.classic.find(GROUP)
         if group is None:
             return
         members = group.members

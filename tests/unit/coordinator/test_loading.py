@@ -323,7 +323,7 @@ def test_every_version_of_group_metadata_is_read(version: int) -> None:
     described = group.describe()
     assert (described.group_state, described.members[0].member_assignment) == ("Stable", b"mine")
     assert group.heartbeat("m-1", 4) == ErrorCode.NONE
-    loaded_group = group.shard.groups.find(GROUP)
+    loaded_group = group.shard.classic.find(GROUP)
     assert loaded_group is not None
     member = loaded_group.members["m-1"]
     assert member.rebalance_timeout_ms == (10_000 if version < 1 else 30_000)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
-from barnabas.coordinator.deferred import Deferred
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -25,4 +24,4 @@ def handle_heartbeat(
     if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
         raise ApiException(ErrorCode.GROUP_AUTHORIZATION_FAILED)
     groups = broker.groups
-    return groups.answer(Deferred.completed(groups.coordinator.heartbeat(request, groups.now_ms())))
+    return groups.answer(groups.coordinator.heartbeat(request, groups.now_ms()))

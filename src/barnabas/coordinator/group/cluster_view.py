@@ -55,6 +55,11 @@ class ClusterView:
         by_name = self.image.topics.by_name
         return frozenset(found.id for name in topics if (found := by_name.get(name)) is not None)
 
+    def by_name(self, partitions: Mapping[Uuid, Iterable[int]]) -> dict[str, list[int]]:
+        """Return partitions by the names of their topics, of those that exist."""
+        named = ((self.name_of(topic_id), of_topic) for topic_id, of_topic in partitions.items())
+        return {name: sorted(of_topic) for name, of_topic in named if name is not None}
+
     def partition_count(self, topic_id: Uuid) -> int:
         """Return -1 for an unknown topic."""
         found = self.image.topics.by_id.get(topic_id)

@@ -28,6 +28,7 @@ from barnabas.coordinator.group.group_state import GroupState
 from barnabas.coordinator.group.streams.streams_group_requests import StreamsGroupRequests
 from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
+from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from barnabas.protocol.messages.consumer_group_heartbeat import (
@@ -188,24 +189,19 @@ class GroupCoordinator:
         answer: Deferred[SyncGroupResponse] = Deferred()
         return self.write(
             request.group_id,
-            lambda shard: shard.classic.sync_group(request, answer, now_ms),
+            lambda shard: shard.sync_group(request, answer, now_ms),
             lambda code: SyncGroupResponse(error_code=code),
             now_ms,
             answer=answer,
         )
 
-    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> HeartbeatResponse:
-        if not self.is_active:
-            return HeartbeatResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if not request.group_id:
-            return HeartbeatResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-        try:
-            shard = self.runtime.shard(self.partition_for(request.group_id))
-        except ApiException as error:
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> Deferred[HeartbeatResponse]:
+        def failed(code: ErrorCode) -> HeartbeatResponse:
             # Sessions start when loading has finished, so a heartbeat before that is simply a good one.
-            loading = error.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-            return HeartbeatResponse(error_code=ErrorCode.NONE if loading else error.code)
-        return HeartbeatResponse(error_code=shard.classic.heartbeat(request, now_ms))
+            loading = code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+            return HeartbeatResponse(error_code=ErrorCode.NONE if loading else code)
+
+        return self.write(request.group_id, lambda shard: shard.heartbeat(request, now_ms), failed, now_ms)
 
     def leave_group(
         self, context: GroupRequestContext, request: LeaveGroupRequest, now_ms: int
@@ -214,7 +210,7 @@ class GroupCoordinator:
         members = request.members if is_batch else [MemberIdentity(member_id=request.member_id)]
 
         def decide(shard: GroupCoordinatorShard) -> CoordinatorResult[LeaveGroupResponse]:
-            result = shard.classic.leave_group(request.group_id, members, now_ms)
+            result = shard.leave_group(request.group_id, members, now_ms)
             if is_batch or result.response is None or not result.response.members:
                 return result
             # Before version 3 a request has one member, whose error is that of the whole response.
@@ -265,10 +261,17 @@ class GroupCoordinator:
             return DescribedConsumerGroup(group_id=group_id, error_code=error.code)
         return shard.consumer.describe(group_id)
 
-    def on_topics_changed(self, topics: Collection[str]) -> None:
+    def follow_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Let the groups that depend on changed or deleted topics compute their assignments again."""
+        view, topics = self.view, delta.topics
+        if topics is None:
+            view.update(image, (), has_new_topics=False)
+            return
+        changed = {topic.name for topic in topics.changed.values()} | {topic.name for topic in topics.deleted.values()}
+        has_new_topics = any(name not in view.image.topics.by_name for name in changed)
+        view.update(image, changed, has_new_topics=has_new_topics)
         for _, shard in self.runtime.active_shards():
-            shard.groups.request_metadata_refresh(topics)
+            shard.groups.request_metadata_refresh(changed)
 
     # -- groups
 
@@ -365,9 +368,9 @@ class GroupCoordinator:
             return OffsetFetchResponseGroup(group_id=request.group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         try:
             shard = self.runtime.shard(self.partition_for(request.group_id))
+            return shard.offsets.fetch_offsets(request, require_stable=require_stable)
         except ApiException as error:
             return OffsetFetchResponseGroup(group_id=request.group_id, error_code=error.code)
-        return shard.offsets.fetch_offsets(request, require_stable=require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest, now_ms: int) -> Deferred[OffsetDeleteResponse]:
         return self.write(

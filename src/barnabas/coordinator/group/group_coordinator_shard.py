@@ -32,8 +32,11 @@ from barnabas.coordinator.group.streams.streams_groups import StreamsGroups
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from barnabas.protocol.messages.leave_group import LeaveGroupResponse, MemberIdentity
 from barnabas.protocol.messages.list_groups import ListedGroup
+from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 __all__ = ["GroupCoordinatorShard"]
 
@@ -47,7 +50,7 @@ class GroupCoordinatorShard:
         self.timers: TimerQueue[TimerAction] = TimerQueue()
         self.groups = Groups()
         self.classic = ClassicGroups(config, self.groups, self.timers, new_uuid)
-        self.consumer = ConsumerGroups(config, self.groups, view, self.timers, new_uuid)
+        self.consumer = ConsumerGroups(config, self.groups, view, self.timers, new_uuid, self.classic.rebalance)
         self.streams = StreamsGroups(config, self.groups, view, self.timers)
         self.offsets = OffsetMetadataManager(config, self.groups, self.classic, view)
         self.unknown_record_types: dict[int, int] = {}
@@ -156,21 +159,57 @@ class GroupCoordinatorShard:
         parked: Deferred[JoinGroupResponse],
         now_ms: int,
     ) -> CoordinatorResult[JoinGroupResponse]:
-        """A group without members becomes a classic one. ``parked`` receives the answer."""
+        """``parked`` receives the answer, unless it is that of the decision. A consumer or streams group without
+        members becomes a classic one."""
         group = self.groups.find(request.group_id)
         if group is None or isinstance(group, ClassicGroup):
             return self.classic.join_group(context, request, parked, now_ms)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            return self.consumer.classic_members.join(group, context, request, now_ms)
         if not isinstance(group, ConsumerGroup | StreamsGroup) or not group.is_empty:
-            code = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            parked.complete(JoinGroupResponse(error_code=code, member_id=request.member_id))
-            return CoordinatorResult()
-        self.groups.remove(request.group_id)
-        result = self.classic.join_group(context, request, parked, now_ms)
-        if self.groups.find(request.group_id) is None:
-            self.groups.put(group)  # The member was refused.
-            return result
-        result.records[:0] = group.tombstones()
-        return result
+            return CoordinatorResult(response=JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
+        if request.member_id:
+            unknown = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id)
+            return CoordinatorResult(response=unknown)
+        return self._join_converted(group, context, request, parked, now_ms)
+
+    def _join_converted(
+        self,
+        group: ConsumerGroup | StreamsGroup,
+        context: GroupRequestContext,
+        request: JoinGroupRequest,
+        parked: Deferred[JoinGroupResponse],
+        now_ms: int,
+    ) -> CoordinatorResult[JoinGroupResponse]:
+        def join(now_ms: int) -> CoordinatorResult[None]:
+            result = self.classic.join_group(context, request, parked, now_ms)
+            return CoordinatorResult(result.records, on_commit=result.on_commit, on_error=result.on_error)
+
+        conversion = self.consumer.conversion.empty_classic(group, now_ms)
+        return CoordinatorResult(conversion.records, is_ahead=True, on_append=join)
+
+    def sync_group(
+        self, request: SyncGroupRequest, parked: Deferred[SyncGroupResponse], now_ms: int
+    ) -> CoordinatorResult[SyncGroupResponse]:
+        """``parked`` receives the answer, unless it is that of the decision."""
+        group = self.groups.find(request.group_id)
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
+            return self.consumer.classic_members.sync(group, request, now_ms)
+        return self.classic.sync_group(request, parked, now_ms)
+
+    def heartbeat(self, request: HeartbeatRequest, now_ms: int) -> CoordinatorResult[HeartbeatResponse]:
+        group = self.groups.find(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.classic_members.heartbeat(group, request, now_ms)
+        return CoordinatorResult(response=HeartbeatResponse(error_code=self.classic.heartbeat(request, now_ms)))
+
+    def leave_group(
+        self, group_id: str, members: list[MemberIdentity], now_ms: int
+    ) -> CoordinatorResult[LeaveGroupResponse]:
+        group = self.groups.find(group_id)
+        if isinstance(group, ConsumerGroup):
+            return self.consumer.classic_members.leave(group, members, now_ms)
+        return self.classic.leave_group(group_id, members, now_ms)
 
     # -- removing groups and offsets
 

@@ -130,6 +130,8 @@ class TopicOffsetsRecord:
         self.commit_timestamp_ms = commit_timestamp_ms
         self.offsets = offsets
 
+    is_ahead = False
+
     @property
     def count(self) -> int:
         return len(self.offsets)
@@ -183,6 +185,8 @@ class KeyedRecord(SingleRecord):
     """A part of a group (its epoch, a member, an assignment), or with ``value`` None its removal."""
 
     __slots__ = ("group_type", "key", "value")
+
+    is_ahead = True
 
     def __init__(self, group_type: GroupType, key: Message, value: Message | None) -> None:
         self.group_type = group_type

@@ -453,7 +453,7 @@ def test_an_empty_streams_group_becomes_a_classic_one(driver: StreamsGroupDriver
     assert driver.join().value.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert isinstance(driver.shard.groups.find(GROUP), ClassicGroup)
     assert driver.record_names()[-3:] == ["-TargetAssignmentMetadata", "-Metadata", "-Topology"]
-    assert driver.restarted().shard.groups.find(GROUP) is None
+    assert isinstance(driver.restarted().shard.groups.find(GROUP), ClassicGroup)
 
 
 def test_an_empty_classic_group_becomes_a_streams_group(driver: StreamsGroupDriver) -> None:

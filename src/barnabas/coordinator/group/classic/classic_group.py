@@ -94,6 +94,19 @@ class ClassicGroup(Group):
         group.subscribed_topics = group._compute_subscribed_topics()
         return group
 
+    @classmethod
+    def of_members(
+        cls, group_id: str, generation_id: int, members: Iterable[ClassicGroupMember], now_ms: int
+    ) -> ClassicGroup:
+        """Return a Stable group of members that use the ``consumer`` protocol; they have no assignments yet."""
+        group = cls(group_id, now_ms=now_ms, state=GroupState.STABLE)
+        group.generation_id = generation_id
+        for member in members:
+            group.add(member)
+        group.protocol_name = group.select_protocol()
+        group.subscribed_topics = group._compute_subscribed_topics()
+        return group
+
     # -- state
 
     def transition_to(self, state: GroupState, now_ms: int) -> None:
@@ -128,6 +141,10 @@ class ClassicGroup(Group):
     @property
     def can_rebalance(self) -> bool:
         return self.state in PREVIOUS_STATES[GroupState.PREPARING_REBALANCE]
+
+    @property
+    def is_rebalancing(self) -> bool:
+        return self.state in (GroupState.PREPARING_REBALANCE, GroupState.COMPLETING_REBALANCE)
 
     @property
     def is_in_initial_delay(self) -> bool:

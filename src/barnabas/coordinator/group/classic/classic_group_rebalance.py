@@ -207,6 +207,20 @@ class Rebalance:
         member.answer_sync(SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID))
         group.remove(member.member_id)
 
+    def dissolve(self, group: ClassicGroup, now_ms: int) -> None:
+        """End a group that has become a consumer group. Its members must send their waiting requests again."""
+        for member in list(group.members.values()):
+            again = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
+            group.answer_join(member, again)
+            member.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
+            group.remove(member.member_id)
+        for member_id in list(group.pending_join_members):
+            group.forget_pending(member_id)
+        for timer in (group.join_timer, group.sync_timer):
+            if timer is not None:
+                timer.cancel()
+        group.transition_to(GroupState.DEAD, now_ms)
+
     def after_removal(self, group: ClassicGroup, reason: str, now_ms: int) -> Nothing:
         """Continue after members were removed: a stable group rebalances, and a rebalance may have waited only for
         them."""

@@ -15,6 +15,7 @@ from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic.classic_group_member import ClassicGroupMember
 from barnabas.coordinator.group.classic.classic_group_rebalance import Rebalance, append_error
+from barnabas.coordinator.group.classic.converted_group_record import ConvertedGroupRecord
 from barnabas.coordinator.group.classic.join_group import JoinGroup
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import GroupMetadataRecord
@@ -220,15 +221,27 @@ class ClassicGroups:
     def replay(self, record: GroupMetadataRecord, now_ms: int) -> None:
         group_id, value = record.group_id, record.value
         group = self.find(group_id)
-        if value is None:
+        if isinstance(record, ConvertedGroupRecord):
+            self._replay_conversion(record, now_ms)
+        elif value is None:
             # A member may have joined between the decision to delete and its commit; then the group is kept.
             if group is not None and (self._groups.is_loading or not (group.members or group.pending_join_members)):
                 self._groups.remove(group_id)
                 group.transition_to(GroupState.DEAD, now_ms)
-        elif self._groups.is_loading or group is None:
+        elif self._groups.is_loading or self._groups.find(group_id) is None:
             self._groups.put(ClassicGroup.from_record(group_id, value))
-        else:
+        elif group is not None:  # Otherwise it has become a consumer group since the record was decided.
             group.replay_assignments(value, now_ms)
+
+    def _replay_conversion(self, record: ConvertedGroupRecord, now_ms: int) -> None:
+        group = record.group
+        if record.value is None:
+            self._groups.remove(group.group_id)
+            self.rebalance.dissolve(group, now_ms)
+            return
+        self._groups.put(group)
+        for member in group.members.values():
+            self.rebalance.reschedule_session(group, member, now_ms)
 
     def ensure_group(self, group_id: str, now_ms: int) -> None:
         """Create a simple group for offsets without a group: Empty, without a protocol type."""

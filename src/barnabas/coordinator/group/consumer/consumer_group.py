@@ -13,7 +13,6 @@ from typing import NamedTuple
 from barnabas.common.errors import ApiException, ErrorCode, InvariantViolated
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord
-from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember, PartitionEpochs
 from barnabas.coordinator.group.consumer.consumer_group_records import group_tombstones
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
@@ -57,6 +56,8 @@ class ConsumerGroup(Group):
         self.assignment_epoch = _FIRST_EPOCH
         self.assignment_timestamp_ms = 0
         self.members: dict[str, ConsumerGroupMember] = {}
+        self.member_count_max = 0
+        """The largest number of members since the group was loaded: assignors need it to act as Kafka's."""
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
         self.target: dict[str, Partitions] = {}
@@ -179,6 +180,7 @@ class ConsumerGroup(Group):
     def update_member(self, member: ConsumerGroupMember) -> None:
         before = self.members.get(member.member_id)
         self.members[member.member_id] = member
+        self.member_count_max = max(self.member_count_max, len(self.members))
         if before is None or before.topic_names != member.topic_names:
             _count_names(self.subscribers, before, member)
         if before is None or before.topic_regex != member.topic_regex:
@@ -343,11 +345,6 @@ class ConsumerGroup(Group):
         excluded = list(members)
         excluded_classic = sum(member.uses_classic_protocol for member in excluded)
         return self.classic_member_count - excluded_classic == len(self.members) - len(excluded)
-
-    def current_partitions(self, member: ConsumerGroupMember, view: ClusterView) -> dict[str, list[int]]:
-        """Return the partitions that a member has, by the names of topics that exist."""
-        named = ((view.name_of(topic_id), of_topic) for topic_id, of_topic in member.assigned.items())
-        return {name: sorted(of_topic) for name, of_topic in named if name is not None}
 
 
 def _count(counts: dict[str, int], name: str | None, change: int) -> None:

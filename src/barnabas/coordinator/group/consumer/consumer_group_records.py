@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from barnabas.common.uuid import Uuid
+from barnabas.coordinator.group.assignor.hash_order import in_order
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
 from barnabas.coordinator.group.group_records import KeyedRecord
@@ -66,7 +67,8 @@ def current_assignment_record(group_id: str, member: ConsumerGroupMember) -> Key
 def target_assignment_record(group_id: str, member_id: str, partitions: Mapping[Uuid, frozenset[int]]) -> KeyedRecord:
     value = ConsumerGroupTargetAssignmentMemberValue(
         topic_partitions=[
-            TopicPartition(topic_id=topic_id, partitions=sorted(of_topic)) for topic_id, of_topic in partitions.items()
+            TopicPartition(topic_id=topic_id, partitions=list(in_order(of_topic)))
+            for topic_id, of_topic in partitions.items()
         ]
     )
     return _record(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import singledispatchmethod
+from functools import partial, singledispatchmethod
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.group.assignor.hash_order import ordered
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
+from barnabas.coordinator.group.classic.classic_group_rebalance import Rebalance
 from barnabas.coordinator.group.cluster_view import ClusterView
+from barnabas.coordinator.group.consumer.classic_members import ClassicMembers
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
 from barnabas.coordinator.group.consumer.consumer_group_member import (
     NO_PARTITIONS,
@@ -22,19 +25,16 @@ from barnabas.coordinator.group.consumer.consumer_group_member import (
     state_of,
 )
 from barnabas.coordinator.group.consumer.consumer_group_records import current_assignment_record
+from barnabas.coordinator.group.consumer.conversion import GroupConversion
 from barnabas.coordinator.group.consumer.group_changes import GroupChanges, MatchTopics
-from barnabas.coordinator.group.consumer.heartbeat import (
-    JOIN_EPOCH,
-    LEAVE_EPOCH,
-    LEAVE_STATIC_EPOCH,
-    Heartbeat,
-    check_instance,
-)
+from barnabas.coordinator.group.consumer.heartbeat import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, Heartbeat
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
+from barnabas.coordinator.group.consumer.static_members import require_static
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.groups import Groups
+from barnabas.coordinator.group.member_timers import MemberTimers
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.consumer_group_describe import Assignment as DescribedAssignment
 from barnabas.protocol.messages.consumer_group_describe import DescribedGroup, Member
@@ -84,12 +84,17 @@ class ConsumerGroups:
         view: ClusterView,
         timers: TimerQueue[TimerAction],
         new_uuid: Callable[[], str],
+        rebalance: Rebalance,
     ) -> None:
+        """``rebalance`` is that of the classic groups, which groups may become."""
         self._config = config
         self._groups = groups
         self._view = view
         self._new_uuid = new_uuid
-        self.changes = GroupChanges(config, groups, view, timers)
+        member_timers = MemberTimers(timers)
+        self.conversion = GroupConversion(config, view, member_timers, rebalance)
+        self.changes = GroupChanges(config, groups, view, member_timers, self.conversion)
+        self.classic_members = ClassicMembers(self.changes, self.conversion, new_uuid)
 
     def __iter__(self) -> Iterator[ConsumerGroup]:
         return (group for group in self._groups if isinstance(group, ConsumerGroup))
@@ -113,29 +118,39 @@ class ConsumerGroups:
     ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
         if request.member_epoch in (LEAVE_EPOCH, LEAVE_STATIC_EPOCH):
             return self._leave(request, now_ms)
-        conversion: list[CoordinatorRecord] = []
-        group = self._group_of(request, conversion)
-        if len(group.members) >= self._config.group_consumer_max_size and request.member_id not in group.members:
-            raise ApiException(
-                ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"The consumer group has reached its maximum capacity of {self._config.group_consumer_max_size} "
-                "members.",
-            )
-        decision = Heartbeat(self.changes, context, request, match_topics, now_ms)
-        return decision.decide(group, request.member_id or self._new_uuid(), conversion)
+        records: list[CoordinatorRecord] = []
+        former = self._groups.find(request.group_id)
+        group = self._group_of(request, records)
+        self.changes.validate_room(group, request.member_id)
+        # The classic leader had not assigned this generation yet: members would keep the assignment of an older one.
+        must_reassign = isinstance(former, ClassicGroup) and former.is_rebalancing
+        decision = Heartbeat(
+            self.changes, context, request, match_topics, records, now_ms, must_reassign=must_reassign
+        )
+        result = decision.decide(group, request.member_id or self._new_uuid())
+        if isinstance(former, ClassicGroup):
+            result.on_append = partial(self._start_classic_sessions, group.group_id)
+        return result
 
-    def _group_of(self, request: ConsumerGroupHeartbeatRequest, conversion: list[CoordinatorRecord]) -> ConsumerGroup:
-        """Return the group; a new one if its first member joins, or if a classic group without members becomes one."""
+    def _group_of(self, request: ConsumerGroupHeartbeatRequest, records: list[CoordinatorRecord]) -> ConsumerGroup:
+        """Return the group; a new one if its first member joins, or if a classic group becomes one of this kind."""
         group_id = request.group_id
         group = self._groups.find(group_id)
         if request.member_epoch != JOIN_EPOCH or isinstance(group, ConsumerGroup):
             return self.require(group_id)
         if group is None:
             return ConsumerGroup(group_id)
-        if isinstance(group, ClassicGroup) and group.may_be_removed:
-            conversion += group.tombstones()
-            return ConsumerGroup(group_id)
+        if isinstance(group, ClassicGroup):
+            return self.conversion.upgrade(group, records)
         return self.require(group_id)
+
+    def _start_classic_sessions(self, group_id: str, now_ms: int) -> CoordinatorResult[None]:
+        """Start the sessions of the classic members of a group that was converted."""
+        group = self.changes.find(group_id)
+        for member in () if group is None else group.members.values():
+            if member.classic is not None:
+                self.changes.start_session(group_id, member.member_id, now_ms, member.classic.session_timeout_ms)
+        return CoordinatorResult()
 
     def _leave(
         self, request: ConsumerGroupHeartbeatRequest, now_ms: int
@@ -146,10 +161,7 @@ class ConsumerGroups:
         if instance_id is None:
             member = group.member(request.member_id)
             return self.changes.fence(group, [member], now_ms).with_response(response)
-        static = group.static_member(instance_id)
-        if static is None:
-            raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-        check_instance(static, request.member_id, instance_id)
+        static = require_static(group, request.member_id, instance_id)
         if request.member_epoch == LEAVE_EPOCH:
             return self.changes.fence(group, [static], now_ms).with_response(response)
         away = replace(
@@ -289,7 +301,7 @@ class ConsumerGroups:
     ) -> None:
         if value is not None:
             self._created(key.group_id).target[key.member_id] = {
-                topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions
+                topic.topic_id: ordered(topic.partitions) for topic in value.topic_partitions
             }
         elif (group := self.changes.find(key.group_id)) is not None:
             group.target.pop(key.member_id, None)

@@ -9,7 +9,8 @@ import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
-from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, Partitions
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember, MemberState
@@ -22,13 +23,13 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
     regular_expression_record,
 )
 from barnabas.coordinator.group.consumer.consumer_group_settings import ConsumerGroupSettings
+from barnabas.coordinator.group.consumer.conversion import GroupConversion
 from barnabas.coordinator.group.consumer.current_assignment import Owned, Reconciliation, Target
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
 from barnabas.coordinator.group.consumer.target_assignment import new_target
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
-from barnabas.coordinator.timer_queue import TimerQueue
 
 __all__ = ["GroupChanges", "MatchTopics", "SubscriptionChange"]
 
@@ -40,6 +41,8 @@ comes back to ``GroupChanges.regular_expressions_matched``. Raises INVALID_REGUL
 
 _REFRESH_PAUSE_MS = 10_000
 """Regular expressions of a group are not matched again before."""
+_RETRY_PAUSE_MS = 500
+"""After this time a member is removed whose removal could not be written."""
 _FAR_MS = 2_147_483_647
 _NONE: Partitions = {}
 Nothing = CoordinatorResult[None]
@@ -54,20 +57,35 @@ class SubscriptionChange(NamedTuple):
 
 class GroupChanges:
     def __init__(
-        self, config: GroupCoordinatorConfig, groups: Groups, view: ClusterView, timers: TimerQueue[TimerAction]
+        self,
+        config: GroupCoordinatorConfig,
+        groups: Groups,
+        view: ClusterView,
+        timers: MemberTimers,
+        conversion: GroupConversion,
     ) -> None:
         self.config = config
         self.settings = ConsumerGroupSettings(config, view)
         self.view = view
-        self.timers = MemberTimers(timers)
+        self.timers = timers
         self.rebalance_count = 0
         self._groups = groups
+        self._conversion = conversion
         self._matching: set[str] = set()
         """Groups whose regular expressions are being matched."""
 
     def find(self, group_id: str) -> ConsumerGroup | None:
         group = self._groups.find(group_id)
         return group if isinstance(group, ConsumerGroup) else None
+
+    def validate_room(self, group: ConsumerGroup, member_id: str) -> None:
+        """Raise GROUP_MAX_SIZE_REACHED if a new member would be too many."""
+        size_max = self.config.group_consumer_max_size
+        if len(group.members) >= size_max and member_id not in group.members:
+            raise ApiException(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"The consumer group has reached its maximum capacity of {size_max} members.",
+            )
 
     # -- subscriptions
 
@@ -76,10 +94,11 @@ class GroupChanges:
         group: ConsumerGroup,
         before: ConsumerGroupMember,
         member: ConsumerGroupMember,
-        match_topics: MatchTopics,
+        match_topics: MatchTopics | None,
         records: list[CoordinatorRecord],
         now_ms: int,
     ) -> SubscriptionChange:
+        """``match_topics`` is None for a request that starts no matching of regular expressions."""
         if member != before or member.member_id not in group.members:
             records.append(member_record(group.group_id, member))
         has_names = member.topic_names != before.topic_names
@@ -91,7 +110,7 @@ class GroupChanges:
         group: ConsumerGroup,
         before: ConsumerGroupMember,
         member: ConsumerGroupMember,
-        match_topics: MatchTopics,
+        match_topics: MatchTopics | None,
         records: list[CoordinatorRecord],
         now_ms: int,
     ) -> tuple[bool, bool]:
@@ -107,7 +126,7 @@ class GroupChanges:
                 is_resolved = not is_new and new in group.resolved
             else:
                 is_resolved = bool(old)
-        if is_new or group.regex_subscribers:
+        if match_topics is not None and (is_new or group.regex_subscribers):
             self._match_if_due(group, old, new, match_topics, now_ms, is_new=is_new)
         return has_changed, is_resolved
 
@@ -195,22 +214,23 @@ class GroupChanges:
     ) -> Target:
         """Return the member's target, computed for this epoch unless the last computation was just now."""
         if group.assignment_epoch >= epoch or not self._may_assign(group, now_ms):
-            return Target(group.assignment_epoch, self._present_target(group, member))
+            return self.present_target(group, member)
         known = group.members.get(before.member_id)
         assignor = group.preferred_assignor(known, member) or self.config.group_consumer_assignors[0]
-        targets, changed = new_target(group, epoch, assignor, self.view, member, now_ms)
-        records += changed
-        return Target(epoch, targets.get(member.member_id, _NONE))
+        target = new_target(group, epoch, assignor, self.view, member, now_ms)
+        records += target.records
+        return Target(epoch, target.partitions.get(member.member_id, _NONE))
 
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         last_ms = group.assignment_timestamp_ms
         return not last_ms or now_ms >= last_ms + self.settings.assignment_interval_ms(group.group_id)
 
-    def _present_target(self, group: ConsumerGroup, member: ConsumerGroupMember) -> Partitions:
+    def present_target(self, group: ConsumerGroup, member: ConsumerGroupMember) -> Target:
+        """Return the member's target as last computed; a static member has that of its predecessor."""
         member_id = member.member_id
         if member.instance_id is not None:
             member_id = group.static_members.get(member.instance_id, member_id)
-        return group.target.get(member_id, _NONE)
+        return Target(group.assignment_epoch, group.target.get(member_id, _NONE))
 
     def reconcile(
         self,
@@ -241,19 +261,28 @@ class GroupChanges:
     # -- members that leave
 
     def fence(self, group: ConsumerGroup, members: Iterable[ConsumerGroupMember], now_ms: int) -> Nothing:
-        """Remove members; the others receive their partitions with the next target."""
+        """Remove members; the others receive their partitions with the next target. If only members of the classic
+        protocol are left, the group becomes classic."""
         leaving = list(members)
         if not leaving:
             return CoordinatorResult()
+        downgrade = self._conversion.downgrade_without(group, leaving, now_ms)
+        if downgrade is not None:
+            return downgrade
+        group_id = group.group_id
         records: list[CoordinatorRecord] = []
         for member in leaving:
-            records += member_tombstones(group.group_id, member.member_id)
+            records += member_tombstones(group_id, member.member_id)
         unused = self._unused_patterns(group, leaving)
-        records += [regular_expression_record(group.group_id, pattern, None) for pattern in unused]
+        records += [regular_expression_record(group_id, pattern, None) for pattern in unused]
         metadata_hash = self.view.metadata_hash(group.subscribers_without(leaving, unused))
-        records.append(epoch_record(group.group_id, group.epoch + 1, metadata_hash))
-        self.timers.cancel_all(group.group_id, [member.member_id for member in leaving])
-        return CoordinatorResult(records, is_ahead=True)
+        records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
+
+        def cancel_timers(now_ms: int) -> Nothing:
+            self.timers.cancel_all(group_id, [member.member_id for member in leaving])
+            return CoordinatorResult()
+
+        return CoordinatorResult(records, is_ahead=True, on_append=cancel_timers)
 
     def _unused_patterns(self, group: ConsumerGroup, leaving: list[ConsumerGroupMember]) -> list[str]:
         counts: dict[str, int] = {}
@@ -281,31 +310,35 @@ class GroupChanges:
 
     def start_rebalance_timeout(self, group_id: str, member: ConsumerGroupMember, now_ms: int) -> None:
         """Let a member be removed that does not give up its partitions in time."""
-        member_id, epoch = member.member_id, member.member_epoch
-
-        def remove_if_still_there(now_ms: int) -> Nothing:
-            group = self.find(group_id)
-            present = None if group is None else group.members.get(member_id)
-            if group is None or present is None or present.member_epoch != epoch:
-                return CoordinatorResult()
-            log.info(
-                "Member %s of group %s is removed: it did not leave epoch %d within its rebalance timeout",
-                member_id,
-                group_id,
-                epoch,
-            )
-            return self.fence(group, [present], now_ms)
-
         deadline_ms = now_ms + member.rebalance_timeout_ms
-        self.timers.schedule(group_id, member_id, TimerKind.REBALANCE, deadline_ms, remove_if_still_there)
+        epoch, reason = member.member_epoch, "it did not give up its partitions within its rebalance timeout"
+        self._schedule(group_id, member.member_id, TimerKind.REBALANCE, deadline_ms, reason, in_epoch=epoch)
 
-    def _schedule(self, group_id: str, member_id: str, kind: TimerKind, deadline_ms: int, reason: str) -> None:
+    def _schedule(
+        self,
+        group_id: str,
+        member_id: str,
+        kind: TimerKind,
+        deadline_ms: int,
+        reason: str,
+        *,
+        in_epoch: int | None = None,
+    ) -> None:
+        """Remove the member at the deadline, with ``in_epoch`` only if it is still in that epoch."""
+
+        def again(code: ErrorCode, now_ms: int) -> Nothing:
+            self._schedule(group_id, member_id, kind, now_ms + _RETRY_PAUSE_MS, reason, in_epoch=in_epoch)
+            return CoordinatorResult()
+
         def remove(now_ms: int) -> Nothing:
+            self.timers.cancel(group_id, member_id, kind)
             group = self.find(group_id)
             member = None if group is None else group.members.get(member_id)
-            if group is None or member is None:
+            if group is None or member is None or in_epoch not in (None, member.member_epoch):
                 return CoordinatorResult()
             log.info("Member %s of group %s is removed: %s", member_id, group_id, reason)
-            return self.fence(group, [member], now_ms)
+            result = self.fence(group, [member], now_ms)
+            result.on_error = again
+            return result
 
         self.timers.schedule(group_id, member_id, kind, deadline_ms, remove)

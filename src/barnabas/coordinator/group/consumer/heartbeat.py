@@ -10,14 +10,9 @@ from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
-from barnabas.coordinator.group.consumer.consumer_group_records import (
-    current_assignment_record,
-    member_record,
-    member_tombstones,
-    target_assignment_record,
-)
 from barnabas.coordinator.group.consumer.current_assignment import Owned
 from barnabas.coordinator.group.consumer.group_changes import GroupChanges, MatchTopics
+from barnabas.coordinator.group.consumer.static_members import replace_static, require_static
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     Assignment,
@@ -81,8 +76,14 @@ class Heartbeat:
         context: GroupRequestContext,
         request: ConsumerGroupHeartbeatRequest,
         match_topics: MatchTopics,
+        records: list[CoordinatorRecord],
         now_ms: int,
+        *,
+        must_reassign: bool,
     ) -> None:
+        """``records`` are those that make the group one of this kind, if it is of another. With ``must_reassign`` its
+        target is not complete.
+        """
         self._changes = changes
         self._context = context
         self._request = request
@@ -93,20 +94,16 @@ class Heartbeat:
             if request.topic_partitions is None
             else [(topic.topic_id, topic.partitions) for topic in request.topic_partitions]
         )
-        self._records: list[CoordinatorRecord] = []
+        self._records = records
+        self._must_reassign = must_reassign
 
-    def decide(
-        self, group: ConsumerGroup, member_id: str, conversion: list[CoordinatorRecord]
-    ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
-        """``conversion`` are the records that make the group one of this kind, if it is of another."""
+    def decide(self, group: ConsumerGroup, member_id: str) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
         request, changes, now_ms = self._request, self._changes, self._now_ms
-        self._records += conversion
         before = self._member(group, member_id)
         member = self._updated(before)
         subscription = changes.update_subscription(group, before, member, self._match_topics, self._records, now_ms)
-        epoch = changes.update_epoch(
-            group, before, member, self._records, now_ms, is_bumped=subscription.has_known_change
-        )
+        is_bumped = subscription.has_known_change or self._must_reassign
+        epoch = changes.update_epoch(group, before, member, self._records, now_ms, is_bumped=is_bumped)
         target = changes.update_target(group, epoch, before, member, self._records, now_ms)
         reached = changes.reconcile(
             group, member, target, self._records, now_ms, owned=self._owned, has_changed=subscription.has_change
@@ -167,22 +164,20 @@ class Heartbeat:
 
     def _static_member(self, group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerGroupMember:
         request = self._request
-        present = group.static_member(instance_id)
         if request.member_epoch != JOIN_EPOCH:
-            if present is None:
-                raise ApiException(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-            check_instance(present, member_id, instance_id)
+            present = require_static(group, member_id, instance_id)
             self._validate_epoch(present)
             return present
-        if present is None:
+        returning = group.static_member(instance_id)
+        if returning is None:
             return group.members.get(member_id) or ConsumerGroupMember(member_id)
-        if not present.uses_classic_protocol and present.member_epoch != LEAVE_STATIC_EPOCH:
+        if not returning.uses_classic_protocol and returning.member_epoch != LEAVE_STATIC_EPOCH:
             raise ApiException(
                 ErrorCode.UNRELEASED_INSTANCE_ID,
                 f"Static member {member_id} with instance id {instance_id} cannot join the group because the instance "
-                f"id is owned by {present.member_id} member.",
+                f"id is owned by {returning.member_id} member.",
             )
-        return replace_static(group, present, member_id, self._records)
+        return replace_static(group, returning, member_id, self._records)
 
     def _validate_epoch(self, member: ConsumerGroupMember) -> None:
         """Raise FENCED_MEMBER_EPOCH, except for a member that missed the answer which advanced its epoch."""
@@ -207,28 +202,6 @@ class Heartbeat:
             if assigned is None or any(partition not in assigned for partition in partitions):
                 return False
         return True
-
-
-def check_instance(member: ConsumerGroupMember, member_id: str, instance_id: str) -> None:
-    """Raise FENCED_INSTANCE_ID if another member has this instance id now."""
-    if member.member_id != member_id:
-        raise ApiException(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"Static member {member_id} with instance id {instance_id} was fenced by member {member.member_id}.",
-        )
-
-
-def replace_static(
-    group: ConsumerGroup, present: ConsumerGroupMember, member_id: str, records: list[CoordinatorRecord]
-) -> ConsumerGroupMember:
-    """Give a static member's place, with its assignments, to the process that returned in its name."""
-    member = replace(present, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    group_id = group.group_id
-    records += member_tombstones(group_id, present.member_id)
-    records.append(member_record(group_id, member))
-    records.append(target_assignment_record(group_id, member_id, group.target.get(present.member_id, {})))
-    records.append(current_assignment_record(group_id, member))
-    return member
 
 
 def _assignment(assigned: Mapping[Uuid, Mapping[int, int]]) -> Assignment:

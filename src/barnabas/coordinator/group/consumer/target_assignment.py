@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.assignor.assignors import assignor_named
-from barnabas.coordinator.group.assignor.group_spec import GroupSpec, MemberSubscription, PartitionAssignorError
+from barnabas.coordinator.group.assignor.group_spec import (
+    GroupSpec,
+    MemberSubscription,
+    PartitionAssignorError,
+    Steps,
+    WorkMeter,
+)
+from barnabas.coordinator.group.assignor.hash_order import names_in_order, ordered
+from barnabas.coordinator.group.assignor.member_assignment import iterated
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, Partitions
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
@@ -17,59 +27,72 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
 )
 from barnabas.coordinator.group.group_records import KeyedRecord
 
-__all__ = ["new_target"]
+__all__ = ["NewTarget", "new_target", "new_target_in_steps"]
 
 _NONE: Partitions = {}
 
 
+class NewTarget(NamedTuple):
+    partitions: Mapping[str, Partitions]
+    """By member; one that is absent has none."""
+    records: list[KeyedRecord]
+    """What has changed, and last the epoch: without it the group is assigned again."""
+
+
 def new_target(
-    group: ConsumerGroup,
-    epoch: int,
-    assignor: str,
-    view: ClusterView,
-    changed: ConsumerGroupMember,
-    now_ms: int,
-) -> tuple[Mapping[str, Partitions], list[KeyedRecord]]:
-    """Return the target of each member for an epoch, and the records that store what has changed.
+    group: ConsumerGroup, epoch: int, assignor: str, view: ClusterView, changed: ConsumerGroupMember, now_ms: int
+) -> NewTarget:
+    """Compute the target of each member for an epoch.
 
     ``changed`` joins or replaces the member of its id; a static member also replaces the one of its instance id.
     """
+    return whole(new_target_in_steps(group, epoch, assignor, view, changed, now_ms))
+
+
+def new_target_in_steps(
+    group: ConsumerGroup, epoch: int, assignor: str, view: ClusterView, changed: ConsumerGroupMember, now_ms: int
+) -> Steps[NewTarget]:
+    """Do the same in steps of a few milliseconds, in which the group may not change."""
+    found = assignor_named(assignor)
+    if found is None:
+        raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR)  # A record names an assignor that does not exist here.
+    meter = WorkMeter()
+    spec = yield from _spec(group, view, changed, meter)
+    try:
+        assigned = yield from found.assign_in_steps(spec, view)
+    except PartitionAssignorError as error:
+        raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+    records = []
+    for member_id in (yield from spec.ordered_members()):
+        target = assigned.get(member_id, _NONE)
+        if group.target.get(member_id) != target:
+            records.append(target_assignment_record(group.group_id, member_id, target))
+        if meter.is_full(1):
+            yield
+    records.append(target_assignment_epoch_record(group.group_id, epoch, now_ms))
+    return NewTarget(assigned, records)
+
+
+def _spec(group: ConsumerGroup, view: ClusterView, changed: ConsumerGroupMember, meter: WorkMeter) -> Steps[GroupSpec]:
     subscriptions = _Subscriptions(group, view)
+    members: dict[str, MemberSubscription] = {}
+    for member_id, member in group.members.items():
+        members[member_id] = subscriptions.of(member, group.target.get(member_id, _NONE))
+        if meter.is_full(1):
+            yield
     replaced = None if changed.instance_id is None else group.static_members.get(changed.instance_id)
-    if replaced == changed.member_id:
-        replaced = None
-    present = group.target.get(replaced or changed.member_id, _NONE)
-    updates: dict[str, MemberSubscription | None] = {changed.member_id: subscriptions.of(changed, present)}
-    if replaced is not None:
+    updates: dict[str, MemberSubscription | None] = {}
+    if replaced is None or replaced == changed.member_id:
+        updates[changed.member_id] = subscriptions.of(changed, group.target.get(changed.member_id, _NONE))
+    else:
+        updates[changed.member_id] = subscriptions.of(changed, iterated(group.target.get(replaced, _NONE)))
         updates[replaced] = None
-    spec = GroupSpec(
-        {
-            member_id: subscriptions.of(member, group.target.get(member_id, _NONE))
-            for member_id, member in group.members.items()
-        },
+    return GroupSpec(
+        members,
         updates=updates,
+        member_count_max=group.member_count_max,
         is_homogeneous=group.is_homogeneous_with(group.members.get(replaced or changed.member_id), changed),
     )
-    chosen = assignor_named(assignor)
-    if chosen is None:
-        raise ApiException(ErrorCode.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {assignor} is not supported.")
-    try:
-        assigned = chosen.assign(spec, view)
-    except PartitionAssignorError as error:
-        raise ApiException(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"Failed to compute a new target assignment for epoch {epoch}: {error}",
-        ) from error
-    members = {**group.members, changed.member_id: changed}
-    if replaced is not None:
-        del members[replaced]
-    records = [
-        target_assignment_record(group.group_id, member_id, assigned.get(member_id, _NONE))
-        for member_id in members
-        if group.target.get(member_id) != assigned.get(member_id, _NONE)
-    ]
-    records.append(target_assignment_epoch_record(group.group_id, epoch, now_ms))
-    return assigned, records
 
 
 class _Subscriptions:
@@ -84,5 +107,8 @@ class _Subscriptions:
         key = (member.topic_names, member.topic_regex)
         topic_ids = self._by_subscription.get(key)
         if topic_ids is None:
-            topic_ids = self._by_subscription[key] = self._view.ids_of(self._group.topics_of(member))
+            names = sorted(self._group.topics_of(member))
+            found = (self._view.id_of(name) for name in names_in_order(names))
+            topic_ids = ordered([topic_id for topic_id in found if topic_id is not None], len(names))
+            self._by_subscription[key] = topic_ids
         return MemberSubscription(member.rack_id, member.instance_id, topic_ids, assigned)

@@ -9,6 +9,7 @@ from functools import singledispatchmethod
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
+from barnabas.coordinator.group.classic.converted_group_record import ConvertedGroupRecord
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import KeyedRecord
@@ -100,8 +101,8 @@ class StreamsGroups:
         if request.member_epoch != JOIN_EPOCH:
             return self.require(group_id, kind="Streams group")
         group = self._groups.find(group_id)
-        if isinstance(group, ClassicGroup) and group.may_be_removed:
-            conversion += group.tombstones()
+        if isinstance(group, ClassicGroup) and group.is_empty:
+            conversion.append(ConvertedGroupRecord.end_of(group))
             group = None
         joined = StreamsGroup(group_id) if group is None else self.require(group_id)
         size_max = self._config.group_streams_max_size

@@ -260,11 +260,10 @@ class MemoryGroup:
         context = GroupRequestContext(version, worker.client_id, "/127.0.0.1")
         message: Any = request.message(version)
         coordinator = self.driver.coordinator
-        if request.api_key is ApiKey.HEARTBEAT:
-            answer(coordinator.heartbeat(message, self.now_ms))
-            return
         deferred: Deferred[Any]
-        if request.api_key is ApiKey.JOIN_GROUP:
+        if request.api_key is ApiKey.HEARTBEAT:
+            deferred = coordinator.heartbeat(message, self.now_ms)
+        elif request.api_key is ApiKey.JOIN_GROUP:
             deferred = coordinator.join_group(context, message, self.now_ms)
         elif request.api_key is ApiKey.SYNC_GROUP:
             deferred = coordinator.sync_group(message, self.now_ms)
