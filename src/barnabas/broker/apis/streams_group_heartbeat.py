@@ -49,12 +49,14 @@ def handle_streams_group_heartbeat(
     if not groups.serves_streams_groups:
         return StreamsGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
-        return StreamsGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        raise access.denied(AclOperation.READ, ResourceType.GROUP, request.group_id)
     if request.topology is not None:
         names = named_topics(request.topology)
         validate_topics(names)
-        if names and len(access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)) < len(names):
-            return StreamsGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+        allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
+        denied = next((name for name in names if name not in allowed), None)
+        if denied is not None:
+            raise access.denied(AclOperation.DESCRIBE, ResourceType.TOPIC, denied)
     context = GroupRequestContext.of(access.context)
     decided = groups.answer(groups.coordinator.streams.heartbeat(context, request, groups.now_ms()))
     if isinstance(decided, DecidedHeartbeat):

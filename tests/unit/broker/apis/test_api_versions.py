@@ -30,6 +30,7 @@ class FakeBroker:
             ("transaction.version", 2),
             ("group.version", 1),
             ("share.version", 1),
+            ("streams.version", 1),
             ("eligible.leader.replicas.version", 1),
         ):
             delta.replay(FeatureLevelRecord(name=name, feature_level=level))
@@ -63,12 +64,16 @@ def test_features_whose_apis_are_not_served_are_not_offered() -> None:
         "kraft.version": 1,
         "transaction.version": 2,
         "eligible.leader.replicas.version": 1,
+        "group.version": 1,
+        "streams.version": 1,
     }
     assert {feature.name for feature in answer.supported_features} == {
         "metadata.version",
         "kraft.version",
         "transaction.version",
         "eligible.leader.replicas.version",
+        "group.version",
+        "streams.version",
     }
 
 
@@ -76,11 +81,6 @@ def test_a_feature_is_offered_as_soon_as_its_api_is_served() -> None:
     broker = FakeBroker()
     broker.served = {**SERVED_BY_BROKER, ApiKey.SHARE_GROUP_HEARTBEAT: (1, 1)}
     assert "share.version" in {feature.name for feature in ask(4, broker=broker).finalized_features}
-
-
-def test_a_feature_is_not_offered_if_its_api_is_advertised_only_to_refuse_it() -> None:
-    assert ApiKey.CONSUMER_GROUP_HEARTBEAT in {api.api_key for api in ask(4).api_keys}
-    assert "group.version" not in {feature.name for feature in ask(4).finalized_features}
 
 
 def test_the_epoch_of_the_features_is_the_offset_of_the_image() -> None:

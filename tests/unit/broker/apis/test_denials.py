@@ -116,6 +116,8 @@ DENIED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.ADD_RAFT_VOTER: {CLUSTER},
     ApiKey.REMOVE_RAFT_VOTER: {CLUSTER},
     ApiKey.CONSUMER_GROUP_HEARTBEAT: {NOT_SERVED},
+    ApiKey.STREAMS_GROUP_HEARTBEAT: {GROUP},
+    ApiKey.STREAMS_GROUP_DESCRIBE: {GROUP},
 }
 VERSIONS = [
     (key, version)
@@ -217,6 +219,7 @@ class World:
                 now_ms=lambda: 0,
                 answer=lambda deferred: deferred.value,
                 confirm=lambda group_ids: None,
+                serves_streams_groups=True,
                 coordinator=Untouched(**self._groups()),
             ),
             transactions=Untouched(

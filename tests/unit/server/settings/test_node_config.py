@@ -59,6 +59,7 @@ PYTHON_TYPES = {
     ConfigType.CLASS: "str",
     ConfigType.LONG: "int",
     ConfigType.DOUBLE: "float",
+    ConfigType.LIST: "list[str]",
 }
 
 
@@ -223,7 +224,12 @@ def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) ->
         ("transaction.two.phase.commit.enable", "true", "Two-phase commit (KIP-939) is not supported"),
         ("transaction.max.timeout.ms", "0", "Value must be at least 1"),
         ("zookeeper.connect", "localhost:2181", "Kafka 4.0 removed ZooKeeper"),
-        ("group.coordinator.rebalance.protocols", "classic,share", "allowed is its default (classic,consumer,streams)"),
+        ("group.coordinator.rebalance.protocols", "classic,share", "share groups are not supported"),
+        ("group.coordinator.rebalance.protocols", "consumer,streams", "lacks classic"),
+        ("group.streams.max.session.timeout.ms", "40000", "must not be below group.streams.session.timeout.ms"),
+        ("group.streams.heartbeat.interval.ms", "4000", "must not be below group.streams.min.heartbeat.interval.ms"),
+        ("group.streams.assignment.interval.ms", "16000", "must not be above group.streams.max.assignment.interval"),
+        ("group.streams.num.standby.replicas", "3", "must not be above group.streams.max.standby.replicas"),
         ("metric.reporters", "org.example.Reporter", "Prometheus endpoint"),
     ],
 )  # fmt: skip
@@ -320,8 +326,15 @@ def test_the_default_of_a_refused_setting_is_taken() -> None:
     assert config.value("authorizer.class.name") == ""
 
 
-def test_only_classic_groups_may_be_configured() -> None:
-    _config(group_coordinator_rebalance_protocols="classic")
+def test_protocols_of_groups_may_be_disabled() -> None:
+    assert _config(group_coordinator_rebalance_protocols="classic").group_coordinator_rebalance_protocols == ["classic"]
+
+
+def test_a_heartbeat_interval_is_below_the_session_timeout() -> None:
+    name = "group.streams.heartbeat.interval.ms"
+    problems = _problems(group_streams_heartbeat_interval_ms="15000", group_streams_min_session_timeout_ms="15000",
+                         group_streams_session_timeout_ms="15000")  # fmt: skip
+    assert "must be below group.streams.session.timeout.ms, which is 15000" in problems[name]
 
 
 def test_a_setting_without_effect_is_accepted_and_reported() -> None:

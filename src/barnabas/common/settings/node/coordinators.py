@@ -111,32 +111,21 @@ class CoordinatorSettings(SettingTable):
         internal=True)
     group_share_record_lock_duration_ms = refused(_NO_SHARE_GROUPS, INT, "30000", "1000..3600000", MEDIUM, READ_ONLY)
     group_share_session_timeout_ms = refused(_NO_SHARE_GROUPS, INT, "45000", "1..", MEDIUM, READ_ONLY)
-    group_streams_assignment_interval_ms: int = setting(INT, "1000", "0..", MEDIUM, CLUSTER_WIDE,
-        "The shortest time between two computations of a streams group's assignment.")
-    group_streams_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY,
-        "The interval between heartbeats that the coordinator requests from members of streams groups.")
-    group_streams_initial_rebalance_delay_ms: int = setting(INT, "3000", "0..", MEDIUM, READ_ONLY,
-        "How long a new streams group waits for more members before its first assignment.")
-    group_streams_max_assignment_interval_ms: int = setting(INT, "15000", "0..", MEDIUM, READ_ONLY,
-        "The longest time between two computations that a streams group may have set.")
-    group_streams_max_heartbeat_interval_ms: int = setting(INT, "15000", "1..", MEDIUM, READ_ONLY,
-        "The longest interval between heartbeats that a streams group may have set.")
-    group_streams_max_session_timeout_ms: int = setting(INT, "60000", "1..", MEDIUM, READ_ONLY,
-        "The longest session timeout that a streams group may have set.")
+    group_streams_assignment_interval_ms: int = setting(INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
+    group_streams_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY)
+    group_streams_initial_rebalance_delay_ms: int = setting(INT, "3000", "0..", MEDIUM, READ_ONLY)
+    group_streams_max_assignment_interval_ms: int = setting(INT, "15000", "0..", MEDIUM, READ_ONLY)
+    group_streams_max_heartbeat_interval_ms: int = setting(INT, "15000", "1..", MEDIUM, READ_ONLY)
+    group_streams_max_session_timeout_ms: int = setting(INT, "60000", "1..", MEDIUM, READ_ONLY)
     group_streams_max_size: int = setting(INT, "2147483647", "1..", MEDIUM, READ_ONLY,
         "How many members a streams group may have.")
     group_streams_max_standby_replicas: int = setting(INT, "2", "0..", MEDIUM, READ_ONLY,
         "How many standby copies a streams group may have set.")
-    group_streams_min_assignment_interval_ms: int = setting(INT, "0", "0..", MEDIUM, READ_ONLY,
-        "The shortest time between two computations that a streams group may have set.")
-    group_streams_min_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY,
-        "The shortest interval between heartbeats that a streams group may have set.")
-    group_streams_min_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY,
-        "The shortest session timeout that a streams group may have set.")
-    group_streams_num_standby_replicas: int = setting(INT, "0", "0..", MEDIUM, READ_ONLY,
-        "How many standby copies of each stateful task a streams group keeps.")
-    group_streams_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY,
-        "After how long without heartbeats a member leaves its streams group.")
+    group_streams_min_assignment_interval_ms: int = setting(INT, "0", "0..", MEDIUM, READ_ONLY)
+    group_streams_min_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY)
+    group_streams_min_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY)
+    group_streams_num_standby_replicas: int = setting(INT, "0", "0..", MEDIUM, READ_ONLY)
+    group_streams_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY)
     offset_metadata_max_bytes: int = setting(INT, "4096", "", HIGH, READ_ONLY,
         "How much text a client may store with a committed offset.")
     offsets_commit_timeout_ms: int = setting(INT, "5000", "1..", HIGH, READ_ONLY,
