@@ -7,7 +7,7 @@ import pytest
 from barnabas.common.errors import ErrorCode
 from barnabas.coordinator.coordinator_loader import CoordinatorLoader
 from barnabas.coordinator.group.consumer.consumer_group_records import group_tombstones
-from barnabas.coordinator.group.group_records import ForeignGroupRecord, OffsetCommitRecord
+from barnabas.coordinator.group.group_records import OffsetCommitRecord
 from barnabas.coordinator.group.group_state import GroupType
 from barnabas.coordinator.group.offset_and_metadata import OffsetAndMetadata
 from barnabas.protocol.control_record import ControlRecordType, encode_control_record
@@ -421,4 +421,3 @@ def test_a_streams_group_can_not_be_joined_as_a_classic_one() -> None:
     group = loaded(log)
     assert group.shard.groups.type_of("streams-app") is GroupType.STREAMS
     assert group.join(group="streams-app").value.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert ForeignGroupRecord("streams-app", GroupType.STREAMS, key, None).encode_value() is None

@@ -123,6 +123,8 @@ DENIED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: {GROUP},
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: {GROUP},
     **{key: {CLUSTER} for key in SHARE_STATE_APIS},
+    ApiKey.STREAMS_GROUP_HEARTBEAT: {GROUP},
+    ApiKey.STREAMS_GROUP_DESCRIBE: {GROUP},
 }
 VERSIONS = [
     (key, version)
@@ -224,6 +226,7 @@ class World:
                 now_ms=lambda: 0,
                 answer=lambda deferred: deferred.value,
                 confirm=lambda group_ids: None,
+                serves_streams_groups=True,
                 coordinator=Untouched(**self._groups()),
                 serves_consumer_groups=True,
                 serves_share_groups=True,
