@@ -70,16 +70,16 @@ def receive(
 
     printer = QueuePrinter(options.output or "text", schema_readers(options, schema_keys=False))
     wanted = Wanted(group, name, max_, wait_s, is_quiet=options.quiet)
-    config = options.share_config(is_implicit=True) if accept else None
+    config = options.share_config(is_implicit=accept)
     properties = options.checked_properties()
     interrupted = False
 
     async def work(client: ClientConfig, stop: asyncio.Event) -> Answer:
         nonlocal interrupted
         try:
-            if config is None:
-                return await receive_held(client, properties, wanted, printer, stop)
-            return await receive_accepted(client, config, wanted, printer, stop)
+            if accept:
+                return await receive_accepted(client, config, wanted, printer, stop)
+            return await receive_held(client, properties, wanted, printer, stop)
         finally:
             interrupted = stop.is_set()
 
