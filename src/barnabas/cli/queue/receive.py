@@ -31,8 +31,8 @@ def receive(
 ) -> int:
     """Acquire records of a topic for a share group, and print them with their handles.
 
-    Nobody else receives these records until they are released, or until their lock expires: after 30 seconds, unless
-    the group's setting share.record.lock.duration.ms says otherwise. Accept, release, reject or renew them by their
+    No other member receives these records until they are released or their lock expires: after 30 seconds, unless the
+    group's setting share.record.lock.duration.ms says otherwise. Accept, release, reject or renew them by their
     handles. A record that is delivered too often (group.share.delivery.count.limit, 5 times) is not delivered again.
 
     The records belong to a process in the background, the agent, which the command starts. It ends by itself a minute
