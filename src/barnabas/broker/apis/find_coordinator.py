@@ -98,10 +98,7 @@ def _key_error(broker: Broker, key_type: int, key: str, access: Access) -> ApiEx
         return None
     if key_type == _SHARE and access.context.api_version >= _SHARE_SINCE:
         if ApiKey.WRITE_SHARE_GROUP_STATE not in broker.served:
-            broker.missing_features.requested("share groups", _WITHOUT_SHARE_GROUPS, access.context)
-            return ApiException(
-                ErrorCode.UNSUPPORTED_VERSION, f"This broker does not support share groups: {_WITHOUT_SHARE_GROUPS}."
-            )
+            return broker.missing_features.refusal("share groups", _WITHOUT_SHARE_GROUPS, access.context)
         return _share_key_error(key)
     return ApiException(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
 
