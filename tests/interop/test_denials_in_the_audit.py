@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.peers.command_node import CommandNode
 from tests.peers.record_acl_matrix import read_recorded
 from tests.peers.record_denials import denials_of_all_cases
-from tests.peers.share_state_node import ShareStateNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(240)]
 
@@ -26,7 +26,7 @@ OVERLOOKED_BY_KAFKA = "DescribeGroups with an asterisk before the name"
 
 
 def test_each_case_logs_the_denials_that_kafka_logs(tmp_path: Path) -> None:
-    node = ShareStateNode(tmp_path, settings={"barnabas.audit.denials.per.window": "1000"})
+    node = CommandNode(tmp_path, settings={"barnabas.audit.denials.per.window": "1000"})
     ours = denials_of_all_cases(node)
     assert len(ours) > 1500
     differences = []

@@ -27,11 +27,11 @@ from barnabas.coordinator.share.persister import (
 )
 from tests.interop.raw_client import RawClient
 from tests.peers import run_class
+from tests.peers.command_node import CommandNode
 from tests.peers.java import run_source
 from tests.peers.mixed import OurBroker, RealBroker
 from tests.peers.quorums import OurController, Quorum, running_quorum, wait_until
 from tests.peers.share_state_client import ShareStateClient, settle
-from tests.peers.share_state_node import ShareStateBroker, ShareStateNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
@@ -60,7 +60,7 @@ class Both:
     def __init__(self, quorum: Quorum, folder: Path) -> None:
         named = {"controllers": quorum.servers, "cluster_id": quorum.cluster_id, "settings": IN_CLUSTER}
         self.kafka = RealBroker(folder / "kafka", KAFKA, own_process=True, **named)  # type: ignore[arg-type]
-        self.ours = ShareStateBroker(folder / "ours", OURS, **named)  # type: ignore[arg-type]
+        self.ours = OurBroker(folder / "ours", OURS, **named)  # type: ignore[arg-type]
         self.kafka.start()
         self.ours.start()
 
@@ -275,7 +275,7 @@ def describe(both: Both, group: str) -> list[list[str]]:
 
 
 def test_state_survives_kill_9(tmp_path: Path) -> None:
-    node = ShareStateNode(tmp_path, settings=SETTINGS)
+    node = CommandNode(tmp_path, settings=SETTINGS)
     node.start()
     try:
         with closing(ShareStateClient(RawClient(node.port))) as client:

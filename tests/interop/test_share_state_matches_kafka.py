@@ -14,9 +14,9 @@ from barnabas.protocol.records.share_snapshot_value import ShareSnapshotValue
 from tests.interop.raw_client import RawClient
 from tests.interop.share_state_walk import Story, walk
 from tests.peers import KafkaNode
+from tests.peers.command_node import CommandNode
 from tests.peers.node_process import NodeProcess
 from tests.peers.share_state_client import ShareStateClient, settle
-from tests.peers.share_state_node import ShareStateNode
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
@@ -34,7 +34,7 @@ SETTINGS = {
 def nodes(kafka_peer: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[NodeProcess, NodeProcess]]:
     folder = tmp_path_factory.mktemp("nodes")
     theirs = KafkaNode(folder / "kafka", settings=SETTINGS)
-    ours = ShareStateNode(folder / "ours", settings=SETTINGS)
+    ours = CommandNode(folder / "ours", settings=SETTINGS)
     try:
         theirs.start()
         ours.start()
@@ -70,7 +70,7 @@ def test_both_nodes_prune_the_log_of_cold_share_partitions(kafka_peer: Path, tmp
         "share.coordinator.cold.partition.snapshot.interval.ms": "1500",
     }
     theirs = KafkaNode(tmp_path / "kafka", settings=often)
-    ours = ShareStateNode(tmp_path / "ours", settings=often)
+    ours = CommandNode(tmp_path / "ours", settings=often)
     stories = []
     for node in (theirs, ours):
         try:

@@ -1,8 +1,8 @@
 """The node that every case of the ACL table uses: its content, its setup, and the execution of a case.
 
 Topics ``orders`` (two partitions), ``orders-eu`` and ``other``, with records; groups ``g1`` and ``g2`` with offsets and
-no members; share state of the group ``shared``; tokens of ``TOKEN_OWNERS``; a SCRAM user ``scram-user``. Parts that a
-node does not serve yet are omitted.
+no members; share state of the group ``shared``; the share groups ``queue``, ``workers`` and ``idle``; tokens of
+``TOKEN_OWNERS``; a SCRAM user ``scram-user``. Parts that a node does not serve yet are omitted.
 """
 
 from __future__ import annotations
@@ -45,6 +45,7 @@ from tests.peers import (
     acl_rows_admin,
     acl_rows_data,
     acl_rows_groups,
+    acl_rows_share_groups,
     acl_rows_share_state,
     acl_rows_transactions,
 )
@@ -84,6 +85,7 @@ def all_rows() -> Rows:
         *acl_rows_transactions.rows(),
         *acl_rows_admin.rows(),
         *acl_rows_share_state.rows(),
+        *acl_rows_share_groups.rows(),
     ]
 
 
@@ -108,6 +110,7 @@ def secure_settings(node: NodeProcess, users: Iterable[str]) -> dict[str, str]:
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{ADMIN}",
         "delegation.token.secret.key": "one-key-for-all-nodes",
+        **acl_rows_share_groups.SETTINGS,
     }
 
 
@@ -139,6 +142,7 @@ class Stage:
         self._make_scram_user()
         topics = self._admin.call(MetadataRequest(topics=None)).topics
         self._make_share_state(rows, {topic.name: topic.topic_id for topic in topics})
+        self._make_share_groups(rows)
         cluster_id = self._admin.call(DescribeClusterRequest(), 2).cluster_id
         self.world = World({topic.name: topic.topic_id for topic in topics}, tokens, cluster_id)
         self.cases = cases_of(rows, self.world)
@@ -243,6 +247,13 @@ class Stage:
         users = [case.me for case in cases_of(rows) if case.row.api in SHARE_STATE_APIS]
         client.prepare([key._replace(group_id=group) for group in (SHARED, *users)])
         assert client.initialize(key).error_code == 0
+
+    def _make_share_groups(self, rows: Rows) -> None:
+        if ApiKey.SHARE_GROUP_HEARTBEAT not in self.served:
+            return
+        fetched = [case for case in cases_of(rows) if case.row.api is ApiKey.SHARE_FETCH]
+        read = [name.replace("{me}", case.me) for case in fetched for name in case.row.topics]
+        acl_rows_share_groups.make_share_groups(self._admin.call, read)
 
     def grant(self, bindings: Iterable[AclBinding]) -> None:
         create_acls(self._admin, bindings)
