@@ -219,7 +219,6 @@ class World:
             replicas=Untouched(topic_name=lambda i: "secret" if i == topic_id else None, bytes_out=0),
             producer_ids=Untouched(),
             topic_creation=Untouched(),
-            missing_features=SimpleNamespace(requested=lambda *_: None),
             quotas=None,
             fetch_sessions=FetchSessionCache(slots=10, eviction_ms=1000, new_session_id=lambda: 1),
             groups=SimpleNamespace(
