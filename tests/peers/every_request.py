@@ -380,7 +380,11 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ApiKey.JOIN_GROUP: _join_group,
     ApiKey.HEARTBEAT: _heartbeat,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda at, version: consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
-        group_id=at.group
+        group_id=at.group,
+        member_id="somebody",
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=[at.topic],
+        topic_partitions=[],
     ),
     ApiKey.LEAVE_GROUP: _leave_group,
     ApiKey.SYNC_GROUP: _sync_group,
