@@ -76,6 +76,7 @@ WALK_SETTINGS = {
     "group.consumer.assignors": "range,uniform",
     "group.consumer.min.assignment.interval.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.max.assignment.interval.ms": "900000",
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.max.session.timeout.ms": "900000",
     "group.consumer.session.timeout.ms": "900000",
@@ -782,7 +783,7 @@ class _Walk:
 
     def _interval(self, member: _Member) -> None:
         """Let targets be computed only once in a long time, or at once."""
-        value = self.random.choice(["0", "0", "0", "15000"])
+        value = self.random.choice(["0", "0", "0", str(_LONG_MS)])
         self._show(f"interval {value}", "")
         self._configure(self.group, "consumer.assignment.interval.ms", value)
         self.probe_interval_ms = 16_000 - self.probe_interval_ms

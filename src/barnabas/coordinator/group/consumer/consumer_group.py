@@ -15,7 +15,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember, PartitionEpochs
 from barnabas.coordinator.group.consumer.consumer_group_records import group_tombstones
-from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
+from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression, subscribed_topics
 from barnabas.coordinator.group.group import CheckPartition, Group, OffsetCommitter, OffsetExpiry
 from barnabas.coordinator.group.group_state import GroupType
 
@@ -265,10 +265,7 @@ class ConsumerGroup(Group):
 
     def topics_of(self, member: ConsumerGroupMember) -> Set[str]:
         """Return the topics that a member subscribes to, by name and by its regular expression."""
-        resolved = self.resolved.get(member.topic_regex) if member.topic_regex else None
-        if resolved is None or not resolved.topics:
-            return member.topic_names
-        return resolved.topics if not member.topic_names else member.topic_names | resolved.topics
+        return subscribed_topics(member.topic_names, member.topic_regex, self.resolved)
 
     def subscribers_with(
         self, before: ConsumerGroupMember | None, member: ConsumerGroupMember | None
@@ -309,17 +306,16 @@ class ConsumerGroup(Group):
             _count_regex_topics(counts, self.resolved_topics(pattern), -1)
         return counts
 
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members have one subscription, by the names that they use."""
+        return _is_homogeneous(self.subscribers, self.regex_subscribers, len(self.members))
+
     def is_homogeneous_with(self, before: ConsumerGroupMember | None, member: ConsumerGroupMember) -> bool:
-        """Whether all members have one subscription when ``member`` replaces ``before``, by the names that they use."""
-        counts = self.subscribers_with(before, member).values()
-        member_count = len(self.members) + (before is None)
+        """Return the same when ``member`` replaces ``before``."""
         patterns = dict(self.regex_subscribers)
         _count_regex(patterns, before, member)
-        if not patterns:
-            return all(found.by_name == member_count for found in counts)
-        if next(iter(patterns.values())) != member_count:
-            return False
-        return all(found.by_regex == 1 and found.by_name <= 0 for found in counts)
+        return _is_homogeneous(self.subscribers_with(before, member), patterns, len(self.members) + (before is None))
 
     def preferred_assignor(
         self, before: ConsumerGroupMember | None = None, member: ConsumerGroupMember | None = None
@@ -345,6 +341,14 @@ class ConsumerGroup(Group):
         excluded = list(members)
         excluded_classic = sum(member.uses_classic_protocol for member in excluded)
         return self.classic_member_count - excluded_classic == len(self.members) - len(excluded)
+
+
+def _is_homogeneous(subscribers: Mapping[str, Subscribers], patterns: Mapping[str, int], member_count: int) -> bool:
+    if not patterns:
+        return all(found.by_name == member_count for found in subscribers.values())
+    if next(iter(patterns.values())) != member_count:
+        return False
+    return all(found.by_regex == 1 and found.by_name <= 0 for found in subscribers.values())
 
 
 def _count(counts: dict[str, int], name: str | None, change: int) -> None:

@@ -35,6 +35,7 @@ from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.member_timers import MemberTimers
+from barnabas.coordinator.group.stepped_work import SteppedWork
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.consumer_group_describe import Assignment as DescribedAssignment
 from barnabas.protocol.messages.consumer_group_describe import DescribedGroup, Member
@@ -93,7 +94,7 @@ class ConsumerGroups:
         self._new_uuid = new_uuid
         member_timers = MemberTimers(timers)
         self.conversion = GroupConversion(config, view, member_timers, rebalance)
-        self.changes = GroupChanges(config, groups, view, member_timers, self.conversion)
+        self.changes = GroupChanges(config, groups, view, member_timers, SteppedWork(timers), self.conversion)
         self.classic_members = ClassicMembers(self.changes, self.conversion, new_uuid)
 
     def __iter__(self) -> Iterator[ConsumerGroup]:
@@ -124,9 +125,7 @@ class ConsumerGroups:
         self.changes.validate_room(group, request.member_id)
         # The classic leader had not assigned this generation yet: members would keep the assignment of an older one.
         must_reassign = isinstance(former, ClassicGroup) and former.is_rebalancing
-        decision = Heartbeat(
-            self.changes, context, request, match_topics, records, now_ms, must_reassign=must_reassign
-        )
+        decision = Heartbeat(self.changes, context, request, match_topics, records, now_ms, must_reassign=must_reassign)
         result = decision.decide(group, request.member_id or self._new_uuid())
         if isinstance(former, ClassicGroup):
             result.on_append = partial(self._start_classic_sessions, group.group_id)
@@ -363,6 +362,7 @@ class ConsumerGroups:
 
     def on_unloaded(self) -> None:
         self.changes.timers.clear()
+        self.changes.work.clear()
 
     def state_counts(self) -> dict[ConsumerGroupState, int]:
         counts = dict.fromkeys(ConsumerGroupState, 0)

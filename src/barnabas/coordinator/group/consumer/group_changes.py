@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.steps import whole
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, Partitions
@@ -21,15 +22,19 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
     member_tombstones,
     partition_metadata_tombstone,
     regular_expression_record,
+    target_assignment_epoch_record,
+    target_assignment_record,
 )
 from barnabas.coordinator.group.consumer.consumer_group_settings import ConsumerGroupSettings
 from barnabas.coordinator.group.consumer.conversion import GroupConversion
 from barnabas.coordinator.group.consumer.current_assignment import Owned, Reconciliation, Target
+from barnabas.coordinator.group.consumer.large_target import is_large, store_new_target
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
-from barnabas.coordinator.group.consumer.target_assignment import new_target
+from barnabas.coordinator.group.consumer.target_assignment import AssignmentInput
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
+from barnabas.coordinator.group.stepped_work import SteppedWork, Work
 
 __all__ = ["GroupChanges", "MatchTopics", "SubscriptionChange"]
 
@@ -62,12 +67,14 @@ class GroupChanges:
         groups: Groups,
         view: ClusterView,
         timers: MemberTimers,
+        work: SteppedWork,
         conversion: GroupConversion,
     ) -> None:
         self.config = config
         self.settings = ConsumerGroupSettings(config, view)
         self.view = view
         self.timers = timers
+        self.work = work
         self.rebalance_count = 0
         self._groups = groups
         self._conversion = conversion
@@ -212,16 +219,36 @@ class GroupChanges:
         records: list[CoordinatorRecord],
         now_ms: int,
     ) -> Target:
-        """Return the member's target, computed for this epoch unless the last computation was just now."""
+        """Return the member's target, computed for this epoch unless the last computation was just now.
+
+        That of a large group is computed later, between requests.
+        """
         if group.assignment_epoch >= epoch or not self._may_assign(group, now_ms):
             return self.present_target(group, member)
         known = group.members.get(before.member_id)
-        assignor = group.preferred_assignor(known, member) or self.config.group_consumer_assignors[0]
-        target = new_target(group, epoch, assignor, self.view, member, now_ms)
-        records += target.records
-        return Target(epoch, target.partitions.get(member.member_id, _NONE))
+        if is_large(group, self.view):
+            assignor = self._assignor_of(group.preferred_assignor())
+            self.work.start(group.group_id, self._store_new_target(group.group_id, assignor), now_ms)
+            return self.present_target(group, member)
+        assignor = self._assignor_of(group.preferred_assignor(known, member))
+        targets = whole(AssignmentInput.of(group, assignor, self.view, member).targets_in_steps())
+        for member_id, target in targets.items():
+            if group.target.get(member_id) != target:
+                records.append(target_assignment_record(group.group_id, member_id, target))
+        records.append(target_assignment_epoch_record(group.group_id, epoch, now_ms))
+        return Target(epoch, targets[member.member_id])
+
+    def _assignor_of(self, preferred: str | None) -> str:
+        return preferred or self.config.group_consumer_assignors[0]
+
+    def _store_new_target(self, group_id: str, assignor: str) -> Work:
+        group = self.find(group_id)
+        if group is not None and group.assignment_epoch < group.epoch:
+            yield from store_new_target(group, assignor, self.view, lambda found: self.find(group_id) is found)
 
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
+        if self.work.is_running(group.group_id):
+            return False
         last_ms = group.assignment_timestamp_ms
         return not last_ms or now_ms >= last_ms + self.settings.assignment_interval_ms(group.group_id)
 

@@ -1,0 +1,230 @@
+"""A large group of the consumer protocol in our coordinator: CPU to reconcile, and the longest turn of the event loop.
+
+A turn is one request or one tick of the timers. Times are CPU time of the process, without sockets and disks, and with
+the automatic garbage collection off, as a node runs its own.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from time import process_time
+from typing import TypeVar
+
+from barnabas.common.errors import ErrorCode
+from barnabas.common.uuid import Uuid
+from barnabas.coordinator.group.cluster_view import ClusterView
+from barnabas.coordinator.group.group_coordinator import GroupCoordinator
+from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
+from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from barnabas.protocol.messages.list_groups import ListGroupsRequest
+from barnabas.protocol.records.partition_record import PartitionRecord
+from barnabas.protocol.records.register_broker_record import RegisterBrokerRecord
+from barnabas.protocol.records.topic_record import TopicRecord
+
+__all__ = ["LargeGroup", "measure_large_group"]
+
+Figures = dict[str, float]
+T = TypeVar("T")
+
+_GROUP = "large"
+_INTERVAL_MS = 5_000
+_CONTEXT = GroupRequestContext(1, "bench", "/127.0.0.1")
+
+
+class _Log:
+    """Accepts every batch, and commits it at once."""
+
+    def __init__(self) -> None:
+        self.batches: list[bytes] = []
+        self.end = 0
+        self.coordinator: GroupCoordinator | None = None
+
+    def append(self, partition: int, batch: bytes) -> int:
+        base, self.end = self.end, self.end + int.from_bytes(batch[57:61], "big")
+        self.batches.append(batch)
+        assert self.coordinator is not None
+        self.coordinator.runtime.on_high_watermark(partition, self.end, 0)
+        return base
+
+
+class _Member:
+    def __init__(self, member_id: str, topics: list[str]) -> None:
+        self.member_id = member_id
+        self.topics = topics
+        self.epoch = 0
+        self.owned: dict[Uuid, list[int]] = {}
+
+    def request(self, *, joins: bool = False) -> ConsumerGroupHeartbeatRequest:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=_GROUP, member_id=self.member_id, member_epoch=0 if joins else self.epoch
+        )
+        request.topic_partitions = [
+            TopicPartitions(topic_id=topic_id, partitions=of_topic) for topic_id, of_topic in self.owned.items()
+        ]
+        if joins:
+            request.rebalance_timeout_ms, request.subscribed_topic_names = 300_000, self.topics
+        return request
+
+    def receive(self, response: ConsumerGroupHeartbeatResponse) -> bool:
+        """Return whether something has changed for the member."""
+        assert response.error_code == ErrorCode.NONE, response
+        has_changed = response.member_epoch != self.epoch or response.assignment is not None
+        self.epoch = response.member_epoch
+        if response.assignment is not None:
+            self.owned = {topic.topic_id: topic.partitions for topic in response.assignment.topic_partitions}
+        return has_changed
+
+
+class LargeGroup:
+    """``turns_s`` has the CPU time of each turn since it was cleared."""
+
+    def __init__(self, *, members: int, topics: int, partitions: int, racks: int = 3) -> None:
+        """``partitions`` are those of each topic."""
+        self.turns_s: list[float] = []
+        self.now_ms = 1_000_000
+        self._log = _Log()
+        ids = count(1)
+        self.coordinator = GroupCoordinator(
+            GroupCoordinatorConfig(offsets_topic_num_partitions=1),
+            writer=self._log,
+            new_uuid=lambda: f"member-{next(ids)}",
+            view=ClusterView(MetadataImage.EMPTY),
+        )
+        self._log.coordinator = self.coordinator
+        self.coordinator.start()
+        shard = self.coordinator.runtime.start_loading(0, 0, self.now_ms)
+        assert shard is not None
+        self.coordinator.runtime.finish_loading(0, shard, 0, self.now_ms)
+        self._image = MetadataImage.EMPTY
+        self.topics = [f"topic-{number:04}" for number in range(topics)]
+        self._create(partitions, racks)
+        self.members = [_Member(f"consumer-{number:05}", self.topics) for number in range(members)]
+
+    def _create(self, partitions: int, racks: int) -> None:
+        records: list[object] = [
+            RegisterBrokerRecord(broker_id=broker, broker_epoch=broker, rack=f"rack-{broker}", fenced=False)
+            for broker in range(racks)
+        ]
+        for number, topic in enumerate(self.topics):
+            topic_id = Uuid.from_int((number + 1) * 7_919 << 64 | number)
+            records.append(TopicRecord(name=topic, topic_id=topic_id))
+            records += [_partition(topic_id, index, racks) for index in range(partitions)]
+        self._publish(records)
+
+    def _publish(self, records: list[object]) -> None:
+        delta = MetadataDelta(self._image)
+        for record in records:
+            delta.replay(record)
+        self._image = delta.apply(MetadataProvenance(self._image.offset + len(records), 1, 1))
+        self._turn(lambda: self.coordinator.follow_metadata(delta, self._image))
+
+    def add_partition(self) -> None:
+        """Let the first topic grow by one partition."""
+        topic = self._image.topics.by_name[self.topics[0]]
+        self._publish([_partition(topic.id, len(topic.partitions), 3)])
+
+    def _turn(self, work: Callable[[], T]) -> T:
+        began = process_time()
+        result = work()
+        self.turns_s.append(process_time() - began)
+        return result
+
+    def send(self, member: _Member, *, joins: bool = False) -> bool:
+        request = member.request(joins=joins)
+        answer = self._turn(
+            lambda: self.coordinator.consumer_group_heartbeat(_CONTEXT, request, _no_match, self.now_ms)
+        )
+        return member.receive(answer.value)
+
+    def join(self, member: _Member) -> None:
+        self.members.append(member)
+        self.send(member, joins=True)
+
+    def leave(self) -> None:
+        member = self.members.pop()
+        request = ConsumerGroupHeartbeatRequest(group_id=_GROUP, member_id=member.member_id, member_epoch=-1)
+        self._turn(lambda: self.coordinator.consumer_group_heartbeat(_CONTEXT, request, _no_match, self.now_ms))
+
+    def advance(self, by_ms: int) -> None:
+        end_ms = self.now_ms + by_ms
+        while (deadline := self.coordinator.runtime.next_deadline_ms()) is not None and deadline <= end_ms:
+            self.now_ms = max(self.now_ms, deadline)
+            self._turn(lambda: self.coordinator.runtime.tick(self.now_ms))
+        self.now_ms = end_ms
+
+    def settle(self) -> int:
+        """Let all heartbeat until nothing changes; return the number of rounds."""
+        for rounds in count(1):
+            self.advance(_INTERVAL_MS)
+            changes = [self.send(member) for member in self.members]
+            group = self.coordinator.describe_consumer_group(_GROUP)
+            if not any(changes) and group.assignment_epoch == group.group_epoch:
+                return rounds
+        raise AssertionError
+
+    def log_bytes(self) -> int:
+        return sum(map(len, self._log.batches))
+
+
+def _partition(topic_id: Uuid, index: int, racks: int) -> PartitionRecord:
+    replicas = [index % racks, (index + 1) % racks]
+    return PartitionRecord(partition_id=index, topic_id=topic_id, replicas=replicas, isr=replicas, leader=replicas[0])
+
+
+def _no_match(group_id: str, patterns: frozenset[str]) -> None:
+    raise AssertionError("the members have no regular expressions")
+
+
+@contextmanager
+def _measured(group: LargeGroup, figures: Figures, what: str) -> Iterator[None]:
+    group.turns_s.clear()
+    gc.collect()
+    yield
+    figures[f"{what}: CPU, s"] = sum(group.turns_s)
+    figures[f"{what}: longest turn, ms"] = max(group.turns_s) * 1_000
+
+
+def measure_large_group(*, members: int = 10_000, topics: int = 100, partitions: int = 1_000) -> Figures:
+    """Return CPU seconds and the longest turn of what a group lives through."""
+    figures: Figures = {}
+    gc.disable()
+    try:
+        group = LargeGroup(members=members, topics=topics, partitions=partitions)
+        with _measured(group, figures, "all join"):
+            for number, member in enumerate(group.members):
+                group.send(member, joins=True)
+                if number % 1_000 == 0:
+                    group.advance(100)
+        with _measured(group, figures, "all reach their target"):
+            figures["rounds"] = group.settle()
+        with _measured(group, figures, "nothing changes"):
+            group.settle()
+        with _measured(group, figures, "one joins"):
+            group.join(_Member("newcomer", group.topics))
+            group.settle()
+        with _measured(group, figures, "one leaves"):
+            group.leave()
+            group.settle()
+        with _measured(group, figures, "a topic grows"):
+            group.add_partition()
+            group.settle()
+        with _measured(group, figures, "list"):
+            group._turn(lambda: group.coordinator.list_groups(ListGroupsRequest()))
+    finally:
+        gc.enable()
+    return figures
+
+
+if __name__ == "__main__":
+    for name, value in measure_large_group(members=int(sys.argv[1]) if len(sys.argv) > 1 else 10_000).items():
+        print(f"{name:45} {value:10.3f}")
