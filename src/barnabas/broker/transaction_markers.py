@@ -150,8 +150,9 @@ class MarkerSender:
             task.cancel()
 
     def send(self, prepared: PreparedTransaction) -> None:
+        """Write and send the markers after the answer to EndTxn, which does not wait for them."""
         ending = _Ending(prepared)
-        self._send(ending, ending.remaining)
+        asyncio.get_running_loop().call_soon(self._send, ending, ending.remaining)
 
     def _send(self, ending: _Ending, partitions: set[TopicPartition]) -> None:
         by_leader: dict[int, list[TopicPartition]] = {}

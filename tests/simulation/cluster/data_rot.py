@@ -65,6 +65,7 @@ class DataRot:
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
         self._rots: dict[int, list[_Rot]] = {}
+        self._restored: list[_Rot] = []
         self.restored: set[PartitionName] = set()
         """Partitions with a replica that was restored from a backup."""
 
@@ -117,12 +118,17 @@ class DataRot:
         return isinstance(fault, LogDirectoriesLost) and any(path in str(fault) for path in deleted)
 
     def restore(self) -> list[SimulatedNode]:
-        """Restore files that only one node had, as an operator does; return the nodes stopped for it."""
+        """Restore files that only one node had, as an operator does; return the nodes stopped for it.
+
+        Each is restored once: the restored records may be truncated, because the partition has others since its loss.
+        """
         stopped = []
         for node_id, rots in sorted(self._rots.items()):
             node = self._checks.world.nodes[node_id]
-            left = [rot for rot in rots if self._checks.records.losses(rot.partition) and _remains(rot)]
+            lost = [rot for rot in rots if self._checks.records.losses(rot.partition) and _remains(rot)]
+            left = [rot for rot in lost if rot not in self._restored]
             if left:
+                self._restored += left
                 self.restored.update(rot.partition for rot in left)
                 node.crash(is_power_loss=False)
                 for rot in left:

@@ -151,6 +151,7 @@ def test_a_refused_marker_is_sent_again_to_the_leader_of_that_time() -> None:
     async def scenario(world: World) -> None:
         world.scripts[B] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
         world.send(A, B)
+        await asyncio.sleep(0)  # The leaders are looked up after the answer to EndTxn.
         world.leaders[B] = THIRD
         await settled(world)
         assert [leader for leader, _ in world.requests] == [OTHER, THIRD]

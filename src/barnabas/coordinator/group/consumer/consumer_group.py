@@ -46,6 +46,9 @@ class Subscribers(NamedTuple):
     by_regex: int = 0
 
 
+_ONE_BY_NAME = Subscribers(by_name=1)
+
+
 class ConsumerGroup(Group):
     group_type = GroupType.CONSUMER
 
@@ -266,6 +269,18 @@ class ConsumerGroup(Group):
     def topics_of(self, member: ConsumerGroupMember) -> Set[str]:
         """Return the topics that a member subscribes to, by name and by its regular expression."""
         return subscribed_topics(member.topic_names, member.topic_regex, self.resolved)
+
+    def topics_with(self, before: ConsumerGroupMember | None, member: ConsumerGroupMember) -> Iterable[str]:
+        """Return the topics of the group as they are when ``member`` replaces ``before``."""
+        regex = None if before is None else before.topic_regex
+        if regex and regex != member.topic_regex:
+            return self.subscribers_with(before, member)
+        names_before = frozenset() if before is None else before.topic_names
+        if names_before == member.topic_names:
+            return self.subscribers
+        lost = {name for name in names_before - member.topic_names if self.subscribers.get(name) == _ONE_BY_NAME}
+        new = [name for name in member.topic_names if name not in self.subscribers]
+        return [*(name for name in self.subscribers if name not in lost), *new] if lost or new else self.subscribers
 
     def subscribers_with(
         self, before: ConsumerGroupMember | None, member: ConsumerGroupMember | None

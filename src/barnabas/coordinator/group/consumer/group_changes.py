@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -34,7 +35,7 @@ from barnabas.coordinator.group.consumer.target_assignment import AssignmentInpu
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
-from barnabas.coordinator.group.stepped_work import SteppedWork, Work
+from barnabas.coordinator.group.stepped_work import SteppedWork, Work, in_work
 
 __all__ = ["GroupChanges", "MatchTopics", "SubscriptionChange"]
 
@@ -51,6 +52,14 @@ _RETRY_PAUSE_MS = 500
 _FAR_MS = 2_147_483_647
 _NONE: Partitions = {}
 Nothing = CoordinatorResult[None]
+
+
+class _Job(Enum):
+    """What is done for a group between requests."""
+
+    TARGET = "target"
+    TOPICS = "topics"
+    PATTERNS = "patterns"
 
 
 class SubscriptionChange(NamedTuple):
@@ -165,12 +174,31 @@ class GroupChanges:
         self, group_id: str, matched: Mapping[str, frozenset[str]] | None, version: int, now_ms: int
     ) -> Nothing:
         """Store the topics that regular expressions stand for; None if matching failed."""
-        self._matching.discard(group_id)
         group = self.find(group_id)
         if group is None or matched is None:
+            self._matching.discard(group_id)
+            return CoordinatorResult()
+        topics = group.subscribers_resolving(_used(group, matched))
+        if not self.view.is_long_to_hash(topics):
+            return self._store_matched(group_id, matched, version, now_ms)
+
+        def store_later() -> Work:
+            yield from in_work(self.view.prepare_hash_in_steps(topics))
+            now_ms = yield None
+            yield self._store_matched(group_id, matched, version, now_ms)
+
+        self.work.start((group_id, _Job.PATTERNS), store_later(), now_ms)
+        return CoordinatorResult()
+
+    def _store_matched(
+        self, group_id: str, matched: Mapping[str, frozenset[str]], version: int, now_ms: int
+    ) -> Nothing:
+        self._matching.discard(group_id)
+        group = self.find(group_id)
+        if group is None:
             return CoordinatorResult()
         records: list[CoordinatorRecord] = []
-        used = {pattern: topics for pattern, topics in matched.items() if pattern in group.regex_subscribers}
+        used = _used(group, matched)
         for pattern, topics in used.items():
             resolved = ResolvedRegularExpression(topics, version, now_ms)
             records.append(regular_expression_record(group_id, pattern, resolved))
@@ -200,7 +228,7 @@ class GroupChanges:
         if not is_bumped and not group.has_metadata_expired(now_ms):
             return epoch
         known = group.members.get(before.member_id)
-        metadata_hash = self.view.metadata_hash(group.subscribers_with(known, member))
+        metadata_hash = self._metadata_hash(group.group_id, group.topics_with(known, member), now_ms)
         if is_bumped or metadata_hash != group.metadata_hash:
             epoch += 1
             records.append(epoch_record(group.group_id, epoch, metadata_hash))
@@ -209,6 +237,15 @@ class GroupChanges:
         if group.has_partition_metadata_record:
             records.append(partition_metadata_tombstone(group.group_id))
         return epoch
+
+    def _metadata_hash(self, group_id: str, topics: Iterable[str], now_ms: int) -> int:
+        """Return the hash of a group's topics; raises COORDINATOR_LOAD_IN_PROGRESS while many are read for that."""
+        if not self.view.is_long_to_hash(topics):
+            return self.view.metadata_hash(topics)
+        key = (group_id, _Job.TOPICS)
+        if not self.work.is_running(key):
+            self.work.start(key, in_work(self.view.prepare_hash_in_steps(topics)), now_ms)
+        raise ApiException(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The topics of the group are still being read.")
 
     def update_target(
         self,
@@ -228,7 +265,8 @@ class GroupChanges:
         known = group.members.get(before.member_id)
         if is_large(group, self.view):
             assignor = self._assignor_of(group.preferred_assignor())
-            self.work.start(group.group_id, self._store_new_target(group.group_id, assignor), now_ms)
+            work = self._store_new_target(group.group_id, assignor)
+            self.work.start((group.group_id, _Job.TARGET), work, now_ms)
             return self.present_target(group, member)
         assignor = self._assignor_of(group.preferred_assignor(known, member))
         targets = whole(AssignmentInput.of(group, assignor, self.view, member).targets_in_steps())
@@ -247,7 +285,7 @@ class GroupChanges:
             yield from store_new_target(group, assignor, self.view, lambda found: self.find(group_id) is found)
 
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
-        if self.work.is_running(group.group_id):
+        if self.work.is_running((group.group_id, _Job.TARGET)):
             return False
         last_ms = group.assignment_timestamp_ms
         return not last_ms or now_ms >= last_ms + self.settings.assignment_interval_ms(group.group_id)
@@ -302,7 +340,11 @@ class GroupChanges:
             records += member_tombstones(group_id, member.member_id)
         unused = self._unused_patterns(group, leaving)
         records += [regular_expression_record(group_id, pattern, None) for pattern in unused]
-        metadata_hash = self.view.metadata_hash(group.subscribers_without(leaving, unused))
+        topics, metadata_hash = group.subscribers_without(leaving, unused), group.metadata_hash
+        if not self.view.is_long_to_hash(topics):
+            metadata_hash = self.view.metadata_hash(topics)
+        else:  # The next heartbeat has it computed.
+            group.request_metadata_refresh()
         records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
 
         def cancel_timers(now_ms: int) -> Nothing:
@@ -369,3 +411,8 @@ class GroupChanges:
             return result
 
         self.timers.schedule(group_id, member_id, kind, deadline_ms, remove)
+
+
+def _used(group: ConsumerGroup, matched: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """Return what is still used of regular expressions that were matched."""
+    return {pattern: topics for pattern, topics in matched.items() if pattern in group.regex_subscribers}

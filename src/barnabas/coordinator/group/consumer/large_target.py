@@ -1,8 +1,8 @@
 """The target of a large group: computed in steps, between requests, and stored in several batches.
 
-Until its last record, which has the epoch, members follow the former target. A coordinator that loads only a part of the
-batches computes the target again. Members whose partitions others receive lose them first, so that at no time two members
-have one partition as their target.
+Until the last record, which has the epoch, members follow the former target. A coordinator that loads only a part of
+the batches computes the target again. Members whose partitions others receive lose them first, so that at no time two
+members have one partition as their target.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator
 
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
+from barnabas.coordinator.group.assignor.group_spec import WorkMeter
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, Partitions
 from barnabas.coordinator.group.consumer.consumer_group_records import (
@@ -67,8 +68,10 @@ def _store(
 ) -> Batches:
     """Write what ``changed`` makes of the former and the new target of each member."""
     records: list[CoordinatorRecord] = []
-    size = 0
+    size, meter = 0, WorkMeter()
     for member_id, target in targets:
+        if meter.is_full(2):
+            yield None
         before = group.target.get(member_id, _NONE)
         after = changed(before, target)
         if after != before:

@@ -134,6 +134,6 @@ class _Subscriptions:
 
 def _assignor(name: str) -> PartitionAssignor:
     found = assignor_named(name)
-    if found is None:
-        raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR)  # A record names an assignor that does not exist here.
+    if found is None:  # A record names it.
+        raise ApiException(ErrorCode.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {name} is not supported.")
     return found
