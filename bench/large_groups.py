@@ -140,11 +140,15 @@ class LargeGroup:
         return result
 
     def send(self, member: _Member, *, joins: bool = False) -> bool:
+        """Return whether something has changed for the member."""
         request = member.request(joins=joins)
-        answer = self._turn(
-            lambda: self.coordinator.consumer_group_heartbeat(_CONTEXT, request, _no_match, self.now_ms)
-        )
-        return member.receive(answer.value)
+        while True:
+            answer = self._turn(
+                lambda: self.coordinator.consumer_group_heartbeat(_CONTEXT, request, _no_match, self.now_ms)
+            )
+            if answer.value.error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                return member.receive(answer.value)
+            self.advance(100)  # Its topics are being read.
 
     def join(self, member: _Member) -> None:
         self.members.append(member)

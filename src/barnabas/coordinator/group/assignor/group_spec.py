@@ -47,7 +47,7 @@ GroupAssignment: TypeAlias = dict[str, Assignment]
 """A member that is absent has no partitions. The assignment of a member that keeps its partitions is the object that
 it had before (``assigned``)."""
 
-WORK_A_STEP = 5_000
+WORK_A_STEP = 1_500
 """Some milliseconds: the number of partitions, or of members, that a step visits."""
 
 

@@ -53,7 +53,7 @@ T_co = TypeVar("T_co", covariant=True)
 DEFAULT_CAPACITY: Final = 16
 _TREEIFY_KEYS: Final = 8
 _TREEIFY_CAPACITY: Final = 64
-_KEYS_A_STEP: Final = 2_000
+_KEYS_A_STEP: Final = 1_000
 _INDEX_BITS: Final = 32
 _GOLDEN_RATIO: Final = 0x9E3779B97F4A7C15
 """The factor with which Kafka's timeline tables spread hashes."""

@@ -24,6 +24,7 @@ __all__ = ["ConsumerGroup", "ConsumerGroupState", "Partitions", "Subscribers"]
 Partitions = Mapping[Uuid, frozenset[int]]
 
 _FIRST_EPOCH = 1
+_KEPT_SUBSCRIPTIONS = 100
 _COMMIT_WITH_EPOCH_SINCE = 9
 _NO_PARTITIONS: Partitions = {}
 _NO_DEADLINE = (0, 0)
@@ -74,6 +75,7 @@ class ConsumerGroup(Group):
         self.classic_supporters: dict[str, int] = {}
         """How many members of the classic protocol support an assignor."""
         self._assignors: dict[str, int] = {}
+        self._names: dict[frozenset[str], frozenset[str]] = {}
         self._owners: dict[Uuid, dict[int, int]] = {}
         """The epoch of the member that has a partition, or must still give it up."""
         self._metadata_deadline = _NO_DEADLINE
@@ -179,6 +181,13 @@ class ConsumerGroup(Group):
     def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
         member_id = None if instance_id is None else self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
+
+    def shared_names(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the one object that stands for a subscription in this group: most members have the same."""
+        if len(self._names) > _KEPT_SUBSCRIPTIONS:
+            self._names.clear()
+        found = frozenset(names)
+        return self._names.setdefault(found, found)
 
     def update_member(self, member: ConsumerGroupMember) -> None:
         before = self.members.get(member.member_id)

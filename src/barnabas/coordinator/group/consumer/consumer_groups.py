@@ -254,7 +254,7 @@ class ConsumerGroups:
                     rack_id=value.rack_id,
                     client_id=value.client_id,
                     client_host=value.client_host,
-                    topic_names=frozenset(value.subscribed_topic_names),
+                    topic_names=group.shared_names(value.subscribed_topic_names),
                     topic_regex=value.subscribed_topic_regex,
                     rebalance_timeout_ms=value.rebalance_timeout_ms,
                     server_assignor=value.server_assignor,

@@ -87,6 +87,8 @@ class AssignmentInput(NamedTuple):
             assigned = yield from self.assignor.assign_in_steps(spec, self.view)
         except PartitionAssignorError as error:
             raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+        if len(assigned) == len(spec.members) + sum(update is not None for update in spec.updates.values()):
+            return assigned
         members = yield from spec.ordered_members()
         return {member_id: assigned.get(member_id, _NONE) for member_id in members}
 
