@@ -17,10 +17,12 @@ from typing import TypeVar
 from barnabas.common.errors import ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.cluster_view import ClusterView
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -30,6 +32,7 @@ from barnabas.protocol.messages.list_groups import ListGroupsRequest
 from barnabas.protocol.records.partition_record import PartitionRecord
 from barnabas.protocol.records.register_broker_record import RegisterBrokerRecord
 from barnabas.protocol.records.topic_record import TopicRecord
+from barnabas.protocol.stepped_writing import write_in_steps
 
 __all__ = ["LargeGroup", "measure_large_group"]
 
@@ -135,9 +138,10 @@ class LargeGroup:
 
     def _turn(self, work: Callable[[], T]) -> T:
         began = process_time()
-        result = work()
-        self.turns_s.append(process_time() - began)
-        return result
+        try:
+            return work()
+        finally:
+            self.turns_s.append(process_time() - began)
 
     def send(self, member: _Member, *, joins: bool = False) -> bool:
         """Return whether something has changed for the member."""
@@ -171,10 +175,31 @@ class LargeGroup:
         for rounds in count(1):
             self.advance(_INTERVAL_MS)
             changes = [self.send(member) for member in self.members]
-            group = self.coordinator.describe_consumer_group(_GROUP)
-            if not any(changes) and group.assignment_epoch == group.group_epoch:
+            if not any(changes) and self.is_assigned:
                 return rounds
         raise AssertionError
+
+    @property
+    def is_assigned(self) -> bool:
+        group = self.coordinator.runtime.shard(0).groups.find(_GROUP)
+        assert isinstance(group, ConsumerGroup)
+        return group.assignment_epoch == group.epoch
+
+    def describe(self) -> None:
+        """Describe the group and encode the answer, each step in a turn."""
+        steps = self.coordinator.describe_consumer_group(_GROUP)
+        response = ConsumerGroupDescribeResponse()
+        while not response.groups:
+            try:
+                self._turn(lambda: next(steps))
+            except StopIteration as end:
+                response.groups = [end.value]
+        writing = write_in_steps(response, 1, [])
+        while self._turn(lambda: next(writing, self)) is not self:
+            pass
+
+    def list(self) -> None:
+        self._turn(lambda: self.coordinator.list_groups(ListGroupsRequest()))
 
     def log_bytes(self) -> int:
         return sum(map(len, self._log.batches))
@@ -203,6 +228,7 @@ def measure_large_group(*, members: int = 10_000, topics: int = 100, partitions:
     figures: Figures = {}
     gc.disable()
     try:
+        _warm_up()
         group = LargeGroup(members=members, topics=topics, partitions=partitions)
         with _measured(group, figures, "all join"):
             for number, member in enumerate(group.members):
@@ -223,10 +249,22 @@ def measure_large_group(*, members: int = 10_000, topics: int = 100, partitions:
             group.add_partition()
             group.settle()
         with _measured(group, figures, "list"):
-            group._turn(lambda: group.coordinator.list_groups(ListGroupsRequest()))
+            group.list()
+        with _measured(group, figures, "describe"):
+            group.describe()
     finally:
         gc.enable()
     return figures
+
+
+def _warm_up() -> None:
+    """Compile the codecs of messages and records."""
+    group = LargeGroup(members=2, topics=1, partitions=5_000)
+    for member in group.members:
+        group.send(member, joins=True)
+    group.settle()
+    group.leave()
+    group.describe()
 
 
 if __name__ == "__main__":

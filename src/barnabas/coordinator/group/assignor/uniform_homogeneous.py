@@ -87,7 +87,7 @@ class UniformHomogeneousBuilder:
     def _keep_up_to_quotas(self) -> Steps[None]:
         for number, member in enumerate(self._members.values()):
             has_extra = self._extra_count > 0
-            left = self._keep(number, member.assigned, self._quota_min + has_extra)
+            left = yield from self._keep(number, member.assigned, self._quota_min + has_extra)
             if left and has_extra and len(self._members) - number > self._extra_count:
                 # Enough other members can have the partition more.
                 left -= 1
@@ -98,7 +98,7 @@ class UniformHomogeneousBuilder:
             if self._meter.is_full(1 + len(member.assigned)):
                 yield
 
-    def _keep(self, number: int, assigned: Assignment, quota: int) -> int:
+    def _keep(self, number: int, assigned: Assignment, quota: int) -> Steps[int]:
         """Decide which of its partitions a member keeps; return how many more it may have."""
         kept_count = sum(map(len, assigned.values()))
         if kept_count <= quota and assigned.keys() <= self._topic_ids:
@@ -115,6 +115,8 @@ class UniformHomogeneousBuilder:
                     assignment.remove(topic_id, partition)
                     self._unassigned.append((topic_id, partition))
                 quota = 0
+                if self._meter.is_full(len(partitions)):
+                    yield
         return quota
 
     def _fill_quotas(self) -> Steps[None]:

@@ -27,6 +27,7 @@ _FIRST_EPOCH = 1
 _KEPT_SUBSCRIPTIONS = 100
 _COMMIT_WITH_EPOCH_SINCE = 9
 _NO_PARTITIONS: Partitions = {}
+_NO_OWNERS: Mapping[int, int] = {}
 _NO_DEADLINE = (0, 0)
 
 
@@ -220,22 +221,24 @@ class ConsumerGroup(Group):
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
             del self.static_members[member.instance_id]
 
-    def is_owned(self, topic_id: Uuid, partition: int) -> bool:
-        """Whether a member has this partition, or must still give it up."""
-        owners = self._owners.get(topic_id)
-        return owners is not None and partition in owners
+    def owners_of(self, topic_id: Uuid) -> Mapping[int, int]:
+        """Return the partitions of a topic that a member has, or must still give up, with the member's epoch."""
+        return self._owners.get(topic_id, _NO_OWNERS)
 
     def waits_for_release(self, member: ConsumerGroupMember) -> bool:
         """Whether a partition of the member's target is still with another member."""
         for topic_id, partitions in self.target.get(member.member_id, _NO_PARTITIONS).items():
-            has = member.assigned.get(topic_id, {})
-            if any(partition not in has and self.is_owned(topic_id, partition) for partition in partitions):
+            has, owned = member.assigned.get(topic_id, {}), self.owners_of(topic_id)
+            if any(partition not in has and partition in owned for partition in partitions):
                 return True
         return False
 
     def _own(self, partitions: PartitionEpochs, epoch: int) -> None:
         for topic_id, of_topic in partitions.items():
             owners = self._owners.setdefault(topic_id, {})
+            if owners.keys().isdisjoint(of_topic):
+                owners.update(dict.fromkeys(of_topic, epoch))
+                continue
             for partition in of_topic:
                 present = owners.get(partition)
                 if present is not None and present >= epoch:

@@ -263,7 +263,7 @@ class GroupChanges:
         if group.assignment_epoch >= epoch or not self._may_assign(group, now_ms):
             return self.present_target(group, member)
         known = group.members.get(before.member_id)
-        if is_large(group, self.view):
+        if is_large(len(group.members), group.topics_with(known, member), self.view):
             assignor = self._assignor_of(group.preferred_assignor())
             work = self._store_new_target(group.group_id, assignor)
             self.work.start((group.group_id, _Job.TARGET), work, now_ms)
@@ -311,7 +311,7 @@ class GroupChanges:
         """Return the member after its next step."""
         if not has_changed and member.is_reconciled_to(target.epoch):
             return member
-        step = Reconciliation(target, self.view.ids_of(group.topics_of(member)), has_changed, group.is_owned, owned)
+        step = Reconciliation(target, self.view.ids_of(group.topics_of(member)), has_changed, group.owners_of, owned)
         reached = step.next(member)
         if reached == member:
             return member

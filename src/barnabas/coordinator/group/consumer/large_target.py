@@ -34,9 +34,10 @@ Nothing = CoordinatorResult[None]
 Batches = Generator[Nothing | None, int, None]
 
 
-def is_large(group: ConsumerGroup, view: ClusterView) -> bool:
-    size = len(group.members)
-    for topic in group.subscribers:
+def is_large(member_count: int, topics: Iterable[str], view: ClusterView) -> bool:
+    """Return whether the target of a group with these topics is computed in steps."""
+    size = member_count
+    for topic in topics:
         topic_id = view.id_of(topic)
         if topic_id is not None:
             size += view.partition_count(topic_id)
