@@ -76,6 +76,7 @@ WALK_SETTINGS = {
     "group.consumer.assignors": "range,uniform",
     "group.consumer.min.assignment.interval.ms": "0",
     "group.consumer.assignment.interval.ms": "0",
+    "group.consumer.max.assignment.interval.ms": "900000",
     "group.consumer.min.session.timeout.ms": "1000",
     "group.consumer.max.session.timeout.ms": "900000",
     "group.consumer.session.timeout.ms": "900000",
@@ -264,8 +265,9 @@ class _Walk:
     # -- members of the consumer protocol
 
     def _subscription(self) -> list[str]:
+        """Return topics; none only for a member that has some: Kafka assigns partitions to a new member without."""
         if "plain" in self.group:
-            return self.random.choice([[], *[self.topics[:1]] * 3])
+            return self.topics[:1]
         return sorted(self.random.sample(self.topics, self.random.choice([1, 2, 2, 3])))
 
     @property
@@ -282,7 +284,7 @@ class _Walk:
         if not member.member_id or self.random.random() < 0.1:
             member.member_id = self._new_member_id(member)
         member.topics = self._subscription()
-        if (member.instance is not None or not member.topics) and self._is_rebalancing():
+        if member.instance is not None and self._is_rebalancing():
             return  # Kafka computes no assignment then, and ours does.
         member.owned = {}
         request = self._heartbeat(member, _JOIN, is_full=True)
@@ -346,7 +348,7 @@ class _Walk:
 
     def _change(self, member: _Member) -> None:
         if not member.is_classic and member.epoch > 0:
-            member.topics = self._subscription()
+            member.topics = [] if self.random.random() < 0.25 else self._subscription()
             self._beat_with(member, "change", self._heartbeat(member, member.epoch, is_full=True))
 
     def _leave(self, member: _Member) -> None:
@@ -452,11 +454,14 @@ class _Walk:
         response = member.client.receive()
         if " join " in f" {what} " and response.member_id != f"{member.name}.c":
             self._learn(response.member_id, _prefix_of(response.member_id) or member.name)
-        self._show(what, self._shown(response, self._versions[member.name]))
         if "sync" in what:
+            self._show(what, self._shown(response, self._versions[member.name]))
             self._synced(member, response)
         else:
             self._joined(member, response)
+            if response.leader:  # Kafka's is the first one in a hash table, if the group was a consumer group.
+                response.leader, response.members = "a member", []
+            self._show(what, self._shown(response, self._versions[member.name]))
 
     def _is_answered(self, member: _Member) -> bool:
         """Return whether the answer has arrived, or does so when the coordinator has handled a later request."""
@@ -486,9 +491,13 @@ class _Walk:
             member.forget()
 
     def _classic_sync(self, member: _Member) -> None:
+        if self._is_consumer_group():  # Elsewhere the leader's is the one that counts.
+            self._sync(member, self.random.random())
+
+    def _sync(self, member: _Member, wrong: float) -> None:
+        """``wrong`` of one half is right."""
         if not member.is_classic or member.epoch < 0:
             return
-        wrong = self.random.random()
         request = SyncGroupRequest(
             group_id=self.group,
             member_id=member.member_id,
@@ -574,10 +583,12 @@ class _Walk:
                 elif found.epoch >= 0:
                     self._classic_follow(found)
             self._receive_parked()
+            began = len(self.steps)
             for found in sorted(self.of_group, key=lambda found: bool(found.led)):
                 if found.is_classic and found.parked is None:
-                    self._classic_sync(found)  # The leader is the last.
+                    self._sync(found, wrong=0.5)  # The leader is the last.
             self._receive_parked()
+            self.steps[began:] = sorted(self.steps[began:])
 
     def _classic_follow(self, member: _Member) -> None:
         request = HeartbeatRequest(
@@ -782,7 +793,7 @@ class _Walk:
 
     def _interval(self, member: _Member) -> None:
         """Let targets be computed only once in a long time, or at once."""
-        value = self.random.choice(["0", "0", "0", "15000"])
+        value = self.random.choice(["0", "0", "0", str(_LONG_MS)])
         self._show(f"interval {value}", "")
         self._configure(self.group, "consumer.assignment.interval.ms", value)
         self.probe_interval_ms = 16_000 - self.probe_interval_ms

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
-from barnabas.coordinator.group.metadata_hash import group_hash, topic_hash
+from barnabas.coordinator.group.metadata_hash import group_hash, rack_bytes, topic_hash_in_steps
 from barnabas.coordinator.group.streams.configured_topology import ConfiguredTopology
 from barnabas.coordinator.group.streams.current_assignment import next_assignment
 from barnabas.coordinator.group.streams.endpoint_to_partitions import EndpointInformation
@@ -93,7 +94,8 @@ def _message(error: ApiException) -> str:
 
 
 def _topic_hash(name: str, topic: Json) -> int:
-    return topic_hash(Uuid.from_string(topic["id"]), name, [sorted(racks) for racks in topic["racks"]])
+    racks = [rack_bytes(of_partition) for of_partition in topic["racks"]]
+    return whole(topic_hash_in_steps(Uuid.from_string(topic["id"]), name, racks))
 
 
 def _add_topology(question: Json, answer: Json) -> None:

@@ -2,7 +2,7 @@
 
 The answer to the creation of 4,000 topics describes the settings of each: encoding it takes a fifth of a second. The
 elements of the last list of such a message are encoded some at a time, and so are those of the last list of an element
-(the partitions of a topic); the bytes are those of ``Message.write``.
+(the partitions of a topic, the members of a group); the bytes are those of ``Message.write``.
 """
 
 from __future__ import annotations
@@ -27,14 +27,19 @@ _JOINED_MAX: Final = 65536
 """Chunks with a larger total are not joined: records are not copied."""
 
 
+_FIXED_SIZES: Final = {"bool": 1, "int8": 1, "int16": 2, "uint16": 2, "int32": 4, "int64": 8, "uuid": 16}
+
+
 class _LastList(NamedTuple):
-    """The list of structs at the end of a struct, before its tags."""
+    """The list of structs at the end of a struct, before its tags. Fields of a fixed size may follow it."""
 
     name: str
     of_elements: str | None
     """The name of the list of structs at the end of its elements."""
     before: tuple[str, ...]
-    """The fields before it; all later ones are tagged."""
+    """The fields before it."""
+    size_after: int
+    """The bytes of the fields after it that are not tagged."""
 
 
 def takes_steps(message: object, version: int) -> bool:
@@ -90,7 +95,8 @@ def _around_list(struct: Struct, last: _LastList, version: int, is_flexible: boo
     setattr(emptied, last.name, [])
     encoded = _encoded(emptied, version, is_flexible)
     untagged = type(struct)(**{name: getattr(struct, name) for name in last.before})
-    end = len(_encoded(untagged, version, is_flexible)) - is_flexible  # No tagged fields are one byte.
+    after = is_flexible + last.size_after  # No tagged fields are one byte.
+    end = len(_encoded(untagged, version, is_flexible)) - after
     length_size = 1 if is_flexible else 4
     return encoded[: end - length_size], encoded[end:]
 
@@ -118,10 +124,14 @@ def _is_long(struct: Struct, version: int) -> bool:
 def _last_list(cls: type[Struct], version: int) -> _LastList | None:
     fields = [field for field in cls.FIELDS if field.in_version(version)]
     untagged = [field for field in fields if not field.is_tagged(version)]
+    size_after = 0
+    while untagged and untagged[-1].kind in _FIXED_SIZES:
+        size_after += _FIXED_SIZES[untagged.pop().kind]
     if not untagged:
         return None
     field = untagged[-1]
     if field.kind != "array" or field.element != "struct" or field.type is None:
         return None
     inner = _last_list(field.type, version)
-    return _LastList(field.name, None if inner is None else inner.name, tuple(field.name for field in untagged[:-1]))
+    before = tuple(field.name for field in untagged[:-1])
+    return _LastList(field.name, None if inner is None else inner.name, before, size_after)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from barnabas.common.errors import ErrorCode
+from barnabas.common.steps import whole
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer_protocol import read_assignment
@@ -82,7 +83,7 @@ class ConsumerGroupDriver(GroupDriver):
             self.coordinator.regular_expressions_matched(group_id, None if fails else found, version, self.now_ms)
 
     def describe_consumers(self, group: str = GROUP) -> DescribedGroup:
-        return self.coordinator.describe_consumer_group(group)
+        return whole(self.coordinator.describe_consumer_group(group))
 
     # -- what the coordinator knows
 
@@ -111,7 +112,8 @@ class ConsumerGroupDriver(GroupDriver):
             before = [(member.epoch, dict(member.owned)) for member in members]
             for member in members:
                 member.beat()
-            if before == [(member.epoch, member.owned) for member in members]:
+            is_due = any(group.assignment_epoch < group.epoch for group in self.shard.consumer)
+            if not is_due and before == [(member.epoch, member.owned) for member in members]:
                 break
 
     def owners(self, *members: Consumer | ClassicConsumer) -> dict[tuple[str, int], str]:

@@ -492,3 +492,11 @@ def test_a_member_that_rejoins_with_its_id_makes_room_for_another() -> None:
     group.join(given.member_id, version=4)
     assert group.join(version=4).value.error_code == ErrorCode.MEMBER_ID_REQUIRED
     assert group.join(version=4).value.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+
+
+def test_a_deleted_group_forgets_members_that_have_not_joined_yet(group: GroupDriver) -> None:
+    """As in Kafka: only the log knows a group, and pending members are not in it."""
+    pending = group.join().value.member_id
+    assert [result.error_code for result in group.delete_groups(GROUP)] == [ErrorCode.NONE]
+    assert group.state() == "Dead"
+    assert group.join(pending).value.error_code == ErrorCode.UNKNOWN_MEMBER_ID

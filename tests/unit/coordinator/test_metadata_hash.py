@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
-from barnabas.coordinator.group.metadata_hash import group_hash, topic_hash
+from barnabas.coordinator.group.metadata_hash import group_hash, rack_bytes, topic_hash_in_steps
 
 TOPIC_ID = Uuid.from_string("6LiKXEbYTIGKKa80k21BrQ")
 RACKS = [["a", "b", "é😀"], [], ["rack-1"]]
 """The sorted racks of the replicas of each partition."""
+
+
+def topic_hash(topic_id: Uuid, name: str, racks: list[list[str]]) -> int:
+    return whole(topic_hash_in_steps(topic_id, name, [rack_bytes(of_partition) for of_partition in racks]))
 
 
 def test_a_topic_has_the_hash_that_kafka_computes() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from barnabas.protocol import stepped_writing
 from barnabas.protocol.errors import EncodeError
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeResponse, DescribedGroup, Member
 from barnabas.protocol.messages.create_topics import CreatableTopicConfigs, CreatableTopicResult, CreateTopicsResponse
 from barnabas.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, NodeEndpoint, PartitionData
 from barnabas.protocol.schema import Message
@@ -72,6 +73,12 @@ def test_topics_with_some_partitions_each_take_steps() -> None:
     topics = [FetchableTopicResponse(partitions=[PartitionData(records=b"")] * 50) for _ in range(40)]
     long = FetchResponse(responses=topics)
     assert in_steps(long, 17) == (long.encode(17), 20)
+
+
+def test_the_members_of_one_group_take_steps_although_a_field_follows_them() -> None:
+    members = [Member(member_id=f"m{number}", client_id="c", client_host="/h") for number in range(1_234)]
+    long = ConsumerGroupDescribeResponse(groups=[DescribedGroup(members=members, authorized_operations=77)])
+    assert in_steps(long, 1) == (long.encode(1), 13)
 
 
 def test_large_records_are_not_copied() -> None:

@@ -17,6 +17,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult
 from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter, TransactionMarker
 from barnabas.coordinator.deferred import Deferred, gather
+from barnabas.coordinator.group.assignor.group_spec import Steps
 from barnabas.coordinator.group.classic.classic_group_rebalance import append_error
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.group_changes import MatchTopics
@@ -252,7 +253,8 @@ class GroupCoordinator:
             now_ms=now_ms,
         )
 
-    def describe_consumer_group(self, group_id: str) -> DescribedConsumerGroup:
+    def describe_consumer_group(self, group_id: str) -> Steps[DescribedConsumerGroup]:
+        """Describe a group, in steps if it is large."""
         if not self.is_active:
             return DescribedConsumerGroup(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if not group_id:
@@ -261,7 +263,7 @@ class GroupCoordinator:
             shard = self.runtime.shard(self.partition_for(group_id))
         except ApiException as error:
             return DescribedConsumerGroup(group_id=group_id, error_code=error.code)
-        return shard.consumer.describe(group_id)
+        return (yield from shard.consumer.describe_in_steps(group_id))
 
     def follow_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Let the groups that depend on changed or deleted topics compute their assignments again."""

@@ -6,31 +6,40 @@ endian; a string is its UTF-16 code units and their count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from struct import Struct
 
-from xxhash import xxh3_64_intdigest
+from xxhash import xxh3_64, xxh3_64_intdigest
 
 from barnabas.common.uuid import Uuid
 
-__all__ = ["group_hash", "topic_hash"]
+__all__ = ["group_hash", "rack_bytes", "topic_hash_in_steps"]
 
 _INT32 = Struct("<i")
 _INT64 = Struct("<Q")
 _VERSION = b"\x00"
 _SIGN = 1 << 63
+_PARTITIONS_A_STEP = 5_000
 
 
-def topic_hash(topic_id: Uuid, name: str, racks: Sequence[Sequence[str]]) -> int:
-    """Return the hash of a topic. ``racks`` has the sorted racks of the replicas of each partition."""
+def rack_bytes(racks: Iterable[str]) -> bytes:
+    """Return what the racks of a partition's replicas add to the hash of its topic."""
+    texts = [_string(rack) for rack in sorted(racks, key=_java_order)]
+    return b"".join(text[-_INT32.size :] + text for text in texts)
+
+
+def topic_hash_in_steps(topic_id: Uuid, name: str, racks: Sequence[bytes]) -> Generator[None, None, int]:
+    """Return the hash of a topic. ``racks`` has the ``rack_bytes`` of each partition."""
     # The id's halves are numbers of eight bytes, big endian in the id.
-    chunks = [_VERSION, topic_id[7::-1], topic_id[:7:-1], _string(name), _INT32.pack(len(racks))]
-    for partition, of_partition in enumerate(racks):
-        chunks.append(_INT32.pack(partition))
-        for rack in of_partition:
-            text = _string(rack)
-            chunks += (text[-_INT32.size :], text)
-    return _signed(xxh3_64_intdigest(b"".join(chunks)))
+    head = [_VERSION, topic_id[7::-1], topic_id[:7:-1], _string(name), _INT32.pack(len(racks))]
+    hashed = xxh3_64(b"".join(head))
+    pack = _INT32.pack
+    for first in range(0, len(racks), _PARTITIONS_A_STEP):
+        part = racks[first : first + _PARTITIONS_A_STEP]
+        hashed.update(b"".join([pack(number) + of_partition for number, of_partition in enumerate(part, first)]))
+        if len(part) == _PARTITIONS_A_STEP:
+            yield
+    return _signed(hashed.intdigest())
 
 
 def group_hash(topic_hashes: Mapping[str, int]) -> int:

@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from barnabas.common.errors import ErrorCode
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
+from barnabas.coordinator.group.consumer import large_target
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer_protocol import write_assignment
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig, MigrationPolicy
@@ -43,8 +44,12 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     @initialize(
         policy=st.sampled_from([*MigrationPolicy, MigrationPolicy.BIDIRECTIONAL]),
         interval_ms=st.sampled_from([0, 1_000]),
+        is_large=st.booleans(),
     )
-    def start(self, policy: MigrationPolicy, interval_ms: int) -> None:
+    def start(self, policy: MigrationPolicy, interval_ms: int, is_large: bool) -> None:
+        self.limits = (large_target._SIZE_MAX, large_target._BATCH_PARTITIONS_MAX)
+        if is_large:
+            large_target._SIZE_MAX, large_target._BATCH_PARTITIONS_MAX = 2, 2
         config = GroupCoordinatorConfig(
             group_initial_rebalance_delay_ms=0,
             offsets_topic_num_partitions=1,
@@ -127,6 +132,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         if member.joining is None:
             member.send_join()
             self.receive_joins()
+            self.epochs_never_go_back()  # They begin anew if an empty group has become classic.
 
     @rule()
     def all_classic_members_join(self) -> None:
@@ -181,7 +187,6 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         """Let several join, so that groups with members of both protocols are frequent enough."""
         for index in sorted(classics - consumers):
             self.classic_join(index)
-            self.epochs_never_go_back()  # It begins anew if the group becomes classic.
             self.classic_join(index)  # Dynamic members join with the id that they received.
         self.all_follow()
         for index in sorted(consumers):
@@ -249,8 +254,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         for consumer in self.consumers:
             consumer.driver = successor
         for classic in self.classics:
-            classic.driver = successor
-            classic.joining = None
+            classic.driver, classic.joining = successor, None
         self.driver.topic.refuse_with = refuses
 
     # -- what holds
@@ -269,6 +273,16 @@ class ConsumerGroupModel(RuleBasedStateMachine):
                     for partition in of_topic:
                         other = owners.setdefault((topic_id, partition), member.member_id)
                         assert other == member.member_id, f"{partition} belongs to {other} and {member.member_id}"
+
+    @invariant()
+    def a_partition_is_the_target_of_one_member(self) -> None:
+        group = self.group()
+        targets: dict[tuple[bytes, int], str] = {}
+        for member_id, target in () if group is None else group.target.items():
+            for topic_id, of_topic in target.items():
+                for partition in of_topic:
+                    other = targets.setdefault((topic_id, partition), member_id)
+                    assert other == member_id, f"{partition} is the target of {other} and {member_id}"
 
     @invariant()
     def a_member_owns_only_what_it_was_given(self) -> None:
@@ -344,6 +358,7 @@ class ConsumerGroupModel(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "driver"):
             return
+        large_target._SIZE_MAX, large_target._BATCH_PARTITIONS_MAX = self.limits
         self.driver.topic.refuse_with = None
         self.replicas_catch_up()
         kafka_replay.check(self.driver.records())

@@ -48,7 +48,7 @@ GroupAssignment: TypeAlias = dict[str, Assignment]
 """A member that is absent has no partitions. ``uniform`` and ``simple`` return the ``assigned`` of a member, the same
 object, if it does not change."""
 
-WORK_A_STEP = 2_000
+WORK_A_STEP = 1_500
 """The number of partitions or members that a step visits, in some milliseconds."""
 
 

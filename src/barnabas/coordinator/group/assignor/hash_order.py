@@ -54,7 +54,7 @@ T_co = TypeVar("T_co", covariant=True)
 DEFAULT_CAPACITY: Final = 16
 _TREEIFY_KEYS: Final = 8
 _TREEIFY_CAPACITY: Final = 64
-_KEYS_A_STEP: Final = 2_000
+_KEYS_A_STEP: Final = 1_000
 _PLACES_A_STEP: Final = 20_000
 _INDEX_BITS: Final = 32
 _SHARED_BELOW: Final = 1_024

@@ -208,7 +208,7 @@ class Rebalance:
         group.remove(member.member_id)
 
     def dissolve(self, group: ClassicGroup, now_ms: int) -> None:
-        """End a group that has become a consumer group. Its members must send their waiting requests again."""
+        """End a group that was deleted, or has become a consumer group. Members must send waiting requests again."""
         for member in list(group.members.values()):
             again = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
             group.answer_join(member, again)

@@ -225,9 +225,9 @@ class ClassicGroups:
             self._replay_conversion(record, now_ms)
         elif value is None:
             # A member may have joined between the decision to delete and its commit; then the group is kept.
-            if group is not None and (self._groups.is_loading or not (group.members or group.pending_join_members)):
+            if group is not None and (self._groups.is_loading or not group.members):
                 self._groups.remove(group_id)
-                group.transition_to(GroupState.DEAD, now_ms)
+                self.rebalance.dissolve(group, now_ms)
         elif self._groups.is_loading or self._groups.find(group_id) is None:
             self._groups.put(ClassicGroup.from_record(group_id, value))
         elif group is not None:  # Otherwise it has become a consumer group since the record was decided.

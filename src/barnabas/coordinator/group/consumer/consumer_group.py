@@ -11,14 +11,16 @@ from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember, PartitionEpochs
 from barnabas.coordinator.group.consumer.consumer_group_records import group_tombstones
-from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
+from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression, subscribed_topics
 from barnabas.coordinator.group.group import CheckPartition, OffsetCommitter, OffsetExpiry
 from barnabas.coordinator.group.group_state import GroupType
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS, ModernGroup, Partitions
 
 __all__ = ["ConsumerGroup", "ConsumerGroupState", "Subscribers"]
 
+_KEPT_SUBSCRIPTIONS = 100
 _COMMIT_WITH_EPOCH_SINCE = 9
+_NO_OWNERS: Mapping[int, int] = {}
 
 
 class ConsumerGroupState(Enum):
@@ -36,6 +38,9 @@ class Subscribers(NamedTuple):
 
     by_name: int = 0
     by_regex: int = 0
+
+
+_ONE_BY_NAME = Subscribers(by_name=1)
 
 
 class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
@@ -57,6 +62,7 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
         self.classic_supporters: dict[str, int] = {}
         """How many members of the classic protocol support an assignor."""
         self._assignors: dict[str, int] = {}
+        self._names: dict[frozenset[str], frozenset[str]] = {}
         self._owners: dict[Uuid, dict[int, int]] = {}
         """The epoch of the member that has a partition, or must still give it up."""
 
@@ -133,6 +139,13 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
         member_id = None if instance_id is None else self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
+    def shared_names(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the one object that stands for a subscription in this group: most members have the same."""
+        if len(self._names) > _KEPT_SUBSCRIPTIONS:
+            self._names.clear()
+        found = frozenset(names)
+        return self._names.setdefault(found, found)
+
     def update_member(self, member: ConsumerGroupMember) -> None:
         before = self.members.get(member.member_id)
         self.members[member.member_id] = member
@@ -164,22 +177,24 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
         if member.instance_id is not None and self.static_members.get(member.instance_id) == member_id:
             del self.static_members[member.instance_id]
 
-    def is_owned(self, topic_id: Uuid, partition: int) -> bool:
-        """Whether a member has this partition, or must still give it up."""
-        owners = self._owners.get(topic_id)
-        return owners is not None and partition in owners
+    def owners_of(self, topic_id: Uuid) -> Mapping[int, int]:
+        """Return the partitions of a topic that a member has, or must still give up, with the member's epoch."""
+        return self._owners.get(topic_id, _NO_OWNERS)
 
     def waits_for_release(self, member: ConsumerGroupMember) -> bool:
         """Whether a partition of the member's target is still with another member."""
         for topic_id, partitions in self.target.get(member.member_id, NO_PARTITIONS).items():
-            has = member.assigned.get(topic_id, {})
-            if any(partition not in has and self.is_owned(topic_id, partition) for partition in partitions):
+            has, owned = member.assigned.get(topic_id, {}), self.owners_of(topic_id)
+            if any(partition not in has and partition in owned for partition in partitions):
                 return True
         return False
 
     def _own(self, partitions: PartitionEpochs, epoch: int) -> None:
         for topic_id, of_topic in partitions.items():
             owners = self._owners.setdefault(topic_id, {})
+            if owners.keys().isdisjoint(of_topic):
+                owners.update(dict.fromkeys(of_topic, epoch))
+                continue
             for partition in of_topic:
                 present = owners.get(partition)
                 if present is not None and present >= epoch:
@@ -221,10 +236,19 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
 
     def topics_of(self, member: ConsumerGroupMember) -> Set[str]:
         """Return the topics that a member subscribes to, by name and by its regular expression."""
-        resolved = self.resolved.get(member.topic_regex) if member.topic_regex else None
-        if resolved is None or not resolved.topics:
-            return member.topic_names
-        return resolved.topics if not member.topic_names else member.topic_names | resolved.topics
+        return subscribed_topics(member.topic_names, member.topic_regex, self.resolved)
+
+    def topics_with(self, before: ConsumerGroupMember | None, member: ConsumerGroupMember) -> Iterable[str]:
+        """Return the topics of the group as they are when ``member`` replaces ``before``."""
+        regex = None if before is None else before.topic_regex
+        if regex and regex != member.topic_regex:
+            return self.subscribers_with(before, member)
+        names_before = frozenset() if before is None else before.topic_names
+        if names_before == member.topic_names:
+            return self.subscribers
+        lost = {name for name in names_before - member.topic_names if self.subscribers.get(name) == _ONE_BY_NAME}
+        new = [name for name in member.topic_names if name not in self.subscribers]
+        return [*(name for name in self.subscribers if name not in lost), *new] if lost or new else self.subscribers
 
     def subscribers_with(
         self, before: ConsumerGroupMember | None, member: ConsumerGroupMember | None
@@ -265,17 +289,16 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
             _count_regex_topics(counts, self.resolved_topics(pattern), -1)
         return counts
 
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members have one subscription, by the names that they use."""
+        return _is_homogeneous(self.subscribers, self.regex_subscribers, len(self.members))
+
     def is_homogeneous_with(self, before: ConsumerGroupMember | None, member: ConsumerGroupMember) -> bool:
-        """Whether all members have one subscription when ``member`` replaces ``before``, by the names that they use."""
-        counts = self.subscribers_with(before, member).values()
-        member_count = len(self.members) + (before is None)
+        """Return the same when ``member`` replaces ``before``."""
         patterns = dict(self.regex_subscribers)
         _count_regex(patterns, before, member)
-        if not patterns:
-            return all(found.by_name == member_count for found in counts)
-        if next(iter(patterns.values())) != member_count:
-            return False
-        return all(found.by_regex == 1 and found.by_name <= 0 for found in counts)
+        return _is_homogeneous(self.subscribers_with(before, member), patterns, len(self.members) + (before is None))
 
     def preferred_assignor(
         self, before: ConsumerGroupMember | None = None, member: ConsumerGroupMember | None = None
@@ -301,6 +324,14 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
         excluded = list(members)
         excluded_classic = sum(member.uses_classic_protocol for member in excluded)
         return self.classic_member_count - excluded_classic == len(self.members) - len(excluded)
+
+
+def _is_homogeneous(subscribers: Mapping[str, Subscribers], patterns: Mapping[str, int], member_count: int) -> bool:
+    if not patterns:
+        return all(found.by_name == member_count for found in subscribers.values())
+    if next(iter(patterns.values())) != member_count:
+        return False
+    return all(found.by_regex == 1 and found.by_name <= 0 for found in subscribers.values())
 
 
 def _count(counts: dict[str, int], name: str | None, change: int) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial, singledispatchmethod
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.group.assignor.group_spec import Steps
 from barnabas.coordinator.group.assignor.hash_order import ordered
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic.classic_group_rebalance import Rebalance
@@ -36,6 +37,8 @@ from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH
 from barnabas.coordinator.group.member_timers import MemberTimers
+from barnabas.coordinator.group.modern_group import Partitions
+from barnabas.coordinator.group.stepped_work import SteppedWork
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.consumer_group_describe import Assignment as DescribedAssignment
 from barnabas.protocol.messages.consumer_group_describe import DescribedGroup, Member
@@ -74,6 +77,8 @@ __all__ = ["ConsumerGroups"]
 log = logging.getLogger(__name__)
 
 _NO_EPOCH = -1
+_MEMBERS_A_STEP = 100
+"""Up to some milliseconds, for members with a hundred partitions."""
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
 
@@ -94,7 +99,7 @@ class ConsumerGroups:
         self._new_uuid = new_uuid
         member_timers = MemberTimers(timers)
         self.conversion = GroupConversion(config, view, member_timers, rebalance)
-        self.changes = GroupChanges(config, groups, view, member_timers, self.conversion)
+        self.changes = GroupChanges(config, groups, view, member_timers, SteppedWork(timers), self.conversion)
         self.classic_members = ClassicMembers(self.changes, self.conversion, new_uuid)
 
     def __iter__(self) -> Iterator[ConsumerGroup]:
@@ -175,26 +180,31 @@ class ConsumerGroups:
 
     # -- ConsumerGroupDescribe
 
-    def describe(self, group_id: str) -> DescribedGroup:
+    def describe_in_steps(self, group_id: str) -> Steps[DescribedGroup]:
+        """Describe the group as it is now; the members of a large one in steps."""
         try:
             group = self.require(group_id)
         except ApiException as error:
             return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
-        return DescribedGroup(
+        described = DescribedGroup(
             group_id=group_id,
             group_state=group.state_name,
             group_epoch=group.epoch,
             assignment_epoch=group.assignment_epoch,
             assignor_name=group.preferred_assignor() or self._config.group_consumer_assignors[0],
-            members=[self._described(group, member) for member in group.members.values()],
         )
+        present = [(member, group.target.get(member_id, {})) for member_id, member in group.members.items()]
+        for number, (member, target) in enumerate(present, start=1):
+            described.members.append(self._described(member, target))
+            if number % _MEMBERS_A_STEP == 0:
+                yield
+        return described
 
-    def _described(self, group: ConsumerGroup, member: ConsumerGroupMember) -> Member:
+    def _described(self, member: ConsumerGroupMember, target: Partitions) -> Member:
         present: dict[Uuid, list[int]] = {}
         for partitions in (member.assigned, member.pending_revocation):
             for topic_id, epochs in partitions.items():
                 present.setdefault(topic_id, []).extend(epochs)
-        target = {topic_id: list(of_topic) for topic_id, of_topic in group.target.get(member.member_id, {}).items()}
         return Member(
             member_id=member.member_id,
             instance_id=member.instance_id,
@@ -209,7 +219,7 @@ class ConsumerGroups:
             member_type=_CLASSIC_MEMBER if member.uses_classic_protocol else _CONSUMER_MEMBER,
         )
 
-    def _described_assignment(self, partitions: dict[Uuid, list[int]]) -> DescribedAssignment:
+    def _described_assignment(self, partitions: Mapping[Uuid, Iterable[int]]) -> DescribedAssignment:
         named = ((topic_id, self._view.name_of(topic_id), of_topic) for topic_id, of_topic in partitions.items())
         return DescribedAssignment(
             topic_partitions=[
@@ -254,7 +264,7 @@ class ConsumerGroups:
                     rack_id=value.rack_id,
                     client_id=value.client_id,
                     client_host=value.client_host,
-                    topic_names=frozenset(value.subscribed_topic_names),
+                    topic_names=group.shared_names(value.subscribed_topic_names),
                     topic_regex=value.subscribed_topic_regex,
                     rebalance_timeout_ms=value.rebalance_timeout_ms,
                     server_assignor=value.server_assignor,
@@ -362,6 +372,7 @@ class ConsumerGroups:
 
     def on_unloaded(self) -> None:
         self.changes.timers.clear()
+        self.changes.work.clear()
 
     def state_counts(self) -> dict[ConsumerGroupState, int]:
         counts = dict.fromkeys(ConsumerGroupState, 0)

@@ -6,7 +6,7 @@ has any more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -38,8 +38,8 @@ class Reconciliation(NamedTuple):
     subscribed: Set[Uuid]
     """The ids of the topics that the member subscribes to now; others may be in an older target."""
     has_subscription_changed: bool
-    is_owned: Callable[[Uuid, int], bool]
-    """Whether any member has this partition, or must still give it up."""
+    owners_of: Callable[[Uuid], Container[int]]
+    """Returns the partitions of a topic that any member has, or must still give up."""
     owned: Owned
 
     def next(self, member: ConsumerGroupMember) -> ConsumerGroupMember:
@@ -101,14 +101,10 @@ class Reconciliation(NamedTuple):
                 kept[topic_id] = keep
             if len(keep) < len(current):
                 revoked[topic_id] = {partition: epoch for partition, epoch in current.items() if partition not in keep}
-            missing = sorted(partition for partition in wanted if partition not in keep)
+            missing = sorted(wanted.difference(keep)) if keep else sorted(wanted)
             if missing:
-                given_up = member.pending_revocation.get(topic_id, _NO_EPOCHS)
-                available = [
-                    partition
-                    for partition in missing
-                    if partition in given_up or not self.is_owned(topic_id, partition)
-                ]
+                given_up, owned = member.pending_revocation.get(topic_id, _NO_EPOCHS), self.owners_of(topic_id)
+                available = [partition for partition in missing if partition not in owned or partition in given_up]
                 is_waiting = is_waiting or len(available) < len(missing)
                 if available:
                     free[topic_id] = available

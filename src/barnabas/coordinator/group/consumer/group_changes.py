@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from enum import Enum
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.steps import whole
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
@@ -21,16 +23,20 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
     member_tombstones,
     partition_metadata_tombstone,
     regular_expression_record,
+    target_assignment_epoch_record,
+    target_assignment_record,
 )
 from barnabas.coordinator.group.consumer.conversion import GroupConversion
 from barnabas.coordinator.group.consumer.current_assignment import Owned, Reconciliation, Target
+from barnabas.coordinator.group.consumer.large_target import is_large, store_new_target
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
-from barnabas.coordinator.group.consumer.target_assignment import new_target
+from barnabas.coordinator.group.consumer.target_assignment import AssignmentInput
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings
 from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS
+from barnabas.coordinator.group.stepped_work import SteppedWork, Work, in_work
 
 __all__ = ["GroupChanges", "MatchTopics", "SubscriptionChange"]
 
@@ -46,6 +52,14 @@ _RETRY_PAUSE_MS = 500
 """After this time a member is removed whose removal could not be written."""
 _FAR_MS = 2_147_483_647
 Nothing = CoordinatorResult[None]
+
+
+class _Job(Enum):
+    """What is done for a group between requests."""
+
+    TARGET = "target"
+    TOPICS = "topics"
+    PATTERNS = "patterns"
 
 
 class SubscriptionChange(NamedTuple):
@@ -68,12 +82,14 @@ class GroupChanges:
         groups: Groups,
         view: ClusterView,
         timers: MemberTimers,
+        work: SteppedWork,
         conversion: GroupConversion,
     ) -> None:
         self.config = config
         self.settings = HeartbeatSettings("consumer", config.consumer_limits, view)
         self.view = view
         self.timers = timers
+        self.work = work
         self.rebalance_count = 0
         self._groups = groups
         self._conversion = conversion
@@ -164,12 +180,31 @@ class GroupChanges:
         self, group_id: str, matched: Mapping[str, frozenset[str]] | None, version: int, now_ms: int
     ) -> Nothing:
         """Store the topics that regular expressions stand for; None if matching failed."""
-        self._matching.discard(group_id)
         group = self.find(group_id)
         if group is None or matched is None:
+            self._matching.discard(group_id)
+            return CoordinatorResult()
+        topics = group.subscribers_resolving(_used(group, matched))
+        if not self.view.is_long_to_hash(topics):
+            return self._store_matched(group_id, matched, version, now_ms)
+
+        def store_later() -> Work:
+            yield from in_work(self.view.prepare_hash_in_steps(topics))
+            now_ms = yield None
+            yield self._store_matched(group_id, matched, version, now_ms)
+
+        self.work.start((group_id, _Job.PATTERNS), store_later(), now_ms)
+        return CoordinatorResult()
+
+    def _store_matched(
+        self, group_id: str, matched: Mapping[str, frozenset[str]], version: int, now_ms: int
+    ) -> Nothing:
+        self._matching.discard(group_id)
+        group = self.find(group_id)
+        if group is None:
             return CoordinatorResult()
         records: list[CoordinatorRecord] = []
-        used = {pattern: topics for pattern, topics in matched.items() if pattern in group.regex_subscribers}
+        used = _used(group, matched)
         for pattern, topics in used.items():
             resolved = ResolvedRegularExpression(topics, version, now_ms)
             records.append(regular_expression_record(group_id, pattern, resolved))
@@ -199,7 +234,7 @@ class GroupChanges:
         if not is_bumped and not group.has_metadata_expired(now_ms):
             return epoch
         known = group.members.get(before.member_id)
-        metadata_hash = self.view.metadata_hash(group.subscribers_with(known, member))
+        metadata_hash = self._metadata_hash(group.group_id, group.topics_with(known, member), now_ms)
         if is_bumped or metadata_hash != group.metadata_hash:
             epoch += 1
             records.append(epoch_record(group.group_id, epoch, metadata_hash))
@@ -208,6 +243,15 @@ class GroupChanges:
         if group.has_partition_metadata_record:
             records.append(partition_metadata_tombstone(group.group_id))
         return epoch
+
+    def _metadata_hash(self, group_id: str, topics: Iterable[str], now_ms: int) -> int:
+        """Return the hash of a group's topics; raises COORDINATOR_LOAD_IN_PROGRESS while many are read for that."""
+        if not self.view.is_long_to_hash(topics):
+            return self.view.metadata_hash(topics)
+        key = (group_id, _Job.TOPICS)
+        if not self.work.is_running(key):
+            self.work.start(key, in_work(self.view.prepare_hash_in_steps(topics)), now_ms)
+        raise ApiException(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The topics of the group are still being read.")
 
     def update_target(
         self,
@@ -218,16 +262,37 @@ class GroupChanges:
         records: list[CoordinatorRecord],
         now_ms: int,
     ) -> Target:
-        """Return the member's target, computed for this epoch unless the last computation was just now."""
+        """Return the member's target, computed for this epoch unless the last computation was just now.
+
+        That of a large group is computed later, between requests.
+        """
         if group.assignment_epoch >= epoch or not self._may_assign(group, now_ms):
             return self.present_target(group, member)
         known = group.members.get(before.member_id)
-        assignor = group.preferred_assignor(known, member) or self.config.group_consumer_assignors[0]
-        target = new_target(group, epoch, assignor, self.view, member, now_ms)
-        records += target.records
-        return Target(epoch, target.partitions.get(member.member_id, NO_PARTITIONS))
+        if is_large(len(group.members), group.topics_with(known, member), self.view):
+            assignor = self._assignor_of(group.preferred_assignor())
+            work = self._store_new_target(group.group_id, assignor)
+            self.work.start((group.group_id, _Job.TARGET), work, now_ms)
+            return self.present_target(group, member)
+        assignor = self._assignor_of(group.preferred_assignor(known, member))
+        targets = whole(AssignmentInput.of(group, epoch, assignor, self.view, member).targets_in_steps())
+        for member_id, target in targets.items():
+            if group.target.get(member_id) != target:
+                records.append(target_assignment_record(group.group_id, member_id, target))
+        records.append(target_assignment_epoch_record(group.group_id, epoch, now_ms))
+        return Target(epoch, targets[member.member_id])
+
+    def _assignor_of(self, preferred: str | None) -> str:
+        return preferred or self.config.group_consumer_assignors[0]
+
+    def _store_new_target(self, group_id: str, assignor: str) -> Work:
+        group = self.find(group_id)
+        if group is not None and group.assignment_epoch < group.epoch:
+            yield from store_new_target(group, assignor, self.view, lambda found: self.find(group_id) is found)
 
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
+        if self.work.is_running((group.group_id, _Job.TARGET)):
+            return False
         last_ms = group.assignment_timestamp_ms
         interval_ms = self.settings.assignment_interval_ms(group.group_id)
         return not last_ms or not _is_within(interval_ms, last_ms, now_ms)
@@ -253,7 +318,7 @@ class GroupChanges:
         """Return the member after its next step."""
         if not has_changed and member.is_reconciled_to(target.epoch):
             return member
-        step = Reconciliation(target, self.view.ids_of(group.topics_of(member)), has_changed, group.is_owned, owned)
+        step = Reconciliation(target, self.view.ids_of(group.topics_of(member)), has_changed, group.owners_of, owned)
         reached = step.next(member)
         if reached == member:
             return member
@@ -282,7 +347,11 @@ class GroupChanges:
             records += member_tombstones(group_id, member.member_id)
         unused = self._unused_patterns(group, leaving)
         records += [regular_expression_record(group_id, pattern, None) for pattern in unused]
-        metadata_hash = self.view.metadata_hash(group.subscribers_without(leaving, unused))
+        topics, metadata_hash = group.subscribers_without(leaving, unused), group.metadata_hash
+        if not self.view.is_long_to_hash(topics):
+            metadata_hash = self.view.metadata_hash(topics)
+        else:  # The next heartbeat has it computed.
+            group.request_metadata_refresh()
         records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
 
         def cancel_timers(now_ms: int) -> Nothing:
@@ -349,3 +418,8 @@ class GroupChanges:
             return result
 
         self.timers.schedule(group_id, member_id, kind, deadline_ms, remove)
+
+
+def _used(group: ConsumerGroup, matched: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:
+    """Return what is still used of regular expressions that were matched."""
+    return {pattern: topics for pattern, topics in matched.items() if pattern in group.regex_subscribers}

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.assignor.assignors import assignor_named
 from barnabas.coordinator.group.assignor.group_spec import (
     GroupSpec,
     MemberSubscription,
+    PartitionAssignor,
     PartitionAssignorError,
     Steps,
     WorkMeter,
@@ -21,87 +21,109 @@ from barnabas.coordinator.group.assignor.member_assignment import iterated
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
-from barnabas.coordinator.group.consumer.consumer_group_records import (
-    target_assignment_epoch_record,
-    target_assignment_record,
-)
-from barnabas.coordinator.group.group_records import KeyedRecord
+from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression, subscribed_topics
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 
-__all__ = ["NewTarget", "new_target", "new_target_in_steps"]
+__all__ = ["AssignmentInput", "Targets"]
+
+Targets = Mapping[str, Partitions]
+"""The partitions of members; one that is absent has none."""
 
 
-class NewTarget(NamedTuple):
-    partitions: Mapping[str, Partitions]
-    """By member; one that is absent has none."""
-    records: list[KeyedRecord]
-    """What has changed, and last the epoch: without it the group is assigned again."""
+class AssignmentInput(NamedTuple):
+    """What a target is computed from. Nothing of it may change while that is done in steps."""
 
+    epoch: int
+    """The group epoch that the target is for."""
+    assignor: PartitionAssignor
+    view: ClusterView
+    members: Mapping[str, ConsumerGroupMember]
+    target: Mapping[str, Partitions]
+    resolved: Mapping[str, ResolvedRegularExpression]
+    member_count_max: int
+    is_homogeneous: bool
+    changed: ConsumerGroupMember | None
+    """A member that joins or replaces the one of its id."""
+    replaced: str | None
+    """The id of the static member whose place it takes."""
 
-def new_target(
-    group: ConsumerGroup, epoch: int, assignor: str, view: ClusterView, changed: ConsumerGroupMember, now_ms: int
-) -> NewTarget:
-    """Compute the target of each member for an epoch.
+    @classmethod
+    def of(
+        cls, group: ConsumerGroup, epoch: int, assignor: str, view: ClusterView, changed: ConsumerGroupMember
+    ) -> AssignmentInput:
+        """Return the input of a computation in one step, with a member that joins or changes."""
+        replaced = None if changed.instance_id is None else group.static_members.get(changed.instance_id)
+        known = group.members.get(replaced or changed.member_id)
+        return cls(
+            epoch,
+            _assignor(assignor),
+            view,
+            group.members,
+            group.target,
+            group.resolved,
+            group.member_count_max,
+            group.is_homogeneous_with(known, changed),
+            changed,
+            None if replaced == changed.member_id else replaced,
+        )
 
-    ``changed`` joins or replaces the member of its id; a static member also replaces the one of its instance id.
-    """
-    return whole(new_target_in_steps(group, epoch, assignor, view, changed, now_ms))
+    @classmethod
+    def copied(cls, group: ConsumerGroup, assignor: str, view: ClusterView) -> AssignmentInput:
+        """Return an input that stays as it is."""
+        return cls(
+            group.epoch,
+            _assignor(assignor),
+            ClusterView(view.image),
+            dict(group.members),
+            dict(group.target),
+            dict(group.resolved),
+            group.member_count_max,
+            group.is_homogeneous,
+            None,
+            None,
+        )
 
+    def targets_in_steps(self) -> Steps[Targets]:
+        """Compute the targets in steps of a few milliseconds; those of the members in Kafka's order."""
+        spec = yield from self._spec()
+        try:
+            assigned = yield from self.assignor.assign_in_steps(spec, self.view)
+        except PartitionAssignorError as error:
+            message = f"Failed to compute a new target assignment for epoch {self.epoch}: {error}"
+            raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR, message) from error
+        if len(assigned) == len(spec.members) + sum(update is not None for update in spec.updates.values()):
+            return assigned
+        members = yield from spec.ordered_members()
+        return {member_id: assigned.get(member_id, NO_PARTITIONS) for member_id in members}
 
-def new_target_in_steps(
-    group: ConsumerGroup, epoch: int, assignor: str, view: ClusterView, changed: ConsumerGroupMember, now_ms: int
-) -> Steps[NewTarget]:
-    """Do the same in steps of a few milliseconds, in which the group may not change."""
-    found = assignor_named(assignor)
-    if found is None:
-        raise ApiException(ErrorCode.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {assignor} is not supported.")
-    meter = WorkMeter()
-    spec = yield from _spec(group, view, changed, meter)
-    try:
-        assigned = yield from found.assign_in_steps(spec, view)
-    except PartitionAssignorError as error:
-        raise ApiException(
-            ErrorCode.UNKNOWN_SERVER_ERROR,
-            f"Failed to compute a new target assignment for epoch {epoch}: {error}",
-        ) from error
-    records = []
-    for member_id in (yield from spec.ordered_members()):
-        target = assigned.get(member_id, NO_PARTITIONS)
-        if group.target.get(member_id) != target:
-            records.append(target_assignment_record(group.group_id, member_id, target))
-        if meter.is_full(1):
-            yield
-    records.append(target_assignment_epoch_record(group.group_id, epoch, now_ms))
-    return NewTarget(assigned, records)
-
-
-def _spec(group: ConsumerGroup, view: ClusterView, changed: ConsumerGroupMember, meter: WorkMeter) -> Steps[GroupSpec]:
-    subscriptions = _Subscriptions(group, view)
-    members: dict[str, MemberSubscription] = {}
-    for member_id, member in group.members.items():
-        members[member_id] = subscriptions.of(member, group.target.get(member_id, NO_PARTITIONS))
-        if meter.is_full(1):
-            yield
-    replaced = None if changed.instance_id is None else group.static_members.get(changed.instance_id)
-    updates: dict[str, MemberSubscription | None] = {}
-    if replaced is None or replaced == changed.member_id:
-        updates[changed.member_id] = subscriptions.of(changed, group.target.get(changed.member_id, NO_PARTITIONS))
-    else:
-        updates[changed.member_id] = subscriptions.of(changed, iterated(group.target.get(replaced, NO_PARTITIONS)))
-        updates[replaced] = None
-    return GroupSpec(
-        members,
-        updates=updates,
-        member_count_max=group.member_count_max,
-        is_homogeneous=group.is_homogeneous_with(group.members.get(replaced or changed.member_id), changed),
-    )
+    def _spec(self) -> Steps[GroupSpec]:
+        subscriptions = _Subscriptions(self.resolved, self.view)
+        members: dict[str, MemberSubscription] = {}
+        meter = WorkMeter()
+        for member_id, member in self.members.items():
+            members[member_id] = subscriptions.of(member, self.target.get(member_id, NO_PARTITIONS))
+            if meter.is_full(1):
+                yield
+        updates: dict[str, MemberSubscription | None] = {}
+        changed, replaced = self.changed, self.replaced
+        if changed is not None and replaced is None:
+            updates[changed.member_id] = subscriptions.of(changed, self.target.get(changed.member_id, NO_PARTITIONS))
+        elif changed is not None and replaced is not None:
+            updates[changed.member_id] = subscriptions.of(changed, iterated(self.target.get(replaced, NO_PARTITIONS)))
+            updates[replaced] = None
+        return GroupSpec(
+            members,
+            updates=updates,
+            member_count_max=self.member_count_max,
+            is_homogeneous=self.is_homogeneous,
+        )
 
 
 class _Subscriptions:
     """Members with equal subscriptions share one set of topic ids."""
 
-    def __init__(self, group: ConsumerGroup, view: ClusterView) -> None:
-        self._group = group
+    def __init__(self, resolved: Mapping[str, ResolvedRegularExpression], view: ClusterView) -> None:
+        self._resolved = resolved
         self._view = view
         self._by_subscription: dict[tuple[frozenset[str], str | None], frozenset[Uuid]] = {}
 
@@ -109,8 +131,15 @@ class _Subscriptions:
         key = (member.topic_names, member.topic_regex)
         topic_ids = self._by_subscription.get(key)
         if topic_ids is None:
-            names = sorted(self._group.topics_of(member))
+            names = sorted(subscribed_topics(member.topic_names, member.topic_regex, self._resolved))
             found = (self._view.id_of(name) for name in names_in_order(names))
             topic_ids = ordered([topic_id for topic_id in found if topic_id is not None], len(names))
             self._by_subscription[key] = topic_ids
         return MemberSubscription(member.rack_id, member.instance_id, topic_ids, assigned)
+
+
+def _assignor(name: str) -> PartitionAssignor:
+    found = assignor_named(name)
+    if found is None:  # A record names it.
+        raise ApiException(ErrorCode.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {name} is not supported.")
+    return found
