@@ -61,7 +61,7 @@ WALK_SETTINGS = {
     "group.streams.max.size": "5",
 }
 _SETTLE_S = 20.0
-_FOLLOW_S = 0.1
+_FOLLOW_S = 0.4
 """How long the coordinator may follow the metadata of its node."""
 _MISSING = 3
 _COORDINATOR_MOVES = frozenset({14, 15, 16, 51})

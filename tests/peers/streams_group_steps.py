@@ -53,7 +53,7 @@ def life(seed: int, count: int) -> list[Json]:
 
 def steps_without_time(seed: int, count: int) -> list[Json]:
     """Return the steps of a life in which nothing depends on time, for real nodes."""
-    return _steps(_Draw(Random(seed), ignores=_TIMES), _WITHOUT_TIME, count)
+    return _steps(_Draw(Random(seed), ignores=_TIMES, patience=1_000), _WITHOUT_TIME, count)
 
 
 def _steps(draw: _Draw, weights: dict[str, int], count: int) -> list[Json]:
@@ -68,10 +68,11 @@ def _steps(draw: _Draw, weights: dict[str, int], count: int) -> list[Json]:
 
 
 class _Draw:
-    def __init__(self, random: Random, ignores: frozenset[str] = frozenset()) -> None:
-        """``ignores`` are settings of groups that are not changed."""
+    def __init__(self, random: Random, *, ignores: frozenset[str] = frozenset(), patience: int = 1) -> None:
+        """``ignores`` are settings of groups that are not changed, ``patience`` a factor of rebalance timeouts."""
         self.random = random
         self._ignores = ignores
+        self._patience = patience
 
     # -- heartbeats
 
@@ -93,7 +94,7 @@ class _Draw:
             activeTasks=[],
             standbyTasks=[],
             warmupTasks=[],
-            rebalanceTimeoutMs=random.choice([2_000, 30_000]),
+            rebalanceTimeoutMs=random.choice([2_000, 30_000]) * self._patience,
             topology=self._topology(group),
             processId=process,
             rackId=random.choice([None, "rack-0", "rack-1"]),
@@ -118,7 +119,7 @@ class _Draw:
             {"rackId": random.choice(["rack-0", "rack-2"])},
             {"processId": f"p{random.randrange(4)}"},
             {"clientTags": [{"key": "zone", "value": "b"}]},
-            {"rebalanceTimeoutMs": random.choice([1_000, 40_000])},
+            {"rebalanceTimeoutMs": random.choice([1_000, 40_000]) * self._patience},
             {"groupId": "served", "userEndpoint": {"host": "moved", "port": 1}},
             {"endpointInformationEpoch": random.choice([-1, 0, 3])},
             {"shutdownApplication": True},
