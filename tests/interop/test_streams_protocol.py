@@ -1,4 +1,4 @@
-"""Kafka Streams with ``group.protocol=streams`` (KIP-1071): the coordinator assigns tasks, creates internal topics."""
+"""Kafka Streams with ``group.protocol=streams`` (KIP-1071): the coordinator assigns tasks and creates topics."""
 
 from __future__ import annotations
 

@@ -71,6 +71,7 @@ CLASSES: Mapping[str, str] = {
     "reassign-partitions": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
+    "groups-share": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
 }
 """The names of its own scripts (``kafka-topics.sh`` ...), without prefix and suffix."""
 NEEDS_OWN_PROCESS = frozenset({"metadata-shell"})

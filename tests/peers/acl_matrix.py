@@ -223,6 +223,7 @@ _OFFSETS = {
     "endOffset",
     "logEndOffset",
     "lowWatermark",
+    "lag",
 }
 _OF_THE_MOMENT = {
     *("clusterId", "memberId", "leader", "logAppendTimeMs", "totalBytes", "usableBytes"),
@@ -235,7 +236,7 @@ _NAMES = (
     *("name", "topicName", "topic", "topicId", "groupId", "key", "resourceName", "user", "transactionalId"),
     *("partitionIndex", "partition", "principalName", "entityName", "feature", "principal"),
 )
-_TEXT_HAS_IDS = {ErrorCode.INCONSISTENT_CLUSTER_ID}
+_TEXT_HAS_IDS = {ErrorCode.INCONSISTENT_CLUSTER_ID, ErrorCode.SHARE_SESSION_NOT_FOUND}
 _NOT_ON_STAGE = {"__transaction_state", "__share_group_state"}
 
 

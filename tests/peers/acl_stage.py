@@ -1,7 +1,8 @@
 """The node that every case of the ACL table uses: its content, its setup, and the execution of a case.
 
 Topics ``orders`` (two partitions), ``orders-eu`` and ``other``, with records; groups ``g1`` and ``g2`` with offsets and
-no members; tokens of ``TOKEN_OWNERS``; a SCRAM user ``scram-user``. Parts that a node does not serve yet are omitted.
+no members; share state of the group ``shared``; the share groups ``queue``, ``workers`` and ``idle``; tokens of
+``TOKEN_OWNERS``; a SCRAM user ``scram-user``. Parts that a node does not serve yet are omitted.
 """
 
 from __future__ import annotations
@@ -11,8 +12,11 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from barnabas.broker.apis import SHARE_STATE_APIS
 from barnabas.common.acl import AclBinding, AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
+from barnabas.common.uuid import Uuid
+from barnabas.coordinator.share.persister import SharePartitionKey
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
@@ -37,10 +41,19 @@ from barnabas.protocol.messages.offset_commit import (
 )
 from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from tests.interop.raw_client import RawClient
-from tests.peers import acl_rows_admin, acl_rows_data, acl_rows_groups, acl_rows_transactions
+from tests.peers import (
+    acl_rows_admin,
+    acl_rows_data,
+    acl_rows_groups,
+    acl_rows_share_groups,
+    acl_rows_share_state,
+    acl_rows_transactions,
+)
 from tests.peers.acl_matrix import ADMIN, PASSWORD, Case, Rows, World, cases_of, comparable
 from tests.peers.acl_rows_admin import TOKEN_OWNERS
 from tests.peers.acl_rows_data import BATCH
+from tests.peers.acl_rows_share_state import SHARED
+from tests.peers.share_state_client import ShareStateClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -66,7 +79,14 @@ SILENT = "no answer, as there should be"
 
 
 def all_rows() -> Rows:
-    return [*acl_rows_data.rows(), *acl_rows_groups.rows(), *acl_rows_transactions.rows(), *acl_rows_admin.rows()]
+    return [
+        *acl_rows_data.rows(),
+        *acl_rows_groups.rows(),
+        *acl_rows_transactions.rows(),
+        *acl_rows_admin.rows(),
+        *acl_rows_share_state.rows(),
+        *acl_rows_share_groups.rows(),
+    ]
 
 
 def secure_settings(node: NodeProcess, users: Iterable[str]) -> dict[str, str]:
@@ -90,6 +110,7 @@ def secure_settings(node: NodeProcess, users: Iterable[str]) -> dict[str, str]:
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": f"User:{ADMIN}",
         "delegation.token.secret.key": "one-key-for-all-nodes",
+        **acl_rows_share_groups.SETTINGS,
     }
 
 
@@ -120,6 +141,8 @@ class Stage:
         tokens = self._make_tokens()
         self._make_scram_user()
         topics = self._admin.call(MetadataRequest(topics=None)).topics
+        self._make_share_state(rows, {topic.name: topic.topic_id for topic in topics})
+        self._make_share_groups(rows)
         cluster_id = self._admin.call(DescribeClusterRequest(), 2).cluster_id
         self.world = World({topic.name: topic.topic_id for topic in topics}, tokens, cluster_id)
         self.cases = cases_of(rows, self.world)
@@ -216,6 +239,21 @@ class Stage:
         )
         response = self._admin.call(AlterUserScramCredentialsRequest(upsertions=[credential]))
         assert {result.error_code for result in response.results} == {0}, response
+
+    def _make_share_state(self, rows: Rows, topic_ids: dict[str, Uuid]) -> None:
+        if ApiKey.WRITE_SHARE_GROUP_STATE not in self.served:
+            return
+        client, key = ShareStateClient(self._admin), SharePartitionKey(SHARED, topic_ids["orders"], 0)
+        users = [case.me for case in cases_of(rows) if case.row.api in SHARE_STATE_APIS]
+        client.prepare([key._replace(group_id=group) for group in (SHARED, *users)])
+        assert client.initialize(key).error_code == 0
+
+    def _make_share_groups(self, rows: Rows) -> None:
+        if ApiKey.SHARE_GROUP_HEARTBEAT not in self.served:
+            return
+        fetched = [case for case in cases_of(rows) if case.row.api is ApiKey.SHARE_FETCH]
+        read = [name.replace("{me}", case.me) for case in fetched for name in case.row.topics]
+        acl_rows_share_groups.make_share_groups(self._admin.call, read)
 
     def grant(self, bindings: Iterable[AclBinding]) -> None:
         create_acls(self._admin, bindings)

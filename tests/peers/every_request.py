@@ -18,6 +18,7 @@ from barnabas.protocol.messages import (
     alter_replica_log_dirs,
     alter_user_scram_credentials,
     api_versions,
+    consumer_group_describe,
     consumer_group_heartbeat,
     create_acls,
     create_delegation_token,
@@ -74,6 +75,7 @@ from barnabas.protocol.messages import (
 )
 from barnabas.protocol.record_batch import Record
 from barnabas.protocol.record_batch_builder import build_batch
+from tests.peers.every_share_request import SHARE_MAKERS
 
 __all__ = ["Target", "request_for"]
 
@@ -448,6 +450,10 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
         transactional_ids=[_UNUSED_TRANSACTIONAL_ID]
     ),
     ApiKey.LIST_TRANSACTIONS: lambda at, version: list_transactions.ListTransactionsRequest(),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: lambda at, version: consumer_group_describe.ConsumerGroupDescribeRequest(
+        group_ids=[at.group]
+    ),
+    **SHARE_MAKERS,
 }
 
 

@@ -17,7 +17,7 @@ from barnabas.access.rule_set import Rule
 from barnabas.common.acl import AclOperation, AclPermissionType
 from barnabas.common.resource import PatternType, ResourceType
 
-__all__ = ["explanation_json", "holders_json", "holdings_json", "needs_json", "rule_json"]
+__all__ = ["explanation_json", "holders_json", "holdings_json", "member_json", "needs_json", "rule_json"]
 
 
 def explanation_json(e: Explanation) -> dict[str, object]:
@@ -63,10 +63,20 @@ def needs_json(needs: Iterable[Need]) -> list[dict[str, object]]:
         {
             "resource_type": _name(ResourceType, need.resource.type),
             "resource_name": need.resource.name,
+            "pattern_type": _name(PatternType, PatternType.PREFIXED if need.is_prefixed else PatternType.LITERAL),
             "operation": _name(AclOperation, need.operation),
             "reason": need.reason,
         }
         for need in needs
+    ]
+
+
+def member_json(explained: Iterable[tuple[Need, Explanation]]) -> list[dict[str, object]]:
+    """Return what a client needs, with the decision about each right."""
+    pairs = list(explained)
+    return [
+        need | {"allowed": explanation.allowed, "explanation": explanation_json(explanation)}
+        for need, (_, explanation) in zip(needs_json(need for need, _ in pairs), pairs, strict=True)
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from barnabas.broker.unsupported_requests import MissingFeatures
@@ -20,8 +21,12 @@ if TYPE_CHECKING:
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.broker.replication.replica_selector import RackAwareReplicaSelector
     from barnabas.broker.session_lease import SessionLease
+    from barnabas.broker.share.share_partition_manager import SharePartitionManager
+    from barnabas.broker.share_group_service import ShareGroupService
+    from barnabas.broker.share_state_service import ShareStateService
     from barnabas.broker.transaction_service import TransactionService
     from barnabas.common.clock import Clock
+    from barnabas.coordinator.share.persister import Persister
     from barnabas.protocol.api_keys import ApiKey
     from barnabas.security.delegation_tokens import TokenHmacs
 
@@ -50,6 +55,10 @@ class Broker:
         topic_creation: AutoTopicCreation,
         groups: GroupService,
         transactions: TransactionService,
+        share_state: ShareStateService,
+        new_share_persister: Callable[[], Persister],
+        new_share_groups: Callable[[Persister], ShareGroupService],
+        share_partitions: Callable[[], SharePartitionManager],
         clock: Clock,
         token_hmacs: TokenHmacs | None = None,
     ) -> None:
@@ -69,6 +78,10 @@ class Broker:
         self.topic_creation = topic_creation
         self.groups = groups
         self.transactions = transactions
+        self.share_state = share_state
+        self._new_share_persister = new_share_persister
+        self._new_share_groups = new_share_groups
+        self._share_partitions = share_partitions
         self.clock = clock
         self.token_hmacs = token_hmacs
         """None while delegation tokens are disabled."""
@@ -81,3 +94,18 @@ class Broker:
         """None while no client quota is set."""
         self.replica_selector: RackAwareReplicaSelector | None = None
         """Chooses followers that consumers read from. None: consumers read from the leader."""
+
+    @cached_property
+    def share_persister(self) -> Persister:
+        """Keeps the state of the share-partitions that this broker leads, and of those of the groups it coordinates."""
+        return self._new_share_persister()
+
+    @cached_property
+    def share_groups(self) -> ShareGroupService:
+        """Serves the share groups that this broker coordinates."""
+        return self._new_share_groups(self.share_persister)
+
+    @property
+    def share_partitions(self) -> SharePartitionManager:
+        """They are loaded with the first request of a share group."""
+        return self._share_partitions()

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.publisher import LoaderManifest
     from barnabas.metadata.quota_resolution import Quota
     from barnabas.protocol.messages.fetch import FetchRequest
+    from barnabas.protocol.messages.share_fetch import ShareFetchRequest
     from barnabas.protocol.schema import Message
     from barnabas.security.request_context import RequestContext
 
@@ -32,6 +33,7 @@ __all__ = ["ClientQuotas"]
 _REMEMBERED_MAX = 10_000
 _PARTITION_OVERHEAD = 40
 _INT32_MAX = 2**31 - 1
+_FETCHES = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 
 class _Kind:
@@ -129,7 +131,7 @@ class ClientQuotas:
 
     # --- requests
 
-    def limit_fetch(self, request: FetchRequest, context: RequestContext) -> None:
+    def limit_fetch(self, request: FetchRequest | ShareFetchRequest, context: RequestContext) -> None:
         """Reduce the size limit of a fetch to the bytes that its quota allows in all windows together."""
         if self._fetched.levels is None:
             return
@@ -144,7 +146,7 @@ class ClientQuotas:
         throttle_ms = 0
         if self._produced.levels is not None and context.api_key is ApiKey.PRODUCE:
             throttle_ms = self._produced.record(context, request_bytes, now_ms)
-        elif self._fetched.levels is not None and context.api_key is ApiKey.FETCH:
+        elif self._fetched.levels is not None and context.api_key in _FETCHES:
             throttle_ms = self._fetched.record(context, _fetched_bytes(response), now_ms)
         if self._busy.levels is not None:
             throttle_ms = max(throttle_ms, self._busy.record(context, busy_s * 100, now_ms))

@@ -8,19 +8,23 @@ decides.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Hashable
 from math import inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from barnabas.broker.replication.linearizable_read import LeadershipRead
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Set
 
+    from barnabas.broker.coordinator_host import CoordinatorHost
     from barnabas.broker.replication.leader_replica import LeaderReplica
     from barnabas.broker.replication.read_rounds import ReadRounds
     from barnabas.broker.session_lease import SessionLease
 
 __all__ = ["CoordinatorReads"]
+
+K = TypeVar("K", bound=Hashable)
 
 _TIMEOUT_S = 2.0
 """Shorter than the request time-out of clients, so that they search for the coordinator again before they give up."""
@@ -40,6 +44,26 @@ class CoordinatorReads:
     def are_safe(self) -> bool:
         """Whether no other broker can lead instead of this one. This is true nearly always."""
         return self._lease.holds(asyncio.get_running_loop().time())
+
+    def confirm_keys(self, host: CoordinatorHost[Any], partition_for: Mapping[K, int]) -> Awaitable[Set[K]] | None:
+        """Return an awaitable to await before the state of these keys is sent; None if it may be sent immediately.
+
+        It returns the keys whose state must not be sent. If that of the others is sent without another wait in between,
+        no other coordinator can have replaced this one before. ``partition_for``: the partition of each key.
+        """
+        if self.are_safe:
+            return None
+        # A partition without a leader replica has this broker as its only replica.
+        leaders = {
+            partition: leader
+            for partition in partition_for.values()
+            if (leader := host.leader_replica(partition)) is not None
+        }
+        return self._unconfirmed(partition_for, leaders) if leaders else None
+
+    async def _unconfirmed(self, partition_for: Mapping[K, int], leaders: Mapping[int, LeaderReplica]) -> Set[K]:
+        refused = await self.confirm(leaders)
+        return {key for key, partition in partition_for.items() if partition in refused}
 
     async def confirm(self, leaders: Mapping[int, LeaderReplica]) -> set[int]:
         """Return the partitions whose leadership could not be confirmed. Call it if ``are_safe`` is false."""

@@ -16,14 +16,13 @@ from barnabas.broker.coordinator_reads import CoordinatorReads
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
-from barnabas.metadata.features import GROUP_VERSION, STREAMS_VERSION
+from barnabas.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from barnabas.metadata.image.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Set
 
     from barnabas.broker.replica_manager import ReplicaManager
-    from barnabas.broker.replication.leader_replica import LeaderReplica
     from barnabas.broker.session_lease import SessionLease
     from barnabas.common.clock import Clock
     from barnabas.coordinator.deferred import Deferred
@@ -51,7 +50,7 @@ class GroupService:
         lease: SessionLease,
         hurry_heartbeat: Callable[[], None],
     ) -> None:
-        self._reads = CoordinatorReads(lease, replicas.read_rounds, hurry_heartbeat=hurry_heartbeat)
+        self.reads = CoordinatorReads(lease, replicas.read_rounds, hurry_heartbeat=hurry_heartbeat)
         self._host = CoordinatorHost(
             GROUP_METADATA_TOPIC,
             broker_id=broker_id,
@@ -60,7 +59,7 @@ class GroupService:
             new_coordinator=lambda writer: GroupCoordinator(
                 config, writer=writer, new_uuid=new_uuid, view=ClusterView(MetadataImage.EMPTY)
             ),
-            on_lost=self._reads.recheck,
+            on_lost=self.reads.recheck,
         )
         self.coordinator = self._host.coordinator
         self._tasks: set[asyncio.Task[None]] = set()
@@ -78,7 +77,7 @@ class GroupService:
         for task in self._tasks:
             task.cancel()
         self._host.stop()
-        self._reads.stop()
+        self.reads.stop()
         self.coordinator.stop(self.now_ms())
 
     @property
@@ -86,6 +85,11 @@ class GroupService:
         """Whether the consumer protocol is enabled: by ``group.version`` of the cluster, and on this broker."""
         level = self.coordinator.view.image.features.level(GROUP_VERSION)
         return level >= 1 and self.coordinator.config.serves_consumer_groups
+
+    @property
+    def serves_share_groups(self) -> bool:
+        """Whether the share protocol is enabled by ``share.version`` of the cluster."""
+        return self.coordinator.view.image.features.level(SHARE_VERSION) >= 1
 
     @property
     def serves_streams_groups(self) -> bool:
@@ -108,7 +112,7 @@ class GroupService:
         self.coordinator.follow_metadata(delta, new_image)
         if delta.topics is None:
             return
-        self._reads.recheck()
+        self.reads.recheck()
         self._host.publish(delta, new_image)
         removed = {
             (topic.name, partition)
@@ -118,6 +122,7 @@ class GroupService:
         }
         if removed:
             self.coordinator.on_partitions_deleted(removed, self.now_ms())
+            self.coordinator.share.on_topics_deleted(delta.topics.deleted.keys(), self.now_ms())
             self._host.schedule()
 
     def answer(self, deferred: Deferred[T]) -> T | Awaitable[T]:
@@ -129,17 +134,8 @@ class GroupService:
 
         If the state is sent without another wait in between, no other coordinator can have replaced this one before.
         """
-        if self._reads.are_safe or not self.coordinator.is_active:
+        if not self.coordinator.is_active:
             return None
-        partitions = {group_id: self.coordinator.partition_for(group_id) for group_id in group_ids}
-        # A partition without a leader replica has this broker as its only replica.
-        leaders = {
-            partition: leader
-            for partition in partitions.values()
-            if (leader := self._host.leader_replica(partition)) is not None
-        }
-        return self._unconfirmed(partitions, leaders) if leaders else None
-
-    async def _unconfirmed(self, partitions: dict[str, int], leaders: dict[int, LeaderReplica]) -> Set[str]:
-        refused = await self._reads.confirm(leaders)
-        return {group_id for group_id, partition in partitions.items() if partition in refused}
+        return self.reads.confirm_keys(
+            self._host, {group_id: self.coordinator.partition_for(group_id) for group_id in group_ids}
+        )

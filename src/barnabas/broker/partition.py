@@ -154,7 +154,8 @@ class Partition:
         Called after each move of the high watermark, and with 0 when the partition is removed or its leader changes.
         """
         if self.watchers is not None:
-            for watcher in self.watchers:
+            # Without a leader, or with another one, some of them end.
+            for watcher in self.watchers if appended_bytes else tuple(self.watchers):
                 watcher.partition_changed(appended_bytes)
         if self.listeners is not None:
             for listener in tuple(self.listeners):

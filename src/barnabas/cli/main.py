@@ -35,6 +35,10 @@ COMMANDS = {
     "configs": ("barnabas.cli.configs.command", "show and change settings; check a server.properties"),
     "acls": ("barnabas.cli.acls.command", "list, add and remove ACLs"),
     "groups": ("barnabas.cli.groups.command", "list, describe and delete groups, and reset their offsets"),
+    "queue": (
+        "barnabas.cli.queue.command",
+        "use a topic as a queue: receive, accept, release records, or run a command for each",
+    ),
     "transactions": ("barnabas.cli.transactions.command", "list and describe transactions, and end hanging ones"),
     "users": ("barnabas.cli.users", "list users, and set and delete their passwords"),
     "quotas": ("barnabas.cli.quotas", "list and alter quotas of users, clients and IP addresses"),
@@ -92,7 +96,9 @@ _OF_KAFKA = {
     "producer-perf-test": "bench produce",
     "reassign-partitions": "reassign",
     "server-start": "node",
+    "share-groups": "queue",
     "storage": "storage",
+    "streams-groups": "groups",
     "topics": "topics",
     "transactions": "transactions",
 }

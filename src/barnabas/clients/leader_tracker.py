@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.errors import ClientError
 from barnabas.common.errors import Transient
 
 if TYPE_CHECKING:
-    from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
     from barnabas.common.error_code import ErrorCode
 
 __all__ = ["UNKNOWN_TOPIC_FOR_S", "ThrottleStatistics", "TopicFollower", "start_guarded"]
+
+M = TypeVar("M")
 
 UNKNOWN_TOPIC_FOR_S = 10.0
 
@@ -45,17 +46,18 @@ def start_guarded(work: Coroutine[object, object, None], fail: Callable[[Excepti
     return task
 
 
-class TopicFollower:
+class TopicFollower(Generic[M]):
     """Requests the leaders when ``is_stale`` is set, and again with growing pauses until they are known.
 
-    ``retriable`` are the errors to retry, for ``unknown_for_s``; any other is passed to ``fail`` and ends the requests.
+    ``load`` requests them, ``take`` receives them. ``retriable`` are the errors to retry, for ``unknown_for_s``; any
+    other is passed to ``fail`` and ends the requests.
     """
 
     def __init__(
         self,
-        source: TopicMetadataSource,
+        load: Callable[[], Awaitable[M]],
         *,
-        take: Callable[[TopicMetadata], None],
+        take: Callable[[M], None],
         fail: Callable[[Exception], None],
         retriable: AbstractSet[ErrorCode],
         backoff_s: float,
@@ -63,7 +65,7 @@ class TopicFollower:
         unknown_for_s: float = UNKNOWN_TOPIC_FOR_S,
     ) -> None:
         self.is_stale = asyncio.Event()
-        self._source = source
+        self._load = load
         self._take = take
         self._fail = fail
         self._retriable = retriable
@@ -79,7 +81,7 @@ class TopicFollower:
             await self.is_stale.wait()
             self.is_stale.clear()
             try:
-                self._take(await self._source.load())
+                self._take(await self._load())
                 unknown_since = None
             except AdminError as error:
                 unknown_since = now_s() if unknown_since is None else unknown_since

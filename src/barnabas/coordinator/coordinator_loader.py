@@ -18,7 +18,8 @@ from barnabas.protocol.record_batch import NO_PRODUCER_ID, BatchView, iter_batch
 __all__ = ["CoordinatorLoader", "LogReader"]
 
 STEP_BYTES = 262_144
-"""The bytes read in one step: some milliseconds of work, during which no other request is served."""
+_STEP_RECORDS = 500
+"""The bytes and records of one step: some milliseconds of work, during which no other request is served."""
 
 log = logging.getLogger(__name__)
 
@@ -98,7 +99,7 @@ class CoordinatorLoader(Generic[S]):
 
     def _replay(self, now_ms: int) -> bool:
         """Return whether the read returned any batch."""
-        start = self._offset
+        start, last = self._offset, self.record_count + _STEP_RECORDS
         for batch in iter_batches(self._reader.read_batches(start, self._buffer_size)):
             if batch.next_offset > self._offset:
                 if batch.is_control:
@@ -106,6 +107,8 @@ class CoordinatorLoader(Generic[S]):
                 else:
                     self._replay_records(batch, now_ms)
                 self._offset = batch.next_offset
+                if self.record_count >= last:
+                    break
         return self._offset > start
 
     def _replay_control(self, batch: BatchView, now_ms: int) -> None:

@@ -1,7 +1,7 @@
 """The result of a decision: records to append, the answer after their commit, and follow-up actions.
 
 The caller appends the records in one batch, waits until the high watermark has passed them, replays them and then
-sends the answer. Without records the answer is sent immediately.
+sends the answer. Without records the answer is sent immediately, unless it waits for earlier writes.
 """
 
 from __future__ import annotations
@@ -64,7 +64,8 @@ class CoordinatorResult(Generic[T]):
 
     ``on_commit`` runs after the records were replayed, ``on_error`` if they could not be appended; each receives the
     time and may decide again. ``on_error`` must undo the decision completely. Records that need not be appended
-    together (``is_atomic`` False) may be split into several batches.
+    together (``is_atomic`` False) may be split into several batches. With ``waits_for_writes`` a result without records
+    is based on records that are not committed yet: its answer is sent after their commit.
 
     ``on_append`` runs immediately after the append, before any other decision, and may decide again.
 
@@ -73,7 +74,16 @@ class CoordinatorResult(Generic[T]):
     committed. A record that never commits is lost with the leadership, and its shard with it.
     """
 
-    __slots__ = ("is_ahead", "is_atomic", "on_append", "on_commit", "on_error", "records", "response")
+    __slots__ = (
+        "is_ahead",
+        "is_atomic",
+        "on_append",
+        "on_commit",
+        "on_error",
+        "records",
+        "response",
+        "waits_for_writes",
+    )
 
     def __init__(
         self,
@@ -85,6 +95,7 @@ class CoordinatorResult(Generic[T]):
         on_error: Callable[[ErrorCode, int], CoordinatorResult[None] | None] | None = None,
         is_atomic: bool = True,
         is_ahead: bool = False,
+        waits_for_writes: bool = False,
     ) -> None:
         self.records: list[CoordinatorRecord] = records if records is not None else []
         self.response = response
@@ -93,6 +104,7 @@ class CoordinatorResult(Generic[T]):
         self.on_error = on_error
         self.is_atomic = is_atomic
         self.is_ahead = is_ahead
+        self.waits_for_writes = waits_for_writes
 
     def with_response(self, response: U) -> CoordinatorResult[U]:
         """Return the same records and actions with another answer."""
@@ -104,6 +116,7 @@ class CoordinatorResult(Generic[T]):
             on_error=self.on_error,
             is_atomic=self.is_atomic,
             is_ahead=self.is_ahead,
+            waits_for_writes=self.waits_for_writes,
         )
 
 

@@ -84,7 +84,7 @@ class ShardState(Enum):
 
 
 class _PendingWrite:
-    """An appended, uncommitted batch, and the waiting answer."""
+    """An appended, uncommitted batch and the waiting answer. Without records: an answer that waits for earlier ones."""
 
     __slots__ = (
         "answer",
@@ -343,7 +343,10 @@ class CoordinatorRuntime(Generic[S]):
         producer: ProducerIdAndEpoch | None = None,
     ) -> None:
         records = result.records
-        if not records and result.is_ahead and context.ahead_offset > context.high_watermark:
+        has_earlier = (result.is_ahead and context.ahead_offset > context.high_watermark) or (
+            result.waits_for_writes and context.pending
+        )
+        if not records and has_earlier:
             self._wait_for_earlier(context, result, now_ms, answer, fail)
             return
         if not records:

@@ -23,7 +23,7 @@ from barnabas.network.loop_scheduler import TURN_S
 from barnabas.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Callable, Hashable, Sequence
 
     from barnabas.network.authentication import Authentication, ConnectionSecurity
     from barnabas.network.loop_scheduler import LoopShare
@@ -84,6 +84,7 @@ class Connection(asyncio.BufferedProtocol):
         "_authentication",
         "_busy",
         "_caller",
+        "_close_listeners",
         "_closing",
         "_corked",
         "_frames",
@@ -117,6 +118,7 @@ class Connection(asyncio.BufferedProtocol):
         self._frames: deque[bytearray] = deque()
         self._busy: asyncio.Task[None] | bool = False
         self._caller: Hashable = self
+        self._close_listeners: list[Callable[[], None]] | None = None
         self._account = owner.loop_share.account(None)
         self._is_in_rotation = False
         self._closing = False
@@ -182,6 +184,18 @@ class Connection(asyncio.BufferedProtocol):
             self._authentication = None
             self._processor = self._owner.processor
         self._owner.closed(self)
+        listeners, self._close_listeners = self._close_listeners, None
+        for listener in listeners or ():
+            listener()
+
+    def add_close_listener(self, listener: Callable[[], None]) -> None:
+        """Call the listener once when the connection is lost; soon if it was already."""
+        if self._transport is None:
+            self._loop.call_soon(listener)
+        elif self._close_listeners is None:
+            self._close_listeners = [listener]
+        else:
+            self._close_listeners.append(listener)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.next_buffer()

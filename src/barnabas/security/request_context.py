@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from barnabas.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from barnabas.protocol.api_keys import ApiKey
 
 __all__ = ["Peer", "RequestContext"]
@@ -18,6 +20,10 @@ class Peer(Protocol):
     peer_port: int
     client_software_name: str
     client_software_version: str
+
+    def add_close_listener(self, listener: Callable[[], None]) -> None:
+        """Call the listener once when the connection is lost; soon if it was already."""
+        ...
 
 
 class RequestContext:

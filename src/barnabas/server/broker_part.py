@@ -20,18 +20,28 @@ from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.replication.replica_selector import RACK_AWARE_SELECTOR, RackAwareReplicaSelector
 from barnabas.broker.replication.replication_quota import ReplicationQuota, ReplicationQuotas
+from barnabas.broker.share_state_service import ShareStateService
 from barnabas.broker.topic_defaults import TopicDefaultsPublisher
 from barnabas.broker.transaction_service import TransactionService
 from barnabas.broker.unsupported_feature_levels import FeatureNotices
+from barnabas.common.topic_name import SHARE_STATE_TOPIC
 from barnabas.common.uuid import Uuid
 from barnabas.metadata.features import SUPPORTED_FEATURES
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
 from barnabas.server.broker.deferred_fetchers import DeferredFetchers
+from barnabas.server.broker.deferred_share_partitions import DeferredSharePartitions
 from barnabas.server.broker.inter_broker_requests import OtherBrokers
 from barnabas.server.broker.log_dir_service import LogDirService, new_replica_directories
 from barnabas.server.broker.log_maintenance import LogMaintenance
-from barnabas.server.component_configs import batch_limits, broker_settings, group_config, transaction_config
+from barnabas.server.component_configs import (
+    batch_limits,
+    broker_settings,
+    group_config,
+    share_config,
+    share_partition_config,
+    transaction_config,
+)
 from barnabas.server.metadata_log.publisher_order import broker_followers
 from barnabas.server.settings.dynamic_effects import (
     AssignmentIntervalEffect,
@@ -48,6 +58,8 @@ if TYPE_CHECKING:
     from barnabas.broker.broker_settings import BrokerSettings
     from barnabas.broker.isr_maintenance import LeaderReplicas
     from barnabas.broker.ports import ControllerChannel
+    from barnabas.broker.share_group_service import ShareGroupService
+    from barnabas.coordinator.share.persister import Persister
     from barnabas.metadata.image.cluster import ClusterImage
     from barnabas.network.request_metrics import ApiStats
     from barnabas.protocol.api_keys import ApiKey
@@ -122,6 +134,23 @@ class BrokerPart:
             others=self.others,
             producer_ids=self.producer_ids,
         )
+        self._share_coordinators = OtherBrokers(core)
+        """Connections of their own: answers come in order, and writes of share state wait for replicas."""
+        self.share_state = ShareStateService(
+            share_config(config),
+            broker_id=config.node_id,
+            replicas=self.replicas,
+            metadata=core.metadata,
+            clock=core.clock,
+            reads=self.groups.reads,
+        )
+        self.share_partitions = DeferredSharePartitions(
+            share_partition_config(config),
+            replicas=self.replicas,
+            metadata=core.metadata,
+            clock=core.clock,
+            new_persister=lambda: self.broker.share_persister,
+        )
         self.replication_quotas = ReplicationQuotas(
             broker_id=config.node_id,
             leader=leader_quota,
@@ -136,7 +165,7 @@ class BrokerPart:
         core.dynamic_settings.add_effect(self.fetchers)
         core.dynamic_settings.add_effect(ProducerIdEffect(self.logs, settings))
         core.dynamic_settings.add_effect(VerificationEffect(settings))
-        core.dynamic_settings.add_effect(AssignmentIntervalEffect(self.groups.coordinator.view))
+        core.dynamic_settings.add_effect(AssignmentIntervalEffect(self.groups.coordinator.view.assignment_intervals_ms))
         self.broker = self._broker(settings)
         self.broker.lease = self.lifecycle.lease
         if config.barnabas_describe_configs_of_others:
@@ -155,6 +184,8 @@ class BrokerPart:
             replication_quotas=self.replication_quotas,
             groups=self.groups,
             transactions=self.transactions,
+            share_state=self.share_state,
+            share_partitions=self.share_partitions,
             log_dirs=self.log_dirs,
             feature_notices=FeatureNotices(is_served=lambda name: is_offered(self.broker, name)),
         )
@@ -197,6 +228,7 @@ class BrokerPart:
 
     def _broker(self, settings: BrokerSettings) -> Broker:
         core, config = self._core, self._core.config
+        topic_creation = AutoTopicCreation(settings=settings, controller=self.channel)
         return Broker(
             broker_id=config.node_id,
             cluster_id=core.identity.cluster_id,
@@ -216,12 +248,39 @@ class BrokerPart:
             controller=self.channel,
             dynamic_settings=core.dynamic_settings,
             producer_ids=self.producer_ids,
-            topic_creation=AutoTopicCreation(settings=settings, controller=self.channel),
+            topic_creation=topic_creation,
             groups=self.groups,
             transactions=self.transactions,
+            share_state=self.share_state,
+            new_share_persister=partial(self._new_share_persister, topic_creation),
+            new_share_groups=self._new_share_groups,
+            share_partitions=self.share_partitions.get,
             clock=core.clock,
             token_hmacs=core.token_hmacs,
         )
+
+    def _new_share_persister(self, topic_creation: AutoTopicCreation) -> Persister:
+        from barnabas.broker.share_persister import SharePersister
+
+        return SharePersister(
+            broker_id=self._core.config.node_id,
+            service=self.share_state,
+            metadata=self._core.metadata,
+            others=self._share_coordinators,
+            create_topic=partial(topic_creation.create_and_wait, (SHARE_STATE_TOPIC,), None),
+        )
+
+    def _new_share_groups(self, persister: Persister) -> ShareGroupService:
+        from barnabas.broker.latest_offsets import LatestOffsets
+        from barnabas.broker.share_group_service import ShareGroupService
+
+        offsets = LatestOffsets(
+            broker_id=self._core.config.node_id,
+            replicas=self.replicas,
+            metadata=self._core.metadata,
+            others=self.others,
+        )
+        return ShareGroupService(self.groups, persister, offsets)
 
     # --- life, in the order of the calls
 
@@ -265,6 +324,7 @@ class BrokerPart:
         self.log_dirs.start()
         self.groups.start()
         self.transactions.start()
+        self.share_state.start()
         self.fetchers.start()
         self.maintenance.start()
         if len(self._core.metadata.image.cluster.brokers) > 1:
@@ -285,9 +345,12 @@ class BrokerPart:
         await self.fetchers.close()
         await self.log_dirs.close()
         await self.maintenance.stop()
+        self.share_partitions.stop()
         self.replicas.close()
         self.transactions.stop()
+        self.share_state.stop()
         await self.others.close()
+        await self._share_coordinators.close()
         self.groups.stop()
 
     def close_logs(self) -> None:

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.broker_settings import BrokerSettings
 from barnabas.broker.internal_topics import InternalTopic
+from barnabas.broker.share.share_partition_config import Bounds, SharePartitionConfig
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from barnabas.controller.controller_config import ControllerConfig
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig, MigrationPolicy
+from barnabas.coordinator.share.share_coordinator_config import ShareCoordinatorConfig
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from barnabas.network.request_limits import RequestLimits, bytes_by_api
+from barnabas.protocol.compression import Compression
 from barnabas.protocol.produce_validation import BatchLimits
 from barnabas.raft.raft_config import RaftConfig
 from barnabas.raft.replica_key import ReplicaKey
@@ -33,8 +36,10 @@ __all__ = [
     "group_config",
     "metadata_log_config",
     "raft_config",
-    "transaction_config",
     "request_limits",
+    "share_config",
+    "share_partition_config",
+    "transaction_config",
 ]
 
 
@@ -192,6 +197,17 @@ def group_config(config: NodeConfig) -> GroupCoordinatorConfig:
         group_consumer_min_session_timeout_ms=config.group_consumer_min_session_timeout_ms,
         group_consumer_regex_refresh_interval_ms=config.group_consumer_regex_refresh_interval_ms,
         group_consumer_session_timeout_ms=config.group_consumer_session_timeout_ms,
+        group_share_assignment_interval_ms=config.group_share_assignment_interval_ms,
+        group_share_heartbeat_interval_ms=config.group_share_heartbeat_interval_ms,
+        group_share_initialize_retry_interval_ms=config.group_share_initialize_retry_interval_ms,
+        group_share_max_assignment_interval_ms=config.group_share_max_assignment_interval_ms,
+        group_share_max_heartbeat_interval_ms=config.group_share_max_heartbeat_interval_ms,
+        group_share_max_session_timeout_ms=config.group_share_max_session_timeout_ms,
+        group_share_max_size=config.group_share_max_size,
+        group_share_min_assignment_interval_ms=config.group_share_min_assignment_interval_ms,
+        group_share_min_heartbeat_interval_ms=config.group_share_min_heartbeat_interval_ms,
+        group_share_min_session_timeout_ms=config.group_share_min_session_timeout_ms,
+        group_share_session_timeout_ms=config.group_share_session_timeout_ms,
         serves_streams_groups="streams" in config.group_coordinator_rebalance_protocols,
         group_streams_assignment_interval_ms=config.group_streams_assignment_interval_ms,
         group_streams_heartbeat_interval_ms=config.group_streams_heartbeat_interval_ms,
@@ -209,6 +225,27 @@ def group_config(config: NodeConfig) -> GroupCoordinatorConfig:
     )
 
 
+def share_partition_config(config: NodeConfig) -> SharePartitionConfig:
+    return SharePartitionConfig(
+        record_lock_duration_ms=Bounds(
+            config.group_share_record_lock_duration_ms,
+            config.group_share_min_record_lock_duration_ms,
+            config.group_share_max_record_lock_duration_ms,
+        ),
+        delivery_count_limit=Bounds(
+            config.group_share_delivery_count_limit,
+            config.group_share_min_delivery_count_limit,
+            config.group_share_max_delivery_count_limit,
+        ),
+        partition_max_record_locks=Bounds(
+            config.group_share_partition_max_record_locks,
+            config.group_share_min_partition_max_record_locks,
+            config.group_share_max_partition_max_record_locks,
+        ),
+        max_share_sessions=config.group_share_max_share_sessions,
+    )
+
+
 def transaction_config(config: NodeConfig) -> TransactionCoordinatorConfig:
     return TransactionCoordinatorConfig(
         transaction_max_timeout_ms=config.transaction_max_timeout_ms,
@@ -222,6 +259,23 @@ def transaction_config(config: NodeConfig) -> TransactionCoordinatorConfig:
         transaction_state_log_num_partitions=config.transaction_state_log_num_partitions,
         add_partitions_to_txn_retry_backoff_ms=config.add_partitions_to_txn_retry_backoff_ms,
         add_partitions_to_txn_retry_backoff_max_ms=config.add_partitions_to_txn_retry_backoff_max_ms,
+    )
+
+
+def share_config(config: NodeConfig) -> ShareCoordinatorConfig:
+    return ShareCoordinatorConfig(
+        share_coordinator_state_topic_num_partitions=config.share_coordinator_state_topic_num_partitions,
+        share_coordinator_state_topic_compression_codec=Compression(
+            config.share_coordinator_state_topic_compression_codec
+        ),
+        share_coordinator_snapshot_update_records_per_snapshot=(
+            config.share_coordinator_snapshot_update_records_per_snapshot
+        ),
+        share_coordinator_cold_partition_snapshot_interval_ms=(
+            config.share_coordinator_cold_partition_snapshot_interval_ms
+        ),
+        share_coordinator_state_topic_prune_interval_ms=config.share_coordinator_state_topic_prune_interval_ms,
+        share_coordinator_write_timeout_ms=config.share_coordinator_write_timeout_ms,
     )
 
 

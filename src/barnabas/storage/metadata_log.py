@@ -132,7 +132,7 @@ class MetadataLog:
         self._make_recovered_durable()
         self.start_offset = self._recovered_start_offset()
         latest = self.latest_snapshot_id
-        if latest is not None and latest.offset > self.end_offset:
+        if latest is not None and not self._continues(latest):
             # A snapshot was fetched and the process died before the log was dropped for it.
             log.info(
                 "%s: the log continues after the fetched snapshot %s; it ended at offset %d",
@@ -141,6 +141,33 @@ class MetadataLog:
             self.restart_at(latest)
         self._drop_snapshots_before(self.start_offset)
         self._point.renew(self.end_offset)
+
+    def _continues(self, snapshot_id: OffsetAndEpoch) -> bool:
+        """Return whether the log holds the snapshot's records, or those that follow them.
+
+        A snapshot that was fetched holds committed records. A longer log may diverge from it: then its records are of
+        an earlier leader, and were never committed.
+        """
+        if snapshot_id.offset == 0:
+            return True
+        if snapshot_id.offset > self.end_offset:
+            return False
+        last = self._epoch_of(snapshot_id.offset - 1)
+        if last is not None:
+            return last == snapshot_id.epoch
+        following = self._epoch_of(snapshot_id.offset)
+        return following is None or following >= snapshot_id.epoch
+
+    def _epoch_of(self, offset: int) -> int | None:
+        """Return the epoch of a record, from its batch; None if the log lacks it, or its batch cannot be read."""
+        segment = self._segment_of(max(offset, self._segments[0].base_offset))
+        try:
+            found = segment.find(offset)
+            if found is None or found[2] > offset:
+                return None
+            return BatchView(segment.read(found[0], found[1])).leader_epoch
+        except CorruptSegmentError:
+            return None
 
     def _make_recovered_durable(self) -> None:
         """Make the log durable: its owner counts all of it as durable, but a killed process may have left it in memory.

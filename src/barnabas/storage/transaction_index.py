@@ -33,16 +33,19 @@ class AbortedTransaction(NamedTuple):
 
 
 class TransactionIndex:
-    __slots__ = ("_transactions", "path")
+    __slots__ = ("_inherited_count", "_transactions", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._transactions: list[AbortedTransaction] | None = None
+        self._inherited_count = 0
+        """The number of first entries that were read from the file. A power failure may have left any bytes there."""
 
     @property
     def transactions(self) -> list[AbortedTransaction]:
         if self._transactions is None:
             self._transactions = list(self._read())
+            self._inherited_count = len(self._transactions)
         return self._transactions
 
     def append(self, transaction: AbortedTransaction) -> None:
@@ -60,12 +63,12 @@ class TransactionIndex:
 
     def collect(self, fetch_offset: int, upper_bound_offset: int) -> tuple[list[AbortedTransaction], bool]:
         """Return those that overlap [fetch_offset, upper_bound_offset), and whether later segments have no further
-        ones."""
+        ones. Only a last stable offset that this process wrote tells that."""
         found: list[AbortedTransaction] = []
-        for transaction in self.transactions:
+        for number, transaction in enumerate(self.transactions):
             if transaction.last_offset >= fetch_offset and transaction.first_offset < upper_bound_offset:
                 found.append(transaction)
-            if transaction.last_stable_offset >= upper_bound_offset:
+            if number >= self._inherited_count and transaction.last_stable_offset >= upper_bound_offset:
                 return found, True
         return found, False
 
@@ -76,10 +79,12 @@ class TransactionIndex:
         if len(kept) < len(self.transactions):
             os.truncate(self.path, len(kept) * _ENTRY.size)
             self._transactions = kept
+            self._inherited_count = min(self._inherited_count, len(kept))
 
     def clear(self) -> None:
         """Remove all entries and the file."""
         self._transactions = []
+        self._inherited_count = 0
         with suppress(FileNotFoundError):
             os.unlink(self.path)
 

@@ -173,12 +173,12 @@ async def _consume(
 
 async def _offsets(
     config: ClientConfig, metadata: TopicMetadata, spec: OffsetSpec, *, read_committed: bool
-) -> dict[int, int]:
+) -> dict[TopicPartition, int]:
     isolation = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
     async with AdminClient(config=config) as admin:
         wanted = {TopicPartition(metadata.name, partition): spec for partition in metadata.partitions}
         listed = (await admin.list_offsets(wanted, isolation_level=isolation)).raise_for_errors()
-    return {partition.partition: found.offset for partition, found in listed.items()}
+    return {partition: found.offset for partition, found in listed.items()}
 
 
 async def _first_of(*events: asyncio.Event) -> None:

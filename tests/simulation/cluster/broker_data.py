@@ -6,6 +6,7 @@ threads, or files outside the logs are omitted.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -64,11 +65,7 @@ class BrokerData:
         self.log_dirs = directory_service(node, core, self.replicas)
         self.maintenance = maintenance(node, self.replicas)
         self.groups = GroupService(
-            GroupCoordinatorConfig(
-                group_initial_rebalance_delay_ms=100,
-                group_min_session_timeout_ms=500,
-                offsets_topic_num_partitions=OFFSETS_PARTITIONS,
-            ),
+            _group_coordinator_config(node),
             broker_id=node.id,
             replicas=self.replicas,
             clock=node.clock,
@@ -170,3 +167,20 @@ class BrokerData:
         self.logs.shutdown(
             now_ms=self._node.clock.now_ms(), broker_epoch=-1 if lifecycle is None else lifecycle.broker_epoch
         )
+
+
+def _group_coordinator_config(node: SimulatedNode) -> GroupCoordinatorConfig:
+    config = GroupCoordinatorConfig(
+        group_initial_rebalance_delay_ms=100,
+        group_min_session_timeout_ms=500,
+        offsets_topic_num_partitions=OFFSETS_PARTITIONS,
+    )
+    shape = node.world.shape.consumer_groups
+    if shape is None:
+        return config
+    return replace(
+        config,
+        group_consumer_session_timeout_ms=shape.session_ms,
+        group_consumer_assignment_interval_ms=shape.assignment_interval_ms,
+        group_consumer_regex_refresh_interval_ms=10 * shape.regex_pause_ms,
+    )

@@ -22,6 +22,7 @@ from barnabas.storage.quorum_state_file import QUORUM_STATE
 from barnabas.storage.snapshot_file import SnapshotReader
 from tests.simulation.cluster.answers import check_answer
 from tests.simulation.cluster.broker_data import OFFSETS_PARTITIONS
+from tests.simulation.cluster.consumer_group_checks import ConsumerGroupChecks
 from tests.simulation.cluster.data_checks import DataChecks
 from tests.simulation.cluster.data_rot import DataRot
 from tests.simulation.cluster.data_watch import DataWatch, PartitionName
@@ -78,6 +79,7 @@ class Checks:
         self.rot = RotWatch(self)
         self.data_rot = DataRot(self)
         self.groups = GroupChecks(self)
+        self.consumer_groups = ConsumerGroupChecks(self)
         self.records = DataChecks(self)
         self.transactions = TransactionChecks(self)
         self.data = DataWatch(self, self.excused)
@@ -140,10 +142,10 @@ class Checks:
         self.records.excused(partition)
         self.transactions.excused(partition)
         if partition.topic == "__consumer_offsets":
-            groups = [group for group, _ in self.world.shape.groups]
-            self.groups.lost(
-                [group for group in groups if coordinator_partition(group, OFFSETS_PARTITIONS) == partition.partition]
-            )
+            shape = self.world.shape
+            self.groups.lost(_groups_of(partition, [group for group, _ in shape.groups]))
+            if shape.consumer_groups is not None:
+                self.consumer_groups.lost(_groups_of(partition, shape.consumer_groups.groups))
 
     def fault(self, node: SimulatedNode, fault: BaseException | None) -> None:
         if isinstance(fault, Violation):
@@ -480,6 +482,10 @@ class Checks:
         if any(is_allowed(self.model.at("acls", at).values(), principal, host, *right) for at in moments):
             return None
         return f"{principal} lacks the right {right}, but the change is acknowledged"
+
+
+def _groups_of(partition: PartitionName, groups: list[str]) -> list[str]:
+    return [group for group in groups if coordinator_partition(group, OFFSETS_PARTITIONS) == partition.partition]
 
 
 def _newest_snapshot(node: SimulatedNode) -> int:

@@ -15,9 +15,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.simulation.cluster.defects import DEFECTS, apply_defect
+from tests.simulation.cluster.failed_seeds import FAILED_SEEDS, failed_seeds
 from tests.simulation.cluster.plan import Plan, draw_plan
 from tests.simulation.cluster.shrink import shrink
-from tests.simulation.cluster.transaction_shape import FAILED_SEEDS, failed_seeds
 from tests.simulation.cluster.world import Outcome, run_plan
 
 __all__ = ["failed_seeds", "main"]

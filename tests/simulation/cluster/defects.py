@@ -84,6 +84,7 @@ def _load() -> None:
         "access",
         "controller",
         "groups",
+        "consumer_groups",
         "replication",
         "in_sync",
         "rot",

@@ -70,6 +70,7 @@ from tests.simulation.cluster.voters import VoterLog
 
 if TYPE_CHECKING:
     from barnabas.storage.log_manager import LogManager
+    from tests.simulation.cluster.consumer_group_shape import ConsumerGroupShape
     from tests.simulation.cluster.transaction_shape import TransactionShape
     from tests.simulation.cluster.world import World
 
@@ -126,6 +127,8 @@ class ClusterShape:
     """Whether system calls on files fail."""
     transactions: TransactionShape | None = None
     """Brokers hold data in every run with transactions."""
+    consumer_groups: ConsumerGroupShape | None = None
+    """Brokers hold data in every run with such groups, too."""
     software: tuple[tuple[int, str], ...] = ()
     """The initial software of the nodes that do not begin with the newest."""
 

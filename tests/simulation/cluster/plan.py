@@ -11,8 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.metadata.bootstrap import bootstrap_records
-from barnabas.metadata.features import TRANSACTION_VERSION, default_levels
+from barnabas.metadata.features import GROUP_VERSION, TRANSACTION_VERSION, default_levels
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MetadataVersion
+from tests.simulation.cluster.consumer_group_shape import draw_consumer_groups
 from tests.simulation.cluster.data_rot import DATA_KINDS
 from tests.simulation.cluster.disk_errors import ERROR_KINDS, SCOPES
 from tests.simulation.cluster.node import ClusterShape
@@ -59,6 +60,8 @@ SHAPES = (
     ((1, 2, 3, 4, 5), (11,)),
     ((1, 2), (2, 11)),
 )
+DECISION_BYTES_MAX = 8000
+"""The records of one decision of a group coordinator must fit into a segment."""
 VERSIONS = ("IBP_3_3_IV3", "IBP_3_6_IV2", "IBP_3_7_IV4", "IBP_3_9_IV0", "IBP_4_0_IV3")
 
 
@@ -67,6 +70,7 @@ def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
     shape = _with_operators(random.Random(f"operators' shape {seed}"), _shape(draw))
     shape = _with_groups(random.Random(f"groups {seed}"), shape)
     shape = _with_transactions(random.Random(f"transactions {seed}"), seed, shape)
+    shape = _with_consumer_groups(random.Random(f"consumer groups {seed}"), seed, shape)
     shape = _with_rot(random.Random(f"rot's shape {seed}"), shape)
     shape = _with_bad_disks(random.Random(f"disks' shape {seed}"), shape)
     faults_end_ms = draw.choice((6000, 9000, 12_000))
@@ -166,6 +170,17 @@ def _with_transactions(draw: random.Random, seed: int, shape: ClusterShape) -> C
     levels = {TRANSACTION_VERSION: found.version}
     bootstrap = bootstrap_records(MetadataVersion(shape.metadata_version), levels)
     return replace(shape, transactions=found, bootstrap=tuple(bootstrap))
+
+
+def _with_consumer_groups(draw: random.Random, seed: int, shape: ClusterShape) -> ClusterShape:
+    """Add groups of the consumer protocol in some runs without transactions."""
+    found = draw_consumer_groups(draw, seed)
+    levels = default_levels(MetadataVersion(shape.metadata_version))
+    if found is None or shape.transactions is not None or not levels[GROUP_VERSION]:
+        return shape
+    if not shape.groups:
+        shape = replace(_with_data(draw, shape), groups=(("readers", 1),))
+    return replace(shape, consumer_groups=found, data_segment_bytes=max(shape.data_segment_bytes, DECISION_BYTES_MAX))
 
 
 def _steps_of_brokers(draw: random.Random, shape: ClusterShape, faults_end_ms: int) -> list[Step]:

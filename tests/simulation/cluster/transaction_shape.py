@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
+from tests.simulation.cluster.failed_seeds import failed_before
 
-__all__ = ["TRANSACTIONS_TOPIC", "TransactionShape", "TransactionalClient", "draw_transactions", "failed_seeds"]
+__all__ = ["TRANSACTIONS_TOPIC", "TransactionShape", "TransactionalClient", "draw_transactions"]
 
 TRANSACTIONS_TOPIC = "__transaction_state"
 SHARE = 0.12
 """The share of runs with transactions."""
-FAILED_SEEDS = Path(__file__).resolve().parent.parent / "failed_seeds.txt"
-DIVIDER = "# with transactions"
-"""The seeds above this line of the file failed before runs had transactions: their runs stay as they were."""
 
 
 class TransactionalClient(NamedTuple):
@@ -65,7 +62,7 @@ class TransactionShape:
 
 def draw_transactions(draw: random.Random, seed: int, versions: tuple[int, ...]) -> TransactionShape | None:
     """Return None for a run without transactions. ``versions``: the levels of transaction.version to draw from."""
-    if draw.random() >= SHARE or seed in _without():
+    if draw.random() >= SHARE or seed in failed_before("with transactions"):
         return None
     clients: list[TransactionalClient] = []
     for number in range(draw.randrange(1, 4)):
@@ -82,22 +79,3 @@ def draw_transactions(draw: random.Random, seed: int, versions: tuple[int, ...])
         last_epoch=draw.choice((3, 8, 2**15 - 2, 2**15 - 2)),
         expires_ids=draw.random() < 0.3,
     )
-
-
-def failed_seeds() -> list[int]:
-    """Return the seeds that ever failed, in the order of their lines; a line continues with the cause."""
-    return _seeds(FAILED_SEEDS.read_text())
-
-
-def _without() -> frozenset[int]:
-    global _known
-    if _known is None:
-        _known = frozenset(_seeds(FAILED_SEEDS.read_text().partition(DIVIDER)[0]))
-    return _known
-
-
-_known: frozenset[int] | None = None
-
-
-def _seeds(text: str) -> list[int]:
-    return [int(line.split()[0]) for line in text.splitlines() if line and not line.startswith("#")]

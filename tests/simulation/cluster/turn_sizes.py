@@ -1,7 +1,8 @@
 """Numbers of the product that are far smaller than in production, because a run is small.
 
 Controllers and listeners do less in one turn: a run has about ten partitions, and with the sizes of production every
-decision would fit in one turn. A producer id has fewer epochs in some runs, so that it is used up.
+decision would fit in one turn. A producer id has fewer epochs in some runs, so that it is used up. Regular expressions
+of a group are matched with new topics sooner.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker import replica_changes
 from barnabas.controller import decision_queue, decision_steps, partition_walk, quorum_controller
+from barnabas.coordinator.group.consumer import group_changes
 from barnabas.coordinator.transaction import transaction_coordinator_shard, transaction_end, transaction_metadata
 from barnabas.metadata import loader
 from barnabas.metadata.image import topics
 from barnabas.server.quorum import commit_delivery
 
 if TYPE_CHECKING:
+    from tests.simulation.cluster.consumer_group_shape import ConsumerGroupShape
     from tests.simulation.cluster.transaction_shape import TransactionShape
 
-__all__ = ["install_last_epoch", "install_turn_sizes"]
+__all__ = ["install_last_epoch", "install_regex_pause", "install_turn_sizes"]
 
 _SIZES = (1, 1, 2, 3, 200)
 _PLACES: tuple[tuple[ModuleType, str], ...] = (
@@ -65,4 +68,16 @@ def install_last_epoch(shape: TransactionShape | None) -> Callable[[], None]:
 
     if shape is not None:
         install(shape.last_epoch)
+    return lambda: install(before)
+
+
+def install_regex_pause(shape: ConsumerGroupShape | None) -> Callable[[], None]:
+    """Use the pause of the run; return a function that restores that of production."""
+    before = group_changes._REFRESH_PAUSE_MS
+
+    def install(pause_ms: int) -> None:
+        group_changes._REFRESH_PAUSE_MS = pause_ms
+
+    if shape is not None:
+        install(shape.regex_pause_ms)
     return lambda: install(before)

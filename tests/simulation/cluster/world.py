@@ -15,6 +15,7 @@ from pathlib import Path
 from tests.simulation.cluster.checks import Checks, Violation
 from tests.simulation.cluster.clients import carry_out_call
 from tests.simulation.cluster.committed_readers import start_committed_readers, unread
+from tests.simulation.cluster.consumer_members import start_consumer_members, unsettled_members
 from tests.simulation.cluster.consumers import start_consumers, unsettled_consumers
 from tests.simulation.cluster.data_disk import DataDisk
 from tests.simulation.cluster.disk import Disk
@@ -27,7 +28,7 @@ from tests.simulation.cluster.producers import Producer, Reader, start_producers
 from tests.simulation.cluster.quorum_changes import unsettled_quorum
 from tests.simulation.cluster.standstill import stand_still
 from tests.simulation.cluster.transactional_producers import start_transactional, unsettled_transactions
-from tests.simulation.cluster.turn_sizes import install_last_epoch, install_turn_sizes
+from tests.simulation.cluster.turn_sizes import install_last_epoch, install_regex_pause, install_turn_sizes
 from tests.simulation.cluster.virtual_loop import OWNER, Owner, VirtualLoop
 
 __all__ = ["Outcome", "World", "run_plan"]
@@ -114,6 +115,7 @@ class World:
         undo_errors = self._install_disk_errors()
         restore_turn_sizes = install_turn_sizes(self.seed)
         restore_epoch = install_last_epoch(self.shape.transactions)
+        restore_regex_pause = install_regex_pause(self.shape.consumer_groups)
         try:
             self._run()
         except Violation as violation:
@@ -125,6 +127,7 @@ class World:
                 node.crash(is_power_loss=False)
             restore_turn_sizes()
             restore_epoch()
+            restore_regex_pause()
             undo_errors()
             undo()
         return Outcome(
@@ -154,11 +157,13 @@ class World:
     def _start_clients(self) -> list[Producer | Reader]:
         consumers, producers = start_consumers(self), start_producers(self)
         transactional, committed_readers = start_transactional(self), start_committed_readers(self)
+        members = start_consumer_members(self)
         self._client_problems = [
             lambda: unsettled_consumers(self, consumers),
             lambda: unsettled_producers(producers),
             lambda: unsettled_transactions(transactional),
             lambda: unread(committed_readers),
+            lambda: unsettled_members(self, members),
         ]
         return producers
 

@@ -49,6 +49,33 @@ def test_the_exit_status_reports_the_decision(snapshot: str, capsys: pytest.Capt
     assert "other host  ALLOW User:alice Read on Topic:orders from 10.0.0.1" in out
 
 
+def test_the_rights_of_a_client_are_decided_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rules = [
+        AclBinding(2, "orders", 3, "User:ann", "*", 3, 3),
+        AclBinding(2, "counter-", 4, "User:ann", "*", 2, 3),
+        AclBinding(3, "billing", 3, "User:ann", "*", 3, 3),
+        AclBinding(3, "counter", 3, "User:ann", "*", 3, 3),
+    ]
+    snapshot = ["--snapshot", snapshot_of(tmp_path, rules), "--super-users", ""]
+    explain = ["explain", "--principal", "User:ann", *snapshot]
+    assert main([*explain, "--share-consumer", "billing", "--topics", "orders"]) == 0
+    assert "User:ann as a share consumer of group billing: has all rights" in capsys.readouterr().out
+    assert main([*explain, "--consumer", "billing", "--topics", "orders,bills"]) == 3
+    out = capsys.readouterr().out
+    assert "lacks 1 of 3" in out
+    assert [line.split()[:3] for line in out.splitlines()[2:]] == [
+        ["allowed", "Group:billing", "Read"],
+        ["allowed", "Topic:orders", "Read"],
+        ["DENIED", "Topic:bills", "Read"],
+    ]
+    assert main([*explain, "--streams", "counter", "--read-topics", "orders", "-o", "json"]) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["allowed"]
+    internal = answer["needs"][-1]
+    assert (internal["resource_name"], internal["pattern_type"]) == ("counter-", "PREFIXED")
+    assert internal["explanation"]["resource"]["name"] == "counter-example"
+
+
 def test_super_users_and_the_default_can_be_set_by_option_or_config(
     snapshot: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,6 +128,8 @@ def test_markup_and_control_characters_in_names_are_printed_as_text(
         ([*EXPLAIN, "--bootstrap-server", "nowhere"], 2, "is not host:port"),
         ([*EXPLAIN, "--command-config", "no-such-file"], 2, "can't read no-such-file"),
         (["explain", "--principal", "User:alice"], 2, "--resource"),
+        ([*EXPLAIN, "--consumer", "g", "--topics", "t"], 2, "can't be used with a client"),
+        (["explain", "--principal", "User:alice", "--consumer", "g"], 2, "no topics given"),
         (["bogus"], 2, "bogus"),
         (["who", "Topic:x", "--output", "xml"], 2, "xml"),
         (["who", "Toopic:x"], 2, "did you mean Topic?"),

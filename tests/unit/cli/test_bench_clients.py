@@ -127,7 +127,7 @@ def test_a_reopened_connection_is_watched_again() -> None:
 
 def fetched(*values: bytes | None) -> Fetched:
     batch = build_batch([Record(offset, 0, None, value) for offset, value in enumerate(values)])
-    return Fetched(0, 0, [BatchView(batch)])
+    return Fetched("orders", 0, 0, [BatchView(batch)])
 
 
 def test_latencies_count_only_records_of_their_own_run() -> None:

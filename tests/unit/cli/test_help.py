@@ -107,6 +107,11 @@ ONLY_LOOKS = {
     "groups": {"list", "describe"},
     "log-dirs": {"describe"},
     "plan": set(),
+    "queue": {
+        "list", "describe", "offsets",
+        # What was received can be released, and a handle means one record: there is nothing to try.
+        "receive", "accept", "release", "reject", "renew", "work", "agents",
+    },
     "quorum": {"describe"},
     "quotas": {"list", "describe"},
     "reassign": {"generate", "list"},

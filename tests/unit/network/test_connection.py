@@ -233,6 +233,20 @@ async def test_losing_the_connection_cancels_waiting_requests() -> None:
     assert owner.closed_count == 1
 
 
+@pytest.mark.anyio
+async def test_those_who_asked_learn_once_that_the_connection_was_lost() -> None:
+    told: list[str] = []
+    connection, _ = connect(Owner(echo))
+    connection.add_close_listener(lambda: told.append("first"))
+    connection.add_close_listener(lambda: told.append("second"))
+    assert told == []
+    connection.connection_lost(None)
+    assert told == ["first", "second"]
+    connection.add_close_listener(lambda: told.append("late"))
+    await asyncio.sleep(0)
+    assert told == ["first", "second", "late"]
+
+
 class FullTransport(FakeTransport):
     """Accepts a number of writes, then pauses writing."""
 

@@ -164,6 +164,42 @@ def test_a_crash_between_a_fetched_snapshot_and_the_restart_of_the_log_is_repair
     assert (again.start_offset, again.end_offset) == (100, 100)
 
 
+@pytest.mark.parametrize("snapshot_offset", [4, 6])
+def test_a_longer_log_that_diverges_from_a_fetched_snapshot_is_dropped(tmp_path: Path, snapshot_offset: int) -> None:
+    """A former leader fetched what the next one committed, and died before it dropped its own records."""
+    log = filled(tmp_path)  # 0-9 in epoch 1.
+    fetched = snapshot(log, snapshot_offset, 2)
+    log.close()
+    again = MetadataLog(str(tmp_path))
+    assert (again.start_offset, again.end_offset, again.epochs) == (snapshot_offset, snapshot_offset, [])
+    assert (again.last_epoch, again.latest_snapshot_id) == (2, fetched)
+
+
+def test_older_records_that_follow_a_snapshot_are_dropped(tmp_path: Path) -> None:
+    log = filled(tmp_path, 2)
+    log.restart_at(snapshot(log, 100, 1))
+    log.append(batch(100, 2))  # In epoch 1.
+    log.flush()
+    os.rename(
+        tmp_path / METADATA_LOG_DIRECTORY / "00000000000000000100-0000000001.checkpoint",
+        tmp_path / METADATA_LOG_DIRECTORY / "00000000000000000100-0000000003.checkpoint",
+    )
+    log.close()
+    again = MetadataLog(str(tmp_path))
+    assert (again.start_offset, again.end_offset, again.last_epoch) == (100, 100, 3)
+
+
+def test_a_log_that_holds_the_records_of_its_snapshot_is_kept(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.append(control_batch(10, 2))
+    snapshot(log, 6, 1)
+    snapshot(log, 11, 2)
+    log.append(control_batch(11, 4))
+    log.close()
+    again = MetadataLog(str(tmp_path))
+    assert (again.start_offset, again.end_offset, again.epochs) == (0, 12, [(1, 0), (2, 10), (4, 11)])
+
+
 def test_a_log_that_restarts_after_a_snapshot_has_no_older_snapshots(tmp_path: Path) -> None:
     log = filled(tmp_path)
     snapshot(log, 4)

@@ -5,7 +5,7 @@ Ranges are Kafka 4.3.1's. Unfinished APIs are neither in the table nor served.
 
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 
-__all__ = ["SERVED_BY_BROKER"]
+__all__ = ["ARE_SHARE_GROUPS_SERVED", "SERVED_BY_BROKER", "SHARE_GROUP_APIS", "SHARE_STATE_APIS"]
 
 _SERVED = (
     ApiKey.PRODUCE,
@@ -73,8 +73,31 @@ _SERVED = (
     ApiKey.STREAMS_GROUP_DESCRIBE,
 )
 
+SHARE_GROUP_APIS = (
+    ApiKey.SHARE_GROUP_HEARTBEAT,
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    ApiKey.SHARE_FETCH,
+    ApiKey.SHARE_ACKNOWLEDGE,
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+)
+SHARE_STATE_APIS = (
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE,
+    ApiKey.WRITE_SHARE_GROUP_STATE,
+    ApiKey.DELETE_SHARE_GROUP_STATE,
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY,
+)
+ARE_SHARE_GROUPS_SERVED = True
+"""Whether all of these APIs are advertised and served, and FindCoordinator takes keys of share-partitions.
+
+They are complete, but they serve share groups only together with ShareFetch and ShareAcknowledge.
+"""
+
 SERVED_BY_BROKER: dict[ApiKey, tuple[int, int]] = {
-    key: (API_TABLE[key].lowest, API_TABLE[key].highest) for key in _SERVED
+    key: (API_TABLE[key].lowest, API_TABLE[key].highest)
+    for key in (*_SERVED, *((*SHARE_GROUP_APIS, *SHARE_STATE_APIS) if ARE_SHARE_GROUPS_SERVED else ()))
 }
 # Old librdkafka looks for version 0. Versions below 3 are advertised but not served.
 SERVED_BY_BROKER[ApiKey.PRODUCE] = (0, API_TABLE[ApiKey.PRODUCE].highest)

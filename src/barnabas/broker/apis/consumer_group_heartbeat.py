@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.topic_matcher import TopicMatcher
 from barnabas.common.acl import AclOperation
-from barnabas.common.errors import ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.network.api_handler import Access, AclRule, handles
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
     from barnabas.broker.broker import Broker
 
+_ADVICE = "set group.protocol=classic in the consumer"
+
 
 @handles(
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
@@ -38,12 +39,13 @@ def handle_consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
     groups = broker.groups
     if not groups.serves_consumer_groups:
-        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        raise broker.missing_features.refusal("groups of the consumer protocol", _ADVICE, access.context)
     if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
-        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        raise access.denied(AclOperation.READ, ResourceType.GROUP, request.group_id)
     names = set(request.subscribed_topic_names or ())
-    if names and len(access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)) < len(names):
-        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    hidden = names - access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, names)
+    if hidden:
+        raise access.denied(AclOperation.DESCRIBE, ResourceType.TOPIC, min(hidden))
     context = GroupRequestContext.of(access.context)
     matcher = TopicMatcher(groups, access)
     return groups.answer(groups.coordinator.consumer_group_heartbeat(context, request, matcher, groups.now_ms()))

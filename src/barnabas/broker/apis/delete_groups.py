@@ -1,4 +1,4 @@
-"""DeleteGroups: removes groups without members, and all of their offsets."""
+"""DeleteGroups: removes groups without members, and all of their offsets; of share groups, their states."""
 
 from __future__ import annotations
 
@@ -32,8 +32,6 @@ def handle_delete_groups(
 ) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:
     names = list(dict.fromkeys(request.groups_names))
     allowed = access.allowed(ResourceType.GROUP, AclOperation.DELETE, names)
-    groups = broker.groups
-    answer = groups.coordinator.delete_groups([name for name in names if name in allowed], groups.now_ms())
 
     def shape(parts: list[list[DeletableGroupResult]]) -> DeleteGroupsResponse:
         outcomes = {result.group_id: result for part in parts for result in part}
@@ -45,4 +43,11 @@ def handle_delete_groups(
             ]
         )
 
-    return groups.answer(answer.map(shape))
+    async def with_states() -> DeleteGroupsResponse:
+        return shape(await broker.share_groups.delete_groups(wanted))
+
+    wanted = [name for name in names if name in allowed]
+    groups = broker.groups
+    if wanted and groups.coordinator.share.has_any(wanted):
+        return with_states()
+    return groups.answer(groups.coordinator.delete_groups(wanted, groups.now_ms()).map(shape))

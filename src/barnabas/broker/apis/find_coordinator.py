@@ -1,7 +1,9 @@
-"""FindCoordinator: returns the broker that coordinates a group or a transaction. Version 4 takes several keys.
+"""FindCoordinator: returns the broker that coordinates a group, a transaction or a share-partition. Version 4 takes
+several keys.
 
-That broker is the leader of the key's partition of ``__consumer_offsets`` or ``__transaction_state``. The first request
-creates this topic. Keys of share groups are refused, so that clients do not wait for this missing feature.
+That broker is the leader of the key's partition of ``__consumer_offsets``, ``__transaction_state`` or
+``__share_group_state``. The first request creates this topic. While this broker does not serve share state, keys of
+share-partitions are refused, so that other brokers do not wait for this missing feature.
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from typing import TYPE_CHECKING
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
-from barnabas.common.topic_name import GROUP_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from barnabas.common.topic_name import GROUP_METADATA_TOPIC, SHARE_STATE_TOPIC, TRANSACTION_STATE_TOPIC
+from barnabas.coordinator.share.persister import SharePartitionKey
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.find_coordinator import (
@@ -28,8 +31,8 @@ if TYPE_CHECKING:
 _GROUP, _TRANSACTION, _SHARE = 0, 1, 2
 _BATCH_SINCE = 4
 _SHARE_SINCE = 6
+_TOPICS = {_TRANSACTION: TRANSACTION_STATE_TOPIC, _SHARE: SHARE_STATE_TOPIC}
 _NO_NODE = -1
-_WITHOUT_SHARE_GROUPS = "use a consumer group"
 
 
 def _error_response(request: FindCoordinatorRequest, error: ApiException) -> FindCoordinatorResponse:
@@ -51,8 +54,10 @@ def handle_find_coordinator(
     broker: Broker, request: FindCoordinatorRequest, access: Access
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     keys = request.coordinator_keys if access.context.api_version >= _BATCH_SINCE else [request.key]
+    if keys and request.key_type == _SHARE and access.context.api_version >= _SHARE_SINCE:
+        access.require_on_cluster(AclOperation.CLUSTER_ACTION)
     errors = {key: _key_error(broker, request.key_type, key, access) for key in keys}
-    topic = TRANSACTION_STATE_TOPIC if request.key_type == _TRANSACTION else GROUP_METADATA_TOPIC
+    topic = _TOPICS.get(request.key_type, GROUP_METADATA_TOPIC)
     if broker.metadata.topic(topic) is None and any(error is None for error in errors.values()):
         return _create_and_respond(broker, topic, keys, errors, access)
     return _respond(broker, topic, keys, errors, access)
@@ -91,19 +96,27 @@ def _key_error(broker: Broker, key_type: int, key: str, access: Access) -> ApiEx
             return access.denied(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
         return None
     if key_type == _SHARE and access.context.api_version >= _SHARE_SINCE:
-        if not access.allows_on_cluster(AclOperation.CLUSTER_ACTION):
-            return access.denied(AclOperation.CLUSTER_ACTION, ResourceType.CLUSTER)
-        broker.missing_features.requested("share groups", _WITHOUT_SHARE_GROUPS, access.context)
-        return ApiException(
-            ErrorCode.UNSUPPORTED_VERSION, f"This broker does not support share groups: {_WITHOUT_SHARE_GROUPS}."
-        )
+        return _share_key_error(key)
     return ApiException(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
 
 
+def _share_key_error(key: str) -> ApiException | None:
+    try:
+        SharePartitionKey.from_coordinator_key(key)
+    except ValueError as error:
+        return ApiException(ErrorCode.INVALID_REQUEST, f"{error}.")
+    return None
+
+
+def _partition_for(broker: Broker, topic: str, key: str) -> int:
+    if topic == SHARE_STATE_TOPIC:
+        return broker.share_state.coordinator.partition_for(SharePartitionKey.from_coordinator_key(key))
+    coordinator = broker.transactions.coordinator if topic == TRANSACTION_STATE_TOPIC else broker.groups.coordinator
+    return coordinator.partition_for(key)
+
+
 def _find(broker: Broker, topic: str, key: str, access: Access) -> Coordinator:
-    is_transaction = topic == TRANSACTION_STATE_TOPIC
-    coordinator = broker.transactions.coordinator if is_transaction else broker.groups.coordinator
-    partition = broker.metadata.partition(topic, coordinator.partition_for(key))
+    partition = broker.metadata.partition(topic, _partition_for(broker, topic, key))
     if partition is not None and partition.leader >= 0:
         endpoint = broker.metadata.endpoint(partition.leader, access.context.listener_name)
         if endpoint is not None:

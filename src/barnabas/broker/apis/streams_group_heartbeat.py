@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from barnabas.common.acl import AclOperation
-from barnabas.common.errors import ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.streams.heartbeat import DecidedHeartbeat
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from barnabas.broker.streams_topic_creation import StreamsTopicCreation
     from barnabas.protocol.messages.create_topics import CreatableTopic
 
+_ADVICE = "set group.protocol=classic in the application"
 _HEARTBEATS_WITH_FAILURE = 2
 _FAILURES_SHOWN_MAX = 3
 
@@ -47,7 +47,7 @@ def handle_streams_group_heartbeat(
 ) -> StreamsGroupHeartbeatResponse | Awaitable[StreamsGroupHeartbeatResponse]:
     groups = broker.groups
     if not groups.serves_streams_groups:
-        return StreamsGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+        raise broker.missing_features.refusal("streams groups", _ADVICE, access.context)
     if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
         raise access.denied(AclOperation.READ, ResourceType.GROUP, request.group_id)
     if request.topology is not None:

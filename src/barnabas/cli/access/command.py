@@ -15,9 +15,16 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
 
 from barnabas.access.acl_text import parse_host, parse_operation, parse_principal, parse_resource, parse_super_users
 from barnabas.access.explain import explain as explain_access
-from barnabas.access.explanation_json import explanation_json, holders_json, holdings_json, needs_json
+from barnabas.access.explanation_json import (
+    explanation_json,
+    holders_json,
+    holdings_json,
+    member_json,
+    needs_json,
+)
 from barnabas.access.listing import access_of_principal, principals_with_access
-from barnabas.access.needs import transactional_producer_needs
+from barnabas.access.needs import example_of
+from barnabas.cli.access.member_options import ClientNeeds, MemberOptions
 from barnabas.cli.access.sources import LoadedPolicy, Source, SourceError, load_policy
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ClusterOptions, Flag, UsageError, running_command
@@ -108,16 +115,22 @@ def main(arguments: Sequence[str]) -> int:
 def explain(
     *,
     principal: str,
-    resource: str,
-    operation: str,
+    resource: str | None = None,
+    operation: str | None = None,
     host: str = "*",
+    member: MemberOptions | None = None,
     options: Options | None = None,
 ) -> int:
     """Decide whether a principal may perform an operation, and show why. Exit status: 0 allowed, 3 denied.
 
+    Without a resource and an operation, name a kind of client: each right that it needs is decided, and the exit
+    status is 0 if it has all of them. A right on all names that begin with a text is decided for one of these names.
+
     For example:
 
         barnabas access explain --principal User:alice --operation Read --resource Topic:orders --directory /data
+        barnabas access explain --principal User:billing --share-consumer billing --topics orders
+        barnabas access explain --principal User:counter --streams word-count --read-topics lines --topics counts
 
     Parameters
     ----------
@@ -130,6 +143,13 @@ def explain(
     host
         The IP address of the client. Default: an address that no ACL names.
     """
+    client = (member or MemberOptions()).client_needs()
+    if client is not None:
+        if resource is not None or operation is not None:
+            raise UsageError("--resource and --operation can't be used with a client: its needs name both")
+        return _explain_client(client, principal, host, options or Options())
+    if resource is None or operation is None:
+        raise UsageError("nothing to explain: use --resource with --operation, or name a client, as with --consumer")
     request = (
         _parsed(parse_principal, principal),
         _parsed(parse_host, host),
@@ -256,57 +276,64 @@ def mine(
 @app.command
 def needs(
     *,
-    transactional_producer: str,
-    topics: str,
-    group: str | None = None,
-    read_topics: str | None = None,
     principal: str | None = None,
+    member: MemberOptions | None = None,
     output: Annotated[Literal["table", "json", "yaml"], Parameter(name=["--output", "-o"])] = "table",
 ) -> int:
-    """List the least rights of a transactional producer. It contacts no cluster.
+    """List the least rights of a client. It contacts no cluster.
 
     For example:
 
-        barnabas access needs --transactional-producer billing --topics invoices,receipts
+        barnabas access needs --consumer billing --topics orders
+        barnabas access needs --consumer billing --topic-prefixes orders- --principal User:billing
+        barnabas access needs --share-consumer billing --topics orders
+        barnabas access needs --streams word-count --read-topics lines --topics counts --exactly-once
         barnabas access needs --transactional-producer billing --topics invoices --group billing --read-topics orders
 
     Parameters
     ----------
-    transactional_producer
-        The transactional id of the producer.
-    topics
-        The topics that it writes to; separate several with commas.
-    group
-        The group whose offsets it commits in its transactions.
-    read_topics
-        The topics that this group reads; separate several with commas.
     principal
         Print the commands that add these rights for a principal, for example User:billing.
     output
         Output format: a table, or one document for programs.
     """
-    if read_topics is not None and group is None:
-        raise UsageError("--read-topics needs --group: offsets are committed for a group")
-    found = transactional_producer_needs(
-        transactional_producer, topics=_names("--topics", topics), group=group,
-        read_topics=() if read_topics is None else _names("--read-topics", read_topics),
-    )  # fmt: skip
+    client = (member or MemberOptions()).client_needs()
+    if client is None:
+        raise UsageError(
+            "no client given: use --consumer, --share-consumer, --streams or --transactional-producer with its id"
+        )
     owner = None if principal is None else _parsed(parse_principal, principal)
     if output != "table":
-        document = {"needs": needs_json(found)}
+        document = {"needs": needs_json(client.needs)}
         sys.stdout.write(as_json(document) if output == "json" else as_yaml(document))
     else:
         from barnabas.cli.access.tables import print_needs
 
-        print_needs(f"transactional producer {transactional_producer}", found, owner)
+        print_needs(client.client, client.needs, owner)
     return 0
 
 
-def _names(option: str, text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise UsageError(f"{option} {text!r} has an empty name; separate names with one comma")
-    return names
+def _explain_client(client: ClientNeeds, principal: str, host: str, options: Options) -> int:
+    caller, address = _parsed(parse_principal, principal), _parsed(parse_host, host)
+    named = [(need, example_of(need)) for need in client.needs]
+    filters = [
+        AclBindingFilter(resource.type, resource.name, PatternType.MATCH)
+        for resource in dict.fromkeys(resource for _, resource in named)
+    ]
+    loaded = load_policy(options.source(), filters)
+    explained = [
+        (need, explain_access(loaded.policy, caller, address, need.operation, resource)) for need, resource in named
+    ]
+    allowed = all(explanation.allowed for _, explanation in explained)
+    if options.output != "table":
+        document = {"client": client.client, "allowed": allowed, "needs": member_json(explained)}
+        _print_document(document, loaded, options.output)
+    else:
+        from barnabas.cli.access.tables import print_client
+
+        print_client(client.client, caller, explained)
+        _print_notes(loaded)
+    return 0 if allowed else DENIED
 
 
 def _parsed(parse: Callable[[str], T], text: str) -> T:

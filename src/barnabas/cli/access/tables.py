@@ -15,7 +15,7 @@ from barnabas.common.resource import ResourceType
 from barnabas.security.authorizer.authorized_operations import supported_operations
 from barnabas.security.principal import Principal
 
-__all__ = ["print_explanation", "print_holders", "print_holdings", "print_needs"]
+__all__ = ["print_client", "print_explanation", "print_holders", "print_holdings", "print_needs"]
 
 _SHOWN_RULES_MAX = 10
 
@@ -79,13 +79,31 @@ def print_needs(client: str, needs: Sequence[Need], principal: Principal | None)
     """Print what a client needs; with ``principal`` also the commands that add the rights."""
     sheet = Sheet(f"Needs of {client}", ("resource", "operation", "because it"), keep=2)
     for need in needs:
-        sheet.add(str(need.resource), operation_name(need.operation), need.reason)
+        sheet.add(_subject(need), operation_name(need.operation), need.reason)
     show(sheet)
     if principal is not None:
         for need in needs:
             option = f"--{_OPTIONS[need.resource.type]} {shlex.quote(need.resource.name)}"
+            pattern = " --resource-pattern-type prefixed" if need.is_prefixed else ""
             allow = shlex.quote(f"{principal.type}:{principal.name}")
-            print(f"barnabas acls add {option} --operation {operation_name(need.operation)} --allow-principal {allow}")
+            operation = operation_name(need.operation)
+            print(f"barnabas acls add {option}{pattern} --operation {operation} --allow-principal {allow}")
+
+
+def print_client(client: str, principal: Principal, explained: Sequence[tuple[Need, Explanation]]) -> None:
+    """Print the rights that a client needs, and the decision about each."""
+    missing = sum(not explanation.allowed for _, explanation in explained)
+    title = f"{principal} as {client}: " + ("has all rights" if not missing else f"lacks {missing} of {len(explained)}")
+    sheet = Sheet(title, ("", "resource", "operation", "because"), keep=3)
+    for need, explanation in explained:
+        style = "bold green" if explanation.allowed else "bold red"
+        word = "allowed" if explanation.allowed else "DENIED"
+        sheet.add(word, _subject(need), operation_name(need.operation), explanation.text, style=style)
+    show(sheet)
+
+
+def _subject(need: Need) -> str:
+    return f"{need.resource}*" if need.is_prefixed else str(need.resource)
 
 
 _OPTIONS = {

@@ -37,6 +37,10 @@ AREAS = {
     ),
     "acls": ("AclOperations", "describe_acls create_acls delete_acls"),
     "group_offsets": ("GroupOffsetOperations", "list_group_offsets alter_group_offsets delete_group_offsets"),
+    "share_group_offsets": (
+        "ShareGroupOffsetOperations",
+        "list_share_group_offsets alter_share_group_offsets delete_share_group_offsets",
+    ),
     "groups": ("GroupOperations", "list_groups describe_groups delete_groups remove_members"),
     "quotas": ("QuotaOperations", "describe_client_quotas alter_client_quotas"),
     "users": ("UserOperations", "describe_user_scram_credentials alter_user_scram_credentials"),

@@ -1,4 +1,4 @@
-"""Parse points in time and durations of options, in the formats of Kafka's tools."""
+"""Parse points in time and durations of options: in the formats of Kafka's tools, and waiting times."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from datetime import UTC, datetime, timedelta
 
 from barnabas.cli.arguments.cluster_options import UsageError
 
-__all__ = ["parse_datetime", "parse_duration"]
+__all__ = ["parse_datetime", "parse_duration", "parse_wait"]
 
 _DURATION = re.compile(
     r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
 )
+
+_WAIT = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h)")
+_SECONDS_PER_UNIT = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def parse_datetime(text: str, option: str = "--to-datetime") -> int:
@@ -30,3 +33,11 @@ def parse_duration(text: str) -> timedelta:
     if not parts:
         raise UsageError(f"--by-duration {text}: write it as in P7D, PT12H or P1DT2H30M")
     return timedelta(**parts)
+
+
+def parse_wait(text: str, option: str) -> float:
+    """Return the seconds of a waiting time. Raise UsageError."""
+    match = _WAIT.fullmatch(text)
+    if match is None:
+        raise UsageError(f"{option} {text}: write a number with its unit, as in 500ms, 10s, 5m or 1h")
+    return float(match[1]) * _SECONDS_PER_UNIT[match[2]]

@@ -25,7 +25,7 @@ from barnabas.cli.output.answer import Answer, Problem
 from barnabas.clients.admin import IsolationLevel, OffsetSpec
 from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.consumer.completed_fetch import Fetched, count_records
-from barnabas.clients.consumer.fetcher import Fetcher
+from barnabas.clients.consumer.fetcher import Fetcher, of_topic
 from barnabas.clients.latency_histogram import LatencyHistogram
 from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.topic_metadata import TopicMetadata, TopicMetadataSource
@@ -99,10 +99,11 @@ async def measure_consume(
         source = TopicMetadataSource(network, load.topic)
         metadata = await source.load()
         start = OffsetSpec.latest() if load.from_latest else OffsetSpec.earliest()
-        positions = await listed_offsets(config, metadata, start)
+        positions = of_topic(load.topic, await listed_offsets(config, metadata, start))
         until = None
         if load.count is None:
-            until = await listed_offsets(config, metadata, OffsetSpec.latest(), read_committed=settings.read_committed)
+            ends = await listed_offsets(config, metadata, OffsetSpec.latest(), read_committed=settings.read_committed)
+            until = of_topic(load.topic, ends)
         received = ConsumeResult(loop.time(), load.count, asyncio.Event())
         fetcher = Fetcher(
             network, source, settings, positions, received.take, until=until, answered=received.fetches.record

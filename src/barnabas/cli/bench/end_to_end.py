@@ -28,7 +28,7 @@ from barnabas.cli.output.answer import Answer, Problem
 from barnabas.cli.output.table import Sheet
 from barnabas.clients.admin import OffsetSpec
 from barnabas.clients.consumer.completed_fetch import Fetched
-from barnabas.clients.consumer.fetcher import Fetcher
+from barnabas.clients.consumer.fetcher import Fetcher, of_topic
 from barnabas.clients.latency_histogram import LatencyHistogram
 from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.producer.producer import TopicProducer
@@ -116,7 +116,7 @@ async def measure_end_to_end(
     ):
         source = TopicMetadataSource(reading, load.topic)
         metadata = await source.load()
-        positions = await listed_offsets(config, metadata, OffsetSpec.latest())
+        positions = of_topic(load.topic, await listed_offsets(config, metadata, OffsetSpec.latest()))
         fetcher = Fetcher(reading, source, consumed, positions, trips.take)
         fetcher.start(metadata)
         total = load.count + load.warmup

@@ -1,4 +1,4 @@
-"""``barnabas groups list|describe|delete|reset-offsets|delete-offsets|remove-members``: manage consumer groups."""
+"""``barnabas groups list|describe|delete|reset-offsets|delete-offsets|remove-members``: manage groups of all kinds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions, Flag, UsageError
 from barnabas.cli.groups.offsets import delete_offsets, reset_offsets
-from barnabas.cli.groups.tables import STOP, chosen_groups, described_answer, group_names
+from barnabas.cli.groups.tables import (
+    MEMBERS,
+    OFFSETS,
+    STATE,
+    STOP,
+    TOPOLOGY,
+    chosen_groups,
+    described_answer,
+    group_names,
+)
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.table import Sheet
@@ -19,7 +28,12 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "main"]
 
-app = cluster_app("groups", "List, describe and delete consumer groups, and reset their offsets.")
+app = cluster_app(
+    "groups",
+    "List, describe and delete groups, and reset their offsets.\n\n"
+    "A group is of one type: classic or consumer (two protocols of consumers), share (a queue, see 'barnabas queue') "
+    "or streams (a Kafka Streams application).",
+)
 main = main_of(app)
 app.command(reset_offsets, name="reset-offsets")
 app.command(delete_offsets, name="delete-offsets")
@@ -78,15 +92,20 @@ def describe(
     offsets: Flag = False,
     members: Flag = False,
     state: Flag = False,
+    topology: Flag = False,
     authorized_operations: Flag = False,
     options: ClusterOptions | None = None,
 ) -> int:
     """Show the offsets of groups in their topics, and their lag.
 
+    The coordinator assigns the partitions or tasks of consumer, share and streams groups. A member is reconciled when
+    it has what was last assigned to it; until then --members also shows this target.
+
     For example:
 
         barnabas groups describe billing
         barnabas groups describe billing --members
+        barnabas groups describe word-count --topology
         barnabas groups describe --all-groups --state --output yaml
 
     Parameters
@@ -100,19 +119,21 @@ def describe(
     members
         Show members and their partitions instead.
     state
-        Show the state, number of members and lag of each group instead.
+        Show the state, number of members, epochs and lag of each group instead.
+    topology
+        Show the subtopologies of streams groups and their topics instead.
     authorized_operations
         Also show the operations that you may perform on each group.
     """
-    if offsets + members + state > 1:
-        raise UsageError("--offsets, --members and --state can't be used together")
+    chosen = [what for what, is_chosen in ((MEMBERS, members), (STATE, state), (TOPOLOGY, topology)) if is_chosen]
+    if offsets + len(chosen) > 1:
+        raise UsageError("--offsets, --members, --state and --topology can't be used together")
+    what = chosen[0] if chosen else OFFSETS
     names = chosen_groups(group, all_groups=all_groups)
 
     async def work(admin: AdminClient) -> Answer:
         wanted = await group_names(admin) if names is None else names
-        return await described_answer(
-            admin, wanted, members=members, state=state, with_operations=authorized_operations
-        )
+        return await described_answer(admin, wanted, what, with_operations=authorized_operations)
 
     return (options or ClusterOptions()).run(work)
 

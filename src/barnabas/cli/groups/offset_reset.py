@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
-    from barnabas.clients.admin import AdminClient, OffsetAndMetadata
+    from barnabas.clients.admin import AdminClient
 
 __all__ = ["OffsetTarget", "wanted_offsets"]
 
@@ -33,7 +33,7 @@ async def wanted_offsets(
     admin: AdminClient,
     way: OffsetTarget,
     partitions: Sequence[TopicPartition],
-    committed: Mapping[TopicPartition, OffsetAndMetadata],
+    committed: Mapping[TopicPartition, int],
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, Any]]:
     """Return the new offset of each partition, and errors of partitions without one."""
     from barnabas.clients.admin import OffsetSpec
@@ -51,7 +51,7 @@ async def wanted_offsets(
     new: dict[TopicPartition, int] = {}
     for partition in left:
         first, end = earliest.values[partition].offset, latest.values[partition].offset
-        at = committed[partition].offset if partition in committed else None
+        at = committed.get(partition)
         meant = (
             way.offsets[partition]
             if way.kind == "from-file"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from barnabas.cli.arguments.cluster_options import ChangeOptions, Flag, Long, UsageError
 from barnabas.cli.arguments.partition_selection import Topics, is_meant, meant_partitions, parse_topics
 from barnabas.cli.arguments.time_options import parse_datetime, parse_duration
+from barnabas.cli.groups.group_offsets import SHARE, alter_offsets, committed_offsets, forget_offsets, known_group
 from barnabas.cli.groups.offset_reset import OffsetTarget, wanted_offsets
 from barnabas.cli.groups.offsets_file import Plan, read_plan, written_plan
 from barnabas.cli.groups.tables import STOP, chosen_groups, group_names
-from barnabas.cli.output.advice import nearest, problem_of, problems_of
+from barnabas.cli.output.advice import nearest, problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
@@ -19,7 +20,7 @@ from barnabas.common.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient
 
-__all__ = ["delete_offsets", "reset_offsets"]
+__all__ = ["OffsetReset", "chosen_target", "delete_offsets", "reset_offsets"]
 
 _STOP_IT = dict.fromkeys((ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NON_EMPTY_GROUP, ErrorCode.ILLEGAL_GENERATION), STOP)
 
@@ -42,7 +43,9 @@ def reset_offsets(
     execute: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Set the committed offsets of a group without members. As in Kafka's tool, only --execute changes them.
+    """Set the offsets of a group without members. As in Kafka's tool, only --execute changes them.
+
+    A share group delivers again what it has settled from the new offset on.
 
     An offset outside the range of a partition becomes the nearest offset inside it.
 
@@ -99,9 +102,9 @@ def reset_offsets(
         raise UsageError("--from-file contains the partitions: omit --topic and --all-topics")
     flags = {"to-earliest": to_earliest, "to-latest": to_latest, "to-current": to_current}
     numbers = {"to-offset": to_offset, "shift-by": shift_by}
-    way = _way(flags, numbers, to_datetime, by_duration, from_file)
+    way = chosen_target(flags, numbers, to_datetime, by_duration, from_file)
     plan = {} if from_file is None else read_plan(from_file, chosen)
-    reset = _Reset(way, topics, plan, all_topics=all_topics, execute=execute)
+    reset = OffsetReset(way, topics, plan, all_topics=all_topics, execute=execute)
 
     async def work(admin: AdminClient) -> Answer:
         if all_topics:
@@ -117,7 +120,7 @@ def reset_offsets(
     return options.run(work, right="READ on the group and DESCRIBE on the topics")
 
 
-class _Reset:
+class OffsetReset:
     """Resets one group after the other, and collects the results. ``offsets`` are the new offsets."""
 
     def __init__(self, way: OffsetTarget, topics: Topics, plan: Plan, *, all_topics: bool, execute: bool) -> None:
@@ -128,7 +131,8 @@ class _Reset:
         self.offsets: Plan = {}
 
     async def of_group(self, admin: AdminClient, name: str) -> None:
-        committed = (await admin.list_group_offsets([name]))[name].values
+        group = await known_group(admin, name)
+        committed = await committed_offsets(admin, name, group)
         if self._plan:
             way, partitions = OffsetTarget("from-file", offsets=self._plan[name]), sorted(self._plan[name])
         else:
@@ -136,15 +140,16 @@ class _Reset:
             partitions = await meant_partitions(admin, self._topics, committed, all_topics=self._all_topics)
         new, errors = await wanted_offsets(admin, way, partitions, committed)
         self.problems += problems_of(errors, right="DESCRIBE on the topic")
-        self.problems += await _members_of(admin, name) if not self._execute else []
+        if not self._execute and group is not None and group.members:
+            self.problems.append(Problem("the group has members", name, advice=STOP))
         if self._execute and new:
-            results = await admin.alter_group_offsets(name, new)
-            self.problems += problems_of(results.errors, right=f"READ on Group:{name}", advice=_STOP_IT)
+            results = await alter_offsets(admin, name, group, new)
+            right = f"READ on Group:{name} and on the topics"
+            self.problems += problems_of(results.errors, right=right, advice=_STOP_IT)
             new = {partition: new[partition] for partition in results.values}
         self.offsets[name] = new
         self._changes += [
-            _reset(name, partition, committed[partition].offset if partition in committed else None, offset)
-            for partition, offset in sorted(new.items())
+            _reset(name, partition, committed.get(partition), offset) for partition, offset in sorted(new.items())
         ]
 
     def answer(self) -> Answer:
@@ -155,7 +160,7 @@ class _Reset:
 
 
 def delete_offsets(group: str, *, topic: list[str] | None = None, options: ChangeOptions | None = None) -> int:
-    """Delete committed offsets of a group, for topics that none of its members reads.
+    """Delete offsets of a group, for topics that none of its members reads; of a share group, for whole topics.
 
     For example:
 
@@ -175,21 +180,33 @@ def delete_offsets(group: str, *, topic: list[str] | None = None, options: Chang
     dry_run = options.dry_run
 
     async def work(admin: AdminClient) -> Answer:
-        committed = (await admin.list_group_offsets([group]))[group].values
+        found = await known_group(admin, group)
+        committed = await committed_offsets(admin, group, found)
         wanted = [partition for partition in sorted(committed) if is_meant(partition, topics)]
         problems = [] if committed else await _unknown_groups(admin, [group])
-        if not dry_run and wanted:
-            results = await admin.delete_group_offsets(group, wanted)
-            problems = problems_of(results.errors, right=f"DELETE on Group:{group} and READ on the topic")
-            wanted = [partition for partition in wanted if partition in results.values]
+        if found is not None and found.type == SHARE:
+            problems += _parts_of_topics(topics)
+        if not dry_run and wanted and not problems:
+            errors = await forget_offsets(admin, group, found, wanted)
+            problems = problems_of(errors, right=f"DELETE on Group:{group} and READ on the topic", advice=_STOP_IT)
+            wanted = [partition for partition in wanted if partition not in errors and partition.topic not in errors]
         changes = [
-            Change("offset of", f"{group} in {partition}", "deleted", f"offset {committed[partition].offset}")
-            for partition in wanted
+            Change("offset of", f"{group} in {partition}", "deleted", f"offset {committed[partition]}")
+            for partition in (() if problems and dry_run else wanted)
         ]
         notes = [] if changes or problems else [f"group {group} has no offsets in these partitions"]
         return change_answer(changes, problems, dry_run=dry_run, notes=notes)
 
     return options.run(work, right=f"DELETE on Group:{group}")
+
+
+def _parts_of_topics(topics: Topics) -> list[Problem]:
+    """Return a problem for each topic of which only some partitions are meant."""
+    return [
+        Problem("a share group forgets whole topics only", topic, advice=f"--topic {topic}, without partitions")
+        for topic, partitions in topics
+        if partitions is not None
+    ]
 
 
 async def _unknown_groups(admin: AdminClient, groups: Sequence[str] | None) -> list[Problem]:
@@ -211,22 +228,14 @@ def _reset(group: str, partition: TopicPartition, before: int | None, after: int
     return Change("group", group, "reset", f"{partition} {way}", more)
 
 
-async def _members_of(admin: AdminClient, group: str) -> list[Problem]:
-    """Return a problem for a group with members. Offsets can be set for a group that does not exist yet."""
-    found = await admin.describe_groups([group])
-    if group in found.values and found.values[group].members:
-        return [Problem("the group has members", group, advice=STOP)]
-    error = found.errors.get(group)
-    return [] if error is None or error.code == ErrorCode.GROUP_ID_NOT_FOUND else [problem_of(error)]
-
-
-def _way(
+def chosen_target(
     flags: Mapping[str, bool],
     numbers: Mapping[str, int | None],
     moment: str | None,
     duration: str | None,
     file: str | None,
 ) -> OffsetTarget:
+    """Return the new offsets that the options choose. Raise UsageError unless one is chosen."""
     ways = [OffsetTarget(kind) for kind, is_given in flags.items() if is_given]
     ways += [OffsetTarget(kind, number) for kind, number in numbers.items() if number is not None]
     if moment is not None:

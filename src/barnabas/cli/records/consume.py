@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from barnabas.cli.records.sink import Output
     from barnabas.cli.records.text_lines import Columns
     from barnabas.clients.client_config import ClientConfig
-    from barnabas.clients.consumer.config import ConsumerConfig
+    from barnabas.clients.consumer.config import ConsumerConfig, GroupConfig
 
 __all__ = ["app", "consumer_settings", "main", "print_records", "printer_of", "schema_readers"]
 
@@ -36,7 +36,9 @@ _TEXT = (
     "reading begins at the beginning. Counts and rates are printed to standard error at the end, unless "
     "--quiet is used.\n\n"
     "With --group, several commands share the partitions. Reading begins after the committed offsets, and what "
-    "was written is committed every 5 seconds and at the end.\n\n"
+    "was written is committed every 5 seconds and at the end. --include reads all topics that match a regular "
+    "expression. The command joins the members of a classic group as one of them; in other groups it uses the "
+    "consumer protocol, if the cluster has it. --group-protocol chooses another way.\n\n"
     "With --output json a record has the fields topic, partition, offset, timestamp (milliseconds since 1970), "
     "key, value and headers; bytes that are not UTF-8 are base64 in key_base64 or value_base64. The same lines "
     "are the input of 'barnabas produce --input json'. On a terminal, control characters are escaped.\n\n"
@@ -48,6 +50,7 @@ _TEXT = (
     "    barnabas consume orders --from 2026-01-31T12:30:00 --partition 0,2\n"
     "    barnabas consume orders --offset -10 --no-follow\n"
     "    barnabas consume orders --group billing --from-beginning\n"
+    "    barnabas consume --include 'orders-.*' --group billing --print-topic\n"
     "    barnabas consume orders --schema-registry http://localhost:8081"
 )
 
@@ -58,13 +61,18 @@ ADVICE = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "'barnabas topics list' shows the topics that you may see",
     ErrorCode.OFFSET_OUT_OF_RANGE: "'barnabas topics offsets {item}' shows the offsets; --from-beginning begins anew",
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "this needs READ on Group:{item}",
-    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "members of the group use another assignor than range: use another --group",
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "members of the group use another assignor than range, or the group is of "
+    "another type: 'barnabas groups list' shows it; use another --group",
+    ErrorCode.INVALID_REGULAR_EXPRESSION: "--include needs a regular expression of RE2, for example 'orders-.*'",
+    ErrorCode.UNSUPPORTED_VERSION: "the cluster has no consumer protocol: use --group-protocol classic",
+    ErrorCode.UNRELEASED_INSTANCE_ID: "another member has this group.instance.id: use another one, or stop that member",
 }
 
 _INSTEAD = {
     "auto.offset.reset": "--from-beginning or --from",
     "enable.auto.commit": "--no-commit",
     "group.id": "--group",
+    "group.protocol": "--group-protocol",
 }
 """Options for properties of Kafka's consumer. In a file, which other tools share, these properties have no effect."""
 
@@ -85,11 +93,14 @@ def consume(
     no_follow: Annotated[bool, Parameter(name=["--no-follow", "-e"], show_default=False)] = False,
     timeout_ms: Count | None = None,
     group: Annotated[str | None, Parameter(name=["--group", "-g"])] = None,
+    group_protocol: Literal["classic", "consumer"] | None = None,
+    include: str | None = None,
     no_commit: Flag = False,
     isolation_level: Literal["read_uncommitted", "read_committed"] | None = None,
     print_key: Flag = False,
     print_headers: Flag = False,
     print_timestamp: Flag = False,
+    print_topic: Flag = False,
     print_partition: Flag = False,
     print_offset: Flag = False,
     key_separator: str = "\\t",
@@ -122,6 +133,10 @@ def consume(
         End when no record has arrived for so many milliseconds.
     group
         Read as a member of this consumer group, and commit offsets.
+    group_protocol
+        The protocol of the group: classic or consumer. Default: that of the group's members; else consumer.
+    include
+        Read all topics that match this regular expression, instead of one topic. It needs --group.
     no_commit
         Commit no offsets for the group.
     isolation_level
@@ -132,8 +147,10 @@ def consume(
         Print headers as name:value, separated by commas, before the key.
     print_timestamp
         Print the time, in UTC, first.
+    print_topic
+        Print the topic after the time.
     print_partition
-        Print the partition after the time.
+        Print the partition after the topic.
     print_offset
         Print the offset after the partition.
     key_separator
@@ -146,7 +163,7 @@ def consume(
         Decode keys with the schema registry too, not only values.
     """
     options = options or RecordOptions()
-    name = one_topic(topic)
+    name = _chosen_topic(topic, include, group)
     now_ms = int(time.time() * 1000)
     from barnabas.cli.records.consuming import ConsumeJob
     from barnabas.cli.records.positions import Start, chosen_start
@@ -158,8 +175,9 @@ def consume(
         raise UsageError("--partition can't be used with --group: the group assigns partitions")
     if group is not None and offset is not None:
         raise UsageError("--offset can't be used with --group: use --from, or 'barnabas groups reset-offsets'")
-    if no_commit and group is None:
-        raise UsageError("--no-commit needs --group: without a group no offsets are committed")
+    for option, is_given in (("--no-commit", no_commit), ("--group-protocol", group_protocol is not None)):
+        if is_given and group is None:
+            raise UsageError(f"{option} needs --group")
     is_start_given = from_beginning or from_ is not None or offset is not None
     start = chosen_start(
         from_beginning=from_beginning or (no_follow and not is_start_given),
@@ -171,6 +189,7 @@ def consume(
     job = ConsumeJob(
         name,
         now_ms,
+        include=include,
         start=start,
         partitions=numbers,
         follows=not no_follow,
@@ -178,11 +197,13 @@ def consume(
         max_messages=max_messages,
         patience_s=None if timeout_ms is None else timeout_ms / 1000,
         group=group,
+        group_config=group_settings(options, group_protocol),
         commits=not no_commit,
         shows_rates=not options.quiet and not sys.stdout.isatty(),
     )
     columns = Columns(
         timestamp=print_timestamp,
+        topic=print_topic,
         partition=print_partition,
         offset=print_offset,
         headers=print_headers,
@@ -195,14 +216,26 @@ def consume(
     readers = schema_readers(options, schema_keys=schema_keys)
     if start == Start() and group is None:
         hint("waiting for new records; --from-beginning also reads those that exist. Ctrl-C ends", options)
-    printer = printer_of(options.output or "text", name, columns, readers)
+    printer = printer_of(options.output or "text", columns, readers, with_topic=name is None)
 
     async def work(config: ClientConfig, output: Output, stop: asyncio.Event) -> Consumed:
         from barnabas.cli.records.consuming import consume_records
 
         return await consume_records(config, settings, job, printer, output, stop)
 
-    return print_records(options, name, work, right=_right(name, group))
+    about = name or include or ""
+    return print_records(options, about, work, right=_right(about, group))
+
+
+def _chosen_topic(topic: str | None, include: str | None, group: str | None) -> str | None:
+    """Return the topic; None for those that match --include. Raise UsageError."""
+    if include is None:
+        return one_topic(topic)
+    if topic is not None:
+        raise UsageError("--include can't be used with a topic: choose one of them")
+    if group is None:
+        raise UsageError("--include needs --group: the coordinator of the group finds the topics")
+    return None
 
 
 def _right(topic: str, group: str | None) -> str:
@@ -251,7 +284,7 @@ def _answer_of(consumed: Consumed, topic: str, *, is_quiet: bool, has_stopped: b
     if failure is None:
         return Answer({}, notes=notes)
     if isinstance(failure, UnreadableRecord):
-        problem = Problem(str(failure), topic, advice=failure.advice)
+        problem = Problem(str(failure), failure.topic, advice=failure.advice)
     elif isinstance(failure, DecodeError):
         problem = Problem(f"a batch can't be read: {failure}", topic, advice="--command-property check.crcs=false")
     elif isinstance(failure, OSError):
@@ -273,6 +306,18 @@ def consumer_settings(options: RecordOptions, isolation_level: str | None) -> Co
         raise usage_error(error) from error
 
 
+def group_settings(options: RecordOptions, protocol: str | None) -> GroupConfig:
+    """Return the settings of a member. Raise UsageError."""
+    from barnabas.clients.consumer.config import CONSUMER_PROPERTIES, group_config
+    from barnabas.clients.errors import InvalidClientConfig
+
+    try:
+        properties = options.properties({"group.protocol": protocol}, CONSUMER_PROPERTIES, _INSTEAD)
+        return group_config(properties, source=options.source)
+    except InvalidClientConfig as error:
+        raise usage_error(error) from error
+
+
 def schema_readers(options: RecordOptions, *, schema_keys: bool) -> Readers:
     """Return how values, and with ``schema_keys`` keys, are decoded. Raise UsageError."""
     from barnabas.cli.records.printers import Readers
@@ -288,11 +333,11 @@ def schema_readers(options: RecordOptions, *, schema_keys: bool) -> Readers:
     return Readers(reader.read if schema_keys else None, reader.read)
 
 
-def printer_of(output: str, topic: str, columns: Columns, readers: Readers) -> Printer:
+def printer_of(output: str, columns: Columns, readers: Readers, *, with_topic: bool = False) -> Printer:
     from barnabas.cli.records.printers import DocumentPrinter, RowPrinter, TextPrinter
 
     if output == "text":
         return TextPrinter(columns, readers)
     if output == "table":
-        return RowPrinter(readers)
-    return DocumentPrinter(topic, readers, is_yaml=output == "yaml")
+        return RowPrinter(readers, with_topic=with_topic)
+    return DocumentPrinter(readers, is_yaml=output == "yaml")

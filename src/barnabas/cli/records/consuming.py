@@ -1,14 +1,16 @@
-"""Read a topic until its end, a time or a number of records, or until Ctrl-C; alone or as a member of a group.
+"""Read topics until their end, a time or a number of records, or until Ctrl-C; alone or as a member of a group.
 
-A member commits what was written, every few seconds, before it loses partitions, and at the end. So a record may be
-read twice after a crash, and is never lost.
+A member commits what was written, every few seconds, before it gives up partitions, and at the end. So a record may be
+read twice after a crash, and is never lost. One rebalance, commit or end happens at a time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from barnabas.cli.output.advice import UnknownName
@@ -17,17 +19,22 @@ from barnabas.cli.records.positions import Start, end_positions, start_positions
 from barnabas.cli.records.rates import Volume, live
 from barnabas.cli.records.sink import RecordSink
 from barnabas.clients.admin.errors import AdminError
-from barnabas.clients.consumer.fetcher import Fetcher
-from barnabas.clients.consumer.group_member import GroupMember
+from barnabas.clients.consumer.config import GroupConfig
+from barnabas.clients.consumer.fetcher import Fetcher, of_topic
+from barnabas.clients.consumer.group_member import group_member
 from barnabas.clients.errors import ClientError
+from barnabas.clients.membership.consumer_membership import Subscription
 from barnabas.clients.network_client import NetworkClient
-from barnabas.clients.topic_metadata import TopicMetadataSource
+from barnabas.clients.topic_metadata import TopicMetadataSource, TopicsMetadataSource
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.common.uuid import Uuid
 
 if TYPE_CHECKING:
     from barnabas.cli.records.printers import Printed, Printer
     from barnabas.cli.records.sink import Output
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.consumer.config import ConsumerConfig
+    from barnabas.clients.consumer.group_member import GroupMember
 
 __all__ = ["ConsumeJob", "Consumed", "consume_records"]
 
@@ -39,10 +46,14 @@ _UNASSIGNED_FOR_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class ConsumeJob:
-    """What to read. ``until_ms`` in the future ends the work at that time."""
+    """What to read: a topic, or as a member of a group those that match ``include``, a regular expression.
 
-    topic: str
+    ``until_ms`` in the future ends the work at that time.
+    """
+
+    topic: str | None
     now_ms: int
+    include: str | None = None
     start: Start = field(default_factory=Start)
     partitions: tuple[int, ...] | None = None
     follows: bool = True
@@ -51,6 +62,7 @@ class ConsumeJob:
     patience_s: float | None = None
     """How long to wait for a record."""
     group: str | None = None
+    group_config: GroupConfig = field(default_factory=GroupConfig)
     commits: bool = True
     shows_rates: bool = False
 
@@ -89,7 +101,7 @@ async def consume_records(
 
 
 class _Consumption:
-    """``positions`` are the next offsets, after what was written."""
+    """``positions`` are the next offsets, after what was written. In a group, it is the listener of the member."""
 
     def __init__(self, network: NetworkClient, settings: ConsumerConfig, job: ConsumeJob, stop: asyncio.Event) -> None:
         self._loop = asyncio.get_running_loop()
@@ -98,41 +110,36 @@ class _Consumption:
         self._settings = settings
         self._job = job
         self._stop = stop
-        self._source = TopicMetadataSource(network, job.topic)
-        self._positions: dict[int, int] = {}
-        self._committed: dict[int, int] = {}
+        self._topics = TopicsMetadataSource(network, [] if job.topic is None else [job.topic])
+        self._positions: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, int] = {}
         self._commit_at = self._loop.time() + _COMMIT_EVERY_S
         self._stop_at: float | None = None
-        self._until: dict[int, int] | None = None
-        self._fetcher: Fetcher | None = None
+        self._until: dict[TopicPartition, int] | None = None
         self._member: GroupMember | None = None
-        self._drops = 0
+        self._turn = asyncio.Lock()
         self._unassigned_since: float | None = None
         self._sink: RecordSink
+        self._fetcher: Fetcher
 
     async def begin(self, printer: Printer, output: Output) -> None:
         """Find out where to begin and to end. Raise AdminError, ClientError, UnknownName."""
-        job, read_committed = self._job, self._settings.read_committed
-        metadata = await self._source.load()
-        partitions = metadata.partitions if job.partitions is None else list(job.partitions)
-        for partition in partitions:
-            if partition not in metadata.leaders:
-                count = len(metadata.partitions)
-                raise UnknownName(f"{job.topic}-{partition}", f"the topic has partitions 0 to {count - 1}")
+        job = self._job
+        partitions = [] if job.topic is None else await self._partitions_of(job.topic)
         if job.until_ms is not None and job.until_ms > job.now_ms:
             self._stop_at = self._loop.time() + (job.until_ms - job.now_ms) / 1000
-        elif job.until_ms is not None:
-            self._until = await end_positions(self._network, self._source, partitions, job.until_ms)
-        elif not job.follows:
-            self._until = await end_positions(self._network, self._source, partitions, read_committed=read_committed)
+        elif job.until_ms is not None or not job.follows:
+            self._until = await self._ends(partitions)
         if job.group is None:
             self._positions = await self._starts(partitions)
         self._sink = RecordSink(printer, output, self._written, until=self._until, limit=job.max_messages)
-        if job.group is None:
-            await self._fetch()
-        else:
-            self._member = GroupMember(self._network, job.group, job.topic)
-            self._member.start()
+        self._fetcher = Fetcher(
+            self._network, self._source(), self._settings, self._positions, self._sink.put,
+            until=self._until, room=self._sink.room,
+        )  # fmt: skip
+        self._fetcher.start(*(await self._topics.leaders()).values())
+        if job.group is not None:
+            await self._join(job.group)
 
     async def run(self) -> None:
         """Read until the end of the job, or an error. Raise AdminError, ClientError."""
@@ -144,41 +151,39 @@ class _Consumption:
             if self._sink.ended.is_set():
                 self.consumed.failure = self._sink.failure
                 return
-            member, fetcher = self._member, self._fetcher
-            if member is not None and member.failure is not None:
-                raise member.failure
-            if member is not None and member.changed.is_set():
-                await self._reassign(member)
-                continue
-            if fetcher is not None and fetcher.finished.is_set():
-                self.consumed.failure = fetcher.failure
+            if self._member is not None and self._member.failure is not None:
+                raise self._member.failure
+            if self._fetcher.finished.is_set():
+                self.consumed.failure = self._fetcher.failure
                 return
             if self._is_late(now):
                 return
             if now >= self._commit_at:
-                await self._commit()
+                async with self._turn:
+                    await self._commit()
 
     async def end(self) -> None:
         """Stop fetching, write what was fetched, commit, and leave the group."""
-        await self._stop_fetching(_WRITE_WITHIN_S if self._stop.is_set() else None)
-        self._sink.close()
-        self.consumed.failure = self.consumed.failure or self._sink.failure
-        try:
-            await self._commit()
-        except (AdminError, ClientError) as error:
-            self.consumed.failure = self.consumed.failure or error
-        if self._member is not None:
-            await self._member.leave()
+        async with self._turn:
+            await self._fetcher.close()
+            self.consumed.skipped += self._fetcher.statistics.skipped
+            await self._drain()
+            self._sink.close()
+            self.consumed.failure = self.consumed.failure or self._sink.failure
+            try:
+                await self._commit()
+            except (AdminError, ClientError) as error:
+                self.consumed.failure = self.consumed.failure or error
+            if self._member is not None:
+                await self._member.leave()
 
     # --- when to do something
 
     async def _something(self) -> None:
         """Wait for an event, or until it is time to commit or to end."""
-        events = [self._stop, self._sink.ended]
-        if self._fetcher is not None:
-            events.append(self._fetcher.finished)
+        events = [self._stop, self._sink.ended, self._fetcher.finished]
         if self._member is not None:
-            events.append(self._member.changed)
+            events.append(self._member.ended)
         due = min(filter(None, (self._commit_at, self._stop_at, self._late_at())))
         await _first_of(events, max(0.0, due - self._loop.time()))
 
@@ -204,66 +209,122 @@ class _Consumption:
 
     # --- reading
 
-    async def _starts(self, partitions: Iterable[int]) -> dict[int, int]:
-        read_committed = self._settings.read_committed
-        return await start_positions(
-            self._network, self._source, partitions, self._job.start, read_committed=read_committed
-        )
+    def _source(self) -> TopicMetadataSource | TopicsMetadataSource:
+        """Return where the fetcher learns the leaders. A topic that was named must exist."""
+        topic = self._job.topic
+        return self._topics if topic is None else TopicMetadataSource(self._network, topic)
 
-    async def _fetch(self) -> None:
-        metadata = await self._source.load()
-        self._fetcher = Fetcher(
-            self._network, self._source, self._settings, self._positions, self._sink.put,
-            until=self._until, room=self._sink.room,
-        )  # fmt: skip
-        self._fetcher.start(metadata)
+    async def _partitions_of(self, topic: str) -> list[TopicPartition]:
+        metadata = await TopicMetadataSource(self._network, topic).load()
+        numbers = metadata.partitions if self._job.partitions is None else list(self._job.partitions)
+        for number in numbers:
+            if number not in metadata.leaders:
+                count = len(metadata.partitions)
+                raise UnknownName(f"{topic}-{number}", f"the topic has partitions 0 to {count - 1}")
+        return [TopicPartition(topic, number) for number in numbers]
 
-    async def _stop_fetching(self, within_s: float | None = None) -> None:
-        """Stop, and write what was fetched; give up a reader that is slower than ``within_s``."""
-        fetcher, self._fetcher = self._fetcher, None
-        if fetcher is not None:
-            await fetcher.close()
-            self.consumed.skipped += fetcher.statistics.skipped
+    async def _starts(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        for source, numbers in self._by_topic(partitions):
+            starts = await start_positions(
+                self._network, source, numbers, self._job.start, read_committed=self._settings.read_committed
+            )
+            found |= of_topic(source.topic, starts)
+        return found
+
+    async def _ends(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        until_ms = self._job.until_ms
+        for source, numbers in self._by_topic(partitions):
+            if until_ms is not None:
+                ends = await end_positions(self._network, source, numbers, until_ms)
+            else:
+                read_committed = self._settings.read_committed
+                ends = await end_positions(self._network, source, numbers, read_committed=read_committed)
+            found |= of_topic(source.topic, ends)
+        return found
+
+    def _by_topic(self, partitions: Iterable[TopicPartition]) -> list[tuple[TopicMetadataSource, list[int]]]:
+        return [
+            (TopicMetadataSource(self._network, topic), [partition.partition for partition in of_one])
+            for topic, of_one in groupby(sorted(partitions), lambda partition: partition.topic)
+        ]
+
+    async def _drain(self) -> None:
+        """Write what was fetched. After Ctrl-C, a slow reader is given up."""
+        draining = self._loop.create_task(self._sink.drain())
+        stopping = self._loop.create_task(self._stop.wait())
         try:
-            async with asyncio.timeout(within_s):
-                await self._sink.drain()
-        except TimeoutError:
-            self.consumed.notes.append("the reader of the output did not take all records that were read")
+            await asyncio.wait([draining, stopping], return_when=asyncio.FIRST_COMPLETED)
+            if not draining.done():
+                await asyncio.wait([draining], timeout=_WRITE_WITHIN_S)
+            if not draining.done():
+                self.consumed.notes.append("the reader of the output did not take all records that were read")
+        finally:
+            draining.cancel()
+            stopping.cancel()
 
-    def _written(self, partition: int, printed: Printed) -> None:
+    def _written(self, partition: TopicPartition, printed: Printed) -> None:
         self.consumed.volume.add(printed.records, printed.payload_bytes, self._loop.time())
         if partition in self._positions:
             self._positions[partition] = max(self._positions[partition], printed.next_offset)
 
     # --- the group
 
-    async def _reassign(self, member: GroupMember) -> None:
-        """Release all partitions before a rebalance, or begin those that the member received by it."""
-        member.changed.clear()
-        await self._stop_fetching()
-        await self._commit()
-        self._drops = member.drops
-        self._positions.clear()
-        self._committed.clear()
-        if not member.is_joined:
-            member.release()
-            return
-        assigned = member.assigned
-        self._unassigned_since = None if assigned else self._unassigned_since or self._loop.time()
-        if not assigned:
-            return
-        found = await member.committed(assigned)
-        self._committed = dict(found)
-        self._positions = found | await self._starts(assigned - found.keys())
-        if self._until is not None:  # A partition that was added since the beginning is read another time.
-            self._until |= {partition: 0 for partition in assigned if partition not in self._until}
-        await self._fetch()
+    async def _join(self, group: str) -> None:
+        job = self._job
+        topics: frozenset[str] = frozenset() if job.topic is None else frozenset({job.topic})
+        self._member = await group_member(
+            self._network, group, Subscription(topics, job.include), job.group_config, self,
+            member_id=str(Uuid(os.urandom(16))),
+        )  # fmt: skip
+        self._member.start()
+
+    async def partitions_revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        async with self._turn:
+            await self._give_up(partitions, commits=True)
+
+    async def partitions_lost(self, partitions: frozenset[TopicPartition]) -> None:
+        async with self._turn:
+            await self._give_up(partitions, commits=False)
+
+    async def partitions_assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        async with self._turn:
+            if partitions and self._member is not None:
+                await self._begin_with(partitions, self._member)
+            self._unassigned_since = None if self._positions else self._unassigned_since or self._loop.time()
+
+    async def _give_up(self, partitions: frozenset[TopicPartition], *, commits: bool) -> None:
+        self._fetcher.remove(partitions)
+        await self._drain()
+        if commits:
+            await self._commit()
+        for partition in partitions:
+            self._positions.pop(partition, None)
+            self._committed.pop(partition, None)
+
+    async def _begin_with(self, partitions: frozenset[TopicPartition], member: GroupMember) -> None:
+        self._topics.topics |= {partition.topic for partition in partitions}
+        found = await member.committed(partitions)
+        starts = found | await self._starts(partitions - found.keys())
+        if self._until is not None:
+            await self._end_new(partitions - self._until.keys(), self._until)
+        self._committed |= found
+        self._positions |= starts
+        self._fetcher.add(starts)
+
+    async def _end_new(self, partitions: Iterable[TopicPartition], until: dict[TopicPartition, int]) -> None:
+        """Set the ends of partitions that were not known at the beginning."""
+        if self._job.topic is None:
+            until |= await self._ends(partitions)
+        else:  # A partition that was added since is read another time.
+            until |= dict.fromkeys(partitions, 0)
 
     async def _commit(self) -> None:
-        """Commit positions that have moved. A member that was dropped commits nothing, and joins again."""
+        """Commit positions that have moved. A member that the group has removed commits nothing, and joins again."""
         self._commit_at = self._loop.time() + _COMMIT_EVERY_S
         member = self._member
-        if member is None or not self._job.commits or member.drops != self._drops:
+        if member is None or not self._job.commits:
             return
         moved = {
             partition: offset

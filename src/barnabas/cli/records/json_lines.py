@@ -23,6 +23,7 @@ from barnabas.clients.producer.stream_batches import StreamRecord
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from barnabas.common.topic_partition import TopicPartition
     from barnabas.protocol.record_batch import Header, Record
 
 __all__ = ["InputError", "JsonRecord", "encode_lines", "json_record", "parse_line", "plain_json"]
@@ -80,9 +81,9 @@ def plain_json(value: object) -> bytes:
         raise InputError(f"a value can't be written as JSON: {error}") from error
 
 
-def json_record(topic: str, partition: int, record: Record, key: object, value: object) -> JsonRecord:
+def json_record(partition: TopicPartition, record: Record, key: object, value: object) -> JsonRecord:
     """Return the output line of a record. A schema may have decoded ``key`` and ``value``; else they are bytes."""
-    line = JsonRecord(topic, partition, record.offset, record.timestamp)
+    line = JsonRecord(partition.topic, partition.partition, record.offset, record.timestamp)
     if isinstance(key, bytes):
         try:
             line.key = key.decode()

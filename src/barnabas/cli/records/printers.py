@@ -17,6 +17,7 @@ from barnabas.cli.records.text_lines import Columns
 from barnabas.cli.records.times import time_of
 from barnabas.clients.consumer.completed_fetch import batch_values, given_batches
 from barnabas.common.printable import printable
+from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from barnabas.clients.consumer.completed_fetch import Fetched
@@ -32,6 +33,8 @@ __all__ = [
     "RowPrinter",
     "TextPrinter",
     "UnreadableRecord",
+    "cell",
+    "text_of",
 ]
 
 Reader: TypeAlias = Callable[[bytes], object]
@@ -40,13 +43,16 @@ Reader: TypeAlias = Callable[[bytes], object]
 _ROW = "{:<24}  {:>9}  {:>10}  {:<16}  {}\n"
 """A wider cell moves the rest of its row: a stream of records has no last row that could set the widths."""
 _COLUMNS = ("time", "partition", "offset", "key", "value")
+_TOPIC = "{:<20}  "
+"""Before a row, if several topics are read."""
 
 
 class UnreadableRecord(Exception):
     """A record that its schema does not fit. ``advice`` says what to do next."""
 
-    def __init__(self, where: str, error: SchemaError) -> None:
+    def __init__(self, topic: str, where: str, error: SchemaError) -> None:
         super().__init__(f"{where}: {error}")
+        self.topic = topic
         self.advice = error.advice
 
 
@@ -63,7 +69,7 @@ class Printer(Protocol):
     def print(self, fetched: Fetched, until: int | None, limit: int | None) -> Printed:
         """Return the records before ``until``, at most ``limit`` of them. Raise DecodeError, UnreadableRecord."""
 
-    def lines(self, partition: int, records: Sequence[Record]) -> bytes:
+    def lines(self, partition: TopicPartition, records: Sequence[Record]) -> bytes:
         """Return the output for records of one partition. Raise UnreadableRecord."""
 
 
@@ -73,7 +79,7 @@ class Readers(NamedTuple):
     key: Reader | None = None
     value: Reader | None = None
 
-    def of_record(self, partition: int, record: Record) -> tuple[object, object]:
+    def of_record(self, partition: TopicPartition, record: Record) -> tuple[object, object]:
         """Return the decoded key and value. Raise UnreadableRecord."""
         return (
             _decoded(self.key, record.key, "key", partition, record),
@@ -84,13 +90,16 @@ class Readers(NamedTuple):
 AS_STORED = Readers()
 
 
-def _decoded(read: Reader | None, content: bytes | None, what: str, partition: int, record: Record) -> object:
+def _decoded(
+    read: Reader | None, content: bytes | None, what: str, partition: TopicPartition, record: Record
+) -> object:
     if read is None or content is None:
         return content
     try:
         return read(content)
     except SchemaError as error:
-        raise UnreadableRecord(f"the {what} at offset {record.offset} of partition {partition}", error) from error
+        where = f"the {what} at offset {record.offset} of partition {partition.partition}"
+        raise UnreadableRecord(partition.topic, where, error) from error
 
 
 def _wanted_records(fetched: Fetched, until: int | None, limit: int | None) -> list[Record]:
@@ -113,9 +122,9 @@ class _RecordPrinter:
         size = sum(len(record.key or b"") + len(record.value or b"") for record in records)
         is_cut = bool(records) and limit is not None and len(records) >= limit
         end = records[-1].offset + 1 if is_cut else _end_of(fetched, until)
-        return Printed(self.lines(fetched.partition, records), len(records), size, end)
+        return Printed(self.lines(TopicPartition(fetched.topic, fetched.partition), records), len(records), size, end)
 
-    def lines(self, partition: int, records: Sequence[Record]) -> bytes:
+    def lines(self, partition: TopicPartition, records: Sequence[Record]) -> bytes:
         """Return the output for records of one partition. Raise UnreadableRecord."""
         raise NotImplementedError
 
@@ -131,14 +140,14 @@ class TextPrinter(_RecordPrinter):
     def print(self, fetched: Fetched, until: int | None, limit: int | None) -> Printed:
         return self._values(fetched, until, limit) if self._is_plain else super().print(fetched, until, limit)
 
-    def lines(self, partition: int, records: Sequence[Record]) -> bytes:
+    def lines(self, partition: TopicPartition, records: Sequence[Record]) -> bytes:
         if self._readers == AS_STORED:
             return self._columns.lines(partition, records)
         return b"".join([self._line(partition, record) for record in records])
 
-    def _line(self, partition: int, record: Record) -> bytes:
+    def _line(self, partition: TopicPartition, record: Record) -> bytes:
         key, value = self._readers.of_record(partition, record)
-        return self._columns.line(partition, record, _text_of(key), _text_of(value))
+        return self._columns.line(partition, record, text_of(key), text_of(value))
 
     def _values(self, fetched: Fetched, until: int | None, limit: int | None) -> Printed:
         line_end = self._columns.line_end
@@ -182,19 +191,15 @@ def _values_of(
 class DocumentPrinter(_RecordPrinter):
     """JSON lines, or YAML documents that are separated by ``---``."""
 
-    def __init__(self, topic: str, readers: Readers = AS_STORED, *, is_yaml: bool = False) -> None:
+    def __init__(self, readers: Readers = AS_STORED, *, is_yaml: bool = False) -> None:
         super().__init__(readers)
-        self._topic = topic
         self._encode = _encode_yaml if is_yaml else encode_lines
 
-    def lines(self, partition: int, records: Sequence[Record]) -> bytes:
-        topic = self._topic
+    def lines(self, partition: TopicPartition, records: Sequence[Record]) -> bytes:
         if self._readers == AS_STORED:
-            return self._encode([json_record(topic, partition, record, record.key, record.value) for record in records])
+            return self._encode([json_record(partition, record, record.key, record.value) for record in records])
         of_record = self._readers.of_record
-        return self._encode(
-            [json_record(topic, partition, record, *of_record(partition, record)) for record in records]
-        )
+        return self._encode([json_record(partition, record, *of_record(partition, record)) for record in records])
 
 
 def _encode_yaml(lines: Sequence[JsonRecord]) -> bytes:
@@ -204,21 +209,27 @@ def _encode_yaml(lines: Sequence[JsonRecord]) -> bytes:
 class RowPrinter(_RecordPrinter):
     """Rows for people: time, partition, offset, key and value, one line each, with control characters escaped."""
 
-    def __init__(self, readers: Readers = AS_STORED) -> None:
+    def __init__(self, readers: Readers = AS_STORED, *, with_topic: bool = False) -> None:
         super().__init__(readers)
         self._has_begun = False
+        self._with_topic = with_topic
 
-    def lines(self, partition: int, records: Sequence[Record]) -> bytes:
-        rows = [] if self._has_begun or not records else [_ROW.format(*_COLUMNS)]
+    def lines(self, partition: TopicPartition, records: Sequence[Record]) -> bytes:
+        rows = [] if self._has_begun or not records else [self._topic("topic") + _ROW.format(*_COLUMNS)]
         self._has_begun = self._has_begun or bool(records)
+        topic, number = self._topic(partition.topic), partition.partition
         for record in records:
-            key, value = (_cell(content) for content in self._readers.of_record(partition, record))
-            rows.append(_ROW.format(time_of(record.timestamp), partition, record.offset, key, value))
+            key, value = (cell(content) for content in self._readers.of_record(partition, record))
+            rows.append(topic + _ROW.format(time_of(record.timestamp), number, record.offset, key, value))
         return "".join(rows).encode(errors="replace")
 
+    def _topic(self, name: str) -> str:
+        return _TOPIC.format(name) if self._with_topic else ""
 
-def _cell(content: object) -> str:
-    text = _text_of(content)
+
+def cell(content: object) -> str:
+    """Return a key or a value for a table, without control characters."""
+    text = text_of(content)
     if text is None:
         return "null"
     try:
@@ -227,7 +238,8 @@ def _cell(content: object) -> str:
         return f"0x{text.hex()}"
 
 
-def _text_of(content: object) -> bytes | None:
+def text_of(content: object) -> bytes | None:
+    """Return a key or a value as it is, or as JSON if a schema has decoded it."""
     if content is None or isinstance(content, bytes):
         return content
     return plain_json(content)

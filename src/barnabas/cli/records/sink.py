@@ -17,6 +17,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
 from barnabas.common.printable import printable
+from barnabas.common.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -93,9 +94,9 @@ class RecordSink:
         self,
         printer: Printer,
         output: Output,
-        written: Callable[[int, Printed], None],
+        written: Callable[[TopicPartition, Printed], None],
         *,
-        until: Mapping[int, int] | None = None,
+        until: Mapping[TopicPartition, int] | None = None,
         limit: int | None = None,
     ) -> None:
         """``until`` are end offsets of partitions, ``limit`` is the maximum number of records."""
@@ -107,7 +108,7 @@ class RecordSink:
         self._printer = printer
         self._output = output
         self._written = written
-        self._until = until or {}
+        self._until = {} if until is None else until
         self._left = limit
         self._loop = asyncio.get_running_loop()
         self._waiting_bytes = 0
@@ -142,7 +143,8 @@ class RecordSink:
         if self._left == 0:
             return
         try:
-            printed = self._printer.print(fetched, self._until.get(fetched.partition), self._left)
+            end = self._until.get(TopicPartition(fetched.topic, fetched.partition))
+            printed = self._printer.print(fetched, end, self._left)
             if printed.data:
                 self._output.write(printed.data)
         except Exception as error:
@@ -162,7 +164,7 @@ class RecordSink:
         self._waiting_bytes -= _size_of(fetched)
         if self._waiting_bytes <= _WAITING_BYTES_MAX // 2:
             self.room.set()
-        self._written(fetched.partition, printed)
+        self._written(TopicPartition(fetched.topic, fetched.partition), printed)
 
     def _call(self, function: Callable[..., object], *arguments: object) -> None:
         try:

@@ -13,10 +13,11 @@ from barnabas.cli.records.limits import within_api_timeout
 from barnabas.cli.records.positions import Start, end_positions, start_positions
 from barnabas.cli.records.printers import UnreadableRecord
 from barnabas.cli.records.rates import Volume
-from barnabas.clients.consumer.fetcher import Fetcher
+from barnabas.clients.consumer.fetcher import Fetcher, of_topic
 from barnabas.clients.consumer.listed_offsets import EARLIEST
 from barnabas.clients.network_client import NetworkClient
 from barnabas.clients.topic_metadata import TopicMetadataSource
+from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.errors import DecodeError
 
 if TYPE_CHECKING:
@@ -36,19 +37,20 @@ _WIDER = 8
 async def tail_records(
     config: ClientConfig,
     settings: ConsumerConfig,
+    topic: str,
     job: ConsumeJob,
     count: int,
     printer: Printer,
     output: Output,
     stop: asyncio.Event,
 ) -> Consumed:
-    """Print the last ``count`` records of all partitions together, and follow the topic if the job does.
+    """Print the last ``count`` records of all partitions of the topic together, and follow it if the job does.
 
     Raise AdminError or ClientError if it can't begin.
     """
     volume = Volume(asyncio.get_running_loop().time())
     async with NetworkClient(config) as network:
-        source = TopicMetadataSource(network, job.topic)
+        source = TopicMetadataSource(network, topic)
         beginnings: dict[int, int] = {}
         ends: dict[int, int] = {}
 
@@ -61,7 +63,7 @@ async def tail_records(
         try:
             last = await _last(network, source, settings, count, beginnings, ends)
             for partition, record in last:
-                output.write(printer.lines(partition, [record]))
+                output.write(printer.lines(TopicPartition(topic, partition), [record]))
                 volume.add(1, len(record.key or b"") + len(record.value or b""), asyncio.get_running_loop().time())
         except (DecodeError, OSError, UnreadableRecord) as error:
             return Consumed(volume, failure=error)
@@ -112,7 +114,8 @@ async def _between(
         end = ends[fetched.partition]
         found[fetched.partition].extend(record for record in fetched.records() if record.offset < end)
 
-    fetcher = Fetcher(network, source, settings, starts, take, until=ends)
+    topic = source.topic
+    fetcher = Fetcher(network, source, settings, of_topic(topic, starts), take, until=of_topic(topic, ends))
     try:
         fetcher.start(await source.load())
         await fetcher.finished.wait()

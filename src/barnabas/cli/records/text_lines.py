@@ -1,7 +1,8 @@
 """Records as lines of text, as Kafka's console tools write and read them.
 
-A line has the fields that were chosen, separated by ``separator``, in Kafka's order: time, partition, offset, headers,
-key, value. Headers are ``name:value`` with commas. The same options write and read a line with headers, key and value.
+A line has the fields that were chosen, separated by ``separator``, in Kafka's order: time, topic, partition, offset,
+headers, key, value. Headers are ``name:value`` with commas. The same options write and read a line with headers, key
+and value.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from barnabas.clients.producer.stream_batches import Pair
+    from barnabas.common.topic_partition import TopicPartition
     from barnabas.protocol.record_batch import Header, Record
 
 __all__ = ["Columns", "LineParser", "unescaped"]
@@ -45,6 +47,7 @@ class Columns:
     """The fields of an output line."""
 
     timestamp: bool = False
+    topic: bool = False
     partition: bool = False
     offset: bool = False
     headers: bool = False
@@ -55,19 +58,18 @@ class Columns:
 
     @property
     def has_only_value(self) -> bool:
-        return not (self.timestamp or self.partition or self.offset or self.headers or self.key)
+        return not (self.timestamp or self.topic or self.partition or self.offset or self.headers or self.key)
 
-    def lines(self, partition: int, records: Iterable[Record]) -> bytes:
+    def lines(self, partition: TopicPartition, records: Iterable[Record]) -> bytes:
         """Return the lines of records whose keys and values are printed as they are."""
         if self.timestamp or self.headers:
             return b"".join([self.line(partition, record, record.key, record.value) for record in records])
         null, end = self.null, self.line_end
-        number = b"%d" % partition + self.separator if self.partition else b""
-        between = self.separator
+        place, between = self._place(partition), self.separator
         out: list[bytes] = []
         for offset, _, key, value, _ in records:
-            if self.partition:
-                out.append(number)
+            if place:
+                out.append(place)
             if self.offset:
                 out += (b"%d" % offset, between)
             if self.key:
@@ -75,13 +77,15 @@ class Columns:
             out += (null if value is None else value, end)
         return b"".join(out)
 
-    def line(self, partition: int, record: Record, key: bytes | None, value: bytes | None) -> bytes:
+    def line(self, partition: TopicPartition, record: Record, key: bytes | None, value: bytes | None) -> bytes:
         """Return the line of a record, whose key and value a schema may have decoded."""
         parts: list[bytes] = []
         if self.timestamp:
             parts.append(time_of(record.timestamp).encode())
+        if self.topic:
+            parts.append(partition.topic.encode())
         if self.partition:
-            parts.append(b"%d" % partition)
+            parts.append(b"%d" % partition.partition)
         if self.offset:
             parts.append(b"%d" % record.offset)
         if self.headers:
@@ -90,6 +94,11 @@ class Columns:
             parts.append(self._text(key))
         parts.append(self._text(value))
         return self.separator.join(parts) + self.line_end
+
+    def _place(self, partition: TopicPartition) -> bytes:
+        """Return the fields that all records of a partition have in common, with a separator after each."""
+        topic = partition.topic.encode() + self.separator if self.topic else b""
+        return topic + b"%d" % partition.partition + self.separator if self.partition else topic
 
     def _text(self, content: bytes | None) -> bytes:
         return self.null if content is None else content

@@ -55,13 +55,13 @@ def tail(
     from barnabas.cli.records.text_lines import Columns
 
     settings = consumer_settings(options, None)
-    printer = printer_of(options.output or "table", name, Columns(), schema_readers(options, schema_keys=schema_keys))
+    printer = printer_of(options.output or "table", Columns(), schema_readers(options, schema_keys=schema_keys))
 
     async def work(config: ClientConfig, output: Output, stop: asyncio.Event) -> Consumed:
         from barnabas.cli.records.consuming import ConsumeJob
         from barnabas.cli.records.tailing import tail_records
 
         job = ConsumeJob(name, int(time.time() * 1000), follows=not no_follow)
-        return await tail_records(config, settings, job, lines, printer, output, stop)
+        return await tail_records(config, settings, name, job, lines, printer, output, stop)
 
     return print_records(options, name, work, right=f"READ on Topic:{name}")

@@ -43,15 +43,17 @@ if TYPE_CHECKING:
         UnknownTopicOrPartition,
     )
     from barnabas.clients.admin.features import FeatureMetadata, FeatureUpdate, UpgradeType, VersionRange
-    from barnabas.clients.admin.group_member import MemberDescription
+    from barnabas.clients.admin.group_description import GroupDescription, StreamsTopology, Subtopology
+    from barnabas.clients.admin.group_member import MemberDescription, StreamsTasks, TaskId
     from barnabas.clients.admin.group_offsets import OffsetAndMetadata
-    from barnabas.clients.admin.groups import GroupDescription, GroupListing, GroupListings, MemberToRemove
+    from barnabas.clients.admin.groups import GroupListing, GroupListings, MemberToRemove
     from barnabas.clients.admin.log_dirs import LogDirDescription, ReplicaInfo, TopicPartitionReplica
     from barnabas.clients.admin.partitions import IsolationLevel, ListedOffset, OffsetSpec
     from barnabas.clients.admin.quorum import QuorumInfo, QuorumNode, RaftVoterEndpoint, ReplicaState
     from barnabas.clients.admin.quotas import ClientQuotaEntity, ClientQuotaFilter, QuotaMatch
     from barnabas.clients.admin.replicas import ElectionType, PartitionReassignment
     from barnabas.clients.admin.results import Results
+    from barnabas.clients.admin.share_group_offsets import ShareGroupOffset
     from barnabas.clients.admin.sync_client import SyncAdminClient
     from barnabas.clients.admin.tokens import DelegationToken
     from barnabas.clients.admin.topic_description import TopicDescription, TopicPartitionInfo
@@ -146,7 +148,12 @@ __all__ = [
     "ScramMechanism",
     "ScramUpsertion",
     "SecurityDisabled",
+    "ShareGroupOffset",
+    "StreamsTasks",
+    "StreamsTopology",
+    "Subtopology",
     "SyncAdminClient",
+    "TaskId",
     "TopicAlreadyExists",
     "TopicAuthorizationFailed",
     "TopicDescription",
@@ -209,10 +216,18 @@ _MODULES = {
         "UpgradeType",
         "VersionRange",
     ),
-    "barnabas.clients.admin.group_member": ("MemberDescription",),
+    "barnabas.clients.admin.group_description": (
+        "GroupDescription",
+        "StreamsTopology",
+        "Subtopology",
+    ),
+    "barnabas.clients.admin.group_member": (
+        "MemberDescription",
+        "StreamsTasks",
+        "TaskId",
+    ),
     "barnabas.clients.admin.group_offsets": ("OffsetAndMetadata",),
     "barnabas.clients.admin.groups": (
-        "GroupDescription",
         "GroupListing",
         "GroupListings",
         "MemberToRemove",
@@ -243,6 +258,7 @@ _MODULES = {
         "PartitionReassignment",
     ),
     "barnabas.clients.admin.results": ("Results",),
+    "barnabas.clients.admin.share_group_offsets": ("ShareGroupOffset",),
     "barnabas.clients.admin.sync_client": ("SyncAdminClient",),
     "barnabas.clients.admin.tokens": ("DelegationToken",),
     "barnabas.clients.admin.topic_description": (

@@ -13,12 +13,12 @@ from barnabas.clients.admin.acls import AclOperations
 from barnabas.clients.admin.cluster import ClusterOperations
 from barnabas.clients.admin.configs import ConfigOperations
 from barnabas.clients.admin.features import FeatureOperations
-from barnabas.clients.admin.group_offsets import GroupOffsetOperations
 from barnabas.clients.admin.log_dirs import LogDirOperations
 from barnabas.clients.admin.quorum import QuorumOperations
 from barnabas.clients.admin.quotas import QuotaOperations
 from barnabas.clients.admin.replicas import ReplicaOperations
 from barnabas.clients.admin.routing import Network, Router
+from barnabas.clients.admin.share_group_offsets import ShareGroupOffsetOperations
 from barnabas.clients.admin.tokens import TokenOperations
 from barnabas.clients.admin.topics import TopicOperations
 from barnabas.clients.admin.transactions import TransactionOperations
@@ -35,7 +35,7 @@ class AsyncAdminClient(
     ReplicaOperations,
     ConfigOperations,
     AclOperations,
-    GroupOffsetOperations,
+    ShareGroupOffsetOperations,
     QuotaOperations,
     UserOperations,
     TokenOperations,

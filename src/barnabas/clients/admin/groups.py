@@ -1,4 +1,4 @@
-"""Groups of consumers, of the classic protocol and of KIP-848: list, describe and delete them, and remove members."""
+"""Groups of all kinds: list, describe and delete them, and remove members of classic ones."""
 
 from __future__ import annotations
 
@@ -7,30 +7,34 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from barnabas.clients.admin.errors import AdminError, admin_error
-from barnabas.clients.admin.group_member import MemberDescription, classic_member, consumer_member
+from barnabas.clients.admin.group_description import (
+    GroupDescription,
+    classic_group,
+    consumer_group,
+    share_group,
+    streams_group,
+)
 from barnabas.clients.admin.operations import Operations, RequestFor, refuse_unless
-from barnabas.clients.admin.protocol_codes import authorized_operations
 from barnabas.clients.admin.results import Listings, Results
 from barnabas.clients.admin.retry import COORDINATOR_MOVED, RETRIED, Deadline
 from barnabas.clients.admin.routing import Target
 from barnabas.clients.errors import UnsupportedVersion
-from barnabas.common.acl import AclOperation
 from barnabas.common.error_code import ErrorCode
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
-from barnabas.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest
-from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest
+from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity, MemberResponse
 from barnabas.protocol.messages.list_groups import ListedGroup, ListGroupsRequest
+from barnabas.protocol.messages.share_group_describe import ShareGroupDescribeRequest
+from barnabas.protocol.messages.streams_group_describe import StreamsGroupDescribeRequest
 from barnabas.protocol.schema import Message
 
-__all__ = ["GROUP", "GroupDescription", "GroupListing", "GroupListings", "GroupOperations", "MemberToRemove"]
+__all__ = ["GROUP", "GroupListing", "GroupListings", "GroupOperations", "MemberToRemove"]
 
 GROUP = 0
 """The kind of coordinator."""
 _NO_SUCH_GROUP = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION)
-_DEAD = "Dead"
 _HAS_OPERATIONS = 3
 """Older versions of DescribeGroups have no authorized operations: callers receive None."""
 K = TypeVar("K", bound=Hashable)
@@ -56,21 +60,6 @@ class GroupListings(Listings[GroupListing]):
     @property
     def groups(self) -> tuple[GroupListing, ...]:
         return self.items
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDescription:
-    """``type`` is ``classic`` or ``consumer``; the epochs are those of a consumer group."""
-
-    group_id: str
-    type: str
-    protocol_type: str
-    state: str
-    assignor: str
-    members: tuple[MemberDescription, ...]
-    authorized_operations: frozenset[AclOperation] | None = None
-    group_epoch: int | None = None
-    assignment_epoch: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +94,25 @@ class GroupOperations(Operations):
     async def describe_groups(
         self, groups: Iterable[str], *, include_authorized_operations: bool = False, timeout_s: float | None = None
     ) -> Results[str, GroupDescription]:
-        """Describe groups by id. A group without the new consumer protocol is requested as a classic one."""
+        """Describe groups of any kind by id. One kind after the other is requested: an id does not tell its kind."""
         deadline = self._deadline(timeout_s)
 
         async def ask(part: Sequence[str], target: Target) -> Results[str, GroupDescription]:
-            try:
-                found = await self._consumer_groups(part, target, include_authorized_operations, deadline)
-            except UnsupportedVersion:
-                return await self._classic_groups(part, target, include_authorized_operations, deadline)
-            left = [name for name, error in found.errors.items() if error.code in _NO_SUCH_GROUP]
-            classic = await self._classic_groups(left, target, include_authorized_operations, deadline)
-            errors = {name: error for name, error in found.errors.items() if name not in left}
-            return Results(found.values | classic.values, errors | classic.errors)
+            found: Results[str, GroupDescription] = Results({}, {})
+            left = part
+            for describe in (self._consumer_groups, self._classic_groups, self._share_groups, self._streams_groups):
+                if not left:
+                    break
+                try:
+                    of_kind = await describe(left, target, include_authorized_operations, deadline)
+                except UnsupportedVersion:
+                    continue
+                left = [name for name, error in of_kind.errors.items() if error.code in _NO_SUCH_GROUP]
+                found.values |= of_kind.values
+                found.errors |= {name: error for name, error in of_kind.errors.items() if name not in left}
+            for name in left:
+                found.errors[name] = admin_error(ErrorCode.GROUP_ID_NOT_FOUND, "the group does not exist", name)
+            return found
 
         return await self._at_coordinators(groups, ask, deadline)
 
@@ -182,7 +178,7 @@ class GroupOperations(Operations):
             lambda left: ConsumerGroupDescribeRequest(
                 group_ids=list(left), include_authorized_operations=with_operations
             ),
-            lambda response: ((group.group_id, _consumer_group(group, with_operations)) for group in response.groups),
+            lambda response: ((group.group_id, consumer_group(group, with_operations)) for group in response.groups),
             target,
             deadline,
             api=ApiKey.CONSUMER_GROUP_DESCRIBE,
@@ -198,10 +194,36 @@ class GroupOperations(Operations):
                     groups=list(left), include_authorized_operations=with_operations and version >= _HAS_OPERATIONS
                 )
             ),
-            lambda response: ((group.group_id, _classic_group(group, with_operations)) for group in response.groups),
+            lambda response: ((group.group_id, classic_group(group, with_operations)) for group in response.groups),
             target,
             deadline,
             api=ApiKey.DESCRIBE_GROUPS,
+        )
+
+    async def _share_groups(
+        self, part: Sequence[str], target: Target, with_operations: bool, deadline: Deadline
+    ) -> Results[str, GroupDescription]:
+        return await self._groups(
+            part,
+            lambda left: ShareGroupDescribeRequest(group_ids=list(left), include_authorized_operations=with_operations),
+            lambda response: ((group.group_id, share_group(group, with_operations)) for group in response.groups),
+            target,
+            deadline,
+            api=ApiKey.SHARE_GROUP_DESCRIBE,
+        )
+
+    async def _streams_groups(
+        self, part: Sequence[str], target: Target, with_operations: bool, deadline: Deadline
+    ) -> Results[str, GroupDescription]:
+        return await self._groups(
+            part,
+            lambda left: StreamsGroupDescribeRequest(
+                group_ids=list(left), include_authorized_operations=with_operations
+            ),
+            lambda response: ((group.group_id, streams_group(group, with_operations)) for group in response.groups),
+            target,
+            deadline,
+            api=ApiKey.STREAMS_GROUP_DESCRIBE,
         )
 
     async def _groups(
@@ -272,38 +294,6 @@ def _listing(group: ListedGroup) -> GroupListing:
         group.protocol_type,
         group.group_state or None,
         group.group_type.lower() if group.group_type else None,
-    )
-
-
-def _consumer_group(group: DescribedConsumerGroup, with_operations: bool) -> GroupDescription | AdminError:
-    if group.error_code:
-        return admin_error(group.error_code, group.error_message, group.group_id)
-    return GroupDescription(
-        group.group_id,
-        "consumer",
-        "consumer",
-        group.group_state,
-        group.assignor_name,
-        tuple(consumer_member(member) for member in group.members),
-        authorized_operations(group.authorized_operations) if with_operations else None,
-        group.group_epoch,
-        group.assignment_epoch,
-    )
-
-
-def _classic_group(group: DescribedGroup, with_operations: bool) -> GroupDescription | AdminError:
-    if group.error_code:
-        return admin_error(group.error_code, group.error_message, group.group_id)
-    if group.group_state == _DEAD and not group.members:
-        return admin_error(ErrorCode.GROUP_ID_NOT_FOUND, "the group does not exist", group.group_id)
-    return GroupDescription(
-        group.group_id,
-        "classic",
-        group.protocol_type,
-        group.group_state,
-        group.protocol_data,
-        tuple(classic_member(member, group.protocol_type) for member in group.members),
-        authorized_operations(group.authorized_operations) if with_operations else None,
     )
 
 

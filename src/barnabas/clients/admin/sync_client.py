@@ -120,6 +120,9 @@ class SyncAdminClient:
     list_group_offsets = _blocking(AsyncAdminClient.list_group_offsets)
     alter_group_offsets = _blocking(AsyncAdminClient.alter_group_offsets)
     delete_group_offsets = _blocking(AsyncAdminClient.delete_group_offsets)
+    list_share_group_offsets = _blocking(AsyncAdminClient.list_share_group_offsets)
+    alter_share_group_offsets = _blocking(AsyncAdminClient.alter_share_group_offsets)
+    delete_share_group_offsets = _blocking(AsyncAdminClient.delete_share_group_offsets)
 
     describe_cluster = _blocking(AsyncAdminClient.describe_cluster)
     require_api = _blocking(AsyncAdminClient.require_api)

@@ -1,1 +1,1 @@
-"""A consumer without a group: partitions are fetched from their leaders, from offset to offset."""
+"""Consumers: partitions are fetched from their leaders, from offset to offset, alone or as a member of a group."""

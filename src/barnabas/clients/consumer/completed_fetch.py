@@ -22,6 +22,7 @@ __all__ = ["Fetched", "aborted_of", "batch_values", "count_records", "given_batc
 class Fetched:
     """``aborted`` are (producer id, first offset) of aborted transactions, None with read_uncommitted."""
 
+    topic: str
     partition: int
     from_offset: int
     batches: Sequence[BatchView]

@@ -1,8 +1,10 @@
-"""Requests to the coordinator of a group, and the offsets of one topic that the group has committed."""
+"""Requests to the coordinator of a group, and the offsets that the group has committed."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.clients.admin.errors import AdminError, admin_error
@@ -10,6 +12,7 @@ from barnabas.clients.coordinator_connection import CoordinatorConnection, Coord
 from barnabas.clients.errors import ClientError, UnsupportedVersion
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
+from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from barnabas.clients.node_connection import NodeConnection
     from barnabas.protocol.schema import Message, Request
 
-__all__ = ["COORDINATOR_MOVED", "GroupCoordinator"]
+__all__ = ["COORDINATOR_MOVED", "Committer", "GroupCoordinator"]
 
 R = TypeVar("R", bound="Message")
 
@@ -47,52 +50,93 @@ _BY_NAME_VERSION = 9
 """The last version of OffsetCommit and OffsetFetch that names topics."""
 
 
+@dataclass(frozen=True, slots=True)
+class Committer:
+    """Who reads or commits offsets. ``epoch`` is the generation, or the member's epoch in the consumer protocol."""
+
+    member_id: str
+    epoch: int
+    instance_id: str | None = None
+
+
 class GroupCoordinator:
     """``timeout_s`` limits the repetitions of a request."""
 
     def __init__(self, network: NetworkClient, group_id: str, *, timeout_s: float = 60.0) -> None:
         self.group_id = group_id
         self.backoff_s = float(network.config.values["retry.backoff.ms"]) / 1000
+        self.backoff_max_s = float(network.config.values["retry.backoff.max.ms"]) / 1000
         self._timeout_s = timeout_s
         self._connection = CoordinatorConnection(network, group_id, CoordinatorKind.GROUP)
+
+    async def connected(self) -> NodeConnection:
+        """Return the connection, as soon as the cluster has a coordinator."""
+        deadline = asyncio.get_running_loop().time() + self._timeout_s
+        while True:
+            try:
+                return await self._connection.connected()
+            except AdminError as error:
+                if error.code not in COORDINATOR_MOVED or asyncio.get_running_loop().time() >= deadline:
+                    raise
+            await asyncio.sleep(self.backoff_s)
 
     async def request(
         self, message: Request[R], *, version_max: int | None = None, timeout_s: float | None = None
     ) -> R:
         """Send a request once, and return the answer, whatever its error is. Raise AdminError, ClientError."""
-        await self._connected()
+        await self.connected()
         return await self._connection.request(message, version_max=version_max, timeout_s=timeout_s)
 
-    async def committed(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+    async def committed(
+        self, partitions: Iterable[TopicPartition], member: Committer | None = None
+    ) -> dict[TopicPartition, int]:
         """Return the committed offsets; partitions without one are left out. Raise AdminError, ClientError."""
-        wanted = [OffsetFetchRequestTopics(name=topic, partition_indexes=sorted(partitions))]
+        wanted = [
+            OffsetFetchRequestTopics(name=topic, partition_indexes=[partition.partition for partition in of_topic])
+            for topic, of_topic in groupby(sorted(partitions), lambda partition: partition.topic)
+        ]
         group = OffsetFetchRequestGroup(group_id=self.group_id, topics=wanted)
+        if member is not None:
+            group.member_id, group.member_epoch = member.member_id, member.epoch
         request = OffsetFetchRequest(groups=[group], require_stable=True)
-        found: dict[int, int] = {}
+        found: dict[TopicPartition, int] = {}
 
         async def ask() -> int:
-            connection = await self._connected()
+            connection = await self.connected()
             if connection.version_of(request.API_KEY) < _GROUPS_VERSION:
                 raise UnsupportedVersion(f"the node at {connection.address} is older than Kafka 3.0")
             (answered,) = (await self.request(request, version_max=_BY_NAME_VERSION)).groups
-            of_partitions = [partition for answer in answered.topics for partition in answer.partitions]
-            found.update({part.partition_index: part.committed_offset for part in of_partitions})
-            return next(filter(None, (answered.error_code, *(part.error_code for part in of_partitions))), 0)
+            code = int(answered.error_code)
+            for topic in answered.topics:
+                for part in topic.partitions:
+                    found[TopicPartition(topic.name, part.partition_index)] = part.committed_offset
+                    code = code or part.error_code
+            return code
 
         await self._until_answered(ask)
         return {partition: offset for partition, offset in found.items() if offset >= 0}
 
-    async def commit(self, topic: str, offsets: Mapping[int, int], *, member_id: str, generation: int) -> None:
+    async def commit(self, offsets: Mapping[TopicPartition, int], member: Committer) -> None:
         """Commit the next offset to read of each partition. Raise AdminError, ClientError."""
-        parts = [
-            OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset, committed_metadata="")
-            for partition, offset in offsets.items()
-        ]
         request = OffsetCommitRequest(
             group_id=self.group_id,
-            generation_id_or_member_epoch=generation,
-            member_id=member_id,
-            topics=[OffsetCommitRequestTopic(name=topic, partitions=parts)],
+            generation_id_or_member_epoch=member.epoch,
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            topics=[
+                OffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=[
+                        OffsetCommitRequestPartition(
+                            partition_index=partition.partition,
+                            committed_offset=offsets[partition],
+                            committed_metadata="",
+                        )
+                        for partition in of_topic
+                    ],
+                )
+                for topic, of_topic in groupby(sorted(offsets), lambda partition: partition.topic)
+            ],
         )
 
         async def ask() -> int:
@@ -123,15 +167,4 @@ class GroupCoordinator:
             if not may_repeat or loop.time() >= deadline:
                 raise error
             await self.drop_connection()
-            await asyncio.sleep(self.backoff_s)
-
-    async def _connected(self) -> NodeConnection:
-        """Return the connection, as soon as the cluster has a coordinator."""
-        deadline = asyncio.get_running_loop().time() + self._timeout_s
-        while True:
-            try:
-                return await self._connection.connected()
-            except AdminError as error:
-                if error.code not in COORDINATOR_MOVED or asyncio.get_running_loop().time() >= deadline:
-                    raise
             await asyncio.sleep(self.backoff_s)

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.errors import DecodeError
-from barnabas.protocol.records.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
+from barnabas.protocol.records.consumer_protocol_assignment import ConsumerProtocolAssignment
+from barnabas.protocol.records.consumer_protocol_assignment import TopicPartition as AssignedTopic
 from barnabas.protocol.records.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 __all__ = ["PROTOCOL_NAME", "PROTOCOL_TYPE", "assign", "read_assignment", "subscribed_topics", "subscription"]
@@ -23,7 +25,7 @@ _VERSION = b"\0\0"
 
 def assign(topics_by_member: Mapping[str, Sequence[str]], partition_counts: Mapping[str, int]) -> dict[str, bytes]:
     """Return the assignment of each member, for SyncGroup. A topic without a count has no partitions."""
-    assigned: dict[str, list[TopicPartition]] = {member: [] for member in topics_by_member}
+    assigned: dict[str, list[AssignedTopic]] = {member: [] for member in topics_by_member}
     for topic in sorted({topic for topics in topics_by_member.values() for topic in topics}):
         members = sorted(member for member, topics in topics_by_member.items() if topic in topics)
         share, rest = divmod(partition_counts.get(topic, 0), len(members))
@@ -31,7 +33,7 @@ def assign(topics_by_member: Mapping[str, Sequence[str]], partition_counts: Mapp
         for index, member in enumerate(members):
             end = start + share + (index < rest)
             if end > start:
-                assigned[member].append(TopicPartition(topic=topic, partitions=list(range(start, end))))
+                assigned[member].append(AssignedTopic(topic=topic, partitions=list(range(start, end))))
             start = end
     return {
         member: _VERSION + ConsumerProtocolAssignment(assigned_partitions=partitions).encode(0)
@@ -39,17 +41,19 @@ def assign(topics_by_member: Mapping[str, Sequence[str]], partition_counts: Mapp
     }
 
 
-def read_assignment(data: bytes, topic: str) -> frozenset[int]:
-    """Return the assigned partitions of a topic. Raise DecodeError."""
+def read_assignment(data: bytes) -> frozenset[TopicPartition]:
+    """Return the assigned partitions. Raise DecodeError."""
     if not data:
         return frozenset()
     read = ConsumerProtocolAssignment.decode(data, 0, len(_VERSION))
-    return frozenset(number for part in read.assigned_partitions if part.topic == topic for number in part.partitions)
+    return frozenset(
+        TopicPartition(part.topic, number) for part in read.assigned_partitions for number in part.partitions
+    )
 
 
-def subscription(topic: str) -> bytes:
-    """Return the metadata of a member that reads one topic, for JoinGroup."""
-    return _VERSION + ConsumerProtocolSubscription(topics=[topic]).encode(0)
+def subscription(topics: Sequence[str]) -> bytes:
+    """Return the metadata of a member that reads these topics, for JoinGroup."""
+    return _VERSION + ConsumerProtocolSubscription(topics=list(topics)).encode(0)
 
 
 def subscribed_topics(metadata: bytes) -> list[str]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.consumer.config import ConsumerConfig
-from barnabas.clients.consumer.fetcher import Fetcher
+from barnabas.clients.consumer.fetcher import Fetcher, of_topic
 from barnabas.common.error_code import ErrorCode
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ class TopicConsumer:
 
     async def _follow(self, metadata: TopicMetadata) -> None:
         """Follow the topic. Returns only by a failure."""
-        fetcher = Fetcher(self._network, self._source, self._config, self.positions, self._take)
+        positions = of_topic(self._source.topic, self.positions)
+        fetcher = Fetcher(self._network, self._source, self._config, positions, self._take)
         try:
             fetcher.start(metadata)
             await fetcher.finished.wait()

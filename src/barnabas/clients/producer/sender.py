@@ -157,7 +157,7 @@ class Sender(Generic[B]):
         self._leader_of: dict[int, _Leader] = {}
         self._topic_id = Uuid.ZERO
         self._follower = TopicFollower(
-            source,
+            source.load,
             take=self._take,
             fail=self._fail,
             retriable=_RETRIABLE,

@@ -145,10 +145,28 @@ class ConsumerSettings(SettingTable):
     group_id = no_effect(
         _JAVA, STRING, None, "", HIGH, READ_ONLY, "The consumer group that stores the offsets of the connector."
     )
-    group_instance_id = no_effect(_JAVA, STRING, None, "", MEDIUM, READ_ONLY, "The ID of a static member.")
-    max_poll_interval_ms = no_effect(
-        _JAVA, INT, "300000", "1..", MEDIUM, READ_ONLY, "The longest time between two polls."
+    group_instance_id = by_name(STRING, None, "nonempty", MEDIUM, READ_ONLY, "The ID of a static member.")
+    group_protocol = by_name(
+        STRING, "classic", "i:classic|consumer", HIGH, READ_ONLY,
+        "The group protocol of the consumer: classic or consumer.",
+    )  # fmt: skip
+    group_remote_assignor = by_name(
+        STRING, None, "", MEDIUM, READ_ONLY, "The assignor of the coordinator, with the consumer protocol."
     )
+    heartbeat_interval_ms = by_name(INT, "3000", "1..", HIGH, READ_ONLY)
+    max_poll_interval_ms = by_name(
+        INT, "300000", "1..", MEDIUM, READ_ONLY,
+        "The longest time between two polls, and the time in which a member gives up partitions.",
+    )  # fmt: skip
+    session_timeout_ms = by_name(INT, "45000", "1..", HIGH, READ_ONLY)
+    share_acknowledgement_mode = by_name(
+        STRING, "implicit", "i:implicit|explicit", MEDIUM, READ_ONLY,
+        "Whether a share consumer accepts delivered records when it fetches again.",
+    )  # fmt: skip
+    share_acquire_mode = by_name(
+        STRING, "batch_optimized", "i:batch_optimized|record_limit", MEDIUM, READ_ONLY,
+        "Whether a share consumer may acquire more records than its limit, to have whole batches.",
+    )  # fmt: skip
     max_poll_records = no_effect(
         _JAVA, INT, "500", "1..", MEDIUM, READ_ONLY, "The maximum number of records that one poll returns."
     )

@@ -26,7 +26,7 @@ class ClusterView:
         self.newest_topic_offset = image.offset
         """The offset of the last image that created a topic."""
         self.assignment_intervals_ms: dict[str, int] = {}
-        """The broker's settings of this name that changed since its start, by kind of group."""
+        """The shortest time between two assignments, by kind of group, where it was changed since the node started."""
         self._hashes: dict[str, int] = {}
 
     def update(self, image: MetadataImage, changed: Iterable[str], *, has_new_topics: bool) -> None:
@@ -41,6 +41,9 @@ class ClusterView:
 
     def topic(self, name: str) -> TopicImage | None:
         return self.image.topics.by_name.get(name)
+
+    def topic_of(self, topic_id: Uuid) -> TopicImage | None:
+        return self.image.topics.by_id.get(topic_id)
 
     def id_of(self, topic: str) -> Uuid | None:
         found = self.image.topics.by_name.get(topic)

@@ -25,6 +25,7 @@ from barnabas.coordinator.group.group_coordinator_config import GroupCoordinator
 from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
+from barnabas.coordinator.group.share.share_group_requests import ShareGroupRequests
 from barnabas.coordinator.group.streams.streams_group_requests import StreamsGroupRequests
 from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
@@ -96,6 +97,7 @@ class GroupCoordinator:
         self._partition_count = config.offsets_topic_num_partitions
         self.partition_for = lru_cache(maxsize=16_384)(self._partition_for)
         """Return the partition of ``__consumer_offsets`` of a group."""
+        self.share = ShareGroupRequests(self)
         self.streams = StreamsGroupRequests(self)
 
     def start(self) -> None:
@@ -299,10 +301,13 @@ class GroupCoordinator:
 
     def delete_groups(self, group_ids: Iterable[str], now_ms: int) -> Deferred[list[list[DeletableGroupResult]]]:
         """Return the results, a list for each affected partition."""
+        return gather([self._delete_groups(same_partition, now_ms) for same_partition in self.by_partition(group_ids)])
+
+    def by_partition(self, group_ids: Iterable[str]) -> Iterable[list[str]]:
         by_partition: dict[int, list[str]] = {}
         for group_id in group_ids:
             by_partition.setdefault(self.partition_for(group_id), []).append(group_id)
-        return gather([self._delete_groups(same_partition, now_ms) for same_partition in by_partition.values()])
+        return by_partition.values()
 
     def _delete_groups(self, group_ids: list[str], now_ms: int) -> Deferred[list[DeletableGroupResult]]:
         return self.write(

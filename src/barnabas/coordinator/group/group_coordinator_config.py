@@ -64,6 +64,17 @@ class GroupCoordinatorConfig:
     group_consumer_regex_refresh_interval_ms: int = 600_000
     group_consumer_session_timeout_ms: int = 45_000
 
+    group_share_assignment_interval_ms: int = 1_000
+    group_share_heartbeat_interval_ms: int = 5_000
+    group_share_initialize_retry_interval_ms: int = 30_000
+    group_share_max_assignment_interval_ms: int = 15_000
+    group_share_max_heartbeat_interval_ms: int = 15_000
+    group_share_max_session_timeout_ms: int = 60_000
+    group_share_max_size: int = 200
+    group_share_min_assignment_interval_ms: int = 0
+    group_share_min_heartbeat_interval_ms: int = 5_000
+    group_share_min_session_timeout_ms: int = 45_000
+    group_share_session_timeout_ms: int = 45_000
     serves_streams_groups: bool = True
     """Whether ``group.coordinator.rebalance.protocols`` has ``streams``."""
     group_streams_assignment_interval_ms: int = 1_000
@@ -83,6 +94,51 @@ class GroupCoordinatorConfig:
     @property
     def offsets_retention_ms(self) -> int:
         return self.offsets_retention_minutes * 60_000
+
+    @property
+    def consumer_limits(self) -> HeartbeatLimits:
+        return HeartbeatLimits(
+            Limited(
+                self.group_consumer_session_timeout_ms,
+                self.group_consumer_min_session_timeout_ms,
+                self.group_consumer_max_session_timeout_ms,
+            ),
+            Limited(
+                self.group_consumer_heartbeat_interval_ms,
+                self.group_consumer_min_heartbeat_interval_ms,
+                self.group_consumer_max_heartbeat_interval_ms,
+            ),
+            Limited(
+                self.group_consumer_assignment_interval_ms,
+                self.group_consumer_min_assignment_interval_ms,
+                self.group_consumer_max_assignment_interval_ms,
+            ),
+        )
+
+    @property
+    def share_limits(self) -> HeartbeatLimits:
+        return HeartbeatLimits(
+            Limited(
+                self.group_share_session_timeout_ms,
+                self.group_share_min_session_timeout_ms,
+                self.group_share_max_session_timeout_ms,
+            ),
+            Limited(
+                self.group_share_heartbeat_interval_ms,
+                self.group_share_min_heartbeat_interval_ms,
+                self.group_share_max_heartbeat_interval_ms,
+            ),
+            Limited(
+                self.group_share_assignment_interval_ms,
+                self.group_share_min_assignment_interval_ms,
+                self.group_share_max_assignment_interval_ms,
+            ),
+        )
+
+    @property
+    def share_initialize_retry_ms(self) -> int:
+        """How long a state that is being initialized is waited for; at least as long as its records may take."""
+        return max(self.group_share_initialize_retry_interval_ms, self.offsets_commit_timeout_ms)
 
     @property
     def streams_limits(self) -> HeartbeatLimits:

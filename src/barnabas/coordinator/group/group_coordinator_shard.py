@@ -12,10 +12,8 @@ from barnabas.coordinator.group.classic.classic_groups import ClassicGroups
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_groups import ConsumerGroups
-from barnabas.coordinator.group.foreign_groups import replay_foreign
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import (
-    ForeignGroupRecord,
     GroupMetadataRecord,
     KeyedRecord,
     OffsetCommitRecord,
@@ -27,6 +25,8 @@ from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState, GroupType
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.offset_metadata_manager import OffsetMetadataManager
+from barnabas.coordinator.group.share.share_group_offsets import ShareGroupOffsets
+from barnabas.coordinator.group.share.share_groups import ShareGroups
 from barnabas.coordinator.group.streams.streams_group import StreamsGroup
 from barnabas.coordinator.group.streams.streams_groups import StreamsGroups
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
@@ -51,6 +51,8 @@ class GroupCoordinatorShard:
         self.groups = Groups()
         self.classic = ClassicGroups(config, self.groups, self.timers, new_uuid)
         self.consumer = ConsumerGroups(config, self.groups, view, self.timers, new_uuid, self.classic.rebalance)
+        self.share = ShareGroups(config, self.groups, view, self.timers)
+        self.share_offsets = ShareGroupOffsets(self.share, view)
         self.streams = StreamsGroups(config, self.groups, view, self.timers)
         self.offsets = OffsetMetadataManager(config, self.groups, self.classic, view)
         self.unknown_record_types: dict[int, int] = {}
@@ -76,13 +78,13 @@ class GroupCoordinatorShard:
         elif isinstance(record, GroupMetadataRecord):
             self.classic.replay(record, now_ms)
         elif isinstance(record, KeyedRecord):
-            self._replay_keyed(record)
-        elif isinstance(record, ForeignGroupRecord):
-            replay_foreign(self.groups, record)
+            self._replay_keyed(record, now_ms)
 
-    def _replay_keyed(self, record: KeyedRecord) -> None:
+    def _replay_keyed(self, record: KeyedRecord, now_ms: int) -> None:
         if record.group_type is GroupType.CONSUMER:
             self.consumer.replay(record)
+        elif record.group_type is GroupType.SHARE:
+            self.share.replay(record, now_ms)
         else:
             self.streams.replay(record)
 
@@ -95,12 +97,14 @@ class GroupCoordinatorShard:
         self.offsets.commit_count = self.offsets.deletion_count = 0  # Records that were read are not replayed again.
         self.groups.is_loading = False
         self.consumer.on_loaded(now_ms)
+        self.share.on_loaded(now_ms)
         self.streams.on_loaded(now_ms)
         return self.classic.on_loaded(now_ms)
 
     def on_unloaded(self, now_ms: int) -> None:
         self._expiry_timer.cancel()
         self.consumer.on_unloaded()
+        self.share.on_unloaded()
         self.streams.on_unloaded()
         self.classic.on_unloaded(now_ms)
         self.groups.clear()

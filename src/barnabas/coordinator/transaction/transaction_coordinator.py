@@ -22,6 +22,7 @@ from barnabas.coordinator.transaction.transaction_coordinator_shard import (
     TransactionCoordinatorShard,
 )
 from barnabas.coordinator.transaction.transaction_metadata import TransactionMetadata, TransactionState
+from barnabas.coordinator.write_errors import client_error
 
 __all__ = ["PreparedTransaction", "TransactionCoordinator", "TransactionFilter"]
 
@@ -215,30 +216,9 @@ class TransactionCoordinator:
             decide,
             now_ms=now_ms,
             answer=answer,
-            on_failure=lambda code: ProducerResult(_client_error(code)),
+            on_failure=lambda code: ProducerResult(client_error(code)),
         )
         return answer
 
     def _prepared(self, partition: int, shard: TransactionCoordinatorShard, found: TransactionMetadata) -> None:
         self._on_prepared(PreparedTransaction(partition, shard.leader_epoch, found, lambda: shard.is_present(found)))
-
-
-def _client_error(code: ErrorCode) -> ErrorCode:
-    """Return what a client is told when the state could not be written."""
-    if code in _NOT_WRITTEN:
-        return ErrorCode.COORDINATOR_NOT_AVAILABLE
-    if code in (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.KAFKA_STORAGE_ERROR):
-        return ErrorCode.NOT_COORDINATOR
-    if code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE):
-        return ErrorCode.UNKNOWN_SERVER_ERROR
-    return code
-
-
-_NOT_WRITTEN = frozenset(
-    {
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-        ErrorCode.NOT_ENOUGH_REPLICAS,
-        ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-        ErrorCode.REQUEST_TIMED_OUT,
-    }
-)

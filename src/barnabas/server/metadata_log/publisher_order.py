@@ -46,6 +46,8 @@ def broker_followers(
     replicas: MetadataPublisher,
     groups: MetadataPublisher,
     transactions: MetadataPublisher | None = None,
+    share_state: MetadataPublisher | None = None,
+    share_partitions: MetadataPublisher | None = None,
     topic_defaults: MetadataPublisher | None = None,
     replication_quotas: MetadataPublisher | None = None,
     log_dirs: MetadataPublisher | None = None,
@@ -58,6 +60,8 @@ def broker_followers(
         replication_quotas,
         groups,
         transactions,
+        share_state,
+        share_partitions,
         log_dirs,
         feature_notices,
     )

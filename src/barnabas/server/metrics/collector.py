@@ -20,6 +20,7 @@ from barnabas.server.metrics.controller import CONTROLLER_METRICS, controller_va
 from barnabas.server.metrics.log_dirs import LOG_DIR_METRICS, log_dir_values
 from barnabas.server.metrics.metric_info import MetricInfo
 from barnabas.server.metrics.replication import REPLICATION_METRICS, replication_values
+from barnabas.server.metrics.share_groups import LOAD_TIME, SHARE_GROUP_METRICS, share_group_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -149,6 +150,7 @@ METRICS: dict[str, MetricInfo] = {
         MetricInfo("kafka_coordinator_group_offset_expiration", "counter", "Offsets that expired."),
         MetricInfo("kafka_coordinator_group_offset_deletion", "counter", "Offsets removed for any reason."),
         MetricInfo("kafka_coordinator_group_group_completed_rebalance", "counter", "Rebalances completed."),
+        *SHARE_GROUP_METRICS,
         MetricInfo("kafka_controller_kafka_controller_active_controller_count", "gauge", "1 on the active controller."),
         MetricInfo(
             "kafka_controller_kafka_controller_fenced_broker_count", "gauge", "Registered brokers that are fenced."
@@ -280,6 +282,7 @@ class NodeCollector(Collector):
             yield from self._broker_topics(self._node.broker_part)
             yield from self._partitions(self._node.broker_part)
             yield from self._groups(self._node.broker_part)
+            yield from self._share_groups(self._node.broker_part)
             yield from self._forwarding()
         yield from self._controller()
         yield from self._authorizer()
@@ -395,6 +398,15 @@ class NodeCollector(Collector):
         yield _single("kafka_coordinator_group_offset_expiration", stats.offset_expiration_count)
         yield _single("kafka_coordinator_group_offset_deletion", stats.offset_deletion_count)
         yield _single("kafka_coordinator_group_group_completed_rebalance", stats.completed_rebalance_count)
+
+    def _share_groups(self, broker: BrokerPart) -> Iterator[Metric]:
+        share_partitions = broker.share_partitions.made
+        families = {info.name: _family(info.name) for info in SHARE_GROUP_METRICS}
+        for name, labels, value in share_group_values(share_partitions):
+            families[name].add_metric(labels, value)
+        if share_partitions is not None:
+            _add_latencies(families[LOAD_TIME], share_partitions.stats.load_times)
+        yield from families.values()
 
     def _forwarding(self) -> Iterator[Metric]:
         remote = self._node.channel.remote

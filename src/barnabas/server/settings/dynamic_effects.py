@@ -6,6 +6,7 @@ Open connections do not change: new keys, new trust and new passwords apply to l
 from __future__ import annotations
 
 from functools import partial
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from barnabas.security.tls_settings import TLS_SETTINGS
@@ -14,11 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from barnabas.broker.broker_settings import BrokerSettings
-    from barnabas.coordinator.group.cluster_view import ClusterView
     from barnabas.server.broker.log_maintenance import LogMaintenance
     from barnabas.server.listeners.security import ListenerSecurity
     from barnabas.server.settings.dynamic_broker_config import SettingsChange
-    from barnabas.server.settings.node_config import NodeConfig
     from barnabas.storage.log_manager import LogManager
 
 __all__ = ["AssignmentIntervalEffect", "CleanerEffect", "ListenerEffect", "ProducerIdEffect", "VerificationEffect"]
@@ -31,6 +30,12 @@ _CLEANER_SETTINGS = frozenset(
         "log.cleaner.io.max.bytes.per.second",
     )
 )
+
+_INTERVALS = {
+    "consumer": attrgetter("group_consumer_assignment_interval_ms"),
+    "share": attrgetter("group_share_assignment_interval_ms"),
+    "streams": attrgetter("group_streams_assignment_interval_ms"),
+}
 
 
 class CleanerEffect:
@@ -60,6 +65,20 @@ class ProducerIdEffect:
         return follow
 
 
+class AssignmentIntervalEffect:
+    """The shortest time between two computations of a group's assignment."""
+
+    def __init__(self, intervals_ms: dict[str, int]) -> None:
+        """``intervals_ms``: of the group coordinator, by kind of group."""
+        self._intervals_ms = intervals_ms
+
+    def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
+        old, new = (
+            {kind: interval(config) for kind, interval in _INTERVALS.items()} for config in (change.old, change.new)
+        )
+        return None if old == new else partial(self._intervals_ms.update, new)
+
+
 class VerificationEffect:
     """``transaction.partition.verification.enable``."""
 
@@ -75,24 +94,6 @@ class VerificationEffect:
             self._settings.transaction_partition_verification_enable = is_enabled
 
         return follow
-
-
-class AssignmentIntervalEffect:
-    """``group.<kind>.assignment.interval.ms``."""
-
-    def __init__(self, view: ClusterView) -> None:
-        self._view = view
-
-    def prepare(self, change: SettingsChange) -> Callable[[], None] | None:
-        new, old = _assignment_intervals_ms(change.new), _assignment_intervals_ms(change.old)
-        return None if new == old else partial(self._view.assignment_intervals_ms.update, new)
-
-
-def _assignment_intervals_ms(config: NodeConfig) -> dict[str, int]:
-    return {
-        "consumer": config.group_consumer_assignment_interval_ms,
-        "streams": config.group_streams_assignment_interval_ms,
-    }
 
 
 class ListenerEffect:

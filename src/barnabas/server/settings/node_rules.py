@@ -1,6 +1,7 @@
 """Rules between several of a node's settings, and values derived from them.
 
-The rules about roles and listeners are in ``role_rules`` and ``listener_rules``. ``setting_rules`` runs all of them.
+The rules about roles, listeners and groups are in ``role_rules``, ``listener_rules`` and ``group_rules``. ``rule`` runs
+all of them.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from barnabas.broker.replication.replica_selector import LEADER_SELECTOR, RACK_A
 from barnabas.common.config_value import Password
 from barnabas.common.settings.problem import SettingProblem
 from barnabas.network.request_limits import bytes_by_api
+from barnabas.protocol.compression import Compression
 from barnabas.server.settings.derived_values import (
     bootstrap_servers,
     cordoned_log_directories,
@@ -19,6 +21,7 @@ from barnabas.server.settings.derived_values import (
     metrics_endpoint,
 )
 from barnabas.server.settings.endpoints import parse_voter
+from barnabas.server.settings.group_rules import register_group_rules
 from barnabas.server.settings.listener_rules import derive_listeners
 from barnabas.server.settings.rule import Settings, check_rules, rule
 
@@ -29,6 +32,8 @@ __all__ = ["check_rules", "derive"]
 
 
 _MIN_DEDUPE_BYTES_PER_THREAD = 1024 * 1024
+
+register_group_rules()
 
 
 def derive(config: NodeConfig) -> None:
@@ -78,11 +83,37 @@ def _audit_topic_has_replicas(settings: Settings) -> Iterator[SettingProblem]:
         yield settings.problem(name, "a topic needs a replica", "set it to -1 for default.replication.factor")
 
 
+@rule("share.coordinator.state.topic.compression.codec")
+def _share_state_has_a_codec(settings: Settings) -> Iterator[SettingProblem]:
+    name = "share.coordinator.state.topic.compression.codec"
+    if settings.number(name) not in list(Compression):
+        known = ", ".join(f"{codec.value} ({codec.name.lower()})" for codec in Compression)
+        yield settings.problem(name, "is not the number of a codec", f"set it to one of {known}")
+
+
 @rule("replica.selector.class")
 def _replica_selector_is_known(settings: Settings) -> Iterator[SettingProblem]:
     name, known = "replica.selector.class", (RACK_AWARE_SELECTOR, LEADER_SELECTOR)
     if settings.text(name) not in ("", *known):
         yield settings.problem(name, "is a class that can't be loaded here", f"set it to {' or '.join(known)}")
+
+
+_SHARE_LIMITS = ("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms")
+
+
+@rule(*(f"group.share.{bound}{name}" for name in _SHARE_LIMITS for bound in ("", "min.", "max.")))
+def _share_limits_are_within_their_bounds(settings: Settings) -> Iterator[SettingProblem]:
+    for limit in _SHARE_LIMITS:
+        name, least, most = (f"group.share.{bound}{limit}" for bound in ("", "min.", "max."))
+        if not settings.number(least) <= settings.number(name) <= settings.number(most):
+            yield settings.problem(name, f"must be between {least} and {most}", "change it, or the bound")
+
+
+@rule("group.share.max.share.sessions", "group.share.max.size")
+def _a_group_fits_into_the_share_sessions(settings: Settings) -> Iterator[SettingProblem]:
+    name, size = "group.share.max.share.sessions", "group.share.max.size"
+    if settings.number(name) < settings.number(size):
+        yield settings.problem(name, f"must be at least {size}, which is {settings.number(size):.0f}")
 
 
 @rule("log.dirs", "log.dir")

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.broker.apis import SERVED_BY_BROKER, SHARE_GROUP_APIS
 from barnabas.broker.apis.api_versions import handle_api_versions
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.common.errors import ErrorCode
@@ -57,30 +57,32 @@ def test_every_served_api_is_listed_with_its_range() -> None:
     assert listed == {int(key): versions for key, versions in SERVED_BY_BROKER.items()}
 
 
-def test_features_whose_apis_are_not_served_are_not_offered() -> None:
+def test_finalized_and_supported_features_are_those_whose_apis_are_served() -> None:
     answer = ask(4)
     assert {feature.name: feature.max_version_level for feature in answer.finalized_features} == {
         "metadata.version": 30,
         "kraft.version": 1,
         "transaction.version": 2,
-        "eligible.leader.replicas.version": 1,
         "group.version": 1,
+        "share.version": 1,
+        "eligible.leader.replicas.version": 1,
         "streams.version": 1,
     }
     assert {feature.name for feature in answer.supported_features} == {
         "metadata.version",
         "kraft.version",
         "transaction.version",
-        "eligible.leader.replicas.version",
         "group.version",
+        "share.version",
+        "eligible.leader.replicas.version",
         "streams.version",
     }
 
 
-def test_a_feature_is_offered_as_soon_as_its_api_is_served() -> None:
+def test_a_feature_whose_api_is_not_served_is_not_offered() -> None:
     broker = FakeBroker()
-    broker.served = {**SERVED_BY_BROKER, ApiKey.SHARE_GROUP_HEARTBEAT: (1, 1)}
-    assert "share.version" in {feature.name for feature in ask(4, broker=broker).finalized_features}
+    broker.served = {key: versions for key, versions in SERVED_BY_BROKER.items() if key not in SHARE_GROUP_APIS}
+    assert "share.version" not in {feature.name for feature in ask(4, broker=broker).finalized_features}
 
 
 def test_the_epoch_of_the_features_is_the_offset_of_the_image() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from barnabas.broker.apis import SERVED_BY_BROKER
+from barnabas.broker.apis import SERVED_BY_BROKER, SHARE_STATE_APIS
 from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.metadata_cache import MetadataCache
 from barnabas.common.acl import AclOperation
@@ -50,8 +50,6 @@ ON_PLAINTEXT = 64
 """The error of every request for delegation tokens on a PLAINTEXT listener, whatever the rights."""
 LOGGED_IN = 34
 """The connection has no login left to do, whatever the rights."""
-NOT_SERVED = 35
-"""The protocol of the group is missing, whatever the rights."""
 TABLE = HandlerTable("barnabas.broker.apis", SERVED_BY_BROKER)
 
 # The error codes that a denied request of tests.peers.every_request receives; empty if the API omits what is denied.
@@ -115,7 +113,16 @@ DENIED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: {TOPIC},
     ApiKey.ADD_RAFT_VOTER: {CLUSTER},
     ApiKey.REMOVE_RAFT_VOTER: {CLUSTER},
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: {NOT_SERVED},
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: {GROUP},
+    ApiKey.CONSUMER_GROUP_DESCRIBE: {GROUP},
+    ApiKey.SHARE_GROUP_HEARTBEAT: {GROUP},
+    ApiKey.SHARE_GROUP_DESCRIBE: {GROUP},
+    ApiKey.SHARE_FETCH: {GROUP},
+    ApiKey.SHARE_ACKNOWLEDGE: {GROUP},
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: {GROUP},
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: {GROUP},
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: {GROUP},
+    **{key: {CLUSTER} for key in SHARE_STATE_APIS},
     ApiKey.STREAMS_GROUP_HEARTBEAT: {GROUP},
     ApiKey.STREAMS_GROUP_DESCRIBE: {GROUP},
 }
@@ -212,7 +219,6 @@ class World:
             replicas=Untouched(topic_name=lambda i: "secret" if i == topic_id else None, bytes_out=0),
             producer_ids=Untouched(),
             topic_creation=Untouched(),
-            missing_features=SimpleNamespace(requested=lambda *_: None),
             quotas=None,
             fetch_sessions=FetchSessionCache(slots=10, eviction_ms=1000, new_session_id=lambda: 1),
             groups=SimpleNamespace(
@@ -221,7 +227,10 @@ class World:
                 confirm=lambda group_ids: None,
                 serves_streams_groups=True,
                 coordinator=Untouched(**self._groups()),
+                serves_consumer_groups=True,
+                serves_share_groups=True,
             ),
+            share_partitions=Untouched(is_enabled=True),
             transactions=Untouched(
                 now_ms=lambda: 0,
                 coordinator=Untouched(list=lambda wanted, now_ms: [TransactionMetadata("hidden-too", 7, 0, 1000)]),
@@ -312,7 +321,7 @@ def test_a_denied_request_receives_kafkas_error(key: ApiKey, version: int) -> No
         assert answer.transaction_states == []
     filters = (
         key is ApiKey.INIT_PRODUCER_ID
-        or denied_codes in ({ON_PLAINTEXT}, {LOGGED_IN}, {NOT_SERVED})
+        or denied_codes in ({ON_PLAINTEXT}, {LOGGED_IN})
         or not (denied_codes or key is ApiKey.DESCRIBE_LOG_DIRS)
     )
     assert bool(world.authorizer.logged) != filters, "a check that only filters is not logged"
@@ -321,7 +330,7 @@ def test_a_denied_request_receives_kafkas_error(key: ApiKey, version: int) -> No
 @pytest.mark.parametrize("key", SERVED_BY_BROKER, ids=lambda key: key.name)
 def test_a_denial_names_principal_and_right_where_the_response_has_a_text(key: ApiKey) -> None:
     world, version = World(), SERVED_BY_BROKER[key][1]
-    named = r"(secret|new|hidden|kafka-cluster)"
+    named = r"(secret|new|hidden(-queue(-altered)?)?|kafka-cluster)"
     if key is ApiKey.PRODUCE and version >= 13:
         named = r"[\w-]{22}"  # By its id, as in the request: the denial does not reveal the name.
     form = re.compile(rf"User:ANONYMOUS lacks [A-Z_]+ on (Topic|Group|Cluster):{named}")

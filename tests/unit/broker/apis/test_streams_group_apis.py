@@ -11,6 +11,7 @@ import pytest
 
 from barnabas.broker.apis import SERVED_BY_BROKER
 from barnabas.broker.streams_topic_creation import StreamsTopicCreation
+from barnabas.broker.unsupported_requests import MissingFeatures
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -101,6 +102,7 @@ class FakeBroker:
         creation = StreamsTopicCreation(controller=channel, timeout_ms=1_000)
         self.topic_creation = SimpleNamespace(of_streams=creation)
         self.is_late = False
+        self.missing_features = MissingFeatures()
         self.groups = SimpleNamespace(
             coordinator=self.driver.coordinator,
             now_ms=lambda: self.driver.now_ms,

@@ -134,6 +134,10 @@ class TransactionalBroker:
             topic_creation=unused,
             groups=groups,
             transactions=self.transactions,
+            share_state=unused,
+            new_share_persister=unused,
+            new_share_groups=unused,
+            share_partitions=unused,
             clock=clock,
         )
         groups.start()

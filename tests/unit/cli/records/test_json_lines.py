@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from barnabas.cli.records.json_lines import InputError, encode_lines, json_record, parse_line
+from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.record_batch import Record
 
 contents = st.none() | st.binary(max_size=20) | st.text(max_size=10).map(str.encode)
 
 
 def written(record: Record) -> bytes:
-    return encode_lines([json_record("orders", 3, record, record.key, record.value)])
+    return encode_lines([json_record(TopicPartition("orders", 3), record, record.key, record.value)])
 
 
 def parsed(line: str, **options: Any) -> tuple[Any, ...]:
@@ -46,7 +47,7 @@ def test_a_line_has_the_documented_fields() -> None:
 
 def test_a_schema_replaces_texts_by_values() -> None:
     record = Record(0, 0, b"k", b"v")
-    line = encode_lines([json_record("orders", 0, record, record.key, {"id": 1})])
+    line = encode_lines([json_record(TopicPartition("orders", 0), record, record.key, {"id": 1})])
     assert json.loads(line)["value"] == {"id": 1}
 
 

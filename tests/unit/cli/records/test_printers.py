@@ -20,7 +20,7 @@ from barnabas.protocol.record_batch_builder import build_batch
 
 def fetched(*batches: list[Record], from_offset: int = 0) -> Fetched:
     views = [BatchView(build_batch(records, base_offset=records[0].offset)) for records in batches]
-    return Fetched(3, from_offset, views)
+    return Fetched("t", 3, from_offset, views)
 
 
 def records(start: int, stop: int) -> list[Record]:
@@ -28,7 +28,7 @@ def records(start: int, stop: int) -> list[Record]:
 
 
 TWO = fetched(records(0, 5), records(5, 10), from_offset=2)
-PRINTERS = [TextPrinter(Columns()), TextPrinter(Columns(key=True)), DocumentPrinter("t"), RowPrinter()]
+PRINTERS = [TextPrinter(Columns()), TextPrinter(Columns(key=True)), DocumentPrinter(), RowPrinter()]
 
 
 @given(st.none() | st.integers(0, 12), st.none() | st.integers(1, 12))
@@ -50,8 +50,8 @@ def test_values_are_lines_and_a_tombstone_has_its_marker() -> None:
 
 
 def test_json_lines_and_yaml_documents_have_the_same_fields() -> None:
-    (line, _) = DocumentPrinter("t").print(TWO, 4, None).data.splitlines()
-    document, _ = yaml.safe_load_all(DocumentPrinter("t", is_yaml=True).print(TWO, 4, None).data)
+    (line, _) = DocumentPrinter().print(TWO, 4, None).data.splitlines()
+    document, _ = yaml.safe_load_all(DocumentPrinter(is_yaml=True).print(TWO, 4, None).data)
     assert json.loads(line) == document
     assert document == {
         "topic": "t",
@@ -80,7 +80,7 @@ def test_a_schema_decodes_keys_and_values() -> None:
     readers = Readers(lambda data: {"id": data.decode()}, lambda data: [int(data)])
     text = TextPrinter(Columns(key=True, separator=b" "), readers)
     assert text.print(TWO, 3, None).data == b'{"id":"k"} [2]\n'
-    assert json.loads(DocumentPrinter("t", readers).print(TWO, 3, None).data)["value"] == [2]
+    assert json.loads(DocumentPrinter(readers).print(TWO, 3, None).data)["value"] == [2]
     assert b'{"id":"k"}' in RowPrinter(readers).print(TWO, 3, None).data
 
 

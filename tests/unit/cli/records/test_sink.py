@@ -36,7 +36,7 @@ class FakeOutput:
 
 def fetched(start: int, count: int, size: int = 1) -> Fetched:
     records = [Record(start + step, 0, None, b"x" * size) for step in range(count)]
-    return Fetched(0, start, [BatchView(build_batch(records, base_offset=start))])
+    return Fetched("orders", 0, start, [BatchView(build_batch(records, base_offset=start))])
 
 
 def sinking(

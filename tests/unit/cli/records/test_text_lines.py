@@ -7,6 +7,7 @@ import pytest
 from barnabas.cli.arguments.cluster_options import UsageError
 from barnabas.cli.records.json_lines import InputError
 from barnabas.cli.records.text_lines import Columns, LineParser, unescaped
+from barnabas.common.topic_partition import TopicPartition
 from barnabas.protocol.record_batch import Record
 
 RECORD = Record(17, 1_500, b"k", b"v", (("h", b"1"), ("n", None)))
@@ -14,22 +15,24 @@ ALL = Columns(timestamp=True, partition=True, offset=True, headers=True, key=Tru
 
 
 def test_a_line_has_the_fields_in_kafkas_order() -> None:
-    assert ALL.lines(3, [RECORD]) == b"1970-01-01T00:00:01.500Z\t3\t17\th:1,n:null\tk\tv\n"
+    assert ALL.lines(TopicPartition("orders", 3), [RECORD]) == b"1970-01-01T00:00:01.500Z\t3\t17\th:1,n:null\tk\tv\n"
 
 
 def test_fields_are_separated_and_ended_as_chosen() -> None:
     columns = Columns(partition=True, offset=True, key=True, separator=b"|", line_end=b"\0", null=b"-")
-    assert columns.lines(0, [RECORD, Record(18, 0, None, None)]) == b"0|17|k|v\x000|18|-|-\x00"
+    assert (
+        columns.lines(TopicPartition("orders", 0), [RECORD, Record(18, 0, None, None)]) == b"0|17|k|v\x000|18|-|-\x00"
+    )
 
 
 def test_only_the_value_is_printed_by_default() -> None:
     assert Columns().has_only_value
-    assert Columns().lines(0, [RECORD, Record(18, 0, b"k", None)]) == b"v\nnull\n"
+    assert Columns().lines(TopicPartition("orders", 0), [RECORD, Record(18, 0, b"k", None)]) == b"v\nnull\n"
 
 
 def test_the_same_options_read_what_they_wrote() -> None:
     parser = LineParser(has_headers=True, has_key=True, null=b"null")
-    line = Columns(headers=True, key=True).lines(0, [RECORD]).removesuffix(b"\n")
+    line = Columns(headers=True, key=True).lines(TopicPartition("orders", 0), [RECORD]).removesuffix(b"\n")
     assert parser.record(line, 9) == (9, b"k", b"v", (("h", b"1"), ("n", None)))
 
 

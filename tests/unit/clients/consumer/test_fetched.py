@@ -38,14 +38,14 @@ def values(fetched: Fetched) -> list[bytes | None]:
 
 
 def test_records_before_the_requested_offset_are_omitted() -> None:
-    fetched = Fetched(0, 2, [batch(0, b"a", b"b", b"c"), batch(3, b"d")])
+    fetched = Fetched("orders", 0, 2, [batch(0, b"a", b"b", b"c"), batch(3, b"d")])
     assert values(fetched) == [b"c", b"d"]
     assert count_records(fetched) == (2, 2)
 
 
 def test_markers_are_never_returned() -> None:
     log = [batch(0, b"a", producer_id=5, is_transactional=True), marker(1, 5, ControlRecordType.COMMIT), batch(2, b"b")]
-    assert values(Fetched(0, 0, log)) == [b"a", b"b"]
+    assert values(Fetched("orders", 0, 0, log)) == [b"a", b"b"]
 
 
 def test_aborted_records_are_omitted_up_to_their_marker() -> None:
@@ -58,8 +58,8 @@ def test_aborted_records_are_omitted_up_to_their_marker() -> None:
         marker(5, 5, ControlRecordType.ABORT),
         batch(6, b"after", producer_id=5, is_transactional=True),
     ]
-    assert values(Fetched(0, 0, log, [(5, 2)])) == [b"before", b"another's", b"plain", b"after"]
-    assert len(values(Fetched(0, 0, log, None))) == 5
+    assert values(Fetched("orders", 0, 0, log, [(5, 2)])) == [b"before", b"another's", b"plain", b"after"]
+    assert len(values(Fetched("orders", 0, 0, log, None))) == 5
 
 
 def test_a_wrong_checksum_is_found_unless_checks_are_off() -> None:
@@ -67,8 +67,8 @@ def test_a_wrong_checksum_is_found_unless_checks_are_off() -> None:
     broken = bytearray(whole.buf)
     broken[-2] ^= 1
     with pytest.raises(CorruptRecordError):
-        values(Fetched(0, 0, [BatchView(broken)]))
-    assert len(values(Fetched(0, 0, [BatchView(broken)], is_checked=False))) == 1
+        values(Fetched("orders", 0, 0, [BatchView(broken)]))
+    assert len(values(Fetched("orders", 0, 0, [BatchView(broken)], is_checked=False))) == 1
 
 
 texts = st.none() | st.binary(max_size=300)
@@ -81,7 +81,7 @@ def test_counting_agrees_with_reading(fields: list[tuple[bytes | None, bytes | N
         Record(offset * 3, 1_000 + later, key, value, headers if later % 3 == 0 else ())
         for offset, (key, value, later) in enumerate(fields)
     ]
-    fetched = Fetched(0, from_offset, [BatchView(build_batch(records))])
+    fetched = Fetched("orders", 0, from_offset, [BatchView(build_batch(records))])
     read = list(fetched.records())
     assert count_records(fetched) == (len(read), _size(read))
 
@@ -92,7 +92,7 @@ def test_counting_malformed_bytes_raises_what_reading_raises(garbage: bytes, pos
     data = bytearray(build_batch([Record(offset, 0, b"key", b"value" * 10) for offset in range(3)]))
     start = 61 + position % (len(data) - 61)
     data[start : start + len(garbage)] = garbage[: len(data) - start]
-    fetched = Fetched(0, 0, [BatchView(data)], is_checked=False)
+    fetched = Fetched("orders", 0, 0, [BatchView(data)], is_checked=False)
     try:
         read = list(fetched.records())
     except DecodeError:
@@ -104,7 +104,7 @@ def test_counting_malformed_bytes_raises_what_reading_raises(garbage: bytes, pos
 
 def test_bytes_are_those_of_keys_and_values() -> None:
     records = [Record(0, 0, b"key", b"value"), Record(1, 0, None, None)]
-    assert count_records(Fetched(0, 0, [BatchView(build_batch(records))])) == (2, 8)
+    assert count_records(Fetched("orders", 0, 0, [BatchView(build_batch(records))])) == (2, 8)
 
 
 def _size(records: list[Record]) -> int:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.consumer.completed_fetch import Fetched
 from barnabas.clients.consumer.config import ConsumerConfig
-from barnabas.clients.consumer.fetcher import Fetcher
+from barnabas.clients.consumer.fetcher import Fetcher, of_topic
 from barnabas.clients.errors import RemoteProtocolError
 from barnabas.clients.topic_metadata import TopicMetadataSource
 from barnabas.common.error_code import ErrorCode
@@ -42,7 +42,8 @@ def fetching(
 
     async def main() -> Fetcher:
         source = TopicMetadataSource(cluster.network, TOPIC)
-        fetcher = Fetcher(cluster.network, source, QUICK, positions, received, until=until)
+        ends = None if until is None else of_topic(TOPIC, until)
+        fetcher = Fetcher(cluster.network, source, QUICK, of_topic(TOPIC, positions), received, until=ends)
         async with asyncio.timeout(20):
             fetcher.start(await source.load())
             try:

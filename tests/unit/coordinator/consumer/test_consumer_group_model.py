@@ -246,10 +246,11 @@ class ConsumerGroupModel(RuleBasedStateMachine):
         successor.now_ms = self.driver.now_ms
         successor.load(leader_epoch=self.epoch)
         self.driver = successor
-        for member in (*self.consumers, *self.classics):
-            member.driver = successor
-        for member in self.classics:
-            member.joining = None
+        for consumer in self.consumers:
+            consumer.driver = successor
+        for classic in self.classics:
+            classic.driver = successor
+            classic.joining = None
         self.driver.topic.refuse_with = refuses
 
     # -- what holds

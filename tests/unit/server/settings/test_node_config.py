@@ -10,6 +10,9 @@ from barnabas.common.config_value import Password
 from barnabas.common.settings.node_settings import NodeSettings
 from barnabas.common.settings.problem import InvalidSettings
 from barnabas.common.settings.setting import attributes_of
+from barnabas.coordinator.share.share_coordinator_config import ShareCoordinatorConfig
+from barnabas.protocol.compression import Compression
+from barnabas.server.component_configs import share_config
 from barnabas.server.settings.endpoints import Endpoint, QuorumVoter
 from barnabas.server.settings.node_config import NodeConfig, load_node_config, node_config_of
 from barnabas.server.settings.problem import Given
@@ -54,6 +57,7 @@ PYTHON_TYPES = {
     ConfigType.PASSWORD: "Password",
     ConfigType.BOOLEAN: "bool",
     ConfigType.STRING: "str",
+    ConfigType.LIST: "list[str]",
     ConfigType.INT: "int",
     ConfigType.SHORT: "int",
     ConfigType.CLASS: "str",
@@ -201,6 +205,11 @@ def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) ->
         ("log.roll.ms", "0", "at least 1"),
         ("log.cleaner.dedupe.buffer.size", "1048576", "above 1 MiB"),
         ("group.min.session.timeout.ms", "1800001", "group.max.session.timeout.ms, which is 1800000"),
+        ("group.share.record.lock.duration.ms", "60001", "must be between group.share.min.record.lock.duration.ms and"),
+        ("group.share.min.partition.max.record.locks", "2001", "no more than 2000"),
+        ("group.share.delivery.count.limit", "11", "Value must be no more than 10"),
+        ("group.share.min.record.lock.duration.ms", "30001", "Value must be no more than 30000"),
+        ("group.share.max.share.sessions", "199", "must be at least group.share.max.size, which is 200"),
         ("broker.heartbeat.interval.ms", "9001", "broker.session.timeout.ms, which is 9000"),
         ("broker.session.timeout.ms", "1999", "must not be below broker.heartbeat.interval.ms, which is 2000"),
         ("connections.max.idle.ms", "100", "must be above connection.failed.authentication.delay.ms, which is 100"),
@@ -223,6 +232,8 @@ def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) ->
         ("remote.log.storage.system.enable", "true", "Tiered storage is not supported yet"),
         ("transaction.two.phase.commit.enable", "true", "Two-phase commit (KIP-939) is not supported"),
         ("transaction.max.timeout.ms", "0", "Value must be at least 1"),
+        ("share.coordinator.state.topic.compression.codec", "5", "set it to one of 0 (none), 1 (gzip), 2 (snappy)"),
+        ("share.coordinator.snapshot.update.records.per.snapshot", "501", "Value must be no more than 500"),
         ("zookeeper.connect", "localhost:2181", "Kafka 4.0 removed ZooKeeper"),
         ("group.coordinator.rebalance.protocols", "classic,share", "share groups are not supported"),
         ("group.coordinator.rebalance.protocols", "consumer,streams", "lacks classic"),
@@ -324,6 +335,24 @@ def test_super_users_with_a_comma_between_are_pointed_out() -> None:
 def test_the_default_of_a_refused_setting_is_taken() -> None:
     config = _config(authorizer_class_name="", remote_log_storage_system_enable="false", metric_reporters="")
     assert config.value("authorizer.class.name") == ""
+
+
+def test_the_share_coordinator_has_the_settings_of_its_node() -> None:
+    config = share_config(
+        _config(
+            share_coordinator_state_topic_compression_codec="3",
+            share_coordinator_snapshot_update_records_per_snapshot="7",
+            share_coordinator_cold_partition_snapshot_interval_ms="8",
+            share_coordinator_state_topic_prune_interval_ms="9",
+            share_coordinator_write_timeout_ms="10",
+            share_coordinator_state_topic_num_partitions="11",
+        )
+    )
+    assert config == ShareCoordinatorConfig(11, Compression.LZ4, 7, 8, 9, 10)
+
+
+def test_only_classic_groups_may_be_configured() -> None:
+    _config(group_coordinator_rebalance_protocols="classic")
 
 
 def test_protocols_of_groups_may_be_disabled() -> None:

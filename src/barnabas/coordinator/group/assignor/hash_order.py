@@ -1,22 +1,22 @@
 """The order in which Java's hash tables iterate, because Kafka's assignments depend on it.
 
-A ``HashMap`` iterates its bins by number. The bin of a key follows from its hash and from the capacity of the table; keys
-of one bin keep the order of their insertion. The capacity is the first one given or 16, and doubles when more than three
-quarters of it are used; removals change neither it nor the order. So the insertion order of a dict and a capacity
-determine Java's order. (``computeIfAbsent`` inserts a key before the others of its bin, and lets the table grow one call
-later.) Two rules of ``HashMap`` are rare and matter only for many keys in one bin:
+A ``HashMap`` iterates its bins by number. The hash of a key and the capacity of the table determine its bin, and the
+keys of one bin keep the order of their insertion. The capacity is the one given or 16, and doubles when more than three
+quarters of it are used. Removals change neither the capacity nor the order. So the insertion order of a dict and a
+capacity determine Java's order. ``computeIfAbsent`` inserts a key before the others of its bin, and the table grows
+only with the next call. Two more rules concern bins with many keys:
 
 - With eight keys in its bin, another key doubles a table of less than 64 bins (``filled_capacity``, ``PartitionSet``).
 - In a larger table Java makes a tree of such a bin, which iterates in another order. This is not reproduced.
 
-A set of partitions that needs another order than the ascending one is an ``OrderedFrozenSet``. Kafka keeps such orders in
-the records of a group; ``ordered`` and ``in_order`` do the same for a list of partitions in a record.
+Kafka's records of a group keep the order of partitions. ``ordered`` turns such a list into a set that ``in_order``
+iterates in the same order; an ordinary ``frozenset`` stands for the ascending order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from itertools import pairwise
+from functools import lru_cache
 from struct import Struct
 from typing import Any, Final, TypeVar
 
@@ -38,23 +38,28 @@ __all__ = [
     "hash_order_in_steps",
     "in_order",
     "in_partition_order",
+    "in_table_order",
     "in_timeline_order",
     "java_sort_key",
     "names_in_order",
     "ordered",
+    "single",
     "table_size",
     "uuid_hash",
 ]
 
 K = TypeVar("K")
-V = TypeVar("V")
 T_co = TypeVar("T_co", covariant=True)
 
 DEFAULT_CAPACITY: Final = 16
 _TREEIFY_KEYS: Final = 8
 _TREEIFY_CAPACITY: Final = 64
 _KEYS_A_STEP: Final = 2_000
+_PLACES_A_STEP: Final = 20_000
 _INDEX_BITS: Final = 32
+_SHARED_BELOW: Final = 1_024
+_SPREAD_FROM: Final = 1 << 16
+"""The bin of a smaller number is that number, in a table with enough bins."""
 _GOLDEN_RATIO: Final = 0x9E3779B97F4A7C15
 """The factor with which Kafka's timeline tables spread hashes."""
 _WORDS: Final = Struct(">4I")
@@ -145,16 +150,15 @@ def hash_order_in_steps(keys: Sequence[K], spread: Mapping[K, int], capacity: in
         places += [(spread[key] & mask) << _INDEX_BITS | index for index, key in enumerate(part, begin)]
         if len(part) == _KEYS_A_STEP:
             yield
-    ordered_places = yield from sorted_in_steps(places)
-    return [keys[place & (1 << _INDEX_BITS) - 1] for place in ordered_places]
+    return (yield from _keys_at((yield from sorted_in_steps(places)), keys))
 
 
 def in_timeline_order(keys: Sequence[str], size_max: int = 0) -> Generator[None, None, list[str]]:
     """Return keys that were inserted in this order as Kafka's ``TimelineHashMap`` iterates them.
 
-    Later keys of a slot come first. The slots become more when they have more than four thirds of a key each, and never
-    fewer: ``size_max`` is the number of keys that the table once had, if more than now. A key that is put again counts
-    twice at that moment, and a coordinator puts all members again.
+    Later keys of a slot come first. The number of slots doubles when there are more than four thirds of a key for each,
+    and never shrinks: ``size_max`` is the number of keys that the table had, if it was greater than now. A key that is
+    put again counts twice at that moment, and a coordinator puts each member again with its next record.
     """
     slots = 2
     while (max(len(keys), size_max) + 1) * 3 > slots * 4:
@@ -165,11 +169,20 @@ def in_timeline_order(keys: Sequence[str], size_max: int = 0) -> Generator[None,
         part = keys[begin : begin + _KEYS_A_STEP]
         for index, key in enumerate(part, begin):
             slot = (java_string_hash(key) * _GOLDEN_RATIO & (1 << 64) - 1) >> shift
-            places.append(slot << _INDEX_BITS | len(keys) - index)
+            places.append(slot << _INDEX_BITS | len(keys) - 1 - index)
         if len(part) == _KEYS_A_STEP:
             yield
-    ordered_places = yield from sorted_in_steps(places)
-    return [keys[len(keys) - (place & (1 << _INDEX_BITS) - 1)] for place in ordered_places]
+    return (yield from _keys_at((yield from sorted_in_steps(places)), keys[::-1]))
+
+
+def _keys_at(places: Sequence[int], keys: Sequence[K]) -> Generator[None, None, list[K]]:
+    """Return the keys whose indexes are the lower half of the places."""
+    found: list[K] = []
+    for begin in range(0, len(places), _PLACES_A_STEP):
+        found += [keys[place & (1 << _INDEX_BITS) - 1] for place in places[begin : begin + _PLACES_A_STEP]]
+        if len(found) == begin + _PLACES_A_STEP:
+            yield
+    return found
 
 
 def names_in_order(names: Sequence[str]) -> list[str]:
@@ -184,7 +197,7 @@ def java_sort_key(text: str) -> bytes:
 
 def in_partition_order(partitions: Sequence[int], capacity: int) -> list[int]:
     """Return partitions that were inserted in this order as a ``HashSet<Integer>`` iterates them."""
-    if len(partitions) == 1 or max(partitions, default=0) < capacity:
+    if len(partitions) < 2 or max(partitions) < min(capacity, _SPREAD_FROM):
         return sorted(partitions)
     mask = capacity - 1
     return sorted(partitions, key=lambda partition: (partition ^ partition >> 16) & mask)
@@ -194,7 +207,7 @@ def in_partition_order(partitions: Sequence[int], capacity: int) -> list[int]:
 
 
 class OrderedFrozenSet(frozenset[T_co]):
-    """A set that Kafka iterates in another than the ascending order. ``size`` is the one that Kafka takes it for."""
+    """A set that Kafka iterates in another than the ascending order. ``size`` is its size in Kafka."""
 
     __slots__ = ("items", "size")
 
@@ -202,12 +215,22 @@ class OrderedFrozenSet(frozenset[T_co]):
     size: int
 
 
-def ordered(items: Sequence[Any], size: int | None = None) -> frozenset[Any]:
-    """Return a set that ``in_order`` iterates as it was given.
+def single(partition: int) -> frozenset[int]:
+    """Return a set of one partition. Sets of low numbers are shared, because a set takes 216 bytes."""
+    return _shared_single(partition) if partition < _SHARED_BELOW else frozenset((partition,))
 
-    ``size`` is the number of names in a subscription, if not all of the topics exist.
+
+@lru_cache(maxsize=_SHARED_BELOW)
+def _shared_single(partition: int) -> frozenset[int]:
+    return frozenset((partition,))
+
+
+def ordered(items: Sequence[Any], size: int | None = None) -> frozenset[Any]:
+    """Return a set that ``in_order`` iterates in the given order.
+
+    ``size`` is the number of names in a subscription: some of their topics may not exist.
     """
-    if (size is None or size == len(items)) and all(left < right for left, right in pairwise(items)):
+    if (size is None or size == len(items)) and sorted(items) == list(items):
         return frozenset(items)
     kept = OrderedFrozenSet(items)
     kept.items = tuple(items)
@@ -216,6 +239,7 @@ def ordered(items: Sequence[Any], size: int | None = None) -> frozenset[Any]:
 
 
 def apparent_size(items: frozenset[Any]) -> int:
+    """Return the size that the set has in Kafka."""
     return items.size if isinstance(items, OrderedFrozenSet) else len(items)
 
 
@@ -235,22 +259,19 @@ class PartitionSet:
 
     @classmethod
     def copy_of(cls, partitions: frozenset[int]) -> PartitionSet:
-        """Return ``new HashSet(partitions)`` for a set that was read from a record, and so was made in the same way."""
-        capacity = capacity_of_copy(len(partitions))
-        stored = cls(capacity)
-        stored._fill(in_partition_order(in_order(partitions), capacity))
-        if stored._capacity == capacity:
-            return stored
-        copy = cls(capacity)
-        copy._fill(stored.in_order())
-        return copy
+        """Return a copy of a set that was read from a record."""
+        return cls.of(in_table_order(partitions))
 
-    def _fill(self, partitions: Iterable[int]) -> None:
-        if self._capacity < _TREEIFY_CAPACITY:
+    @classmethod
+    def of(cls, partitions: Sequence[int]) -> PartitionSet:
+        """Return ``new HashSet(partitions)``."""
+        new = cls(capacity_of_copy(len(partitions)))
+        if new._capacity < _TREEIFY_CAPACITY:
             for partition in partitions:
-                self.add(partition)
+                new.add(partition)
         else:
-            self._partitions = dict.fromkeys(partitions)
+            new._partitions = dict.fromkeys(partitions)
+        return new
 
     def add(self, partition: int) -> None:
         partitions = self._partitions
@@ -276,4 +297,15 @@ class PartitionSet:
         return in_partition_order(list(self._partitions), self._capacity)
 
     def frozen(self) -> frozenset[int]:
-        return ordered(self.in_order())
+        partitions = self._partitions
+        if len(partitions) == 1:
+            return single(*partitions)
+        is_ascending = not partitions or max(partitions) < min(self._capacity, _SPREAD_FROM)
+        return frozenset(partitions) if is_ascending else ordered(self.in_order())
+
+
+def in_table_order(partitions: frozenset[int]) -> Sequence[int]:
+    """Return partitions that were read from a record as Kafka iterates them."""
+    if len(partitions) < 2:
+        return tuple(partitions)
+    return PartitionSet.of(in_order(partitions)).in_order()

@@ -8,11 +8,11 @@ __all__ = ["LoadBalancer"]
 
 
 class LoadBalancer:
-    """``loads`` has the number of partitions of each member, and changes outside (``loads_changed``).
+    """``loads`` has the number of partitions of each member. The caller changes it, and then calls ``loads_changed``.
 
-    The members are in the order of their loads when a topic begins. Those with the lowest load receive a partition each,
-    in turns; the range of these grows when all of them have had one. Those with the highest load give one each in the
-    same way, from the other end.
+    ``begin`` sorts the members of a topic by their loads. Those with the lowest load receive one partition each. After
+    that, the members with the next load belong to them, too. Those with the highest load give partitions in the same
+    way, from the other end.
     """
 
     def __init__(self, loads: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""The assignments of members while they change: each a ``HashMap`` of ``HashSet``s, of which only the changed ones are
+"""Assignments while they change: in Kafka a ``HashMap`` of ``HashSet``s for each member. Here only changed sets are
 copied."""
 
 from __future__ import annotations
@@ -17,11 +17,9 @@ from barnabas.coordinator.group.assignor.hash_order import (
     DEFAULT_CAPACITY,
     PartitionSet,
     SpreadHashes,
-    capacity_of_copy,
     grown_capacity,
     hash_order,
-    in_order,
-    in_partition_order,
+    in_table_order,
     ordered,
     table_size,
     uuid_hash,
@@ -36,7 +34,7 @@ def topics_in_order(assigned: Assignment, spread: SpreadHashes[Uuid]) -> Iterabl
 
 
 def iterated(assigned: Assignment) -> Assignment:
-    """Return an assignment that was read from a record in the order in which Kafka iterates it, to write it again."""
+    """Return an assignment that was read from a record in the order in which Kafka would write it again."""
     return {topic_id: _iterated(assigned[topic_id]) for topic_id in topics_in_order(assigned, SpreadHashes(uuid_hash))}
 
 
@@ -45,6 +43,7 @@ class TargetAssignment:
 
     def __init__(self, members: Mapping[str, MemberSubscription]) -> None:
         self.spread = SpreadHashes(uuid_hash)
+        self.member_count = len(members)
         self._members = members
         self._assigned = [member.assigned for member in members.values()]
         self._changed: dict[int, MemberAssignment] = {}
@@ -56,11 +55,12 @@ class TargetAssignment:
         return self._changed[number]
 
     def frozen(self, meter: WorkMeter) -> Steps[GroupAssignment]:
+        """Return all assignments. Call it once, at the end."""
         target: GroupAssignment = {}
         for number, (member_id, member) in enumerate(self._members.items()):
-            changed = self._changed.get(number)
-            target[member_id] = member.assigned if changed is None else changed.frozen()
-            if meter.is_full(1 + len(target[member_id])):
+            changed = self._changed.pop(number, None)
+            target[member_id] = member.assigned if changed is None else (yield from changed.frozen(meter))
+            if meter.is_full(1):
                 yield
         return target
 
@@ -79,7 +79,7 @@ class MemberAssignment:
         self._capacity = grown_capacity(len(assigned), table_size(len(assigned)))
 
     def add(self, topic_id: Uuid, partition: int, capacity: int = DEFAULT_CAPACITY) -> None:
-        """Add a partition. The set of a new topic has the capacity."""
+        """Add a partition. The set of a new topic receives the capacity."""
         if len(self._kept) + len(self._added) > self._capacity * 3 // 4:
             self._capacity *= 2  # computeIfAbsent grows the table late, with the next call.
         partitions = self._partitions(topic_id)
@@ -105,11 +105,17 @@ class MemberAssignment:
         self._kept.pop(topic_id, None)
         self._added.pop(topic_id, None)
 
-    def frozen(self) -> Assignment:
+    def frozen(self, meter: WorkMeter) -> Steps[Assignment]:
         """Return the assignment in the order of the record that Kafka writes of it."""
         # computeIfAbsent puts a key before the others of its bin.
         topics = {**dict(reversed(self._added.items())), **self._kept}
-        return {topic_id: _frozen(topics[topic_id]) for topic_id in hash_order(topics, self._spread, self._capacity)}
+        frozen: dict[Uuid, frozenset[int]] = {}
+        for topic_id in hash_order(topics, self._spread, self._capacity):
+            partitions = topics[topic_id]
+            frozen[topic_id] = _iterated(partitions) if isinstance(partitions, frozenset) else partitions.frozen()
+            if meter.is_full(len(partitions)):
+                yield
+        return frozen
 
     def _partitions(self, topic_id: Uuid) -> PartitionSet | None:
         """Return the partitions of a topic, to change them."""
@@ -121,11 +127,5 @@ class MemberAssignment:
         return partitions
 
 
-def _frozen(partitions: PartitionSet | frozenset[int]) -> frozenset[int]:
-    return _iterated(partitions) if isinstance(partitions, frozenset) else partitions.frozen()
-
-
 def _iterated(partitions: frozenset[int]) -> frozenset[int]:
-    if len(partitions) < 2:
-        return partitions
-    return ordered(in_partition_order(in_order(partitions), capacity_of_copy(len(partitions))))
+    return partitions if len(partitions) < 2 else ordered(in_table_order(partitions))

@@ -1,4 +1,4 @@
-"""Java's ``PriorityQueue``, whose order of equal elements decides where Kafka puts tasks. ``heapq`` has another one."""
+"""Java's ``PriorityQueue``. Kafka's assignment of tasks depends on its order of equal items, which ``heapq`` lacks."""
 
 from __future__ import annotations
 
@@ -30,11 +30,12 @@ class PriorityQueue(Generic[T]):
             place = parent
         heap[place] = entry
 
-    def poll(self) -> T | None:
+    def __bool__(self) -> bool:
+        return bool(self._heap)
+
+    def poll(self) -> T:
         """Remove and return the item with the lowest priority."""
         heap = self._heap
-        if not heap:
-            return None
         last = heap.pop()
         if not heap:
             return last[1]

@@ -23,7 +23,7 @@ class ProcessState:
         self.load = 0.0
         self.task_count = 0
         self.task_counts: dict[str, int] = {}
-        """Of each member."""
+        """The number of tasks of each member."""
         self.tasks: set[TaskId] = set()
         self.active: dict[str, list[TaskId]] = {}
         self.standby: dict[str, list[TaskId]] = {}
@@ -45,7 +45,6 @@ class ProcessState:
         if self._members_by_load is None:
             self._members_by_load = self._queue()
         member_id = self._members_by_load.poll()
-        assert member_id is not None
         count = self._add_task(member_id, task, is_active=is_active)
         self._members_by_load.add(count, member_id)
         return count

@@ -1,8 +1,8 @@
 """``range``: each member has a contiguous range of the partitions of each topic (KIP-848).
 
-Members are ordered by instance id, then those without one by member id. So topics with equally many partitions and the
-same members are co-partitioned, and static members keep their ranges while the number of members does not change. What
-a member had before does not count, nor do racks.
+Static members come first, by their instance ids, then the other members, by their member ids. So topics with equally
+many partitions and the same members are co-partitioned, and static members keep their ranges while the number of
+members does not change. Earlier assignments and racks do not matter.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from barnabas.coordinator.group.assignor.hash_order import (
     hash_order,
     in_order,
     java_sort_key,
+    single,
     table_size,
     uuid_hash,
 )
@@ -57,7 +58,7 @@ class _Ranges:
         self._meter = WorkMeter()
 
     def assign(self) -> Steps[GroupAssignment]:
-        member_ids = yield from sorted_in_steps(self._members, self._sort_key)
+        member_ids = yield from self._sorted_members()
         subscriptions = [self._members[member_id].topic_ids for member_id in member_ids]
         subscribers = yield from subscribers_by_topic(subscriptions)
         ranges: list[dict[Uuid, frozenset[int]]] = [{} for _ in member_ids]
@@ -66,9 +67,14 @@ class _Ranges:
         yield from self._put_in_order(ranges, subscriptions)
         return dict(zip(member_ids, ranges, strict=True))
 
-    def _sort_key(self, member_id: str) -> tuple[bool, bytes, bytes]:
-        instance_id = self._members[member_id].instance_id
-        return instance_id is None, java_sort_key(instance_id or ""), java_sort_key(member_id)
+    def _sorted_members(self) -> Steps[list[str]]:
+        keys: list[tuple[bool, bytes, bytes, str]] = []
+        for member_id, member in self._members.items():
+            instance_id = member.instance_id
+            keys.append((instance_id is None, java_sort_key(instance_id or ""), java_sort_key(member_id), member_id))
+            if self._meter.is_full(1):
+                yield
+        return [key[-1] for key in (yield from sorted_in_steps(keys))]
 
     def _assign_topic(
         self, topic_id: Uuid, numbers: Sequence[int], ranges: list[dict[Uuid, frozenset[int]]]
@@ -80,7 +86,7 @@ class _Ranges:
         begin = 0
         for index, number in enumerate(numbers if quota else numbers[:extra]):
             end = begin + quota + (index < extra)
-            ranges[number][topic_id] = frozenset(range(begin, end))
+            ranges[number][topic_id] = single(begin) if end - begin == 1 else frozenset(range(begin, end))
             begin = end
             if self._meter.is_full(1):
                 yield
@@ -88,7 +94,7 @@ class _Ranges:
     def _put_in_order(
         self, ranges: list[dict[Uuid, frozenset[int]]], subscriptions: Sequence[frozenset[Uuid]]
     ) -> Steps[None]:
-        """Give the topics of each member the order in which Kafka writes them."""
+        """Put the topics of each member into the order in which Kafka writes them."""
         places: dict[int, dict[Uuid, int]] = {}
         for number, found in enumerate(ranges):
             topic_ids = subscriptions[0 if self._is_homogeneous else number]

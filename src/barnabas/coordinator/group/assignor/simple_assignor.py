@@ -1,8 +1,8 @@
 """``simple``: the assignor of share groups (KIP-932), where several members may share a partition.
 
-Each partition has equally many members, and each member equally many partitions, as far as both is possible. Members
-keep what they have up to their number. As in Kafka 4.3, a topic without any subscriber stays assigned to members whose
-subscriptions differ, and a topic whose partitions were all taken from a member stays in its assignment, empty.
+All partitions have equally many members, and members equally many partitions, as far as possible. Members keep
+partitions up to this number. Two peculiarities of Kafka 4.3: if the members have different subscriptions, a topic
+without any subscriber stays assigned; and a topic that lost all its partitions stays in the assignment, empty.
 """
 
 from __future__ import annotations

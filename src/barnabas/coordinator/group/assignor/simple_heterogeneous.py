@@ -1,4 +1,4 @@
-"""Simple assignment of members that subscribe to different topics: each topic is shared for itself."""
+"""Simple assignment of members that subscribe to different topics: each topic is shared separately."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from barnabas.coordinator.group.assignor.group_spec import (
     Steps,
     TopicDescriber,
     WorkMeter,
+    cleared,
 )
 from barnabas.coordinator.group.assignor.hash_order import (
     SpreadHashes,
-    capacity_of_copy,
     grown_capacity,
     hash_order,
     in_order,
-    in_partition_order,
+    in_table_order,
 )
 from barnabas.coordinator.group.assignor.member_assignment import TargetAssignment
-from barnabas.coordinator.group.assignor.sharing import Sharing, assignable_partitions
+from barnabas.coordinator.group.assignor.sharing import Sharing, TopicPartition, assignable_partitions
 from barnabas.coordinator.group.assignor.subscribers import subscribers_by_topic
 
 __all__ = ["SimpleHeterogeneousBuilder"]
@@ -36,7 +36,7 @@ class SimpleHeterogeneousBuilder:
         self._members = list(members.values())
         self._topics = topics
         self._target = TargetAssignment(members)
-        self._spread = SpreadHashes[int](int)
+        self._spread = SpreadHashes(_hash)
         self._meter = WorkMeter()
 
     def build(self) -> Steps[GroupAssignment]:
@@ -46,11 +46,13 @@ class SimpleHeterogeneousBuilder:
         assignable = {topic_id: assignable_partitions(self._spec, self._topics, topic_id) for topic_id in subscribers}
         holders = yield from self._holders()
         for topic_id in self._in_order(subscribers):
-            yield from self._share(topic_id, assignable[topic_id], subscribers[topic_id], holders.get(topic_id, []))
+            yield from self._share(assignable[topic_id], subscribers[topic_id], topic_id, holders.get(topic_id, []))
+            yield from cleared(assignable[topic_id])
+        yield from cleared(self._spread)
         return (yield from self._target.frozen(self._meter))
 
     def _holders(self) -> Steps[dict[Uuid, list[int]]]:
-        """Return who has partitions of each topic, subscribed or not."""
+        """Return the members that have partitions of each topic, subscribed or not."""
         holders: dict[Uuid, list[int]] = {}
         for number, member in enumerate(self._members):
             for topic_id in member.assigned:
@@ -66,22 +68,15 @@ class SimpleHeterogeneousBuilder:
         return hash_order(topic_ids, self._target.spread, grown_capacity(len(subscribers)))
 
     def _share(
-        self, topic_id: Uuid, partitions: Sequence[int], subscribers: Sequence[int], holders: Sequence[int]
+        self, partitions: Sequence[TopicPartition], subscribers: Sequence[int], topic_id: Uuid, holders: Sequence[int]
     ) -> Steps[None]:
-        target = self._target
-        sharing: Sharing[int] = Sharing(
-            partitions, subscribers, group_size=len(self._members), spread=self._spread, meter=self._meter
-        )
+        sharing = Sharing(partitions, subscribers, target=self._target, spread=self._spread, meter=self._meter)
         for number in holders:
             held = self._members[number].assigned[topic_id]
-            sharing.keep(number, in_partition_order(in_order(held), capacity_of_copy(len(held))))
-            if self._meter.is_full(1 + len(held)):
-                yield
+            yield from sharing.keep(number, [(topic_id, partition) for partition in in_table_order(held)])
+        yield from sharing.share()
 
-        def assign(number: int, partition: int) -> None:
-            target.of(number).add(topic_id, partition)
 
-        def revoke(number: int, partition: int) -> None:
-            target.of(number).discard(topic_id, partition)
-
-        yield from sharing.share(assign, revoke)
+def _hash(partition: TopicPartition) -> int:
+    """Kafka's table of one topic has partition numbers as its keys."""
+    return partition[1]

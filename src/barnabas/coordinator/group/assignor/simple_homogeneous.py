@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.assignor.group_spec import (
     Assignment,
     GroupAssignment,
@@ -13,20 +12,18 @@ from barnabas.coordinator.group.assignor.group_spec import (
     Steps,
     TopicDescriber,
     WorkMeter,
+    cleared,
 )
 from barnabas.coordinator.group.assignor.hash_order import (
     SpreadHashes,
-    capacity_of_copy,
     in_order,
-    in_partition_order,
+    in_table_order,
     uuid_hash,
 )
 from barnabas.coordinator.group.assignor.member_assignment import TargetAssignment, topics_in_order
-from barnabas.coordinator.group.assignor.sharing import Sharing, assignable_partitions
+from barnabas.coordinator.group.assignor.sharing import Sharing, TopicPartition, assignable_partitions
 
 __all__ = ["SimpleHomogeneousBuilder"]
-
-TopicPartition = tuple[Uuid, int]
 
 
 class SimpleHomogeneousBuilder:
@@ -44,25 +41,26 @@ class SimpleHomogeneousBuilder:
         partitions = yield from self._assignable()
         if not self._topic_ids:
             return {}
-        sharing: Sharing[TopicPartition] = Sharing(
+        spread = SpreadHashes(_hash)
+        sharing = Sharing(
             partitions,
             range(len(self._members)),
-            group_size=len(self._members),
-            spread=SpreadHashes(_hash),
+            target=self._target,
+            spread=spread,
             meter=self._meter,
         )
         for number, member in enumerate(self._members.values()):
-            sharing.keep(number, self._subscribed(number, member.assigned))
-            if self._meter.is_full(1 + len(member.assigned)):
-                yield
-        yield from sharing.share(self._assign, self._revoke)
+            yield from sharing.keep(number, self._subscribed(number, member.assigned))
+        yield from sharing.share()
+        yield from cleared(partitions)
+        yield from cleared(spread)
         return (yield from self._target.frozen(self._meter))
 
     def _assignable(self) -> Steps[list[TopicPartition]]:
         found: list[TopicPartition] = []
         for topic_id in in_order(self._topic_ids):
             partitions = assignable_partitions(self._spec, self._topics, topic_id)
-            found += [(topic_id, partition) for partition in partitions]
+            found += partitions
             if self._meter.is_full(len(partitions)):
                 yield
         return found
@@ -74,16 +72,8 @@ class SimpleHomogeneousBuilder:
             if topic_id not in self._topic_ids:
                 self._target.of(number).remove_topic(topic_id)
                 continue
-            partitions = assigned[topic_id]
-            ordered = in_partition_order(in_order(partitions), capacity_of_copy(len(partitions)))
-            kept += [(topic_id, partition) for partition in ordered]
+            kept += [(topic_id, partition) for partition in in_table_order(assigned[topic_id])]
         return kept
-
-    def _assign(self, number: int, partition: TopicPartition) -> None:
-        self._target.of(number).add(*partition)
-
-    def _revoke(self, number: int, partition: TopicPartition) -> None:
-        self._target.of(number).discard(*partition)
 
 
 def _hash(partition: TopicPartition) -> int:

@@ -1,19 +1,19 @@
 """``sticky``: the task assignor of streams groups (KIP-1071).
 
-A task first returns to the member that had it, if that has not yet its share of the active tasks. Then a member that
-had it as a standby may have it, and last the process with the lowest load, so that threads of one process do not count
-as separate machines. Standby tasks follow in the same way, never in a process that has the task already. Kafka 4.3
-assigns no warm-up tasks, and considers neither racks nor client tags.
+A task first returns to the member that had it, if that member has less than its share of the active tasks. Otherwise a
+member with a standby of it receives it, or else the process with the lowest load: the number of tasks for each of its
+members. Standby tasks are assigned in the same way, never to a process that already has the task. Kafka 4.3 assigns no
+warm-up tasks, and considers neither racks nor client tags.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from barnabas.common.stepped_sort import sorted_in_steps
 from barnabas.common.steps import whole
-from barnabas.coordinator.group.assignor.group_spec import Steps, WorkMeter
+from barnabas.coordinator.group.assignor.group_spec import Steps, WorkMeter, cleared
 from barnabas.coordinator.group.assignor.hash_order import (
     SpreadHashes,
     grown_capacity,
@@ -59,7 +59,7 @@ class _Holder(NamedTuple):
 
 
 class _Quota:
-    """How many tasks each member may have. When one has them, the others share the rest anew."""
+    """How many tasks each member may have. When a member has as many, the other members share the rest."""
 
     def __init__(self, task_count: int, member_count: int) -> None:
         self._task_count = task_count
@@ -67,7 +67,7 @@ class _Quota:
         self.per_member = self._share()
 
     def count(self, member_task_count: int) -> None:
-        """Count a task that a member received; the number is that of all its tasks."""
+        """Count a task that a member received. The number is that of all its tasks."""
         if member_task_count == self.per_member:
             self._member_count -= 1
             self._task_count -= member_task_count
@@ -116,10 +116,13 @@ class _TaskAssignment:
             holder = _Holder(process, member_id)
             for task in _task_ids(member.assigned.active, numbers):
                 self._previous_active[task] = holder
-            standby = _task_ids(member.assigned.standby, numbers)
-            for task in standby:
+                if self._meter.is_full(1):
+                    yield
+            for task in _task_ids(member.assigned.standby, numbers):
                 self._previous_standby.setdefault(task, []).append(holder)
-            if self._meter.is_full(1 + len(standby)):
+                if self._meter.is_full(1):
+                    yield
+            if self._meter.is_full(1):
                 yield
 
     # -- active tasks
@@ -142,7 +145,7 @@ class _TaskAssignment:
         yield from self._assign_active_to_least_loaded((yield from sorted_in_steps(left)))
 
     def _give_active(self, task: TaskId, holder: _Holder) -> bool:
-        """Give a member a task if it has not yet its share."""
+        """Give a member a task if it has less than its share."""
         if holder.process.task_counts[holder.member_id] >= self._active_quota.per_member:
             return False
         self._count_active(holder.process.add_task(holder.member_id, task, is_active=True))
@@ -151,12 +154,12 @@ class _TaskAssignment:
     def _assign_active_to_least_loaded(self, tasks: Sequence[TaskId]) -> Steps[None]:
         queue = yield from self._processes_by_load()
         for task in tasks:
-            process = queue.poll()
-            if process is None:
+            if not queue:
                 raise TaskAssignorError(f"no process available to assign active task {self._name(task)}")
+            process = queue.poll()
             self._count_active(process.add_task_to_least_loaded_member(task, is_active=True))
             queue.add(process.load, process)
-            if self._meter.is_full(1):
+            if self._meter.is_full(2):
                 yield
 
     def _count_active(self, member_task_count: int) -> None:
@@ -174,14 +177,14 @@ class _TaskAssignment:
                 given += 1
             if given < self._standby_replicas:
                 missing.append((task, self._standby_replicas - given))
-            if self._meter.is_full(1 + given):
+            if self._meter.is_full(1 + 2 * given):
                 yield
         missing = yield from sorted_in_steps(missing)
         queue = yield from self._processes_by_load()
         for task, count in reversed(missing):
             while count > 0 and self._give_standby_to_least_loaded(task, queue):
                 count -= 1
-            if self._meter.is_full(2):
+            if self._meter.is_full(4):
                 yield
 
     def _give_standby(self, task: TaskId) -> bool:
@@ -203,7 +206,8 @@ class _TaskAssignment:
         """Give a task to the process with the lowest load that does not have it. Return whether one was found."""
         passed: list[ProcessState] = []
         has_given = False
-        while not has_given and (process := queue.poll()) is not None:
+        while queue and not has_given:
+            process = queue.poll()
             passed.append(process)
             if task not in process.tasks:
                 self._quota.count(process.add_task_to_least_loaded_member(task, is_active=False))
@@ -237,14 +241,17 @@ class _TaskAssignment:
         return f"{self._subtopology_ids[task[0]]}_{task[1]}"
 
     def _result(self) -> Steps[dict[str, MemberTasks]]:
+        yield from cleared(self._previous_active)
+        yield from cleared(self._previous_standby)
         assigned: dict[str, MemberTasks] = {}
         for member_id, member in self._members.items():
             process = self._processes[member.process_id]
-            active = process.active.get(member_id, [])
-            standby = process.standby.get(member_id, [])
+            active = process.active.pop(member_id, [])
+            standby = process.standby.pop(member_id, [])
             assigned[member_id] = MemberTasks(self._partitions(active), self._partitions(standby))
-            if self._meter.is_full(1 + len(active) + len(standby)):
+            if self._meter.is_full(2 + len(active) + len(standby)):
                 yield
+        yield from cleared(self._processes)
         return assigned
 
     def _partitions(self, tasks: Iterable[TaskId]) -> Tasks:
@@ -254,20 +261,19 @@ class _TaskAssignment:
         return {self._subtopology_ids[number]: frozenset(partitions[number]) for number in sorted(partitions)}
 
 
-def _task_ids(tasks: Tasks, numbers: Mapping[str, int]) -> list[TaskId]:
+def _task_ids(tasks: Tasks, numbers: Mapping[str, int]) -> Iterator[TaskId]:
     """Return the tasks of subtopologies that exist."""
-    return [
-        (numbers[subtopology_id], partition)
-        for subtopology_id, partitions in tasks.items()
-        if subtopology_id in numbers
-        for partition in partitions
-    ]
+    for subtopology_id, partitions in tasks.items():
+        number = numbers.get(subtopology_id)
+        if number is not None:
+            for partition in partitions:
+                yield number, partition
 
 
 def _least_loaded(holders: Sequence[_Holder] | None, *, without: TaskId | None = None) -> _Holder | None:
-    """Return the member with the lowest load, of its process and itself, whose process does not have the task.
+    """Return the member whose process and itself have the lowest load, except those whose process has the task.
 
-    Kafka returns none if the process of the first one has the task, although another may not have it.
+    As in Kafka, the result is None if the process of the first member has the task, even if another process has not.
     """
     if not holders:
         return None

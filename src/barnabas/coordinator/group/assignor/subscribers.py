@@ -1,4 +1,4 @@
-"""Who subscribes to each topic of a group. Most members share their subscription with many others."""
+"""The subscribers of each topic of a group, where many members have the same subscription."""
 
 from __future__ import annotations
 

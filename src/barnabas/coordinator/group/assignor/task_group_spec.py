@@ -1,11 +1,12 @@
-"""What the task assignor of streams groups reads and returns (KIP-1071).
+"""The input and output of the task assignor of streams groups (KIP-1071).
 
-``TaskGroupSpec`` is a snapshot, as ``GroupSpec`` is, with members in the same order: that in which they joined.
+A ``TaskGroupSpec`` is a snapshot like ``GroupSpec``, with members in the same order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
 from barnabas.coordinator.group.assignor.group_spec import Steps, members_in_order
@@ -20,14 +21,17 @@ class TaskAssignorError(Exception):
     """No assignment can be computed, where Kafka raises a TaskAssignorException."""
 
 
+_NONE: Tasks = MappingProxyType({})
+
+
 class MemberTasks(NamedTuple):
-    active: Tasks = {}
-    standby: Tasks = {}
-    warmup: Tasks = {}
+    active: Tasks = _NONE
+    standby: Tasks = _NONE
+    warmup: Tasks = _NONE
 
 
 class StreamsMember(NamedTuple):
-    """``assigned`` is the present target assignment. The assignor of Kafka 4.3 uses only the process besides."""
+    """``assigned`` is the present target assignment. Of the rest, Kafka 4.3 uses only the process."""
 
     process_id: str
     assigned: MemberTasks
@@ -37,7 +41,7 @@ class StreamsMember(NamedTuple):
 
 
 class Subtopology(NamedTuple):
-    """It has a task for each partition; stateful are those with a changelog topic, which have standby tasks."""
+    """One task for each partition. Subtopologies with a changelog topic are stateful; only these have standby tasks."""
 
     task_count: int
     is_stateful: bool

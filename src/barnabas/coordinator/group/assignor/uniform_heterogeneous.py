@@ -2,8 +2,8 @@
 
 Members keep what they have of the topics that they still subscribe to. The other partitions are assigned topic by
 topic, each to the subscriber with the fewest partitions; topics with the most partitions for each subscriber come
-first. Then partitions of each topic move from the subscriber with the most partitions to that with the fewest, in some
-rounds over all topics, until a round finds nothing to move.
+first. Then partitions of each topic move from the subscriber with the most partitions to the one with the fewest. This
+is repeated for all topics until no partition moves.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from barnabas.coordinator.group.assignor.subscribers import subscribers_by_topic
 __all__ = ["UniformHeterogeneousBuilder"]
 
 ROUNDS_MAX = 16
-_NOBODY = -1
+_NO_MEMBER = -1
 _SIGN = 1 << 63
 
 
@@ -49,7 +49,7 @@ class UniformHeterogeneousBuilder:
         if not self._subscribers:
             return {}
         for topic_id in self._subscribers:
-            self._owners[topic_id] = [_NOBODY] * self._partition_count(topic_id)
+            self._owners[topic_id] = [_NO_MEMBER] * self._partition_count(topic_id)
         yield from self._keep_subscribed()
         yield from self._assign_rest()
         yield from self._balance()
@@ -72,18 +72,19 @@ class UniformHeterogeneousBuilder:
                 self._loads[number] += len(partitions)
                 owners = self._owners[topic_id]
                 for partition in partitions:
-                    owners[partition] = number
+                    if partition < len(owners):  # The metadata of a new coordinator may be older than the assignment.
+                        owners[partition] = number
                 if self._meter.is_full(len(partitions)):
                     yield
             if self._meter.is_full(1):
                 yield
 
     def _assign_rest(self) -> Steps[None]:
-        unassigned = [topic_id for topic_id, owners in self._owners.items() if _NOBODY in owners]
+        unassigned = [topic_id for topic_id, owners in self._owners.items() if _NO_MEMBER in owners]
         for topic_id in self._by_load(unassigned):
             self._balancer.begin(self._subscribers[topic_id])
             for partition, owner in enumerate(self._owners[topic_id]):
-                if owner == _NOBODY:
+                if owner == _NO_MEMBER:
                     self._assign(topic_id, partition, self._balancer.next_least_loaded())
                 if self._meter.is_full(1):
                     yield
@@ -91,7 +92,7 @@ class UniformHeterogeneousBuilder:
     def _balance(self) -> Steps[None]:
         topics = self._by_load(topic_id for topic_id, members in self._subscribers.items() if len(members) > 1)
         last_moved = -1
-        """The topic after whose last move nothing can have changed when the rounds reach it again."""
+        """The place of the last topic with a move, or of the first topic: the next round may end there."""
         for _ in range(ROUNDS_MAX):
             for place, topic_id in enumerate(topics):
                 if place == last_moved:
@@ -113,6 +114,8 @@ class UniformHeterogeneousBuilder:
         owned: dict[int, list[int]] = {}
         for partition in partitions:
             owned.setdefault(owners[partition], []).append(partition)
+            if self._meter.is_full(1):
+                yield
         moved_count = 0
         while not balancer.is_balanced:
             giver = balancer.next_most_loaded()
@@ -144,7 +147,7 @@ class UniformHeterogeneousBuilder:
     def _assign(self, topic_id: Uuid, partition: int, number: int) -> None:
         owners = self._owners[topic_id]
         owner = owners[partition]
-        if owner != _NOBODY:
+        if owner != _NO_MEMBER:
             self._target.of(owner).remove(topic_id, partition)
             self._loads[owner] -= 1
         expected = -(-len(owners) // len(self._subscribers[topic_id]))

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.assignor.group_spec import (
+    WORK_A_STEP,
     Assignment,
     GroupAssignment,
     MemberSubscription,
@@ -24,7 +25,7 @@ from barnabas.coordinator.group.assignor.hash_order import (
     capacity_of_copy,
     hash_order,
     in_order,
-    in_partition_order,
+    in_table_order,
 )
 from barnabas.coordinator.group.assignor.member_assignment import TargetAssignment, topics_in_order
 
@@ -69,9 +70,11 @@ class UniformHomogeneousBuilder:
                 )
             total += count
             taken = assigned[topic_id]
-            self._unassigned += [(topic_id, partition) for partition in range(count) if partition not in taken]
-            if self._meter.is_full(count):
-                yield
+            for begin in range(0, count, WORK_A_STEP):
+                part = range(begin, min(begin + WORK_A_STEP, count))
+                self._unassigned += [(topic_id, partition) for partition in part if partition not in taken]
+                if self._meter.is_full(len(part)):
+                    yield
         return total
 
     def _assigned_partitions(self) -> Steps[dict[Uuid, set[int]]]:
@@ -87,7 +90,9 @@ class UniformHomogeneousBuilder:
     def _keep_up_to_quotas(self) -> Steps[None]:
         for number, member in enumerate(self._members.values()):
             has_extra = self._extra_count > 0
-            left = self._keep(number, member.assigned, self._quota_min + has_extra)
+            left = self._quota_min + has_extra - sum(map(len, member.assigned.values()))
+            if left < 0 or not member.assigned.keys() <= self._topic_ids:
+                left = yield from self._revoke(number, member.assigned, self._quota_min + has_extra)
             if left and has_extra and len(self._members) - number > self._extra_count:
                 # Enough other members can have the partition more.
                 left -= 1
@@ -98,23 +103,20 @@ class UniformHomogeneousBuilder:
             if self._meter.is_full(1 + len(member.assigned)):
                 yield
 
-    def _keep(self, number: int, assigned: Assignment, quota: int) -> int:
-        """Decide which of its partitions a member keeps; return how many more it may have."""
-        kept_count = sum(map(len, assigned.values()))
-        if kept_count <= quota and assigned.keys() <= self._topic_ids:
-            return quota - kept_count
+    def _revoke(self, number: int, assigned: Assignment, quota: int) -> Steps[int]:
+        """Revoke the topics without a subscription, and what is above the quota. Return what is left of the quota."""
         assignment = self._target.of(number)
         for topic_id in topics_in_order(assigned, self._spread):
             partitions = assigned[topic_id]
             if topic_id not in self._topic_ids:
                 assignment.remove_topic(topic_id)
-            elif len(partitions) <= quota:
-                quota -= len(partitions)
-            else:
-                for partition in in_partition_order(in_order(partitions), capacity_of_copy(len(partitions)))[quota:]:
-                    assignment.remove(topic_id, partition)
-                    self._unassigned.append((topic_id, partition))
-                quota = 0
+                continue
+            for partition in in_table_order(partitions)[quota:] if len(partitions) > quota else ():
+                assignment.remove(topic_id, partition)
+                self._unassigned.append((topic_id, partition))
+                if self._meter.is_full(1):
+                    yield
+            quota = max(quota - len(partitions), 0)
         return quota
 
     def _fill_quotas(self) -> Steps[None]:
@@ -126,8 +128,10 @@ class UniformHomogeneousBuilder:
             assignment = self._target.of(number)
             for topic_id, partition in added:
                 assignment.add(topic_id, partition)
+                if self._meter.is_full(1):
+                    yield
             begin += quota
-            if self._meter.is_full(1 + quota):
+            if self._meter.is_full(2):
                 yield
         if begin < len(self._unassigned):
             raise PartitionAssignorError("the quotas of the members leave partitions unassigned")

@@ -1,8 +1,4 @@
-"""A group of the consumer protocol: its members, their target and current assignments, and the epochs of all three.
-
-The group epoch counts changes of members, subscriptions and topics. The assignment epoch is the group epoch for which
-the target assignment was computed, and a member's epoch the one that it has reached.
-"""
+"""A group of the consumer protocol: its members, their subscriptions, and the partitions that each has at present."""
 
 from __future__ import annotations
 
@@ -16,17 +12,13 @@ from barnabas.coordinator.coordinator_result import CoordinatorRecord
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember, PartitionEpochs
 from barnabas.coordinator.group.consumer.consumer_group_records import group_tombstones
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
-from barnabas.coordinator.group.group import CheckPartition, Group, OffsetCommitter, OffsetExpiry
+from barnabas.coordinator.group.group import CheckPartition, OffsetCommitter, OffsetExpiry
 from barnabas.coordinator.group.group_state import GroupType
+from barnabas.coordinator.group.modern_group import NO_PARTITIONS, ModernGroup, Partitions
 
-__all__ = ["ConsumerGroup", "ConsumerGroupState", "Partitions", "Subscribers"]
+__all__ = ["ConsumerGroup", "ConsumerGroupState", "Subscribers"]
 
-Partitions = Mapping[Uuid, frozenset[int]]
-
-_FIRST_EPOCH = 1
 _COMMIT_WITH_EPOCH_SINCE = 9
-_NO_PARTITIONS: Partitions = {}
-_NO_DEADLINE = (0, 0)
 
 
 class ConsumerGroupState(Enum):
@@ -46,21 +38,15 @@ class Subscribers(NamedTuple):
     by_regex: int = 0
 
 
-class ConsumerGroup(Group):
+class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
     group_type = GroupType.CONSUMER
 
     def __init__(self, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = _FIRST_EPOCH
-        self.metadata_hash = 0
-        self.assignment_epoch = _FIRST_EPOCH
-        self.assignment_timestamp_ms = 0
-        self.members: dict[str, ConsumerGroupMember] = {}
+        super().__init__(group_id)
         self.member_count_max = 0
         """The largest number of members since the group was loaded: assignors need it to act as Kafka's."""
         self.static_members: dict[str, str] = {}
         """Member ids by instance id."""
-        self.target: dict[str, Partitions] = {}
         self.subscribers: dict[str, Subscribers] = {}
         """By topic."""
         self.regex_subscribers: dict[str, int] = {}
@@ -73,8 +59,6 @@ class ConsumerGroup(Group):
         self._assignors: dict[str, int] = {}
         self._owners: dict[Uuid, dict[int, int]] = {}
         """The epoch of the member that has a partition, or must still give it up."""
-        self._metadata_deadline = _NO_DEADLINE
-        """When subscribed topics are looked at again, and the group epoch at which that was decided."""
 
     # -- Group
 
@@ -95,10 +79,6 @@ class ConsumerGroup(Group):
     @property
     def listed_protocol_type(self) -> str:
         return "consumer"
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.members
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.subscribers
@@ -141,37 +121,13 @@ class ConsumerGroup(Group):
     def validate_offset_delete(self) -> None:
         """Offsets of topics without subscribers can be deleted at any time."""
 
-    def validate_delete(self) -> None:
-        if self.members:
-            raise ApiException(ErrorCode.NON_EMPTY_GROUP)
-
     def offset_expiry(self) -> OffsetExpiry | None:
         return OffsetExpiry(since_ms=None)
 
     def tombstones(self) -> Sequence[CoordinatorRecord]:
         return group_tombstones(self.group_id, self.members, self.resolved)
 
-    def request_metadata_refresh(self) -> None:
-        self._metadata_deadline = _NO_DEADLINE
-
-    def set_metadata_deadline(self, deadline_ms: int, epoch: int) -> None:
-        self._metadata_deadline = (deadline_ms, epoch)
-
-    def has_metadata_expired(self, now_ms: int) -> bool:
-        """Whether subscribed topics must be looked at: a topic has changed, or the group was loaded since."""
-        deadline_ms, epoch = self._metadata_deadline
-        return now_ms >= deadline_ms or self.epoch < epoch
-
     # -- members
-
-    def member(self, member_id: str) -> ConsumerGroupMember:
-        """Return the member; raises UNKNOWN_MEMBER_ID."""
-        member = self.members.get(member_id)
-        if member is None:
-            raise ApiException(
-                ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
-            )
-        return member
 
     def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
         member_id = None if instance_id is None else self.static_members.get(instance_id)
@@ -215,7 +171,7 @@ class ConsumerGroup(Group):
 
     def waits_for_release(self, member: ConsumerGroupMember) -> bool:
         """Whether a partition of the member's target is still with another member."""
-        for topic_id, partitions in self.target.get(member.member_id, _NO_PARTITIONS).items():
+        for topic_id, partitions in self.target.get(member.member_id, NO_PARTITIONS).items():
             has = member.assigned.get(topic_id, {})
             if any(partition not in has and self.is_owned(topic_id, partition) for partition in partitions):
                 return True

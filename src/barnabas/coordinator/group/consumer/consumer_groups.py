@@ -27,13 +27,14 @@ from barnabas.coordinator.group.consumer.consumer_group_member import (
 from barnabas.coordinator.group.consumer.consumer_group_records import current_assignment_record
 from barnabas.coordinator.group.consumer.conversion import GroupConversion
 from barnabas.coordinator.group.consumer.group_changes import GroupChanges, MatchTopics
-from barnabas.coordinator.group.consumer.heartbeat import JOIN_EPOCH, LEAVE_EPOCH, LEAVE_STATIC_EPOCH, Heartbeat
+from barnabas.coordinator.group.consumer.heartbeat import LEAVE_STATIC_EPOCH, Heartbeat
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
 from barnabas.coordinator.group.consumer.static_members import require_static
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.groups import Groups
+from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH
 from barnabas.coordinator.group.member_timers import MemberTimers
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.consumer_group_describe import Assignment as DescribedAssignment
@@ -124,9 +125,7 @@ class ConsumerGroups:
         self.changes.validate_room(group, request.member_id)
         # The classic leader had not assigned this generation yet: members would keep the assignment of an older one.
         must_reassign = isinstance(former, ClassicGroup) and former.is_rebalancing
-        decision = Heartbeat(
-            self.changes, context, request, match_topics, records, now_ms, must_reassign=must_reassign
-        )
+        decision = Heartbeat(self.changes, context, request, match_topics, records, now_ms, must_reassign=must_reassign)
         result = decision.decide(group, request.member_id or self._new_uuid())
         if isinstance(former, ClassicGroup):
             result.on_append = partial(self._start_classic_sessions, group.group_id)
@@ -137,6 +136,8 @@ class ConsumerGroups:
         group_id = request.group_id
         group = self._groups.find(group_id)
         if request.member_epoch != JOIN_EPOCH or isinstance(group, ConsumerGroup):
+            if group is None:
+                raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
             return self.require(group_id)
         if group is None:
             return ConsumerGroup(group_id)

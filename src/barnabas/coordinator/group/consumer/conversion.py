@@ -20,7 +20,7 @@ from barnabas.coordinator.group.classic.classic_group_member import ClassicGroup
 from barnabas.coordinator.group.classic.classic_group_rebalance import Rebalance
 from barnabas.coordinator.group.classic.converted_group_record import ConvertedGroupRecord
 from barnabas.coordinator.group.cluster_view import ClusterView
-from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, Partitions
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_group_member import ClassicMember, ConsumerGroupMember, with_epoch
 from barnabas.coordinator.group.consumer.consumer_group_records import (
     current_assignment_record,
@@ -33,6 +33,7 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
 from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.member_timers import MemberTimers
+from barnabas.coordinator.group.modern_group import Partitions
 from barnabas.protocol.errors import DecodeError
 
 __all__ = ["GroupConversion"]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
 from barnabas.coordinator.group.cluster_view import ClusterView
-from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, Partitions
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember, MemberState
 from barnabas.coordinator.group.consumer.consumer_group_records import (
     current_assignment_record,
@@ -22,14 +22,15 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
     partition_metadata_tombstone,
     regular_expression_record,
 )
-from barnabas.coordinator.group.consumer.consumer_group_settings import ConsumerGroupSettings
 from barnabas.coordinator.group.consumer.conversion import GroupConversion
 from barnabas.coordinator.group.consumer.current_assignment import Owned, Reconciliation, Target
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
 from barnabas.coordinator.group.consumer.target_assignment import new_target
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
+from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings
 from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
+from barnabas.coordinator.group.modern_group import NO_PARTITIONS
 
 __all__ = ["GroupChanges", "MatchTopics", "SubscriptionChange"]
 
@@ -44,7 +45,6 @@ _REFRESH_PAUSE_MS = 10_000
 _RETRY_PAUSE_MS = 500
 """After this time a member is removed whose removal could not be written."""
 _FAR_MS = 2_147_483_647
-_NONE: Partitions = {}
 Nothing = CoordinatorResult[None]
 
 
@@ -53,6 +53,12 @@ class SubscriptionChange(NamedTuple):
     """Whether the topics of the group may have changed already."""
     has_change: bool
     """The same, or the topics of a new regular expression are not known yet."""
+
+
+def _is_within(span_ms: int, since_ms: int, now_ms: int) -> bool:
+    """Return whether less than a span has passed. A time in the future is of another broker, whose clock was ahead:
+    Kafka's coordinators would wait until then."""
+    return since_ms <= now_ms < since_ms + span_ms
 
 
 class GroupChanges:
@@ -65,7 +71,7 @@ class GroupChanges:
         conversion: GroupConversion,
     ) -> None:
         self.config = config
-        self.settings = ConsumerGroupSettings(config, view)
+        self.settings = HeartbeatSettings("consumer", config.consumer_limits, view)
         self.view = view
         self.timers = timers
         self.rebalance_count = 0
@@ -136,7 +142,7 @@ class GroupChanges:
         if group.group_id in self._matching:
             return
         last = next(iter(group.resolved.values()), None)
-        if last is not None and now_ms <= last.timestamp_ms + _REFRESH_PAUSE_MS:
+        if last is not None and _is_within(_REFRESH_PAUSE_MS + 1, last.timestamp_ms, now_ms):
             return
         patterns = set(group.regex_subscribers)
         if old and old != new and group.regex_subscribers.get(old) == 1:
@@ -219,18 +225,19 @@ class GroupChanges:
         assignor = group.preferred_assignor(known, member) or self.config.group_consumer_assignors[0]
         target = new_target(group, epoch, assignor, self.view, member, now_ms)
         records += target.records
-        return Target(epoch, target.partitions.get(member.member_id, _NONE))
+        return Target(epoch, target.partitions.get(member.member_id, NO_PARTITIONS))
 
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         last_ms = group.assignment_timestamp_ms
-        return not last_ms or now_ms >= last_ms + self.settings.assignment_interval_ms(group.group_id)
+        interval_ms = self.settings.assignment_interval_ms(group.group_id)
+        return not last_ms or not _is_within(interval_ms, last_ms, now_ms)
 
     def present_target(self, group: ConsumerGroup, member: ConsumerGroupMember) -> Target:
         """Return the member's target as last computed; a static member has that of its predecessor."""
         member_id = member.member_id
         if member.instance_id is not None:
             member_id = group.static_members.get(member.instance_id, member_id)
-        return Target(group.assignment_epoch, group.target.get(member_id, _NONE))
+        return Target(group.assignment_epoch, group.target.get(member_id, NO_PARTITIONS))
 
     def reconcile(
         self,

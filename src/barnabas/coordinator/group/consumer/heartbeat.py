@@ -8,12 +8,14 @@ from dataclasses import replace
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
+from barnabas.coordinator.group.assignor.hash_order import names_in_order
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
 from barnabas.coordinator.group.consumer.current_assignment import Owned
 from barnabas.coordinator.group.consumer.group_changes import GroupChanges, MatchTopics
 from barnabas.coordinator.group.consumer.static_members import replace_static, require_static
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
+from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH, require_text
 from barnabas.protocol.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatRequest,
@@ -21,10 +23,8 @@ from barnabas.protocol.messages.consumer_group_heartbeat import (
     TopicPartitions,
 )
 
-__all__ = ["LEAVE_EPOCH", "LEAVE_STATIC_EPOCH", "Heartbeat", "validate_heartbeat"]
+__all__ = ["LEAVE_STATIC_EPOCH", "Heartbeat", "validate_heartbeat"]
 
-JOIN_EPOCH = 0
-LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
 """A static member leaves for a short time: its partitions stay with it until its session ends."""
 
@@ -36,10 +36,10 @@ def validate_heartbeat(request: ConsumerGroupHeartbeatRequest, api_version: int,
     """Raise ApiException for a request that no group could accept."""
     epoch = request.member_epoch
     if api_version >= _MEMBER_ID_REQUIRED_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH:
-        _require_text(request.member_id, "MemberId can't be empty.")
-    _require_text(request.group_id, "GroupId can't be empty.")
-    _require_text(request.instance_id, "InstanceId can't be empty.")
-    _require_text(request.rack_id, "RackId can't be empty.")
+        require_text(request.member_id, "MemberId can't be empty.")
+    require_text(request.group_id, "GroupId can't be empty.")
+    require_text(request.instance_id, "InstanceId can't be empty.")
+    require_text(request.rack_id, "RackId can't be empty.")
     if epoch == JOIN_EPOCH:
         if request.rebalance_timeout_ms == _UNCHANGED:
             raise ApiException(ErrorCode.INVALID_REQUEST, "RebalanceTimeoutMs must be provided in first request.")
@@ -58,13 +58,8 @@ def validate_heartbeat(request: ConsumerGroupHeartbeatRequest, api_version: int,
     if assignor is not None and assignor not in assignors:
         raise ApiException(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+            f"ServerAssignor {assignor} is not supported. Supported assignors: {', '.join(names_in_order(assignors))}.",
         )
-
-
-def _require_text(value: str | None, message: str) -> None:
-    if value is not None and not value.strip():
-        raise ApiException(ErrorCode.INVALID_REQUEST, message)
 
 
 class Heartbeat:

@@ -19,17 +19,16 @@ from barnabas.coordinator.group.assignor.group_spec import (
 from barnabas.coordinator.group.assignor.hash_order import names_in_order, ordered
 from barnabas.coordinator.group.assignor.member_assignment import iterated
 from barnabas.coordinator.group.cluster_view import ClusterView
-from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, Partitions
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
 from barnabas.coordinator.group.consumer.consumer_group_records import (
     target_assignment_epoch_record,
     target_assignment_record,
 )
 from barnabas.coordinator.group.group_records import KeyedRecord
+from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 
 __all__ = ["NewTarget", "new_target", "new_target_in_steps"]
-
-_NONE: Partitions = {}
 
 
 class NewTarget(NamedTuple):
@@ -55,16 +54,19 @@ def new_target_in_steps(
     """Do the same in steps of a few milliseconds, in which the group may not change."""
     found = assignor_named(assignor)
     if found is None:
-        raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR)  # A record names an assignor that does not exist here.
+        raise ApiException(ErrorCode.UNSUPPORTED_ASSIGNOR, f"ServerAssignor {assignor} is not supported.")
     meter = WorkMeter()
     spec = yield from _spec(group, view, changed, meter)
     try:
         assigned = yield from found.assign_in_steps(spec, view)
     except PartitionAssignorError as error:
-        raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR) from error
+        raise ApiException(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"Failed to compute a new target assignment for epoch {epoch}: {error}",
+        ) from error
     records = []
     for member_id in (yield from spec.ordered_members()):
-        target = assigned.get(member_id, _NONE)
+        target = assigned.get(member_id, NO_PARTITIONS)
         if group.target.get(member_id) != target:
             records.append(target_assignment_record(group.group_id, member_id, target))
         if meter.is_full(1):
@@ -77,15 +79,15 @@ def _spec(group: ConsumerGroup, view: ClusterView, changed: ConsumerGroupMember,
     subscriptions = _Subscriptions(group, view)
     members: dict[str, MemberSubscription] = {}
     for member_id, member in group.members.items():
-        members[member_id] = subscriptions.of(member, group.target.get(member_id, _NONE))
+        members[member_id] = subscriptions.of(member, group.target.get(member_id, NO_PARTITIONS))
         if meter.is_full(1):
             yield
     replaced = None if changed.instance_id is None else group.static_members.get(changed.instance_id)
     updates: dict[str, MemberSubscription | None] = {}
     if replaced is None or replaced == changed.member_id:
-        updates[changed.member_id] = subscriptions.of(changed, group.target.get(changed.member_id, _NONE))
+        updates[changed.member_id] = subscriptions.of(changed, group.target.get(changed.member_id, NO_PARTITIONS))
     else:
-        updates[changed.member_id] = subscriptions.of(changed, iterated(group.target.get(replaced, _NONE)))
+        updates[changed.member_id] = subscriptions.of(changed, iterated(group.target.get(replaced, NO_PARTITIONS)))
         updates[replaced] = None
     return GroupSpec(
         members,

@@ -1,0 +1,72 @@
+"""ShareGroupDescribe (KIP-932): state, members and assignments of share groups. Version 1.
+
+A group whose members read a topic that the caller may not describe is answered with an error.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.acl import AclOperation
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.resource import ResourceType
+from barnabas.network.api_handler import Access, AclRule, handles
+from barnabas.protocol.api_keys import ApiKey
+from barnabas.protocol.messages.share_group_describe import (
+    DescribedGroup,
+    ShareGroupDescribeRequest,
+    ShareGroupDescribeResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.broker.broker import Broker
+
+
+def _error_response(request: ShareGroupDescribeRequest, error: ApiException) -> ShareGroupDescribeResponse:
+    return ShareGroupDescribeResponse(
+        groups=[DescribedGroup(group_id=group_id, error_code=error.code) for group_id in request.group_ids]
+    )
+
+
+@handles(
+    ApiKey.SHARE_GROUP_DESCRIBE,
+    acl=(
+        AclRule(ResourceType.GROUP, AclOperation.DESCRIBE),
+        AclRule(ResourceType.TOPIC, AclOperation.DESCRIBE),
+    ),
+    on_error=_error_response,
+)
+def handle_share_group_describe(
+    broker: Broker, request: ShareGroupDescribeRequest, access: Access
+) -> ShareGroupDescribeResponse:
+    if not broker.groups.serves_share_groups:
+        return _error_response(request, ApiException(ErrorCode.UNSUPPORTED_VERSION))
+    response = ShareGroupDescribeResponse()
+    for group_id in request.group_ids:
+        if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
+            response.groups.append(
+                DescribedGroup(
+                    group_id=group_id,
+                    error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED,
+                    error_message=access.denial(AclOperation.DESCRIBE, ResourceType.GROUP, group_id),
+                )
+            )
+            continue
+        described = broker.groups.coordinator.share.describe(group_id)
+        if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
+            described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
+        response.groups.append(_without_hidden_topics(described, access))
+    return response
+
+
+def _without_hidden_topics(group: DescribedGroup, access: Access) -> DescribedGroup:
+    """Return the group, or an error without its members if they have a topic that the caller may not describe."""
+    topics = {partitions.topic_name for member in group.members for partitions in member.assignment.topic_partitions}
+    allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, topics)
+    if len(allowed) == len(topics):
+        return group
+    return DescribedGroup(
+        group_id=group.group_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="The group has described topic(s) that the client is not authorized to describe.",
+    )

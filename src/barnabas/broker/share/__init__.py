@@ -1,0 +1,1 @@
+"""Share-partitions on their leader: what members of share groups fetch and acknowledge (KIP-932)."""

@@ -1,0 +1,1 @@
+"""``barnabas queue``: topics as queues, by share groups (KIP-932)."""
