@@ -51,6 +51,21 @@ def test_all_produced_records_are_consumed(run: Run) -> None:
     produced_and_consumed(run, "none")
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_member_of_a_group_is_measured(run: Run, protocol: str) -> None:
+    topic = f"grouped-{protocol}"
+    produced = run(
+        "bench", "produce", "--topic", topic, "--create-topic", "--num-records", "2000", "--record-size", "50"
+    )
+    assert produced.status == 0, produced.err
+    options = ("--topic", topic, "--group", topic, "--group-protocol", protocol, "-o", "json")
+    first = run("bench", "consume", *options, "--num-records", "2000").document
+    assert first["records"] == 2000
+    assert first["joined_ms"] > 0
+    again = run("bench", "consume", *options, "--timeout-ms", "15000").document  # What was read is committed.
+    assert again["records"] == 0
+
+
 @pytest.mark.kafka_3("never")  # The jars of codecs are only there for 4.3.1.
 @pytest.mark.parametrize("compression", ["lz4", "zstd"])
 def test_compressed_records_are_produced_and_consumed(run: Run, compression: str) -> None:

@@ -169,3 +169,13 @@ def test_a_share_group_forgets_whole_topics(queue: FakeAdmin, capsys: pytest.Cap
     assert main(["delete-offsets", "g", "--topic", "orders"]) == 0
     queue.delete_share_group_offsets.assert_awaited_once_with("g", ["orders"])
     assert capsys.readouterr().out == "offset of g in orders-0  deleted (offset 40)\n"
+
+
+@pytest.mark.parametrize("kind", ["queue", "streams"])
+def test_members_of_these_groups_are_not_removed(
+    kind: str, request: pytest.FixtureRequest, capsys: pytest.CaptureFixture[str]
+) -> None:
+    admin = request.getfixturevalue(kind)
+    assert main(["remove-members", "g", "--all-members"]) == 1
+    assert "groups can't be removed" in capsys.readouterr().err
+    admin.remove_members.assert_not_called()

@@ -168,12 +168,15 @@ def consume(
     fetch_max_bytes: int | None = None,
     fetch_max_wait_ms: int | None = None,
     timeout_ms: int = 10_000,
+    group: str | None = None,
+    group_protocol: Literal["classic", "consumer"] | None = None,
     options: RecordOptions | None = None,
 ) -> int:
     """Read records of all partitions of a topic, from the beginning, and measure throughput.
 
-    The command works like kafka-consumer-perf-test, but without a group: it does not commit offsets or create a group.
-    MB include keys and values. Latencies are those of fetch requests that returned records.
+    The command works like kafka-consumer-perf-test, but without a group unless --group names one. MB include keys and
+    values. Latencies are those of fetch requests that returned records. With a group, the time until it has assigned
+    partitions is measured, too; reading begins at its committed offsets, and what was read is committed.
 
     For example:
 
@@ -181,6 +184,7 @@ def consume(
         barnabas bench consume --topic load --num-records 1000000 --output json
         barnabas bench consume --topic load --num-records 5000 --from-latest --timeout-ms 60000
         barnabas bench consume --topic load --command-property isolation.level=read_committed
+        barnabas bench consume --topic load --group readers --group-protocol consumer
 
     Parameters
     ----------
@@ -198,29 +202,38 @@ def consume(
         How long a broker waits for records (fetch.max.wait.ms).
     timeout_ms
         Longest wait for the next record. After it the run ends, with exit status 1 if records are missing.
+    group
+        Read as a member of this consumer group, which several commands may share.
+    group_protocol
+        The protocol of the group: classic or consumer. Default: that of the group's members; else consumer.
     """
     options = options or RecordOptions()
     check_topic(topic)
+    if group_protocol is not None and group is None:
+        raise UsageError("--group-protocol needs --group")
     at_least(1, num_records=1 if num_records is None else num_records, timeout_ms=timeout_ms)
     if from_latest and num_records is None:
         raise UsageError("--from-latest needs --num-records: producers may write new records forever")
-    from barnabas.clients.consumer.config import CONSUMER_PROPERTIES, consumer_config
+    from barnabas.clients.consumer.config import CONSUMER_PROPERTIES, consumer_config, group_config
     from barnabas.clients.errors import InvalidClientConfig
 
     own = {
+        "group.protocol": group_protocol,
         "max.partition.fetch.bytes": put(fetch_size),
         "fetch.max.bytes": put(fetch_max_bytes),
         "fetch.max.wait.ms": put(fetch_max_wait_ms),
     }
     try:
-        settings = consumer_config(options.properties(own, CONSUMER_PROPERTIES), source=options.source)
+        properties = options.properties(own, CONSUMER_PROPERTIES)
+        settings = consumer_config(properties, source=options.source)
+        member = group_config(properties, source=options.source)
     except InvalidClientConfig as error:
         raise usage_error(error) from error
 
     async def work(config: ClientConfig, stop: asyncio.Event) -> Answer:
         from barnabas.cli.bench.consume import ConsumeLoad, measure_consume
 
-        load = ConsumeLoad(topic, num_records, from_latest, timeout_ms / 1000)
+        load = ConsumeLoad(topic, num_records, from_latest, timeout_ms / 1000, group, member)
         return await measure_consume(config, settings, load, stop)
 
     return options.measure(work, right=f"READ on Topic:{topic}", advice=READER_ADVICE)

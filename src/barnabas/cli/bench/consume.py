@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from barnabas.cli.bench.advice import ADVICE
+from barnabas.cli.bench.group_reading import GroupReading
 from barnabas.cli.bench.measurements import (
     LATENCY_COLUMNS,
     VOLUME_COLUMNS,
@@ -25,6 +26,7 @@ from barnabas.cli.output.answer import Answer, Problem
 from barnabas.clients.admin import IsolationLevel, OffsetSpec
 from barnabas.clients.admin.client import AdminClient
 from barnabas.clients.consumer.completed_fetch import Fetched, count_records
+from barnabas.clients.consumer.config import GroupConfig
 from barnabas.clients.consumer.fetcher import Fetcher, of_topic
 from barnabas.clients.latency_histogram import LatencyHistogram
 from barnabas.clients.network_client import NetworkClient
@@ -34,6 +36,7 @@ from barnabas.common.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from barnabas.clients.client_config import ClientConfig
     from barnabas.clients.consumer.config import ConsumerConfig
+    from barnabas.clients.consumer.group_member import GroupMember
 
 __all__ = ["ConsumeLoad", "ConsumeResult", "listed_offsets", "measure_consume"]
 
@@ -42,12 +45,17 @@ _LOOK_EVERY_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ConsumeLoad:
-    """The load. ``count`` None means all records that exist at the start. ``patience_s`` limits the wait for one."""
+    """The load. ``count`` None means all records that exist at the start. ``patience_s`` limits the wait for one.
+
+    With ``group``, a group assigns the partitions.
+    """
 
     topic: str
     count: int | None
     from_latest: bool = False
     patience_s: float = 10.0
+    group: str | None = None
+    group_config: GroupConfig = field(default_factory=GroupConfig)
 
 
 @dataclass(slots=True)
@@ -60,8 +68,12 @@ class ConsumeResult:
     first_at: float = 0.0
     last_at: float = 0.0
     fetches: LatencyHistogram = field(default_factory=LatencyHistogram)
+    reading: GroupReading | None = None
+    """How the group's partitions are read, if one assigns them."""
 
     def take(self, fetched: Fetched) -> None:
+        if self.reading is not None:
+            self.reading.take(TopicPartition(fetched.topic, fetched.partition), fetched)
         count, size = count_records(fetched)
         self.records += count
         self.size += size
@@ -106,22 +118,32 @@ async def measure_consume(
             until = of_topic(load.topic, ends)
         received = ConsumeResult(loop.time(), load.count, asyncio.Event())
         fetcher = Fetcher(
-            network, source, settings, positions, received.take, until=until, answered=received.fetches.record
-        )
+            network, source, settings, {} if load.group else positions, received.take, until=until,
+            answered=received.fetches.record,
+        )  # fmt: skip
         total = load.count if until is None else sum(until[partition] - positions[partition] for partition in positions)
         fetcher.start(metadata)
+        member = None
         try:
+            if load.group is not None:
+                received.reading = GroupReading(positions, fetcher)
+                member = await received.reading.join(network, load.group, load.topic, load.group_config)
             async with live(f"consume {load.topic}", total, lambda: Progress(received.records, received.size)):
-                await until_stopped(_until_enough(fetcher, received, load.patience_s), stop)
+                await until_stopped(_until_enough(fetcher, received, load.patience_s, member), stop)
         finally:
             await fetcher.close()
-        return _answer(load, received, fetcher, has_stopped=stop.is_set())
+            if received.reading is not None and member is not None:
+                await received.reading.leave()
+        failure = fetcher.failure if member is None else fetcher.failure or member.failure
+        return _answer(load, received, fetcher, failure, has_stopped=stop.is_set())
 
 
-async def _until_enough(fetcher: Fetcher, received: ConsumeResult, patience_s: float) -> None:
+async def _until_enough(
+    fetcher: Fetcher, received: ConsumeResult, patience_s: float, member: GroupMember | None
+) -> None:
     """Wait until enough or all records are read, an error occurs, or no record arrives in time."""
     loop = asyncio.get_running_loop()
-    while not (received.enough.is_set() or fetcher.finished.is_set()):
+    while not (received.enough.is_set() or fetcher.finished.is_set() or (member is not None and member.ended.is_set())):
         if loop.time() - (received.last_at or received.began_at) > patience_s:
             return
         waiting = [asyncio.ensure_future(event.wait()) for event in (received.enough, fetcher.finished)]
@@ -132,7 +154,9 @@ async def _until_enough(fetcher: Fetcher, received: ConsumeResult, patience_s: f
                 task.cancel()
 
 
-def _answer(load: ConsumeLoad, received: ConsumeResult, fetcher: Fetcher, *, has_stopped: bool) -> Answer:
+def _answer(
+    load: ConsumeLoad, received: ConsumeResult, fetcher: Fetcher, failure: Exception | None, *, has_stopped: bool
+) -> Answer:
     counts = (received.records, received.size, received.elapsed_s)
     columns = (*VOLUME_COLUMNS, *(f"fetch {name}" for name in LATENCY_COLUMNS))
     sheet = one_row(columns, [*volume_cells(*counts), *latency_cells(received.fetches)])
@@ -149,11 +173,16 @@ def _answer(load: ConsumeLoad, received: ConsumeResult, fetcher: Fetcher, *, has
         "throttle": throttle_document(statistics),
     }
     notes = throttle_notes(statistics)
+    if received.reading is not None and received.reading.joined_at:
+        joined_ms = round((received.reading.joined_at - received.began_at) * 1000, 1)
+        document["joined_ms"] = joined_ms
+        notes.append(f"group {load.group} assigned partitions after {joined_ms:g} ms")
     if statistics.skipped:
         notes.append(f"{statistics.skipped:,} offsets were deleted before they could be read")
     problems = []
-    if fetcher.failure is not None:
-        problems.append(problem_of(fetcher.failure, right=f"READ on Topic:{load.topic}", advice=ADVICE))
+    if failure is not None:
+        right = f"READ on Topic:{load.topic}" + (f" and on Group:{load.group}" if load.group else "")
+        problems.append(problem_of(failure, right=right, advice=ADVICE))
     elif not has_stopped and not received.enough.is_set() and not fetcher.finished.is_set():
         wanted = "all" if load.count is None else f"{load.count:,}"
         problems.append(

@@ -180,7 +180,7 @@ def remove_members(
     all_members: Flag = False,
     options: ChangeOptions | None = None,
 ) -> int:
-    """Remove members from a classic group. A live member rejoins.
+    """Remove members from a classic or consumer group. A live member rejoins.
 
     For example:
 
@@ -208,7 +208,11 @@ def remove_members(
 
         wanted = [MemberToRemove(None, member_id) for member_id in member or ()]
         wanted += [MemberToRemove(instance_id, None) for instance_id in instance or ()]
-        there = (await admin.describe_groups([group]))[group].members
+        described = (await admin.describe_groups([group]))[group]
+        if described.type in ("share", "streams"):
+            text = f"members of {described.type} groups can't be removed"
+            return Answer({}, problems=[Problem(text, group, advice="stop them")])
+        there = described.members
         if all_members:
             wanted = [MemberToRemove(listed.group_instance_id, listed.member_id) for listed in there]
         if dry_run:

@@ -63,6 +63,8 @@ ADVICE = {
     ErrorCode.GROUP_AUTHORIZATION_FAILED: "this needs READ on Group:{item}",
     ErrorCode.INCONSISTENT_GROUP_PROTOCOL: "members of the group use another assignor than range, or the group is of "
     "another type: 'barnabas groups list' shows it; use another --group",
+    ErrorCode.GROUP_ID_NOT_FOUND: "the group may be a share group, which 'barnabas queue' reads, or of a streams "
+    "application: 'barnabas groups list' shows it; use another --group",
     ErrorCode.INVALID_REGULAR_EXPRESSION: "--include needs a regular expression of RE2, for example 'orders-.*'",
     ErrorCode.UNSUPPORTED_VERSION: "the cluster has no consumer protocol: use --group-protocol classic",
     ErrorCode.UNRELEASED_INSTANCE_ID: "another member has this group.instance.id: use another one, or stop that member",
