@@ -1,7 +1,7 @@
 """Java's share consumers and administrators have the same stories to tell of our nodes and of Kafka's.
 
-The stories are in ``tests/peers/java/ShareGroupStories.java``. ``tests/vectors/share/stories-4.3.1.txt`` has what a real
-Kafka says.
+The stories are in ``tests/peers/java/ShareGroupStories.java``. ``tests/vectors/share/stories-4.3.1.txt`` has what a
+real Kafka says.
 """
 
 from __future__ import annotations
