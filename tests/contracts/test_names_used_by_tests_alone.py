@@ -22,8 +22,6 @@ TESTS = Path(__file__).resolve().parents[1]
 AUTHORS_USE = "users and authors of plugins call it"
 TESTS_OBSERVE = "simulations and models observe this state"
 PAGES_COME_FROM_IT = "`python -m tests.docs.reference` writes a page of it"
-STREAMS_GROUPS_USE = "streams groups, which are being written, call it"
-QUEUE_USES = "`barnabas queue`, which is being written, calls it"
 ORACLE = "a family of Kafka's recorded answers covers it"
 
 STAYS = {
@@ -41,8 +39,6 @@ STAYS = {
     "barnabas.connect.decide.validation.connector_config_reference:connector_reference_page": PAGES_COME_FROM_IT,
     "barnabas.connect.plugins.testing:ConnectorKit": AUTHORS_USE,
     "barnabas.connect.settings.worker_config_reference:worker_reference_page": PAGES_COME_FROM_IT,
-    "barnabas.clients.share.share_consumer:ShareConsumer": QUEUE_USES,
-    "barnabas.coordinator.group.assignor.sticky_tasks:StickyTaskAssignor": STREAMS_GROUPS_USE,
     "barnabas.raft.raft_node:RaftNode.is_recovering": TESTS_OBSERVE,
     "barnabas.security.principal_builder:AuthenticationContext.peer_certificate": AUTHORS_USE,
     "barnabas.security.sasl.scram:ScramServer.server_first": TESTS_OBSERVE,

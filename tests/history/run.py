@@ -40,9 +40,8 @@ __all__ = ["Options", "Report", "run_history"]
 
 TOPIC = "history"
 PARTITIONS = 4
-GROUPS = ("group-a", "group-b")
-NEW_PROTOCOL = ("kafka", "our-controllers")
-"""The kinds of clusters whose brokers all support KIP-848: the second group uses it there."""
+GROUPS = {"group-a": "classic", "group-b": "consumer"}
+"""The protocols of groups."""
 SEVERAL, ONE = "several-in-flight", "one-in-flight"
 PRODUCERS = {SEVERAL: 5, ONE: 1}
 """The maximum number of requests in flight, by producer name."""
@@ -115,7 +114,7 @@ class _Run:
         members: list[Client] = [
             GroupMember(servers, TOPIC, self._groups, self._records, group=group, protocol=protocol,
                         name=f"{group}-{number}", seed=seed)
-            for group, protocol in zip(GROUPS, self._protocols(), strict=True)
+            for group, protocol in GROUPS.items()
             for number in range(2)
         ]  # fmt: skip
         asker = CommittedOffsetsReader(servers, TOPIC, PARTITIONS, self._groups, of=list(GROUPS), name="asker")
@@ -124,9 +123,6 @@ class _Run:
             producers += self._part.producers
             readers += self._part.readers
         return producers, readers, HistoryAdmin(servers, TOPIC, name="admin", seed=seed)
-
-    def _protocols(self) -> tuple[str, str]:
-        return "classic", "consumer" if self._options.kind in NEW_PROTOCOL else "classic"
 
     def go(self) -> None:
         self._create_topics()

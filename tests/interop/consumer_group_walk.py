@@ -3,14 +3,15 @@
 What a step sends depends on the node only through its earlier answers. Ids that a node makes are shown by the order in
 which they appeared, so two nodes that decide alike tell the same story, and write the same records.
 
-Member ids that a node makes differ, and with them the order in which Kafka assigns. So the walk uses the assignor
-``range``, which sorts members (made ids begin with the client's id), or ids of its own.
+Ids of members and topics that a node makes differ, and with them the order in which Kafka assigns. So the walk uses the
+assignor ``range``, which sorts members (made ids begin with the client's id), or ids of its own and one topic.
 """
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing
 from random import Random
 from typing import Any, NamedTuple
@@ -86,6 +87,8 @@ _SETTLE_S = 20.0
 _PARKED_S = 0.05
 """How long a request that waits for others is given to be answered."""
 _UNKNOWN_TOPIC = Uuid.from_int(4242)
+_MADE_UP = re.compile(r"(\w+)-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+_LOADING = (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR)
 _JOIN, _LEAVE, _LEAVE_STATIC = 0, -1, -2
 
 
@@ -114,6 +117,7 @@ class _Member:
         self.is_classic = False
         self.parked: str | None = None
         """The request that waits for its answer."""
+        self.protocol: str | None = None
         self.led: list[str] = []
         """The member ids of the generation that it leads."""
 
@@ -132,6 +136,7 @@ class _Walk:
         self._open = open_clients
         self.admin = self._client("admin")
         self.prefix = f"gw{seed}"
+        self.transactional_id = f"{self.prefix}-transactions"
         self.topics = [f"{self.prefix}-{name}" for name in ("apples", "pears", "plums")]
         self.sizes = dict(zip(self.topics, (4, 3, 5), strict=True))
         self.ids: dict[str, Uuid] = {}
@@ -145,6 +150,7 @@ class _Walk:
         self.group = ""
         self.of_group: list[_Member] = []
         self.offset = 0
+        self.probe_interval_ms = 7_000
         self._versions: dict[str, int] = {}
 
     def _client(self, name: str) -> RawClient:
@@ -163,20 +169,20 @@ class _Walk:
     # -- set-up
 
     def prepare(self) -> None:
+        keys = [(0, self._id_of(group)) for group in self.groups] + [(1, self.transactional_id)]
+        for key_type, key in keys:
+            self._until(lambda key_type=key_type, key=key: self._has_coordinator(key_type, key))
+        for _, key in keys[:-1]:
+            self._until(lambda key=key: self._code_of(DescribeGroupsRequest(groups=[key])) not in _LOADING)
         for topic in self.topics:
             self._create(topic, self.sizes[topic])
-        for group in self.groups:
-            key = self._id_of(group)
-            self._until(
-                lambda key=key: (
-                    self.admin.call(FindCoordinatorRequest(coordinator_keys=[key])).coordinators[0].error_code == 0
-                )
-            )
-            self._until(
-                lambda key=key: (
-                    self.admin.call(DescribeGroupsRequest(groups=[key])).groups[0].error_code not in (14, 15, 16)
-                )
-            )
+
+    def _has_coordinator(self, key_type: int, key: str) -> bool:
+        request = FindCoordinatorRequest(key_type=key_type, coordinator_keys=[key])
+        return bool(self.admin.call(request).coordinators[0].error_code == 0)
+
+    def _code_of(self, request: DescribeGroupsRequest) -> int:
+        return int(self.admin.call(request).groups[0].error_code)
 
     def _until(self, is_true: Any) -> None:
         deadline = time.monotonic() + _SETTLE_S
@@ -201,7 +207,27 @@ class _Walk:
 
         self._until(is_known)
         self.names[str(self.ids[name])] = name
-        time.sleep(0.1)
+        self._until(lambda: self._partitions_at_the_coordinator(name) == partitions)
+
+    def _partitions_at_the_coordinator(self, topic: str) -> int:
+        """Return how many partitions of a topic a group of its own is assigned: the coordinator follows later."""
+        answer = self._probe(_JOIN, topic)
+        self._probe(_LEAVE, topic)
+        if answer.error_code in _LOADING:
+            return -1
+        assert answer.assignment is not None, answer
+        return sum(len(found.partitions) for found in answer.assignment.topic_partitions)
+
+    def _probe(self, epoch: int, topic: str) -> Any:
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=f"probe-{self.prefix}",
+            member_id="probe",
+            member_epoch=epoch,
+            rebalance_timeout_ms=_LONG_MS,
+            subscribed_topic_names=[topic],
+            topic_partitions=[],
+        )
+        return self.admin.call(request, 1)
 
     def _id_of(self, group: str) -> str:
         return f"{self.prefix}-{group}"
@@ -213,7 +239,7 @@ class _Walk:
             "join": 16, "beat": 34, "late beat": 4, "wrong beat": 4, "change": 6, "leave": 5, "static leave": 3,
             "classic join": 18, "classic sync": 14, "classic beat": 12, "classic leave": 5,
             "commit": 8, "fetch": 4, "transaction": 3, "delete offsets": 2, "delete": 2, "list": 2,
-            "topics": 2, "interval": 2, "malformed": 3,
+            "topics": 2, "interval": 2, "malformed": 3, "settle": 8, "sweep": 4, "only classic": 3, "only consumer": 2,
         }  # fmt: skip
         for _ in range(count):
             name = self.random.choice(["mixed", "mixed", "plain"])
@@ -239,7 +265,7 @@ class _Walk:
 
     def _subscription(self) -> list[str]:
         if "plain" in self.group:
-            return [self.random.choice(self.topics[:2])]
+            return self.random.choice([[], *[self.topics[:1]] * 3])
         return sorted(self.random.sample(self.topics, self.random.choice([1, 2, 2, 3])))
 
     @property
@@ -247,24 +273,28 @@ class _Walk:
         return "uniform" if "plain" in self.group else "range"
 
     def _new_member_id(self, member: _Member) -> str:
-        return f"{member.name}-{self.random.randrange(3)}"
+        return f"{member.name}.{self.random.randrange(3)}"
 
     def _join(self, member: _Member) -> None:
         """Join, or join again: often as a new process of the same name."""
         if member.is_classic and member.epoch >= 0 and member.instance is None:
             member.forget()
-        if not member.member_id or self.random.random() < 0.3:
+        if not member.member_id or self.random.random() < 0.1:
             member.member_id = self._new_member_id(member)
         member.topics = self._subscription()
+        if (member.instance is not None or not member.topics) and self._is_rebalancing():
+            return  # Kafka computes no assignment then, and ours does.
         member.owned = {}
         request = self._heartbeat(member, _JOIN, is_full=True)
         self._beat_with(member, "join", request)
 
-    def _heartbeat(self, member: _Member, epoch: int, *, is_full: bool = False) -> ConsumerGroupHeartbeatRequest:
+    def _heartbeat(
+        self, member: _Member, epoch: int, *, is_full: bool = False, owns: bool = False
+    ) -> ConsumerGroupHeartbeatRequest:
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group, member_id=member.member_id, member_epoch=epoch, instance_id=member.instance
         )
-        if is_full or self.random.random() < 0.8:
+        if is_full or owns or self.random.random() < 0.8:
             request.topic_partitions = self._partitions(member.owned)
         if is_full:
             request.rebalance_timeout_ms, request.server_assignor = _LONG_MS, self._assignor
@@ -279,8 +309,8 @@ class _Walk:
 
     def _beat_with(self, member: _Member, what: str, request: ConsumerGroupHeartbeatRequest) -> None:
         partitions = request.topic_partitions
-        owned = None if partitions is None else {self.names[str(p.topic_id)]: p.partitions for p in partitions}
-        label = f"{what} {member.member_id}/{member.instance} epoch {request.member_epoch} owned {owned}"
+        owned = None if partitions is None else sorted((self.names[str(p.topic_id)], p.partitions) for p in partitions)
+        label = f"{what} {self._named(member.member_id)}/{member.instance} epoch {request.member_epoch} owned {owned}"
         if request.subscribed_topic_names is not None:
             label += f" topics {request.subscribed_topic_names}"
         response = self._ask(member.client, label, request, 1)
@@ -359,11 +389,14 @@ class _Walk:
         )
         for field, value in change.items():
             setattr(request, field, value)
-        self._ask(member.client, f"malformed {change}", request, self.random.choice([0, 1]))
+        version = 1 if request.member_id == "" else self.random.choice([0, 1])  # Version 0 makes an id.
+        self._ask(member.client, f"malformed {change}", request, version)
 
     # -- members of the classic protocol
 
     def _classic_join(self, member: _Member) -> None:
+        if "plain" in self.group and (member.instance is not None or not self._is_consumer_group()):
+            return  # It would receive an id.
         if not member.is_classic:
             is_static_return = member.instance is not None and self.random.random() < 0.7
             if member.epoch >= 0 and not is_static_return:
@@ -373,7 +406,7 @@ class _Walk:
         if not member.topics or self.random.random() < 0.2:
             member.topics = self._subscription()
         if not member.member_id and member.instance is None and self._is_consumer_group():
-            member.member_id = f"{member.name}-c"
+            member.member_id = f"{member.name}.c"
         owned = [TopicPartition(topic=topic, partitions=found) for topic, found in sorted(member.owned.items())]
         version = self.random.choice([0, 1, 2])
         data = ConsumerProtocolSubscription(topics=member.topics, owned_partitions=owned, generation_id=member.epoch)
@@ -394,6 +427,10 @@ class _Walk:
         found = self.admin.call(ConsumerGroupDescribeRequest(group_ids=[self.group]), 1).groups[0]
         return found.error_code == ErrorCode.NONE and bool(found.members)
 
+    def _is_rebalancing(self) -> bool:
+        found = self.admin.call(DescribeGroupsRequest(groups=[self.group]), 6).groups[0]
+        return found.group_state in ("PreparingRebalance", "CompletingRebalance")
+
     def _send(self, member: _Member, what: str, request: Any, version: int) -> None:
         """Send a request whose answer may have to wait for other members."""
         member.client.send(request, version)
@@ -402,31 +439,40 @@ class _Walk:
         self._receive(member)
 
     def _receive_parked(self) -> None:
-        for members in self.groups.values():
-            for member in members:
-                if member.parked is not None:
-                    self._receive(member)
+        for member in self.of_group:
+            if member.parked is not None:
+                self._receive(member)
 
     def _receive(self, member: _Member) -> None:
         what = member.parked
         assert what is not None
-        if not member.client.is_readable(_PARKED_S):
+        if not self._is_answered(member):
             return
         member.parked = None
         response = member.client.receive()
-        if " join " in f" {what} ":
-            self._learn(response.member_id, member)
+        if " join " in f" {what} " and response.member_id != f"{member.name}.c":
+            self._learn(response.member_id, _prefix_of(response.member_id) or member.name)
         self._show(what, self._shown(response, self._versions[member.name]))
         if "sync" in what:
             self._synced(member, response)
         else:
             self._joined(member, response)
 
-    def _learn(self, member_id: str, member: _Member) -> None:
+    def _is_answered(self, member: _Member) -> bool:
+        """Return whether the answer has arrived, or does so when the coordinator has handled a later request."""
+        if member.client.is_readable(_PARKED_S):
+            return True
+        if self._is_consumer_group():
+            return member.client.is_readable(_SETTLE_S)
+        later = HeartbeatRequest(group_id=self.group, member_id="nobody", generation_id=1)
+        assert self.admin.call(later, 4).error_code != ErrorCode.NONE
+        return member.client.is_readable(2 * _PARKED_S)
+
+    def _learn(self, member_id: str, prefix: str) -> None:
         """Give an id that the node has made a name."""
-        if member_id and not member_id.startswith(f"{member.name}-c") and member_id not in self.names:
-            known = sum(name.startswith(f"<{member.name}") for name in self.names.values())
-            self.names[member_id] = f"<{member.name}.{known}>"
+        if member_id and member_id not in self.names:
+            known = sum(name.startswith(f"<{prefix}.") for name in self.names.values())
+            self.names[member_id] = f"<{prefix}.{known}>"
 
     def _joined(self, member: _Member, response: Any) -> None:
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
@@ -434,6 +480,7 @@ class _Walk:
         elif response.error_code == ErrorCode.NONE:
             member.member_id = response.member_id
             member.reach(response.generation_id)
+            member.protocol = response.protocol_name
             member.led = [found.member_id for found in response.members]
         elif response.error_code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_INSTANCE_ID):
             member.forget()
@@ -447,11 +494,16 @@ class _Walk:
             member_id=member.member_id,
             generation_id=member.epoch + (1 if wrong < 0.05 else 0),
             group_instance_id=member.instance,
-            protocol_type="other" if wrong > 0.97 else self.random.choice(["consumer", None]),
-            protocol_name="other" if 0.95 < wrong < 0.97 else None,
+            protocol_type="other" if wrong > 0.97 else "consumer",
+            protocol_name="other" if 0.94 < wrong < 0.97 else member.protocol,
             assignments=self._led_assignments(member),
         )
-        self._send(member, f"sync {self._named(member.member_id)} {request.protocol_type}", request, 5)
+        version = 5
+        if 0.05 < wrong < 0.25:  # Version 5 demands both; earlier ones have neither.
+            request.protocol_type = request.protocol_name = None
+            version = self.random.choice([4, 5])
+        what = f"sync {self._named(member.member_id)} {request.protocol_type} {request.protocol_name}"
+        self._send(member, what, request, version)
 
     def _led_assignments(self, member: _Member) -> list[SyncGroupRequestAssignment]:
         """Divide the topics among the members, which are ordered by name."""
@@ -507,6 +559,60 @@ class _Walk:
             self._ask(self.admin, f"leave {shown}", LeaveGroupRequest(group_id=self.group, members=identities), 5)
             for found in chosen:
                 found.forget()
+
+    # -- all members
+
+    def _settle(self, member: _Member) -> None:
+        """Let all members follow for some rounds, as living clients do."""
+        for _ in range(3):
+            for found in self.of_group:
+                if found.parked is not None or not found.member_id:
+                    continue
+                if not found.is_classic:
+                    if found.epoch > 0:
+                        self._beat_with(found, "follow", self._heartbeat(found, found.epoch, owns=True))
+                elif found.epoch >= 0:
+                    self._classic_follow(found)
+            self._receive_parked()
+            for found in sorted(self.of_group, key=lambda found: bool(found.led)):
+                if found.is_classic and found.parked is None:
+                    self._classic_sync(found)  # The leader is the last.
+            self._receive_parked()
+
+    def _classic_follow(self, member: _Member) -> None:
+        request = HeartbeatRequest(
+            group_id=self.group,
+            member_id=member.member_id,
+            generation_id=member.epoch,
+            group_instance_id=member.instance,
+        )
+        what = f"follow {self._named(member.member_id)} in {member.epoch}"
+        code = self._ask(member.client, what, request, 4).error_code
+        if code in (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION):
+            self._classic_join(member)
+        elif code != ErrorCode.NONE:
+            member.forget()
+
+    def _sweep(self, member: _Member) -> None:
+        """Remove members whose process has ended."""
+        alive = {found.member_id for found in self.of_group}
+        self._remove(lambda member_id, _: member_id not in alive)
+
+    def _only_classic(self, member: _Member) -> None:
+        self._remove(lambda _, member_type: member_type == 1)
+
+    def _only_consumer(self, member: _Member) -> None:
+        self._remove(lambda _, member_type: member_type == 0)
+
+    def _remove(self, is_chosen: Callable[[str, int], bool]) -> None:
+        group = self.admin.call(ConsumerGroupDescribeRequest(group_ids=[self.group]), 1).groups[0]
+        chosen = sorted(
+            (found.member_id for found in group.members if is_chosen(found.member_id, found.member_type)),
+            key=self._named,
+        )
+        for member_id in chosen:
+            request = LeaveGroupRequest(group_id=self.group, members=[MemberIdentity(member_id=member_id)])
+            self._ask(self.admin, f"remove {self._named(member_id)}", request, 5)
 
     # -- offsets
 
@@ -568,11 +674,12 @@ class _Walk:
 
     def _transaction(self, member: _Member) -> None:
         """Commit offsets in a transaction of its own, and end it."""
-        name = f"{self.prefix}-transactions"
-        producer = self.admin.call(InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000), 4)
-        while producer.error_code in (14, 15, 16, 51):
+        name = self.transactional_id
+        request_id = InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000)
+        deadline = time.monotonic() + _SETTLE_S
+        while (producer := self.admin.call(request_id, 4)).error_code != ErrorCode.NONE:
+            assert time.monotonic() < deadline, f"no producer id: {producer}"
             time.sleep(0.02)
-            producer = self.admin.call(InitProducerIdRequest(transactional_id=name, transaction_timeout_ms=60_000), 4)
         added = self.admin.call(
             AddOffsetsToTxnRequest(
                 transactional_id=name,
@@ -654,7 +761,7 @@ class _Walk:
         topic = self.random.choice(self.topics)
         if self.random.random() < 0.6 and self.sizes[topic] < 8:
             self.sizes[topic] += 1
-            grown = CreatePartitionsTopic(name=topic, count=self.sizes[topic])
+            grown = CreatePartitionsTopic(name=topic, count=self.sizes[topic], assignments=None)
             self._ask(self.admin, f"grow {topic}", CreatePartitionsRequest(topics=[grown], timeout_ms=10_000), 3)
             self._await_topic(topic, self.sizes[topic])
             return
@@ -662,7 +769,6 @@ class _Walk:
         self.admin.call(gone, 6)
         self._show(f"delete and create {topic}", "")
         self._await_topic_gone(topic)
-        time.sleep(0.1)
         self.sizes[topic] = self.random.randint(2, 5)
         self._create(topic, self.sizes[topic])
         for members in self.groups.values():
@@ -672,18 +778,25 @@ class _Walk:
     def _await_topic_gone(self, topic: str) -> None:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
         self._until(lambda: self.admin.call(request).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        self._until(lambda: self._partitions_at_the_coordinator(topic) == 0)
 
     def _interval(self, member: _Member) -> None:
         """Let targets be computed only once in a long time, or at once."""
-        value = self.random.choice(["0", "15000"])
-        setting = AlterableConfig(
-            name="consumer.assignment.interval.ms", config_operation=int(AlterConfigOpType.SET), value=value
-        )
+        value = self.random.choice(["0", "0", "0", "15000"])
+        self._show(f"interval {value}", "")
+        self._configure(self.group, "consumer.assignment.interval.ms", value)
+        self.probe_interval_ms = 16_000 - self.probe_interval_ms
+        self._configure(f"probe-{self.prefix}", "consumer.heartbeat.interval.ms", str(self.probe_interval_ms))
+        self._until(lambda: self._probe(_JOIN, self.topics[0]).heartbeat_interval_ms == self.probe_interval_ms)
+        self._probe(_LEAVE, self.topics[0])
+
+    def _configure(self, group: str, name: str, value: str) -> None:
+        setting = AlterableConfig(name=name, config_operation=int(AlterConfigOpType.SET), value=value)
         resource = AlterConfigsResource(
-            resource_type=int(ConfigResourceType.GROUP), resource_name=self.group, configs=[setting]
+            resource_type=int(ConfigResourceType.GROUP), resource_name=group, configs=[setting]
         )
-        self._ask(self.admin, f"interval {value}", IncrementalAlterConfigsRequest(resources=[resource]), 1)
-        time.sleep(0.15)
+        answer = self.admin.call(IncrementalAlterConfigsRequest(resources=[resource]), 1)
+        assert answer.responses[0].error_code == ErrorCode.NONE
 
     # -- showing
 
@@ -713,7 +826,18 @@ class _Walk:
             return shown
         if isinstance(value, list):
             return sorted((self._comparable(part) for part in value), key=repr)
-        return self._named(value) if isinstance(value, str) else value
+        if isinstance(value, str):
+            prefix = _prefix_of(value)
+            if prefix is not None:  # Its JoinGroup still waits.
+                self._learn(value, prefix)
+            return self._named(value)
+        return value
+
+
+def _prefix_of(member_id: str) -> str | None:
+    """Return what a node has put before the UUID of a classic member's id."""
+    found = _MADE_UP.fullmatch(member_id)
+    return None if found is None else found[1]
 
 
 def walk(port: int, seed: int, count: int) -> Told:

@@ -32,7 +32,13 @@ FIRST_SERVED = {ApiKey.PRODUCE: 3}
 
 # Allowed errors: the request names a member that does not exist, or a change that is already done.
 EXPECTED = {
-    ApiKey.CONSUMER_GROUP_HEARTBEAT: {ErrorCode.UNSUPPORTED_VERSION},  # These make clients stop.
+    ApiKey.CONSUMER_GROUP_DESCRIBE: {ErrorCode.GROUP_ID_NOT_FOUND},
+    ApiKey.STREAMS_GROUP_HEARTBEAT: {ErrorCode.GROUP_ID_NOT_FOUND},
+    ApiKey.STREAMS_GROUP_DESCRIBE: {ErrorCode.GROUP_ID_NOT_FOUND},
+    ApiKey.SHARE_GROUP_DESCRIBE: {ErrorCode.GROUP_ID_NOT_FOUND},
+    ApiKey.SHARE_FETCH: {ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR},  # As in Kafka, for a group without state.
+    ApiKey.SHARE_ACKNOWLEDGE: {ErrorCode.SHARE_SESSION_NOT_FOUND},
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: {ErrorCode.GROUP_ID_NOT_FOUND},
     ApiKey.ALTER_REPLICA_LOG_DIRS: {ErrorCode.LOG_DIR_NOT_FOUND},
     ApiKey.HEARTBEAT: {ErrorCode.UNKNOWN_MEMBER_ID},
     ApiKey.SYNC_GROUP: {ErrorCode.UNKNOWN_MEMBER_ID},

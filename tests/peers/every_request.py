@@ -65,6 +65,8 @@ from barnabas.protocol.messages import (
     renew_delegation_token,
     sasl_authenticate,
     sasl_handshake,
+    streams_group_describe,
+    streams_group_heartbeat,
     sync_group,
     txn_offset_commit,
     unregister_broker,
@@ -378,7 +380,11 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ApiKey.JOIN_GROUP: _join_group,
     ApiKey.HEARTBEAT: _heartbeat,
     ApiKey.CONSUMER_GROUP_HEARTBEAT: lambda at, version: consumer_group_heartbeat.ConsumerGroupHeartbeatRequest(
-        group_id=at.group
+        group_id=at.group,
+        member_id="somebody",
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=[at.topic],
+        topic_partitions=[],
     ),
     ApiKey.LEAVE_GROUP: _leave_group,
     ApiKey.SYNC_GROUP: _sync_group,
@@ -430,6 +436,12 @@ _MAKERS: dict[ApiKey, Callable[[Target, int], Any]] = {
     ApiKey.UNREGISTER_BROKER: lambda at, version: unregister_broker.UnregisterBrokerRequest(broker_id=77),
     ApiKey.DESCRIBE_CLUSTER: lambda at, version: describe_cluster.DescribeClusterRequest(),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: _describe_topic_partitions,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: lambda at, version: streams_group_heartbeat.StreamsGroupHeartbeatRequest(
+        group_id=at.group, member_id="somebody", member_epoch=1
+    ),
+    ApiKey.STREAMS_GROUP_DESCRIBE: lambda at, version: streams_group_describe.StreamsGroupDescribeRequest(
+        group_ids=[at.group]
+    ),
     ApiKey.ADD_PARTITIONS_TO_TXN: _add_partitions_to_txn,
     ApiKey.ADD_OFFSETS_TO_TXN: lambda at, version: add_offsets_to_txn.AddOffsetsToTxnRequest(
         transactional_id=_UNUSED_TRANSACTIONAL_ID, group_id=at.group

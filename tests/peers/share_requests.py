@@ -5,9 +5,13 @@ Topic ids differ between brokers, so answers show names. Error messages are not 
 
 from __future__ import annotations
 
+import gzip
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
+from barnabas.common.error_code import ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.protocol.messages.share_acknowledge import AcknowledgementBatch as OwnBatch
 from barnabas.protocol.messages.share_acknowledge import (
@@ -25,7 +29,10 @@ from barnabas.protocol.messages.share_fetch import (
 from barnabas.protocol.record_batch import iter_batches
 from barnabas.protocol.schema import Message
 
-__all__ = ["CONFIGS", "GROUP", "TOPICS", "Broker", "Step", "walk"]
+__all__ = ["CONFIGS", "GROUP", "TOPICS", "Broker", "Step", "assert_equal_to_kafkas", "walk"]
+
+RECORDED = Path(__file__).parents[1] / "oracles" / "data" / "share_requests" / "answers.json.gz"
+"""Kafka's answers, from ``tests.peers.record_share_requests``."""
 
 GROUP = "workers"
 TOPICS = {"jobs": 2, "mails": 1}
@@ -353,3 +360,18 @@ def _deleted_topics(walk: _Walk) -> None:
     walk.fetch("its records are acknowledged in a fetch", "o", 3, acks={J0: [(30, 30, [ACCEPT])]}, max_wait_ms=0)
     walk.fetch("it is forgotten", "o", 4, forget=[J0], max_wait_ms=0)
     walk.fetch("end", "o", -1)
+
+
+def assert_equal_to_kafkas(answers: Sequence[Step]) -> None:
+    """Compare the answers of our broker with the recorded ones."""
+    kafkas = json.loads(gzip.decompress(RECORDED.read_bytes()))
+    assert len(kafkas) >= 130
+    for (title, answer), (expected_title, expected) in zip(json.loads(json.dumps(answers)), kafkas, strict=True):
+        assert title == expected_title
+        if expected["error"] == ErrorCode.UNKNOWN_SERVER_ERROR:
+            # Kafka fails to answer a ShareFetch if its session has a topic that does not exist.
+            errors = [partition["error"] for partition in answer["partitions"].values()]
+            assert answer["error"] == 0, title
+            assert ErrorCode.UNKNOWN_TOPIC_ID in errors, title
+        else:
+            assert answer == expected, title

@@ -1,13 +1,15 @@
 """Appends to the partition logs of a folder until it is killed, and prints each acknowledged record.
 
 Run it as ``python -m tests.simulation.log_writer FOLDER SEED``. Each line is flushed after the append has returned:
-``idempotent <sequence> <offset>`` or ``compacted <key> <value> <offset>``. The cleaner runs in its thread meanwhile.
+``idempotent <sequence> <offset>`` or ``compacted <key> <value> <offset>``. The cleaner runs in its thread meanwhile,
+and a line ``cleaned`` follows when it has written its checkpoint.
 """
 
 from __future__ import annotations
 
 import random
 import sys
+import time
 from collections.abc import Callable
 
 from barnabas.common.topic_config import TopicConfig
@@ -23,6 +25,8 @@ from barnabas.storage.partition_log import PartitionLog
 NOW_MS = 1_700_000_000_000
 IDEMPOTENT, COMPACTED = TopicPartition("idempotent", 0), TopicPartition("compacted", 0)
 PRODUCER_ID = 4
+DIRTY_RECORDS_MAX = 700
+"""More than two segments: the writer waits for the cleaner, which is slower, so that the logs stay small."""
 KEYS = 20
 
 
@@ -47,20 +51,27 @@ def open_logs(folder: str) -> tuple[LogManager, PartitionLog, PartitionLog]:
     return manager, logs[0], logs[1]
 
 
+def report(*words: object) -> None:
+    sys.stdout.write(" ".join(map(str, words)) + "\n")  # One write: two threads report.
+    sys.stdout.flush()
+
+
 def main() -> None:
     folder, seed = sys.argv[1], int(sys.argv[2])
     draw = random.Random(seed)
     manager, idempotent, compacted = open_logs(folder)
 
+    def checkpoint() -> None:
+        manager.checkpoint_cleaner_offsets()
+        report("cleaned")
+
     def make_cleaner(pause: Callable[[int], None]) -> LogCleaner:
-        return LogCleaner(
-            manager.logs, manager.cleaner_offsets, checkpoint=manager.checkpoint_cleaner_offsets, pause=pause
-        )
+        return LogCleaner(manager.logs, manager.cleaner_offsets, checkpoint=checkpoint, pause=pause)
 
     CleanerThread(make_cleaner, now_ms=lambda: NOW_MS, backoff_ms=5).start()
     known = idempotent.producers.producers.get(PRODUCER_ID)
     sequence = known.last_sequence + 1 if known is not None else 0
-    print("ready", flush=True)
+    report("ready")
     while True:
         count = draw.randrange(1, 4)
         records = [Record(at, NOW_MS, None, b"%d" % (sequence + at)) for at in range(count)]
@@ -69,13 +80,15 @@ def main() -> None:
             info = idempotent.append_as_leader(sent, leader_epoch=0, now_ms=NOW_MS)
             if info.duplicate != (attempt > 0):
                 raise AssertionError(f"attempt {attempt} of sequence {sequence} returned {info}")
-        print("idempotent", sequence + count - 1, info.last_offset, flush=True)
+        report("idempotent", sequence + count - 1, info.last_offset)
         sequence += count
         key, value = draw.randrange(KEYS), compacted.log_end_offset
         record = Record(0, NOW_MS, b"%d" % key, b"%d" % value)
         info = compacted.append_as_leader(build_batch([record]), leader_epoch=0, now_ms=NOW_MS)
         compacted.maybe_advance_high_watermark(compacted.log_end_offset)
-        print("compacted", key, value, info.last_offset, flush=True)
+        report("compacted", key, value, info.last_offset)
+        while compacted.log_end_offset - manager.cleaner_offsets.get(COMPACTED, 0) > DIRTY_RECORDS_MAX:
+            time.sleep(0.001)
 
 
 if __name__ == "__main__":

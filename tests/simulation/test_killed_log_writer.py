@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import subprocess
 import sys
-import threading
+from itertools import islice, takewhile
 from pathlib import Path
 
 import pytest
@@ -16,13 +16,14 @@ from tests.unit.storage.log_driver import all_records
 pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
 
 SEED = 20_240_611
-ROUNDS = 12
-ROUNDS_MAX = 60
+ROUNDS = 30
+CLEANED_EVERY = 3
+"""Every third round ends after a compaction, the others after some appends: lines decide, not the time."""
 PROJECT = Path(__file__).resolve().parent.parent.parent
 
 
-def run_until_killed(folder: Path, seed: int, seconds: float) -> list[list[str]]:
-    """Start the writer and kill it after it has been ready for this time; return the lines that it printed."""
+def run_until_killed(folder: Path, seed: int, line_count: int, *, after_cleaning: bool) -> list[list[str]]:
+    """Start the writer and kill it after so many lines, or so many after it compacted; return what it printed."""
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.simulation.log_writer", str(folder), str(seed)],
         cwd=PROJECT,
@@ -35,11 +36,13 @@ def run_until_killed(folder: Path, seed: int, seconds: float) -> list[list[str]]
     assert process.stderr is not None
     with process:
         first = process.stdout.readline()
-        timer = threading.Timer(seconds, process.kill)
-        timer.start()
-        printed = process.stdout.read()  # Not communicate(): it would lose the data that readline() has read ahead.
+        printed = ""
+        if after_cleaning:
+            printed = "".join(takewhile("cleaned\n".__ne__, process.stdout))
+        printed += "".join(islice(process.stdout, line_count))
+        process.kill()
+        printed += process.stdout.read()  # Not communicate(): it would lose the data that was read ahead.
         errors = process.stderr.read()
-    timer.cancel()
     assert first == "ready\n", errors
     assert process.returncode == -9, errors
     return [line.split() for line in printed.split("\n")[:-1]]
@@ -48,16 +51,15 @@ def run_until_killed(folder: Path, seed: int, seconds: float) -> list[list[str]]
 def test_acknowledged_records_survive_kills_exactly_once(tmp_path: Path) -> None:
     draw = random.Random(SEED)
     sequences, values, offsets = 0, {}, 0
-    has_compacted = False
-    for round_ in range(ROUNDS_MAX):
-        if round_ >= ROUNDS and has_compacted:
-            break  # On a busy machine it may take more rounds until a process lives long enough to compact.
-        for kind, *words in run_until_killed(tmp_path, SEED + round_, draw.uniform(0.02, 0.6)):
+    for round_ in range(ROUNDS):
+        after_cleaning = round_ % CLEANED_EVERY == 0
+        lines = run_until_killed(tmp_path, SEED + round_, draw.randrange(1_000), after_cleaning=after_cleaning)
+        for kind, *words in lines:
             numbers = [int(word) for word in words]
             if kind == "idempotent":
                 assert numbers[0] == numbers[1]  # One producer without duplicates: sequence and offset stay equal.
                 sequences = numbers[0] + 1
-            else:
+            elif kind == "compacted":
                 values[numbers[0]] = numbers[1]
                 offsets = numbers[2] + 1
         manager, idempotent, compacted = open_logs(str(tmp_path))
@@ -70,9 +72,8 @@ def test_acknowledged_records_survive_kills_exactly_once(tmp_path: Path) -> None
         last = {int(record.key or b""): int(record.value or b"") for record in found}
         assert all(last[key] >= value for key, value in values.items())
         for segment in (*idempotent.segments, *compacted.segments):
-            segment.release()  # The rounds on a busy machine would otherwise use thousands of descriptors.
+            segment.release()
         for directory in manager.directories.all:
             directory.unlock()
-        has_compacted = bool(manager.cleaner_offsets)
+        assert manager.cleaner_offsets
     assert sequences > ROUNDS
-    assert has_compacted

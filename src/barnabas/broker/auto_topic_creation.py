@@ -12,17 +12,17 @@ import logging
 from typing import TYPE_CHECKING, cast
 
 from barnabas.broker.internal_topics import internal_topics
+from barnabas.broker.streams_topic_creation import StreamsTopicCreation, creating
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import INTERNAL_TOPIC_NAMES
-from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
-from barnabas.security.request_context import RequestContext
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from barnabas.broker.broker_settings import BrokerSettings
     from barnabas.broker.ports import ControllerChannel
+    from barnabas.security.request_context import RequestContext
 
 __all__ = ["INTERNAL_TOPICS", "AutoTopicCreation"]
 
@@ -42,6 +42,7 @@ class AutoTopicCreation:
         self._settings = settings
         self._internal = internal_topics(settings.internal_topics)
         self._controller = controller
+        self.of_streams = StreamsTopicCreation(controller=controller, timeout_ms=settings.request_timeout_ms)
         self._under_way: dict[str, asyncio.Task[None]] = {}
         self._refused: dict[str, tuple[float, ErrorCode]] = {}
         self._logged_lines: set[str] = set()
@@ -88,7 +89,7 @@ class AutoTopicCreation:
             answer = await (
                 self._controller.send(request)
                 if context is None
-                else self._controller.forward(request, _creating(context))
+                else self._controller.forward(request, creating(context))
             )
             for topic in cast("CreateTopicsResponse", answer).topics:
                 if topic.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
@@ -125,17 +126,3 @@ class AutoTopicCreation:
             num_partitions=self._settings.num_partitions,
             replication_factor=self._settings.default_replication_factor,
         )
-
-
-def _creating(context: RequestContext) -> RequestContext:
-    """Return the context of the CreateTopics request that the broker sends in the client's name, from its host."""
-    return RequestContext(
-        api_key=ApiKey.CREATE_TOPICS,
-        api_version=API_TABLE[ApiKey.CREATE_TOPICS].highest,
-        correlation_id=context.correlation_id,
-        client_id=context.client_id,
-        principal=context.principal,
-        client_host=context.client_host,
-        listener_name=context.listener_name,
-        connection_id=context.connection_id,
-    )

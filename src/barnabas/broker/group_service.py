@@ -16,7 +16,7 @@ from barnabas.broker.coordinator_reads import CoordinatorReads
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
-from barnabas.metadata.features import GROUP_VERSION, SHARE_VERSION
+from barnabas.metadata.features import GROUP_VERSION, SHARE_VERSION, STREAMS_VERSION
 from barnabas.metadata.image.metadata_image import MetadataImage
 
 if TYPE_CHECKING:
@@ -90,6 +90,12 @@ class GroupService:
     def serves_share_groups(self) -> bool:
         """Whether the share protocol is enabled by ``share.version`` of the cluster."""
         return self.coordinator.view.image.features.level(SHARE_VERSION) >= 1
+
+    @property
+    def serves_streams_groups(self) -> bool:
+        """Whether streams groups are enabled: by ``streams.version`` of the cluster, and on this broker."""
+        level = self.coordinator.view.image.features.level(STREAMS_VERSION)
+        return level >= 1 and self.coordinator.config.serves_streams_groups
 
     def start_task(self, work: Coroutine[None, None, None]) -> None:
         """Run work between requests; ``stop`` cancels it."""

@@ -1,4 +1,4 @@
-"""Logs the clients that request features that this broker lacks: groups of another protocol, share groups.
+"""Logs the clients that request features that this broker lacks, or that its settings or the cluster disable.
 
 The client receives an error that it treats as final, and its operator reads the node's log next. A client is logged at
 most once a minute, and only a few clients are logged within ten seconds.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from time import monotonic
 from typing import TYPE_CHECKING
 
+from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.network.refusal_log import RefusalLog
 
 if TYPE_CHECKING:
@@ -21,7 +22,8 @@ class MissingFeatures:
     def __init__(self) -> None:
         self._logs: dict[str, RefusalLog] = {}
 
-    def requested(self, feature: str, advice: str, context: RequestContext) -> None:
+    def refusal(self, feature: str, advice: str, context: RequestContext) -> ApiException:
+        """Log the client, and return its error. ``advice``: what its user can do."""
         log = self._logs.get(context.listener_name)
         if log is None:
             log = self._logs[context.listener_name] = RefusalLog(context.listener_name, "cannot serve")
@@ -32,3 +34,4 @@ class MissingFeatures:
             f"which this broker does not support: {advice}",
             monotonic(),
         )
+        return ApiException(ErrorCode.UNSUPPORTED_VERSION, f"This broker does not support {feature}: {advice}.")

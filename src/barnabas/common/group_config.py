@@ -28,6 +28,10 @@ _BOUNDED = {
         "group.consumer.max.heartbeat.interval.ms",
     ),
     "consumer.session.timeout.ms": ("group.consumer.min.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    "consumer.assignment.interval.ms": (
+        "group.consumer.min.assignment.interval.ms",
+        "group.consumer.max.assignment.interval.ms",
+    ),
     "share.heartbeat.interval.ms": ("group.share.min.heartbeat.interval.ms", "group.share.max.heartbeat.interval.ms"),
     "share.session.timeout.ms": ("group.share.min.session.timeout.ms", "group.share.max.session.timeout.ms"),
     "share.record.lock.duration.ms": (
@@ -39,12 +43,20 @@ _BOUNDED = {
         "group.share.min.partition.max.record.locks",
         "group.share.max.partition.max.record.locks",
     ),
+    "share.assignment.interval.ms": (
+        "group.share.min.assignment.interval.ms",
+        "group.share.max.assignment.interval.ms",
+    ),
     "streams.heartbeat.interval.ms": (
         "group.streams.min.heartbeat.interval.ms",
         "group.streams.max.heartbeat.interval.ms",
     ),
     "streams.session.timeout.ms": ("group.streams.min.session.timeout.ms", "group.streams.max.session.timeout.ms"),
     "streams.num.standby.replicas": ("", "group.streams.max.standby.replicas"),
+    "streams.assignment.interval.ms": (
+        "group.streams.min.assignment.interval.ms",
+        "group.streams.max.assignment.interval.ms",
+    ),
 }
 _FAMILIES = ("consumer", "share", "streams")
 
@@ -75,7 +87,10 @@ def validate_group_config(configs: Mapping[str, object], broker: Mapping[str, Co
         if isinstance(high, int) and value > high:
             raise ConfigStateException(name, value, f"{name} must be less than or equal to {most}")
     for family in _FAMILIES:
-        timeout, interval = values[f"{family}.session.timeout.ms"], values[f"{family}.heartbeat.interval.ms"]
+        timeout, interval = (
+            values[name] if name in configs else broker.get(f"group.{name}", values[name])
+            for name in (f"{family}.session.timeout.ms", f"{family}.heartbeat.interval.ms")
+        )
         if isinstance(timeout, int) and isinstance(interval, int) and timeout <= interval:
             raise ConfigStateException(
                 f"{family}.session.timeout.ms",

@@ -10,13 +10,15 @@ A loss of more replicas than a partition of ``__consumer_offsets`` has (``lost``
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.common.errors import ErrorCode
+from tests.simulation.cluster.consumer_group_shape import Protocols
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.checks import Checks
-    from tests.simulation.cluster.consumer_group_shape import Subscription
+    from tests.simulation.cluster.consumer_group_shape import MemberShape, Subscription
     from tests.simulation.cluster.observed_client import Attempt
 
 __all__ = ["REMOVED", "ConsumerGroupChecks", "Membership", "Moment", "TopicPartition"]
@@ -26,6 +28,7 @@ REMOVED = frozenset(
         ErrorCode.FENCED_INSTANCE_ID,
         ErrorCode.FENCED_MEMBER_EPOCH,
         ErrorCode.GROUP_ID_NOT_FOUND,
+        ErrorCode.ILLEGAL_GENERATION,
         ErrorCode.STALE_MEMBER_EPOCH,
         ErrorCode.UNKNOWN_MEMBER_ID,
     }
@@ -36,7 +39,8 @@ MARGIN_S = 0.01
 
 
 class TopicPartition(NamedTuple):
-    topic_id: Any
+    topic: Any
+    """The topic id, or its name."""
     partition: int
 
 
@@ -51,11 +55,14 @@ class Moment(NamedTuple):
 class Membership:
     """A process of a member with its id, as it sees itself."""
 
-    def __init__(self, group: str, name: str, member_id: str, instance_id: str | None, losses: int) -> None:
-        self.group = group
-        self.name = name
+    def __init__(self, shape: MemberShape, member_id: str, losses: int, *, uses_classic: bool) -> None:
+        self.shape = shape
+        self.group = shape.group
+        self.name = shape.name
         self.member_id = member_id
-        self.instance_id = instance_id
+        self.instance_id = shape.instance_id
+        self.uses_classic = uses_classic
+        """Whether it speaks the classic protocol. Its epoch is then its generation."""
         self.losses = losses
         self.joined_s = -1.0
         """When it asked for the membership that it has; negative while it has none."""
@@ -71,6 +78,8 @@ class Membership:
         self._confused_s: float | None = None
         """When a request was decided that it had given up, or one by a broker that was not the coordinator any more.
         It is believed again when the coordinator has told it everything."""
+        self.is_replaced = False
+        """Whether another process with its instance id has joined, which may take its place."""
         self._decided_s = -1.0
         self._must_give_up_from_s: float | None = None
 
@@ -85,12 +94,14 @@ class Membership:
     def is_safe(self, at_s: float, safe_ms: int) -> bool:
         """Return whether the coordinator cannot have removed this member at that time."""
         since_s = self._decided_s if self._must_give_up_from_s is None else self._must_give_up_from_s
-        return self.joined_s >= 0 and not self.is_confused and at_s < since_s + safe_ms / 1000 - MARGIN_S
+        is_safe = self.joined_s >= 0 and not self.is_confused and not self.is_replaced
+        return is_safe and at_s < since_s + safe_ms / 1000 - MARGIN_S
 
-    def decided(self, attempt: Attempt, *, is_full: bool) -> None:
-        """Record an answer of the coordinator, after ``wanted`` was set from it."""
+    def decided(self, attempt: Attempt, *, is_full: bool, must_rejoin: bool = False) -> None:
+        """Record an answer of the coordinator, after ``wanted`` was set from it. ``must_rejoin``: the coordinator waits
+        for a JoinGroup."""
         assert attempt.decided_s is not None
-        if not self.must_give_up:
+        if not self.must_give_up and not must_rejoin:
             self._must_give_up_from_s = None
         elif self._must_give_up_from_s is None:
             self._must_give_up_from_s = self._decided_s
@@ -108,6 +119,7 @@ class Membership:
         self.joined_s, self.epoch, self.held, self.wanted = -1.0, 0, {}, frozenset()
         self.unknown_outcomes, self._decided_s = 0, -1.0
         self._confused_s = self._must_give_up_from_s = None
+        self.is_replaced = False
 
 
 class ConsumerGroupChecks:
@@ -143,10 +155,19 @@ class ConsumerGroupChecks:
         """Return the current state of the group. Call this before a request is sent."""
         return Moment(self._epochs.get(group, 0), self._losses.get(group, 0))
 
-    def begun(self, group: str, name: str, member_id: str, instance_id: str | None) -> Membership:
-        found = Membership(group, name, member_id, instance_id, self._losses.get(group, 0))
-        self._members.setdefault(group, []).append(found)
+    def begun(self, shape: MemberShape, member_id: str, *, uses_classic: bool) -> Membership:
+        found = Membership(shape, member_id, self._losses.get(shape.group, 0), uses_classic=uses_classic)
+        self._members.setdefault(shape.group, []).append(found)
         return found
+
+    def join_decided(self, me: Membership) -> None:
+        """Note that a process may take the place of another one with its instance id.
+
+        A process of the consumer protocol does not take the place of another one that has not left.
+        """
+        for other in self._members.get(me.group, ()):
+            if other is not me and me.instance_id is not None and other.instance_id == me.instance_id:
+                other.is_replaced = other.is_replaced or me.uses_classic or other.uses_classic
 
     def ended(self, me: Membership) -> None:
         me.forget()
@@ -158,31 +179,45 @@ class ConsumerGroupChecks:
 
     # --- heartbeats
 
-    def joined(self, me: Membership, attempt: Attempt, answer: Any, moment: Moment) -> None:
+    def joined(self, me: Membership, attempt: Attempt, epoch: int, moment: Moment) -> None:
         """Check the answer to a join, which begins the membership."""
-        me.losses, me.joined_s = moment.losses, attempt.sent_s
-        if attempt.is_current and not self._is_void(me, moment) and answer.member_epoch < moment.epoch:
-            self._checks.fail(f"{me.name} joins in epoch {answer.member_epoch}, but {moment.epoch} was reached before")
-        self._checks.counts["consumer group joins"] += 1
+        me.losses, me.joined_s, me.is_replaced = moment.losses, attempt.sent_s, False
+        if self._is_void(me, moment) or not attempt.is_current:
+            return
+        reached = moment.epoch
+        if me.shape.protocols is not Protocols.CONSUMER:
+            # A group without members begins again when it changes its protocol.
+            epochs = [other.epoch for other in self._safe_others(me) if other.joined_s < attempt.sent_s]
+            reached = min(reached, max(epochs, default=0))
+        if epoch < reached:
+            self._checks.fail(f"{me.name} joins in epoch {epoch}, but {reached} was reached before")
+        self._checks.counts[f"consumer group joins{', classic' if me.uses_classic else ''}"] += 1
 
-    def answered(self, me: Membership, attempt: Attempt, answer: Any, moment: Moment) -> None:
-        """Check an accepted heartbeat of a member against what it had before."""
+    def _safe_others(self, me: Membership) -> Iterator[Membership]:
+        for other in self._members[me.group]:
+            if other is not me and other.losses == me.losses and other.is_safe(self._now_s, self._safe_ms):
+                yield other
+
+    def reached(self, me: Membership, epoch: int, moment: Moment) -> None:
+        """Check the epoch that an accepted request returns."""
         if self._is_void(me, moment):
             return
-        self._checks.counts["consumer group heartbeats"] += 1
-        if answer.member_epoch < me.epoch:
-            self._checks.fail(f"{me.name} returns from epoch {me.epoch} to {answer.member_epoch}")
-        self._epochs[me.group] = max(self._epochs.get(me.group, 0), answer.member_epoch)
-        if me.is_confused or not attempt.is_current:
+        if epoch < me.epoch:
+            self._checks.fail(f"{me.name} returns from epoch {me.epoch} to {epoch}")
+        self._epochs[me.group] = max(self._epochs.get(me.group, 0), epoch)
+        self._checks.counts[f"consumer group steps{', classic' if me.uses_classic else ''}"] += 1
+
+    def assigned(
+        self, me: Membership, attempt: Attempt, epoch: int, wanted: frozenset[TopicPartition], moment: Moment
+    ) -> None:
+        """Check an assignment against what the member had before."""
+        if self._is_void(me, moment) or me.is_confused or not attempt.is_current:
             return
-        keeps = self._assigned(answer)
-        revoked = set() if keeps is None else set(me.held) - keeps
-        if revoked and not me.unknown_outcomes and answer.member_epoch != me.epoch:
-            self._checks.fail(
-                f"{me.name} advances to epoch {answer.member_epoch} before it has given up {self._named(revoked)}"
-            )
-        for partition in keeps or ():
-            name = self._name_of(partition.topic_id)
+        revoked = set(me.held) - wanted
+        if revoked and not me.unknown_outcomes and epoch != me.epoch and not me.uses_classic:
+            self._checks.fail(f"{me.name} advances to epoch {epoch} before it has given up {self._named(revoked)}")
+        for partition in wanted:
+            name = self.name_of(partition)
             if me.told is not None and name is not None and not me.told.covers(name):
                 self._checks.fail(f"{me.name} subscribes to {me.told}, but receives {name}-{partition.partition}")
 
@@ -190,9 +225,7 @@ class ConsumerGroupChecks:
         """Check that no other member has the partitions that this one has, as the coordinator has just confirmed."""
         if self._is_void(me, moment) or not attempt.is_current or not me.is_safe(self._now_s, self._safe_ms):
             return  # The answer may be old: it waited for its commit.
-        for other in self._members[me.group]:
-            if other is me or other.losses != me.losses or not other.is_safe(self._now_s, self._safe_ms):
-                continue
+        for other in self._safe_others(me):
             both = me.held.keys() & other.held.keys()
             if both:
                 self._checks.fail(f"{me.name} and {other.name} both have {self._named(both)}")
@@ -205,24 +238,22 @@ class ConsumerGroupChecks:
         if me.unknown_outcomes <= 1 and me.is_safe(attempt.decided_s, self._safe_ms):
             self._checks.fail(f"{me.name} receives {code.name} in epoch {me.epoch}, but its session has not expired")
 
-    @staticmethod
-    def _assigned(answer: Any) -> set[TopicPartition] | None:
-        if answer.assignment is None:
-            return None
-        return {
-            TopicPartition(topic.topic_id, index)
-            for topic in answer.assignment.topic_partitions
-            for index in topic.partitions
-        }
-
-    def _name_of(self, topic_id: Any) -> str | None:
+    def name_of(self, partition: TopicPartition) -> str | None:
+        """Return the name of a partition's topic, which may have been deleted."""
+        if isinstance(partition.topic, str):
+            return partition.topic
         for name, spans in self._checks.model.topic_spans.items():
-            if any(found == topic_id for _, _, found in spans):
+            if any(found == partition.topic for _, _, found in spans):
                 return name
         return None
 
-    def _named(self, partitions: set[TopicPartition]) -> str:
-        return ", ".join(sorted(f"{self._name_of(found.topic_id)}-{found.partition}" for found in partitions))
+    def partition_of(self, topic: str, index: int) -> TopicPartition:
+        """Return a partition that a broker has named. Its topic is known only by name if that had several topics."""
+        ids = [topic_id for _, _, topic_id in self._checks.model.topic_spans.get(topic, ())]
+        return TopicPartition(ids[0] if len(ids) == 1 else topic, index)
+
+    def _named(self, partitions: Iterable[TopicPartition]) -> str:
+        return ", ".join(sorted(f"{self.name_of(found)}-{found.partition}" for found in partitions))
 
     # --- offsets of the topic that is never deleted
 

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from barnabas.common.errors import ErrorCode
 from barnabas.protocol.messages import consumer_group_heartbeat as heartbeats
-from barnabas.protocol.messages import offset_commit, offset_fetch
 from tests.simulation.cluster.consumer_group_checks import TopicPartition
-from tests.simulation.cluster.consumer_group_shape import DATA_TOPIC, Subscription
+from tests.simulation.cluster.consumer_group_shape import Protocols, Subscription
 
-__all__ = [
-    "RETRIED",
-    "add_partitions",
-    "add_subscription",
-    "code_of_committed",
-    "code_of_fetched",
-    "commit",
-    "committed_offsets",
-    "fetch",
-    "heartbeat",
-    "is_commit",
-    "join",
-    "leave",
-    "partitions_of",
-]
+__all__ = ["add_partitions", "add_subscription", "heartbeat", "is_join", "join", "leave", "partitions_of", "retried"]
 
 RETRIED = frozenset(
     {
@@ -33,12 +18,18 @@ RETRIED = frozenset(
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
         ErrorCode.NOT_COORDINATOR,
         ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.UNKNOWN_TOPIC_ID,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         ErrorCode.UNRELEASED_INSTANCE_ID,
     }
 )
 LEAVES, LEAVES_FOR_A_SHORT_TIME = -1, -2
+
+
+def retried(protocols: Protocols) -> frozenset[ErrorCode]:
+    """Return the errors after which a member tries again.
+
+    A classic group whose first generation is not complete cannot become a consumer group, in Kafka as well.
+    """
+    return RETRIED if protocols is Protocols.CONSUMER else RETRIED | {ErrorCode.UNKNOWN_SERVER_ERROR}
 
 
 def heartbeat(group: str, member_id: str, epoch: int, instance_id: str | None) -> Any:
@@ -60,6 +51,10 @@ def join(
     add_subscription(request, subscription, assignor)
     add_partitions(request, ())
     return request
+
+
+def is_join(request: Any) -> bool:
+    return isinstance(request, heartbeats.ConsumerGroupHeartbeatRequest) and request.member_epoch == 0
 
 
 def leave(group: str, member_id: str, instance_id: str | None, *, returns: bool) -> Any:
@@ -85,62 +80,3 @@ def partitions_of(assignment: Any) -> frozenset[TopicPartition]:
     return frozenset(
         TopicPartition(topic.topic_id, index) for topic in assignment.topic_partitions for index in topic.partitions
     )
-
-
-# --- offsets of one topic
-
-
-def commit(
-    group: str, member_id: str, instance_id: str | None, epoch: int, offsets: Mapping[TopicPartition, int]
-) -> Any:
-    topic = offset_commit.OffsetCommitRequestTopic(
-        name=DATA_TOPIC,
-        topic_id=next(iter(offsets)).topic_id,
-        partitions=[
-            offset_commit.OffsetCommitRequestPartition(partition_index=partition.partition, committed_offset=offset)
-            for partition, offset in offsets.items()
-        ],
-    )
-    return offset_commit.OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=epoch,
-        member_id=member_id,
-        group_instance_id=instance_id,
-        topics=[topic],
-    )
-
-
-def is_commit(request: Any) -> bool:
-    return isinstance(request, offset_commit.OffsetCommitRequest)
-
-
-def committed_offsets(request: Any) -> dict[TopicPartition, int]:
-    topic = request.topics[0]
-    return {
-        TopicPartition(topic.topic_id, partition.partition_index): partition.committed_offset
-        for partition in topic.partitions
-    }
-
-
-def code_of_committed(answer: Any) -> ErrorCode:
-    codes = [ErrorCode(partition.error_code) for partition in answer.topics[0].partitions]
-    return next((code for code in codes if code is not ErrorCode.NONE), ErrorCode.NONE)
-
-
-def fetch(group: str, member_id: str, epoch: int, partitions: list[TopicPartition]) -> Any:
-    topic = offset_fetch.OffsetFetchRequestTopics(
-        name=DATA_TOPIC,
-        topic_id=partitions[0].topic_id,
-        partition_indexes=[partition.partition for partition in partitions],
-    )
-    wanted = offset_fetch.OffsetFetchRequestGroup(
-        group_id=group, member_id=member_id, member_epoch=epoch, topics=[topic]
-    )
-    return offset_fetch.OffsetFetchRequest(groups=[wanted])
-
-
-def code_of_fetched(group: Any) -> ErrorCode:
-    if group.error_code:
-        return ErrorCode(group.error_code)
-    codes = [ErrorCode(partition.error_code) for partition in group.topics[0].partitions]
-    return next((code for code in codes if code is not ErrorCode.NONE), ErrorCode.NONE)

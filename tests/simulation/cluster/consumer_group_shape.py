@@ -5,11 +5,19 @@ from __future__ import annotations
 import random
 import re
 from dataclasses import dataclass
+from enum import Enum
 from typing import NamedTuple
 
 from tests.simulation.cluster.failed_seeds import failed_before
 
-__all__ = ["ConsumerGroupShape", "MemberShape", "Subscription", "draw_consumer_groups", "draw_subscription"]
+__all__ = [
+    "ConsumerGroupShape",
+    "MemberShape",
+    "Protocols",
+    "Subscription",
+    "draw_consumer_groups",
+    "draw_subscription",
+]
 
 SHARE = 0.12
 """The share of runs with groups of the consumer protocol."""
@@ -31,10 +39,19 @@ class Subscription(NamedTuple):
         return " ".join((*sorted(self.names), *([f"/{self.pattern}/"] if self.pattern else ())))
 
 
+class Protocols(Enum):
+    """Which protocols the processes of a group speak."""
+
+    CONSUMER = "consumer"
+    EAGER = "consumer and classic, which gives up all partitions before it joins again"
+    COOPERATIVE = "consumer and classic, which gives up only what others shall have"
+
+
 class MemberShape(NamedTuple):
     """A member, whose processes follow each other. Each process has its own member id."""
 
     group: str
+    protocols: Protocols
     number: int
     instance_id: str | None
     assignor: str | None
@@ -76,10 +93,11 @@ def draw_consumer_groups(draw: random.Random, seed: int) -> ConsumerGroupShape |
     members: list[MemberShape] = []
     for group in ("watchers", "copiers")[: draw.choice((1, 1, 2))]:
         assignor = draw.choice((None, "uniform", "range", "mixed"))
+        protocols = draw.choices(list(Protocols), weights=(5, 2, 2))[0]
         for number in range(draw.randrange(2, 5)):
             instance_id = f"instance-{number}" if draw.random() < 0.4 else None
             wanted = draw.choice(("uniform", "range")) if assignor == "mixed" else assignor
-            member = MemberShape(group, number, instance_id, wanted, is_second=False)
+            member = MemberShape(group, protocols, number, instance_id, wanted, is_second=False)
             members.append(member)
             if instance_id is not None and draw.random() < 0.4:
                 members.append(member._replace(is_second=True))
@@ -94,11 +112,11 @@ def draw_consumer_groups(draw: random.Random, seed: int) -> ConsumerGroupShape |
     )
 
 
-def draw_subscription(draw: random.Random, shape: ConsumerGroupShape) -> Subscription:
+def draw_subscription(draw: random.Random, shape: ConsumerGroupShape, *, has_patterns: bool) -> Subscription:
     if shape.has_one_subscription:
         return Subscription(frozenset((DATA_TOPIC, "orders")), "")
     names: list[str] = []
-    pattern = draw.choice(PATTERNS) if draw.random() < 0.5 else ""
+    pattern = draw.choice(PATTERNS) if has_patterns and draw.random() < 0.5 else ""
     if not pattern or draw.random() < 0.3:
         names = [DATA_TOPIC, *draw.sample(TOPICS[1:], draw.randrange(0, 3))]
         if draw.random() < 0.15:

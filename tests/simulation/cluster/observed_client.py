@@ -42,16 +42,16 @@ class Attempt:
 
 
 class ObservedClient:
-    """One process of a member. ``on_late`` is called when a broker decides a request that the process has given up."""
+    """One process of a member. ``on_decided`` is called when a broker decides one of its requests."""
 
     def __init__(
-        self, world: World, group: str, draw: random.Random, timeout_s: float, on_late: Callable[[Attempt], None]
+        self, world: World, group: str, draw: random.Random, timeout_s: float, on_decided: Callable[[Attempt], None]
     ) -> None:
         self._world = world
         self._group = group
         self._draw = draw
         self._timeout_s = timeout_s
-        self._on_late = on_late
+        self._on_decided = on_decided
         self._process = ClientProcess(world, 0)
         self._coordinator = -1
         """A broker id. Like a real client, the process keeps its coordinator until a request to it fails."""
@@ -59,7 +59,7 @@ class ObservedClient:
     def forget_coordinator(self) -> None:
         self._coordinator = -1
 
-    async def send(self, request: Any) -> tuple[Attempt, Any]:
+    async def send(self, request: Any, timeout_s: float | None = None) -> tuple[Attempt, Any]:
         """Send a request to the coordinator; return None for the answer if the outcome is unknown.
 
         Raises Unavailable if no coordinator is known, so that nothing was sent.
@@ -68,7 +68,7 @@ class ObservedClient:
         if self._coordinator < 0:
             self._coordinator = self._find_coordinator()
         try:
-            return attempt, await self._send(attempt, self._coordinator)
+            return attempt, await self._send(attempt, self._coordinator, timeout_s or self._timeout_s)
         except ClientError:
             self.forget_coordinator()
             return attempt, None
@@ -86,9 +86,9 @@ class ObservedClient:
     async def _deliver(self, attempt: Attempt, coordinator: int, after_s: float) -> None:
         await asyncio.sleep(after_s)
         with suppress(ClientError):
-            await self._send(attempt, coordinator)
+            await self._send(attempt, coordinator, self._timeout_s)
 
-    async def _send(self, attempt: Attempt, broker: int) -> Any:
+    async def _send(self, attempt: Attempt, broker: int, timeout_s: float) -> Any:
         target = self._world.nodes[broker]
         if not target.is_up or target.data is None or not target.data.is_open:
             raise Disconnected(f"{target.name} does not accept connections")
@@ -110,15 +110,14 @@ class ObservedClient:
             Address(target.name, 9092),
             door=door,
             served=SERVED_BY_BROKER,
-            timeout_s=self._timeout_s,
+            timeout_s=timeout_s,
         )
         return await connection.request(attempt.request)
 
     def _decided(self, attempt: Attempt, node: SimulatedNode) -> None:
         attempt.decided_s = self._world.loop.now_s
         attempt.is_current = is_coordinator(self._world, node, self._group)
-        if attempt.is_given_up:
-            self._on_late(attempt)
+        self._on_decided(attempt)
 
     def _find_coordinator(self) -> int:
         """Return the coordinator that a random live broker knows, possibly outdated."""

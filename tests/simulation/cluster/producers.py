@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.clients.errors import ClientError
 from barnabas.common.errors import ErrorCode
@@ -285,7 +285,13 @@ def start_producers(world: World) -> list[Producer | Reader]:
     return clients
 
 
-def report_end(world: World, client: Client, task: asyncio.Task[None]) -> None:
+class Named(Protocol):
+    """Any client."""
+
+    name: str
+
+
+def report_end(world: World, client: Named, task: asyncio.Task[None]) -> None:
     """Report a client that ended with an error: it would otherwise look like one that waits until the run's end."""
     error = None if task.cancelled() else task.exception()
     if error is not None and world.violation is None:

@@ -30,7 +30,7 @@ def context(client_id: str, *, software: str = "librdkafka") -> RequestContext:
 def test_the_client_is_named_in_full_and_once(caplog: pytest.LogCaptureFixture) -> None:
     missing = MissingFeatures()
     for _ in range(3):
-        missing.requested("transactions", "use none", context("billing"))
+        missing.refusal("transactions", "use none", context("billing"))
     (line,) = [record.getMessage() for record in caplog.records]
     assert line == (
         "listener SASL: cannot serve 192.0.2.7:4711: client 'billing' (librdkafka 2.16) of User:alice requests "
@@ -39,12 +39,12 @@ def test_the_client_is_named_in_full_and_once(caplog: pytest.LogCaptureFixture) 
 
 
 def test_a_client_without_a_software_name_is_logged_without_it(caplog: pytest.LogCaptureFixture) -> None:
-    MissingFeatures().requested("transactions", "use none", context("a\nb", software="unknown"))
+    MissingFeatures().refusal("transactions", "use none", context("a\nb", software="unknown"))
     assert "client 'a\\nb' (unknown software)" in caplog.text
 
 
 def test_many_clients_do_not_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
     missing = MissingFeatures()
     for number in range(10_000):
-        missing.requested("transactions", "use none", context(f"client-{number}"))
+        missing.refusal("transactions", "use none", context(f"client-{number}"))
     assert len(caplog.records) < 50

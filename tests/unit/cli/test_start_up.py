@@ -34,6 +34,7 @@ def loaded_by(*arguments: str) -> set[str]:
         ("topics", "create", "orders", "--partitions", "3", "--config", "retention.ms=1"),
         ("topics", "describe", "orders"),
         ("groups", "list"),
+        ("queue", "list"),
         ("acls", "list"),
         ("configs", "describe", "--topic", "orders"),
         ("users", "list"),

@@ -26,7 +26,7 @@ def test_a_broker_default_is_explained_by_the_setting_that_it_defaults() -> None
     doc = broker_config_doc("log.retention.hours") or ""
     assert "retention.ms" in doc
     assert (TOPIC_CONFIG_DEF.doc("retention.ms") or "?") in doc
-    assert "largest value" in (broker_config_doc("group.consumer.max.session.timeout.ms") or "")
+    assert "largest value" in (broker_config_doc("group.streams.max.session.timeout.ms") or "")
 
 
 def test_an_unknown_setting_has_no_documentation() -> None:

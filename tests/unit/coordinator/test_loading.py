@@ -7,7 +7,7 @@ import pytest
 from barnabas.common.errors import ErrorCode
 from barnabas.coordinator.coordinator_loader import CoordinatorLoader
 from barnabas.coordinator.group.consumer.consumer_group_records import group_tombstones
-from barnabas.coordinator.group.group_records import ForeignGroupRecord, OffsetCommitRecord
+from barnabas.coordinator.group.group_records import OffsetCommitRecord
 from barnabas.coordinator.group.group_state import GroupType
 from barnabas.coordinator.group.offset_and_metadata import OffsetAndMetadata
 from barnabas.protocol.control_record import ControlRecordType, encode_control_record
@@ -412,13 +412,3 @@ def test_the_records_of_a_removed_group_have_an_order_that_kafka_can_replay() ->
     records = group_tombstones("new-app", ["a", "b"], ["x.*"])
     assert [record.key.API_KEY for record in records] == [8, 8, 7, 7, 6, 5, 5, 16, 4, 3]
     assert all(record.value is None and record.group_id == "new-app" for record in records)
-
-
-def test_a_streams_group_can_not_be_joined_as_a_classic_one() -> None:
-    log = MemoryLog()
-    key = b"\x00\x11" + GroupMetadataKey(group="streams-app").encode(0)
-    put(log, key, b"\x00\x00\x00\x00\x00\x01")
-    group = loaded(log)
-    assert group.shard.groups.type_of("streams-app") is GroupType.STREAMS
-    assert group.join(group="streams-app").value.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert ForeignGroupRecord("streams-app", GroupType.STREAMS, key, None).encode_value() is None

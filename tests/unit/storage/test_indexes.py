@@ -135,12 +135,12 @@ def test_aborted_transactions_that_overlap_a_range_are_collected(path: str) -> N
     ]
     for transaction in transactions:
         index.append(transaction)
-    for opened in (index, TransactionIndex(path)):
+    for opened, knows_the_end in ((index, True), (TransactionIndex(path), False)):
         assert opened.transactions == transactions
         assert opened.collect(0, 40) == (transactions, False)
-        assert opened.collect(11, 13) == ([transactions[1]], True)
-        assert opened.collect(13, 20) == ([], True)
-        assert opened.collect(12, 21) == ([transactions[1], transactions[2]], True)
+        assert opened.collect(11, 13) == ([transactions[1]], knows_the_end)
+        assert opened.collect(13, 20) == ([], knows_the_end)
+        assert opened.collect(12, 21) == ([transactions[1], transactions[2]], knows_the_end)
 
 
 def test_aborted_transactions_are_truncated_with_their_markers(path: str) -> None:

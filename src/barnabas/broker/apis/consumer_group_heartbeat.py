@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from barnabas.broker.topic_matcher import TopicMatcher
 from barnabas.common.acl import AclOperation
-from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.network.api_handler import Access, AclRule, handles
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
     from barnabas.broker.broker import Broker
 
+_ADVICE = "set group.protocol=classic in the consumer"
+
 
 @handles(
     ApiKey.CONSUMER_GROUP_HEARTBEAT,
@@ -38,7 +39,7 @@ def handle_consumer_group_heartbeat(
 ) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
     groups = broker.groups
     if not groups.serves_consumer_groups:
-        raise ApiException(ErrorCode.UNSUPPORTED_VERSION)
+        raise broker.missing_features.refusal("groups of the consumer protocol", _ADVICE, access.context)
     if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
         raise access.denied(AclOperation.READ, ResourceType.GROUP, request.group_id)
     names = set(request.subscribed_topic_names or ())

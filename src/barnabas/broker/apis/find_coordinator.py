@@ -33,7 +33,6 @@ _BATCH_SINCE = 4
 _SHARE_SINCE = 6
 _TOPICS = {_TRANSACTION: TRANSACTION_STATE_TOPIC, _SHARE: SHARE_STATE_TOPIC}
 _NO_NODE = -1
-_WITHOUT_SHARE_GROUPS = "use a consumer group"
 
 
 def _error_response(request: FindCoordinatorRequest, error: ApiException) -> FindCoordinatorResponse:
@@ -97,11 +96,6 @@ def _key_error(broker: Broker, key_type: int, key: str, access: Access) -> ApiEx
             return access.denied(AclOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
         return None
     if key_type == _SHARE and access.context.api_version >= _SHARE_SINCE:
-        if ApiKey.WRITE_SHARE_GROUP_STATE not in broker.served:
-            broker.missing_features.requested("share groups", _WITHOUT_SHARE_GROUPS, access.context)
-            return ApiException(
-                ErrorCode.UNSUPPORTED_VERSION, f"This broker does not support share groups: {_WITHOUT_SHARE_GROUPS}."
-            )
         return _share_key_error(key)
     return ApiException(ErrorCode.INVALID_REQUEST, f"Unknown coordinator type {key_type}.")
 

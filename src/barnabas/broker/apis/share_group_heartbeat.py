@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from barnabas.broker.broker import Broker
 
+_ADVICE = "use a consumer group"
 _MEMBER_ID_LENGTH_MAX = 36
 """That of a UUID in its usual form: clients choose their ids."""
 
@@ -35,7 +36,7 @@ def handle_share_group_heartbeat(
     broker: Broker, request: ShareGroupHeartbeatRequest, access: Access
 ) -> ShareGroupHeartbeatResponse | Awaitable[ShareGroupHeartbeatResponse]:
     if not broker.groups.serves_share_groups:
-        raise ApiException(ErrorCode.UNSUPPORTED_VERSION)
+        raise broker.missing_features.refusal("share groups", _ADVICE, access.context)
     if not access.allows(ResourceType.GROUP, AclOperation.READ, request.group_id):
         raise access.denied(AclOperation.READ, ResourceType.GROUP, request.group_id)
     if not 0 < len(request.member_id) <= _MEMBER_ID_LENGTH_MAX:

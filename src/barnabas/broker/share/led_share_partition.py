@@ -43,8 +43,6 @@ __all__ = ["Environment", "LedSharePartition", "SharePartitionKey"]
 
 log = logging.getLogger(__name__)
 
-_READ_BYTES_MAX = 8 * 1024 * 1024
-"""A read after a restart verifies what it reads: about 5 ms for this many bytes."""
 _ENDS_LEADERSHIP = frozenset(
     {ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
 )
@@ -229,7 +227,7 @@ class LedSharePartition:
         with self._environment.replicas.answered_disk_errors(self.partition.topic_partition):
             read = log_.read(
                 min(fetch_offset, log_.log_end_offset),
-                min(max_bytes, _READ_BYTES_MAX),
+                max_bytes,
                 max_offset=log_.last_stable_offset if is_committed_only else log_.high_watermark,
                 min_one_message=is_first,
                 committed_only=is_committed_only,

@@ -84,7 +84,8 @@ class ShareSessionCache:
         self._on_ended = on_ended
         self._on_group_left = on_group_left
         self._sessions: dict[SessionKey, ShareSession] = {}
-        self._by_connection: dict[str, set[SessionKey]] = {}
+        self._by_connection: dict[str, dict[str, set[str]]] = {}
+        """Connection -> groups that it has had sessions of -> their members that have one now."""
         self._members: dict[str, int] = {}
         """The number of sessions of each group."""
         self.evictions = 0
@@ -116,7 +117,7 @@ class ShareSessionCache:
             )
         session = self._sessions[key] = ShareSession(key, connection_id, partitions)
         self._members[key.group_id] = self._members.get(key.group_id, 0) + 1
-        self._by_connection.setdefault(connection_id, set()).add(key)
+        self._by_connection.setdefault(connection_id, {}).setdefault(key.group_id, set()).add(key.member_id)
         return session
 
     def knows_connection(self, connection_id: str) -> bool:
@@ -127,20 +128,26 @@ class ShareSessionCache:
         session = self._sessions.pop(key, None)
         if session is not None:
             self._members[key.group_id] -= 1
+            self._by_connection[session.connection_id][key.group_id].discard(key.member_id)
         return session
 
     def connection_closed(self, connection_id: str) -> None:
-        for key in self._by_connection.pop(connection_id, ()):
-            session = self._sessions.get(key)
-            if session is not None and session.connection_id == connection_id:
-                self.remove(key)
-                self.evictions += 1
-                self._on_ended(session)
-            if not self._members.get(key.group_id):
-                self._members.pop(key.group_id, None)
-                self._on_group_left(key.group_id)
+        groups = self._by_connection.get(connection_id, {})
+        for group_id, members in groups.items():
+            for member_id in sorted(members):
+                session = self.remove(SessionKey(group_id, member_id))
+                if session is not None:
+                    self.evictions += 1
+                    self._on_ended(session)
+            if not self._members.get(group_id):
+                self._members.pop(group_id, None)
+                self._on_group_left(group_id)
+        self._by_connection.pop(connection_id, None)
 
     def clear(self) -> None:
         """Forget all sessions: share groups were disabled."""
         self._sessions.clear()
         self._members.clear()
+        for groups in self._by_connection.values():
+            for members in groups.values():
+                members.clear()

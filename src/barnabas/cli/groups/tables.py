@@ -15,14 +15,24 @@ from barnabas.cli.groups.member_tables import (
 )
 from barnabas.cli.groups.places import Place, places_document, places_of, places_sheet
 from barnabas.cli.output.advice import problems_of
-from barnabas.cli.output.answer import Answer
+from barnabas.cli.output.answer import Answer, Problem
 from barnabas.cli.output.authorized_operations import add_operations
 from barnabas.cli.output.table import Sheet
 
 if TYPE_CHECKING:
     from barnabas.clients.admin import AdminClient, GroupDescription
 
-__all__ = ["MEMBERS", "OFFSETS", "STATE", "STOP", "TOPOLOGY", "chosen_groups", "described_answer", "group_names"]
+__all__ = [
+    "MEMBERS",
+    "OFFSETS",
+    "STATE",
+    "STOP",
+    "TOPOLOGY",
+    "chosen_groups",
+    "described_answer",
+    "group_names",
+    "other_type",
+]
 
 STOP = "stop the members of the group first; 'barnabas groups describe --members' shows them"
 OFFSETS, MEMBERS, STATE, TOPOLOGY = "offsets", "members", "state", "topology"
@@ -43,13 +53,15 @@ async def group_names(admin: AdminClient, *types: str) -> list[str]:
 
 
 async def described_answer(
-    admin: AdminClient, names: Sequence[str], what: str, *, with_operations: bool = False
+    admin: AdminClient, names: Sequence[str], what: str, *, only_type: str | None = None, with_operations: bool = False
 ) -> Answer:
-    """Describe groups; ``what`` is the table for people."""
+    """Describe groups; ``what`` is the table for people. With ``only_type``, a group of another one is a problem."""
     results = await admin.describe_groups(names, include_authorized_operations=with_operations)
     known = await group_names(admin) if results.errors else []
     problems = problems_of(results.errors, right="DESCRIBE on Group:{item}", names=known)
-    groups = [results.values[name] for name in names if name in results.values]
+    found = [results.values[name] for name in names if name in results.values]
+    groups = [group for group in found if only_type in (None, group.type)]
+    problems += [other_type(group, only_type or "") for group in found if group not in groups]
     places = await places_of(admin, groups)
     documents = [_document(group, places[group.group_id]) for group in groups]
     if what == MEMBERS:
@@ -66,6 +78,12 @@ async def described_answer(
         rows = [(f"Group:{group.group_id}", group.authorized_operations) for group in groups]
         return add_operations(answer, documents, rows)
     return answer
+
+
+def other_type(group: GroupDescription, wanted: str) -> Problem:
+    """Return the problem of a group that is not of the wanted type."""
+    text = f"the group is a {group.type} group, not a {wanted} group"
+    return Problem(text, group.group_id, advice=f"'barnabas groups describe {group.group_id}' shows it")
 
 
 def _notes(group: GroupDescription, places: Sequence[Place], what: str) -> list[str]:

@@ -21,11 +21,11 @@ import signal
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Coroutine, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from barnabas.cli.queue.agent_files import lock_path, socket_path
+from barnabas.cli.queue.agent_task import AgentTask
 from barnabas.cli.queue.handles import Handle
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.client_config import client_config
@@ -40,21 +40,10 @@ from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
 
-__all__ = ["AgentTask", "main"]
+__all__ = ["main"]
 
 _LOOK_EVERY_S = 0.5
 _REQUEST_BYTES_MAX = 16 * 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class AgentTask:
-    name: str
-    folder: str
-    bootstrap: str
-    properties: Mapping[str, str]
-    group: str
-    topic: str
-    idle_s: float
 
 
 class Agent:

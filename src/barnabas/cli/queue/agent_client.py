@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.cli.queue.agent_files import agent_name, agents_folder, log_path, socket_path
+from barnabas.cli.queue.agent_task import AgentTask
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.errors import ClientError
 from barnabas.common.error_code import ErrorCode
@@ -33,10 +34,11 @@ async def ensure_agent(bootstrap: str, properties: Mapping[str, str], group: str
     """Return the name of the running agent, started if necessary. Raise AdminError, ClientError if it can't start."""
     folder = agents_folder()
     name = agent_name(bootstrap, properties, group, topic)
+    task = AgentTask(name, str(folder), bootstrap, dict(properties), group, topic, _IDLE_S)
     try:
         async with asyncio.timeout(_START_WITHIN_S):
             while not await _is_running(folder, name):
-                if not await _start(folder, name, bootstrap, properties, group, topic):
+                if not await _start(task, log_path(folder, name)):
                     await asyncio.sleep(_PAUSE_S)
     except TimeoutError as error:
         log = log_path(folder, name)
@@ -82,14 +84,8 @@ async def _is_running(folder: Path, name: str) -> bool:
     return True
 
 
-async def _start(
-    folder: Path, name: str, bootstrap: str, properties: Mapping[str, str], group: str, topic: str
-) -> bool:
+async def _start(task: AgentTask, log: Path) -> bool:
     """Start an agent, and wait until it is ready. Return False if another one begins or ends at this moment."""
-    from barnabas.cli.queue.agent import AgentTask
-
-    task = AgentTask(name, str(folder), bootstrap, dict(properties), group, topic, _IDLE_S)
-    log = log_path(folder, name)
     line = await asyncio.to_thread(_first_line, json.dumps(asdict(task)), log)
     if not line:
         raise ClientError(f"the agent has ended at once: see {log}")

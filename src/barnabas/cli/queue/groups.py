@@ -8,7 +8,7 @@ from barnabas.cli.arguments.cluster_options import ChangeOptions, ClusterOptions
 from barnabas.cli.arguments.partition_selection import parse_topics
 from barnabas.cli.groups.offset_reset import OffsetTarget
 from barnabas.cli.groups.offsets import OffsetReset, chosen_target
-from barnabas.cli.groups.tables import MEMBERS, OFFSETS, STATE, described_answer, group_names
+from barnabas.cli.groups.tables import MEMBERS, OFFSETS, STATE, described_answer, group_names, other_type
 from barnabas.cli.output.advice import problems_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.output.table import Sheet
@@ -82,11 +82,7 @@ def offsets(group: list[str] | None = None, *, options: ClusterOptions | None = 
 def _described(group: list[str] | None, what: str, options: ClusterOptions | None) -> int:
     async def work(admin: AdminClient) -> Answer:
         names = list(dict.fromkeys(group)) if group else await group_names(admin, _SHARE)
-        others = await _others(admin, names) if group else []
-        problems = [problem for problem in others if problem.item in names]
-        answer = await described_answer(admin, [name for name in names if name not in _items(others)], what)
-        answer.problems = [*answer.problems, *problems]
-        return answer
+        return await described_answer(admin, names, what, only_type=_SHARE)
 
     return (options or ClusterOptions()).run(work)
 
@@ -207,8 +203,7 @@ async def _others(admin: AdminClient, names: Sequence[str], *, has_members: bool
     problems = problems_of(found.errors, right="DESCRIBE on Group:{item}", names=known)
     for name, description in found.values.items():
         if description.type != _SHARE:
-            text = f"the group is a {description.type} group, not a share group"
-            problems.append(Problem(text, name, advice=f"'barnabas groups describe {name}' shows it"))
+            problems.append(other_type(description, _SHARE))
         elif has_members and description.members:
             code = ErrorCode.NON_EMPTY_GROUP
             problems.append(Problem("the group has members", name, code.name, _STOP[code]))

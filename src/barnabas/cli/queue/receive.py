@@ -31,8 +31,8 @@ def receive(
 ) -> int:
     """Acquire records of a topic for a share group, and print them with their handles.
 
-    Nobody else receives these records until they are released, or until their lock expires: after 30 seconds, unless
-    the group's setting share.record.lock.duration.ms says otherwise. Accept, release, reject or renew them by their
+    No other member receives these records until they are released or their lock expires: after 30 seconds, unless the
+    group's setting share.record.lock.duration.ms says otherwise. Accept, release, reject or renew them by their
     handles. A record that is delivered too often (group.share.delivery.count.limit, 5 times) is not delivered again.
 
     The records belong to a process in the background, the agent, which the command starts. It ends by itself a minute
@@ -70,16 +70,16 @@ def receive(
 
     printer = QueuePrinter(options.output or "text", schema_readers(options, schema_keys=False))
     wanted = Wanted(group, name, max_, wait_s, is_quiet=options.quiet)
-    config = options.share_config(is_implicit=True) if accept else None
+    config = options.share_config(is_implicit=accept)
     properties = options.checked_properties()
     interrupted = False
 
     async def work(client: ClientConfig, stop: asyncio.Event) -> Answer:
         nonlocal interrupted
         try:
-            if config is None:
-                return await receive_held(client, properties, wanted, printer, stop)
-            return await receive_accepted(client, config, wanted, printer, stop)
+            if accept:
+                return await receive_accepted(client, config, wanted, printer, stop)
+            return await receive_held(client, properties, wanted, printer, stop)
         finally:
             interrupted = stop.is_set()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.cli.arguments.cluster_options import AnswerOptions, UsageError
 from barnabas.cli.arguments.standard_input import STANDARD_INPUT
+from barnabas.cli.output.advice import problem_of
 from barnabas.cli.output.answer import Answer, Change, Problem, change_answer
 from barnabas.cli.queue.handles import Handle, parse_handle
 
@@ -118,7 +119,6 @@ async def _settled(type_name: str, done: str, handles: Sequence[Handle]) -> Answ
 
 async def _outcomes(agent: str, type_name: str, handles: Sequence[Handle]) -> list[Problem | str]:
     """Return details or a problem for each record."""
-    from barnabas.cli.output.advice import problem_of
     from barnabas.cli.queue.agent_client import AgentGone, ask_agent
     from barnabas.clients.admin.errors import AdminError
     from barnabas.clients.errors import ClientError

@@ -68,6 +68,11 @@ class ClusterView:
         found = self.image.topics.by_id.get(topic_id)
         return _UNKNOWN if found is None else len(found.partitions)
 
+    def partition_count_of(self, topic: str) -> int | None:
+        """Return how many partitions a topic has; None for one that does not exist."""
+        found = self.image.topics.by_name.get(topic)
+        return None if found is None else len(found.partitions)
+
     def racks(self, topic_id: Uuid, partition: int) -> frozenset[str]:
         """Return the racks of a partition's replicas."""
         found = self.image.topics.by_id.get(topic_id)

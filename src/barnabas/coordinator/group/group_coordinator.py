@@ -26,6 +26,7 @@ from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorS
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
 from barnabas.coordinator.group.share.share_group_requests import ShareGroupRequests
+from barnabas.coordinator.group.streams.streams_group_requests import StreamsGroupRequests
 from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
@@ -97,6 +98,7 @@ class GroupCoordinator:
         self.partition_for = lru_cache(maxsize=16_384)(self._partition_for)
         """Return the partition of ``__consumer_offsets`` of a group."""
         self.share = ShareGroupRequests(self)
+        self.streams = StreamsGroupRequests(self)
 
     def start(self) -> None:
         """Answer requests from now on."""

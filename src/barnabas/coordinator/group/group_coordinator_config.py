@@ -75,6 +75,21 @@ class GroupCoordinatorConfig:
     group_share_min_heartbeat_interval_ms: int = 5_000
     group_share_min_session_timeout_ms: int = 45_000
     group_share_session_timeout_ms: int = 45_000
+    serves_streams_groups: bool = True
+    """Whether ``group.coordinator.rebalance.protocols`` has ``streams``."""
+    group_streams_assignment_interval_ms: int = 1_000
+    group_streams_heartbeat_interval_ms: int = 5_000
+    group_streams_initial_rebalance_delay_ms: int = 3_000
+    group_streams_max_assignment_interval_ms: int = 15_000
+    group_streams_max_heartbeat_interval_ms: int = 15_000
+    group_streams_max_session_timeout_ms: int = 60_000
+    group_streams_max_size: int = 2_147_483_647
+    group_streams_max_standby_replicas: int = 2
+    group_streams_min_assignment_interval_ms: int = 0
+    group_streams_min_heartbeat_interval_ms: int = 5_000
+    group_streams_min_session_timeout_ms: int = 45_000
+    group_streams_num_standby_replicas: int = 0
+    group_streams_session_timeout_ms: int = 45_000
 
     @property
     def offsets_retention_ms(self) -> int:
@@ -124,3 +139,23 @@ class GroupCoordinatorConfig:
     def share_initialize_retry_ms(self) -> int:
         """How long a state that is being initialized is waited for; at least as long as its records may take."""
         return max(self.group_share_initialize_retry_interval_ms, self.offsets_commit_timeout_ms)
+
+    @property
+    def streams_limits(self) -> HeartbeatLimits:
+        return HeartbeatLimits(
+            Limited(
+                self.group_streams_session_timeout_ms,
+                self.group_streams_min_session_timeout_ms,
+                self.group_streams_max_session_timeout_ms,
+            ),
+            Limited(
+                self.group_streams_heartbeat_interval_ms,
+                self.group_streams_min_heartbeat_interval_ms,
+                self.group_streams_max_heartbeat_interval_ms,
+            ),
+            Limited(
+                self.group_streams_assignment_interval_ms,
+                self.group_streams_min_assignment_interval_ms,
+                self.group_streams_max_assignment_interval_ms,
+            ),
+        )

@@ -12,10 +12,8 @@ from barnabas.coordinator.group.classic.classic_groups import ClassicGroups
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_groups import ConsumerGroups
-from barnabas.coordinator.group.foreign_groups import replay_foreign
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import (
-    ForeignGroupRecord,
     GroupMetadataRecord,
     KeyedRecord,
     OffsetCommitRecord,
@@ -29,6 +27,8 @@ from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.offset_metadata_manager import OffsetMetadataManager
 from barnabas.coordinator.group.share.share_group_offsets import ShareGroupOffsets
 from barnabas.coordinator.group.share.share_groups import ShareGroups
+from barnabas.coordinator.group.streams.streams_group import StreamsGroup
+from barnabas.coordinator.group.streams.streams_groups import StreamsGroups
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
 from barnabas.protocol.messages.delete_groups import DeletableGroupResult
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribedGroupMember
@@ -53,6 +53,7 @@ class GroupCoordinatorShard:
         self.consumer = ConsumerGroups(config, self.groups, view, self.timers, new_uuid, self.classic.rebalance)
         self.share = ShareGroups(config, self.groups, view, self.timers)
         self.share_offsets = ShareGroupOffsets(self.share, view)
+        self.streams = StreamsGroups(config, self.groups, view, self.timers)
         self.offsets = OffsetMetadataManager(config, self.groups, self.classic, view)
         self.unknown_record_types: dict[int, int] = {}
         """Record types newer than this code, and how many of each the log held."""
@@ -78,14 +79,14 @@ class GroupCoordinatorShard:
             self.classic.replay(record, now_ms)
         elif isinstance(record, KeyedRecord):
             self._replay_keyed(record, now_ms)
-        elif isinstance(record, ForeignGroupRecord):
-            replay_foreign(self.groups, record)
 
     def _replay_keyed(self, record: KeyedRecord, now_ms: int) -> None:
         if record.group_type is GroupType.CONSUMER:
             self.consumer.replay(record)
-        else:
+        elif record.group_type is GroupType.SHARE:
             self.share.replay(record, now_ms)
+        else:
+            self.streams.replay(record)
 
     def replay_end_transaction_marker(self, producer_id: int, *, committed: bool, now_ms: int) -> None:
         for group_id, _, _ in self.offsets.offsets.end_transaction(producer_id, committed=committed):
@@ -97,12 +98,14 @@ class GroupCoordinatorShard:
         self.groups.is_loading = False
         self.consumer.on_loaded(now_ms)
         self.share.on_loaded(now_ms)
+        self.streams.on_loaded(now_ms)
         return self.classic.on_loaded(now_ms)
 
     def on_unloaded(self, now_ms: int) -> None:
         self._expiry_timer.cancel()
         self.consumer.on_unloaded()
         self.share.on_unloaded()
+        self.streams.on_unloaded()
         self.classic.on_unloaded(now_ms)
         self.groups.clear()
 
@@ -160,15 +163,15 @@ class GroupCoordinatorShard:
         parked: Deferred[JoinGroupResponse],
         now_ms: int,
     ) -> CoordinatorResult[JoinGroupResponse]:
-        """``parked`` receives the answer, unless it is that of the decision. A consumer group without members becomes
-        a classic one."""
+        """``parked`` receives the answer, unless it is that of the decision. A consumer or streams group without
+        members becomes a classic one."""
         group = self.groups.find(request.group_id)
         if group is None or isinstance(group, ClassicGroup):
             return self.classic.join_group(context, request, parked, now_ms)
-        if not isinstance(group, ConsumerGroup):
-            return CoordinatorResult(response=JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
-        if not group.is_empty:
+        if isinstance(group, ConsumerGroup) and not group.is_empty:
             return self.consumer.classic_members.join(group, context, request, now_ms)
+        if not isinstance(group, ConsumerGroup | StreamsGroup) or not group.is_empty:
+            return CoordinatorResult(response=JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL))
         if request.member_id:
             unknown = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=request.member_id)
             return CoordinatorResult(response=unknown)
@@ -176,7 +179,7 @@ class GroupCoordinatorShard:
 
     def _join_converted(
         self,
-        group: ConsumerGroup,
+        group: ConsumerGroup | StreamsGroup,
         context: GroupRequestContext,
         request: JoinGroupRequest,
         parked: Deferred[JoinGroupResponse],

@@ -1,8 +1,7 @@
 """The records of ``__consumer_offsets``: converts between their bytes and the arguments of ``replay``.
 
-A record here encodes itself, and ``decode_record`` decodes the bytes of a log. Records that this version does not
-process are kept: those of streams groups become a ForeignGroupRecord that keeps its bytes, and a newer record type
-becomes an UnknownRecord.
+A record here encodes itself, and ``decode_record`` decodes the bytes of a log. A record type that is
+newer than this code becomes an UnknownRecord.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from barnabas.protocol.schema import Message
 from barnabas.protocol.varint import write_varint
 
 __all__ = [
-    "ForeignGroupRecord",
     "GroupMetadataRecord",
     "KeyedRecord",
     "OffsetCommitRecord",
@@ -43,14 +41,10 @@ _GROUP_METADATA = 2
 _KEYED_TYPES: dict[int, GroupType] = {
     **dict.fromkeys((3, 4, 5, 6, 7, 8, 16), GroupType.CONSUMER),
     **dict.fromkeys((10, 11, 12, 13, 14, 15), GroupType.SHARE),
+    **dict.fromkeys((17, 19, 20, 21, 22, 23), GroupType.STREAMS),
 }
 """Record types of the kinds that keep each part of a group in a record of its own."""
 _KEYED_VERSION = 0
-
-_FOREIGN_GROUP_TYPES: dict[int, GroupType] = {
-    **dict.fromkeys((17, 19, 20, 21, 22, 23), GroupType.STREAMS),
-}
-"""Key types that begin with a group id but belong to groups which this coordinator does not run."""
 
 _GROUP_METADATA_VERSION = 3
 _OFFSET_VERSION_WITH_EXPIRY = 1  # The only version that can hold the expiry of the offset.
@@ -207,34 +201,13 @@ class KeyedRecord(SingleRecord):
         return f"KeyedRecord({self.key!r}, {self.value!r})"
 
 
-class ForeignGroupRecord(SingleRecord):
-    """A record of a group of another type; its group is known and its bytes are kept."""
-
-    __slots__ = ("group_id", "group_type", "key", "value")
-
-    def __init__(self, group_id: str, group_type: GroupType, key: bytes, value: bytes | None) -> None:
-        self.group_id = group_id
-        self.group_type = group_type
-        self.key = key
-        self.value = value
-
-    def encode_key(self) -> bytes:
-        return self.key
-
-    def encode_value(self) -> bytes | None:
-        return self.value
-
-    def __repr__(self) -> str:
-        return f"ForeignGroupRecord({self.group_id!r}, {self.group_type.value}, {self.key.hex()})"
-
-
 class UnknownRecord(NamedTuple):
     """A record type newer than this code; it stays in the log and is skipped."""
 
     record_type: int
 
 
-AnyGroupRecord = OffsetCommitRecord | GroupMetadataRecord | KeyedRecord | ForeignGroupRecord | UnknownRecord
+AnyGroupRecord = OffsetCommitRecord | GroupMetadataRecord | KeyedRecord | UnknownRecord
 
 
 @lru_cache(maxsize=4_096)
@@ -263,10 +236,6 @@ def decode_record(key: bytes, value: bytes | None) -> AnyGroupRecord:
     if group_type is not None:
         keyed = decode_coordinator_record(CoordinatorKind.GROUP, key, value)
         return KeyedRecord(group_type, keyed.key, keyed.value)
-    group_type = _FOREIGN_GROUP_TYPES.get(record_type)
-    if group_type is not None:
-        # Every one of these keys begins with the group id, as GroupMetadataKey does.
-        return ForeignGroupRecord(GroupMetadataKey.decode(key, 0, _INT16.size).group, group_type, key, value)
     if record_type > _GROUP_METADATA or record_type < 0:
         return UnknownRecord(record_type)
     parsed_key, parsed_value, _ = decode_coordinator_record(CoordinatorKind.GROUP, key, value)

@@ -40,13 +40,9 @@ class HeartbeatSettings:
         return self._own(group_id, self._heartbeat_interval, self._limits.heartbeat_interval_ms)
 
     def assignment_interval_ms(self, group_id: str) -> int:
-        limited = self._limits.assignment_interval_ms
-        changed = self._view.assignment_intervals_ms.get(self._kind)
-        return self._own(
-            group_id,
-            self._assignment_interval,
-            limited if changed is None else limited._replace(default=changed),
-        )
+        limits = self._limits.assignment_interval_ms
+        changed = self._view.assignment_intervals_ms.get(self._kind, limits.default)
+        return self._own(group_id, self._assignment_interval, limits._replace(default=changed))
 
     def _own(self, group_id: str, name: str, limited: Limited) -> int:
         text = self._view.settings_of(group_id).get(name)

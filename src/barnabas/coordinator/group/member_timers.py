@@ -18,6 +18,8 @@ class TimerKind(Enum):
     """A member of the classic protocol that was told to rebalance must join again."""
     SYNC = "sync"
     """A member of the classic protocol that has joined must fetch its assignment."""
+    INITIAL_REBALANCE = "initial rebalance"
+    """A streams group waits for more members before its first assignment. This deadline is of no member."""
 
 
 class MemberTimers:

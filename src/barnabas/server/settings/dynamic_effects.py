@@ -34,6 +34,7 @@ _CLEANER_SETTINGS = frozenset(
 _INTERVALS = {
     "consumer": attrgetter("group_consumer_assignment_interval_ms"),
     "share": attrgetter("group_share_assignment_interval_ms"),
+    "streams": attrgetter("group_streams_assignment_interval_ms"),
 }
 
 

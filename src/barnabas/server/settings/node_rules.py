@@ -6,7 +6,7 @@ all of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from barnabas.broker.replication.replica_selector import LEADER_SELECTOR, RACK_AWARE_SELECTOR
@@ -163,12 +163,47 @@ _ORDERED = (
 
 @rule(*(name for pair in _ORDERED for name in pair))
 def _pairs_are_in_order(settings: Settings) -> Iterator[SettingProblem]:
-    for smaller, larger in _ORDERED:
+    return _problems_of_pairs(settings, _ORDERED)
+
+
+def _problems_of_pairs(settings: Settings, pairs: Iterable[tuple[str, str]]) -> Iterator[SettingProblem]:
+    for smaller, larger in pairs:
         least, most = int(settings.number(smaller)), int(settings.number(larger))
         if least > most and (smaller in settings or larger not in settings):
             yield settings.problem(smaller, f"must not be above {larger}, which is {most}")
         elif least > most:
             yield settings.problem(larger, f"must not be below {smaller}, which is {least}")
+
+
+_GROUP_KINDS = ("consumer", "streams")
+_LIMITED = ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms")
+"""Settings of a kind of groups between a smallest and a largest value."""
+_GROUP_LIMITS = (
+    *((f"group.{kind}.min.{name}", f"group.{kind}.max.{name}") for kind in _GROUP_KINDS for name in _LIMITED),
+    *((f"group.{kind}.min.{name}", f"group.{kind}.{name}") for kind in _GROUP_KINDS for name in _LIMITED),
+    *((f"group.{kind}.{name}", f"group.{kind}.max.{name}") for kind in _GROUP_KINDS for name in _LIMITED),
+    *((f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms") for kind in _GROUP_KINDS),
+    ("group.streams.num.standby.replicas", "group.streams.max.standby.replicas"),
+)
+
+
+@rule(*{name for pair in _GROUP_LIMITS for name in pair})
+def _group_settings_keep_their_limits(settings: Settings) -> Iterator[SettingProblem]:
+    yield from _problems_of_pairs(settings, _GROUP_LIMITS)
+    for kind in _GROUP_KINDS:
+        interval, timeout = f"group.{kind}.heartbeat.interval.ms", f"group.{kind}.session.timeout.ms"
+        if settings.number(interval) == settings.number(timeout):
+            yield settings.problem(interval, f"must be below {timeout}, which is {int(settings.number(timeout))}")
+
+
+@rule("group.coordinator.rebalance.protocols")
+def _groups_of_the_protocols_are_supported(settings: Settings) -> Iterator[SettingProblem]:
+    name = "group.coordinator.rebalance.protocols"
+    protocols = settings.texts(name)
+    if "classic" not in protocols:
+        yield settings.problem(name, "lacks classic", "add classic: that protocol can't be disabled")
+    if "share" in protocols:
+        yield settings.problem(name, "has share", "remove share: share groups are not supported")
 
 
 @rule("connections.max.idle.ms", "connection.failed.authentication.delay.ms")

@@ -30,6 +30,7 @@ class FakeBroker:
             ("transaction.version", 2),
             ("group.version", 1),
             ("share.version", 1),
+            ("streams.version", 1),
             ("eligible.leader.replicas.version", 1),
         ):
             delta.replay(FeatureLevelRecord(name=name, feature_level=level))
@@ -65,6 +66,7 @@ def test_finalized_and_supported_features_are_those_whose_apis_are_served() -> N
         "group.version": 1,
         "share.version": 1,
         "eligible.leader.replicas.version": 1,
+        "streams.version": 1,
     }
     assert {feature.name for feature in answer.supported_features} == {
         "metadata.version",
@@ -73,6 +75,7 @@ def test_finalized_and_supported_features_are_those_whose_apis_are_served() -> N
         "group.version",
         "share.version",
         "eligible.leader.replicas.version",
+        "streams.version",
     }
 
 

@@ -123,6 +123,8 @@ DENIED_CODES: dict[ApiKey, set[int]] = {
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: {GROUP},
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: {GROUP},
     **{key: {CLUSTER} for key in SHARE_STATE_APIS},
+    ApiKey.STREAMS_GROUP_HEARTBEAT: {GROUP},
+    ApiKey.STREAMS_GROUP_DESCRIBE: {GROUP},
 }
 VERSIONS = [
     (key, version)
@@ -217,13 +219,13 @@ class World:
             replicas=Untouched(topic_name=lambda i: "secret" if i == topic_id else None, bytes_out=0),
             producer_ids=Untouched(),
             topic_creation=Untouched(),
-            missing_features=SimpleNamespace(requested=lambda *_: None),
             quotas=None,
             fetch_sessions=FetchSessionCache(slots=10, eviction_ms=1000, new_session_id=lambda: 1),
             groups=SimpleNamespace(
                 now_ms=lambda: 0,
                 answer=lambda deferred: deferred.value,
                 confirm=lambda group_ids: None,
+                serves_streams_groups=True,
                 coordinator=Untouched(**self._groups()),
                 serves_consumer_groups=True,
                 serves_share_groups=True,

@@ -11,6 +11,7 @@ import pytest
 from barnabas.broker.apis import SERVED_BY_BROKER, SHARE_GROUP_APIS
 from barnabas.broker.latest_offsets import LatestOffset
 from barnabas.broker.share_group_service import ShareGroupService
+from barnabas.broker.unsupported_requests import MissingFeatures
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -89,6 +90,7 @@ class FakeBroker:
         self.served: Mapping[ApiKey, tuple[int, int]] = SERVED
         self.groups = self
         self.serves_share_groups = True
+        self.missing_features = MissingFeatures()
         self.share_groups = ShareGroupService(self, Persister(), Ends())  # type: ignore[arg-type]
 
     @property

@@ -56,8 +56,6 @@ class FakeBroker:
     def __init__(self) -> None:
         self.driver = ShareDriver().load()
         self.served: Mapping[ApiKey, tuple[int, int]] = SERVED
-        self.missing: list[str] = []
-        self.missing_features = SimpleNamespace(requested=lambda feature, *_: self.missing.append(feature))
         self.replaced: set[SharePartitionKey] | None = None
         """The share-partitions that another broker coordinates; None: no request has to find out."""
         self.leaders: dict[int, int] = {0: 4, 1: 5, 2: 6}
@@ -349,9 +347,3 @@ def test_the_first_search_for_a_share_coordinator_creates_the_topic(broker: Fake
     broker.has_topic = False
     assert find(broker, KEY.coordinator_key).error_code == ErrorCode.NONE
     assert broker.has_topic
-
-
-def test_a_broker_that_does_not_serve_share_state_refuses_the_search(broker: FakeBroker) -> None:
-    broker.served = {key: versions for key, versions in SERVED.items() if key not in SHARE_STATE_APIS}
-    assert find(broker, KEY.coordinator_key).error_code == ErrorCode.UNSUPPORTED_VERSION
-    assert broker.missing == ["share groups"]

@@ -85,6 +85,15 @@ def test_bytes_are_distributed_over_the_partitions(broker: ShareBroker, alice: M
     assert acquired(response, 0) == acquired(response, 1) == [(0, 1, 1)]
 
 
+def test_a_fetch_reads_no_more_than_the_event_loop_may_take(
+    broker: ShareBroker, alice: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("barnabas.broker.apis.share_fetch._READ_BYTES_MAX", 450)
+    for _ in range(5):
+        broker.produce(1)
+    assert acquired(alice.fetch([0], min_bytes=100_000)) == [(0, 1, 1)]
+
+
 def test_the_first_batch_may_be_larger_than_all_limits(broker: ShareBroker, alice: Member) -> None:
     broker.produce(50)
     assert acquired(alice.fetch([0], max_bytes=1)) == [(0, 49, 1)]

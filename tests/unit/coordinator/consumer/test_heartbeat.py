@@ -91,7 +91,7 @@ def test_a_member_without_topics_is_a_member_without_partitions(driver: Consumer
             ErrorCode.UNSUPPORTED_ASSIGNOR,
             "ServerAssignor sticky is not supported. Supported assignors: uniform, range.",
         ),
-        ({"member_epoch": 3}, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {GROUP} not found."),
+        ({"member_epoch": 3}, ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {GROUP} not found."),
         ({"member_epoch": -1}, ErrorCode.GROUP_ID_NOT_FOUND, f"Group {GROUP} not found."),
     ],
 )

@@ -57,11 +57,13 @@ PYTHON_TYPES = {
     ConfigType.PASSWORD: "Password",
     ConfigType.BOOLEAN: "bool",
     ConfigType.STRING: "str",
+    ConfigType.LIST: "list[str]",
     ConfigType.INT: "int",
     ConfigType.SHORT: "int",
     ConfigType.CLASS: "str",
     ConfigType.LONG: "int",
     ConfigType.DOUBLE: "float",
+    ConfigType.LIST: "list[str]",
 }
 
 
@@ -233,7 +235,12 @@ def test_all_problems_are_reported_together_with_their_places(tmp_path: Path) ->
         ("share.coordinator.state.topic.compression.codec", "5", "set it to one of 0 (none), 1 (gzip), 2 (snappy)"),
         ("share.coordinator.snapshot.update.records.per.snapshot", "501", "Value must be no more than 500"),
         ("zookeeper.connect", "localhost:2181", "Kafka 4.0 removed ZooKeeper"),
-        ("group.coordinator.rebalance.protocols", "classic,share", "allowed is its default (classic,consumer,streams)"),
+        ("group.coordinator.rebalance.protocols", "classic,share", "share groups are not supported"),
+        ("group.coordinator.rebalance.protocols", "consumer,streams", "lacks classic"),
+        ("group.streams.max.session.timeout.ms", "40000", "must not be below group.streams.session.timeout.ms"),
+        ("group.streams.heartbeat.interval.ms", "4000", "must not be below group.streams.min.heartbeat.interval.ms"),
+        ("group.streams.assignment.interval.ms", "16000", "must not be above group.streams.max.assignment.interval"),
+        ("group.streams.num.standby.replicas", "3", "must not be above group.streams.max.standby.replicas"),
         ("metric.reporters", "org.example.Reporter", "Prometheus endpoint"),
     ],
 )  # fmt: skip
@@ -346,6 +353,17 @@ def test_the_share_coordinator_has_the_settings_of_its_node() -> None:
 
 def test_only_classic_groups_may_be_configured() -> None:
     _config(group_coordinator_rebalance_protocols="classic")
+
+
+def test_protocols_of_groups_may_be_disabled() -> None:
+    assert _config(group_coordinator_rebalance_protocols="classic").group_coordinator_rebalance_protocols == ["classic"]
+
+
+def test_a_heartbeat_interval_is_below_the_session_timeout() -> None:
+    name = "group.streams.heartbeat.interval.ms"
+    problems = _problems(group_streams_heartbeat_interval_ms="15000", group_streams_min_session_timeout_ms="15000",
+                         group_streams_session_timeout_ms="15000")  # fmt: skip
+    assert "must be below group.streams.session.timeout.ms, which is 15000" in problems[name]
 
 
 def test_a_setting_without_effect_is_accepted_and_reported() -> None:

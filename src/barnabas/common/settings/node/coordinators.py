@@ -28,9 +28,7 @@ __all__ = ["CoordinatorSettings"]
 _BUFFERS_GROW = "Buffers grow with what they hold, up to the limits of other settings."
 _LOADED_IN_STEPS = "State is loaded in steps of 256 KB, so that other requests are answered in between."
 _NOTHING_LINGERS = "Records are appended when they are decided: nothing lingers."
-_NO_STREAMS_GROUPS = "Streams groups are not supported."
 _ONE_EVENT_LOOP = "One event loop does this work, without a pool or queue to size."
-_STORED = "Kafka accepts a change at run time, so it is stored; groups of this kind are not supported yet."
 
 
 class CoordinatorSettings(SettingTable):
@@ -38,42 +36,32 @@ class CoordinatorSettings(SettingTable):
         "How long the broker itself retries to add a partition to a transaction while the previous one is being ended.")
     add_partitions_to_txn_retry_backoff_ms: int = setting(INT, "20", "1..", HIGH, READ_ONLY,
         "How long a request for a transaction waits for the end of the producer's previous one, and the broker before it asks a coordinator again.")
-    group_consumer_assignment_interval_ms: int = setting(INT, "1000", "0..", MEDIUM, CLUSTER_WIDE,
-        "The shortest time between two computations of a consumer group's assignment.")
+    group_consumer_assignment_interval_ms: int = setting(INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
     group_consumer_assignors: list[str] = setting(LIST, "uniform,range", "list+", MEDIUM, READ_ONLY,
         "The assignors that consumer groups can use, the default one first.")
-    group_consumer_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY,
-        "The interval between heartbeats that the coordinator requests from members of consumer groups.")
-    group_consumer_max_assignment_interval_ms: int = setting(INT, "15000", "0..", MEDIUM, READ_ONLY,
-        "The longest time between two computations that a consumer group may have set.")
-    group_consumer_max_heartbeat_interval_ms: int = setting(INT, "15000", "1..", MEDIUM, READ_ONLY,
-        "The longest interval between heartbeats that a consumer group may have set.")
-    group_consumer_max_session_timeout_ms: int = setting(INT, "60000", "1..", MEDIUM, READ_ONLY,
-        "The longest session timeout that a consumer group may have set.")
+    group_consumer_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY)
+    group_consumer_max_assignment_interval_ms: int = setting(INT, "15000", "0..", MEDIUM, READ_ONLY)
+    group_consumer_max_heartbeat_interval_ms: int = setting(INT, "15000", "1..", MEDIUM, READ_ONLY)
+    group_consumer_max_session_timeout_ms: int = setting(INT, "60000", "1..", MEDIUM, READ_ONLY)
     group_consumer_max_size: int = setting(INT, "2147483647", "1..", MEDIUM, READ_ONLY,
         "How many members a consumer group may have.")
     group_consumer_migration_policy: str = setting(STRING, "bidirectional", "i:DISABLED|DOWNGRADE|UPGRADE|BIDIRECTIONAL", MEDIUM, READ_ONLY,
         "In which directions groups may change between the classic and the consumer protocol.")
-    group_consumer_min_assignment_interval_ms: int = setting(INT, "0", "0..", MEDIUM, READ_ONLY,
-        "The shortest time between two computations that a consumer group may have set.")
-    group_consumer_min_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY,
-        "The shortest interval between heartbeats that a consumer group may have set.")
-    group_consumer_min_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY,
-        "The shortest session timeout that a consumer group may have set.")
+    group_consumer_min_assignment_interval_ms: int = setting(INT, "0", "0..", MEDIUM, READ_ONLY)
+    group_consumer_min_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY)
+    group_consumer_min_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY)
     group_consumer_regex_refresh_interval_ms: int = setting(INT, "600000", "10000..", MEDIUM, READ_ONLY,
         "How often regular expressions in subscriptions are matched with the topics again.",
         internal=True)
-    group_consumer_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY,
-        "After how long without heartbeats a member leaves its consumer group.")
+    group_consumer_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY)
     group_coordinator_append_linger_ms = no_effect(_NOTHING_LINGERS, INT, "-1", "-1..", MEDIUM, READ_ONLY,
         "How long group records are collected before they are written; -1 adapts to the load.")
     group_coordinator_background_threads = no_effect(_ONE_EVENT_LOOP, INT, "2", "1..", HIGH, READ_ONLY,
         "How many threads do a group coordinator's slow work.")
     group_coordinator_cached_buffer_max_bytes = no_effect(_BUFFERS_GROW, INT, "1048588", "524288..", MEDIUM, CLUSTER_WIDE,
         "The largest buffer that is kept for writing group records.")
-    group_coordinator_rebalance_protocols = refused("Classic and consumer groups are supported, others not yet.", LIST, "classic,consumer,streams", "list+:consumer|classic|share|streams", MEDIUM, READ_ONLY,
-        "Which group protocols are served.",
-        also_allowed=("classic", "classic,consumer", "consumer,classic"))
+    group_coordinator_rebalance_protocols: list[str] = setting(LIST, "classic,consumer,streams", "list+:consumer|classic|share|streams", MEDIUM, READ_ONLY,
+        "Which group protocols are served.")
     group_coordinator_threads = no_effect(_ONE_EVENT_LOOP, INT, "4", "1..", HIGH, READ_ONLY,
         "How many threads coordinate groups.")
     group_initial_rebalance_delay_ms: int = setting(INT, "3000", "", MEDIUM, READ_ONLY,
@@ -123,21 +111,21 @@ class CoordinatorSettings(SettingTable):
     group_share_record_lock_duration_ms: int = setting(INT, "30000", "1000..3600000", MEDIUM, READ_ONLY)
     group_share_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY,
         "After how long without heartbeats a member leaves its share group.")
-    group_streams_assignment_interval_ms = no_effect(_STORED, INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
-    group_streams_heartbeat_interval_ms = refused(_NO_STREAMS_GROUPS, INT, "5000", "1..", MEDIUM, READ_ONLY)
-    group_streams_initial_rebalance_delay_ms = refused(_NO_STREAMS_GROUPS, INT, "3000", "0..", MEDIUM, READ_ONLY)
-    group_streams_max_assignment_interval_ms = refused(_NO_STREAMS_GROUPS, INT, "15000", "0..", MEDIUM, READ_ONLY)
-    group_streams_max_heartbeat_interval_ms = refused(_NO_STREAMS_GROUPS, INT, "15000", "1..", MEDIUM, READ_ONLY)
-    group_streams_max_session_timeout_ms = refused(_NO_STREAMS_GROUPS, INT, "60000", "1..", MEDIUM, READ_ONLY)
-    group_streams_max_size = refused(_NO_STREAMS_GROUPS, INT, "2147483647", "1..", MEDIUM, READ_ONLY,
+    group_streams_assignment_interval_ms: int = setting(INT, "1000", "0..", MEDIUM, CLUSTER_WIDE)
+    group_streams_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY)
+    group_streams_initial_rebalance_delay_ms: int = setting(INT, "3000", "0..", MEDIUM, READ_ONLY)
+    group_streams_max_assignment_interval_ms: int = setting(INT, "15000", "0..", MEDIUM, READ_ONLY)
+    group_streams_max_heartbeat_interval_ms: int = setting(INT, "15000", "1..", MEDIUM, READ_ONLY)
+    group_streams_max_session_timeout_ms: int = setting(INT, "60000", "1..", MEDIUM, READ_ONLY)
+    group_streams_max_size: int = setting(INT, "2147483647", "1..", MEDIUM, READ_ONLY,
         "How many members a streams group may have.")
-    group_streams_max_standby_replicas = refused(_NO_STREAMS_GROUPS, INT, "2", "0..", MEDIUM, READ_ONLY,
-        "How many standby copies a streams group may request.")
-    group_streams_min_assignment_interval_ms = refused(_NO_STREAMS_GROUPS, INT, "0", "0..", MEDIUM, READ_ONLY)
-    group_streams_min_heartbeat_interval_ms = refused(_NO_STREAMS_GROUPS, INT, "5000", "1..", MEDIUM, READ_ONLY)
-    group_streams_min_session_timeout_ms = refused(_NO_STREAMS_GROUPS, INT, "45000", "1..", MEDIUM, READ_ONLY)
-    group_streams_num_standby_replicas = refused(_NO_STREAMS_GROUPS, INT, "0", "0..", MEDIUM, READ_ONLY)
-    group_streams_session_timeout_ms = refused(_NO_STREAMS_GROUPS, INT, "45000", "1..", MEDIUM, READ_ONLY)
+    group_streams_max_standby_replicas: int = setting(INT, "2", "0..", MEDIUM, READ_ONLY,
+        "How many standby copies a streams group may have set.")
+    group_streams_min_assignment_interval_ms: int = setting(INT, "0", "0..", MEDIUM, READ_ONLY)
+    group_streams_min_heartbeat_interval_ms: int = setting(INT, "5000", "1..", MEDIUM, READ_ONLY)
+    group_streams_min_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY)
+    group_streams_num_standby_replicas: int = setting(INT, "0", "0..", MEDIUM, READ_ONLY)
+    group_streams_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY)
     offset_metadata_max_bytes: int = setting(INT, "4096", "", HIGH, READ_ONLY,
         "How much text a client may store with a committed offset.")
     offsets_commit_timeout_ms: int = setting(INT, "5000", "1..", HIGH, READ_ONLY,

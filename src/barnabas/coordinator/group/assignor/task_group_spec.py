@@ -5,7 +5,7 @@ A ``TaskGroupSpec`` is a snapshot like ``GroupSpec``, with members in the same o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
@@ -13,7 +13,7 @@ from barnabas.coordinator.group.assignor.group_spec import Steps, members_in_ord
 
 __all__ = ["MemberTasks", "StreamsMember", "Subtopology", "TaskAssignorError", "TaskGroupSpec", "Tasks"]
 
-Tasks: TypeAlias = Mapping[str, frozenset[int]]
+Tasks: TypeAlias = Mapping[str, Set[int]]
 """The partitions of each subtopology."""
 
 

@@ -136,6 +136,8 @@ class ConsumerGroups:
         group_id = request.group_id
         group = self._groups.find(group_id)
         if request.member_epoch != JOIN_EPOCH or isinstance(group, ConsumerGroup):
+            if group is None:
+                raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"Consumer group {group_id} not found.")
             return self.require(group_id)
         if group is None:
             return ConsumerGroup(group_id)

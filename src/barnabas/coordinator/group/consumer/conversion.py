@@ -30,6 +30,7 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
     target_assignment_epoch_record,
     target_assignment_record,
 )
+from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.member_timers import MemberTimers
 from barnabas.coordinator.group.modern_group import Partitions
@@ -117,7 +118,7 @@ class GroupConversion:
 
     # -- from consumer to classic
 
-    def empty_classic(self, group: ConsumerGroup, now_ms: int) -> Nothing:
+    def empty_classic(self, group: Group, now_ms: int) -> Nothing:
         """Let a group without members become a classic one."""
         begin = ConvertedGroupRecord.begin_of(ClassicGroup(group.group_id, now_ms=now_ms))
         return CoordinatorResult([*group.tombstones(), begin], is_ahead=True)

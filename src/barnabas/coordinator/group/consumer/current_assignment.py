@@ -76,14 +76,15 @@ class Reconciliation(NamedTuple):
     def _drop_unsubscribed(self, member: ConsumerGroupMember) -> ConsumerGroupMember:
         """Let the member give up the topics that it no longer subscribes to. It keeps its epoch."""
         dropped = [topic_id for topic_id in member.assigned if topic_id not in self.subscribed]
-        if not dropped:
+        drops_everything = not self.subscribed and not member.pending_revocation
+        if not dropped and not drops_everything:  # In the latter case Kafka notes the epoch even if it had nothing.
             return member
         assigned = {topic_id: epochs for topic_id, epochs in member.assigned.items() if topic_id in self.subscribed}
         pending = dict(member.pending_revocation)
         for topic_id in dropped:
             pending[topic_id] = {**pending.get(topic_id, _NO_EPOCHS), **member.assigned[topic_id]}
         changed = replace(member, assigned=assigned, previous_member_epoch=member.member_epoch)
-        if self._reports_any(pending):
+        if pending and self._reports_any(pending):
             return replace(changed, state=MemberState.UNREVOKED_PARTITIONS, pending_revocation=pending)
         return changed
 

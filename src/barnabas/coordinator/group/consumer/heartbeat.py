@@ -8,6 +8,7 @@ from dataclasses import replace
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
+from barnabas.coordinator.group.assignor.hash_order import names_in_order
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
 from barnabas.coordinator.group.consumer.current_assignment import Owned
@@ -57,7 +58,7 @@ def validate_heartbeat(request: ConsumerGroupHeartbeatRequest, api_version: int,
     if assignor is not None and assignor not in assignors:
         raise ApiException(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
-            f"ServerAssignor {assignor} is not supported. Supported assignors: {', '.join(assignors)}.",
+            f"ServerAssignor {assignor} is not supported. Supported assignors: {', '.join(names_in_order(assignors))}.",
         )
 
 

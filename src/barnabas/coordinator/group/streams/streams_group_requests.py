@@ -1,0 +1,58 @@
+"""The requests about streams groups: passes each to the shard of its group's partition."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.group.group_request_context import GroupRequestContext
+from barnabas.coordinator.group.streams.heartbeat import DecidedHeartbeat
+from barnabas.coordinator.group.streams.heartbeat_checks import validate_heartbeat
+from barnabas.protocol.messages.streams_group_describe import DescribedGroup
+from barnabas.protocol.messages.streams_group_heartbeat import (
+    StreamsGroupHeartbeatRequest,
+    StreamsGroupHeartbeatResponse,
+)
+
+if TYPE_CHECKING:
+    from barnabas.coordinator.group.group_coordinator import GroupCoordinator
+
+__all__ = ["StreamsGroupRequests"]
+
+
+class StreamsGroupRequests:
+    def __init__(self, coordinator: GroupCoordinator) -> None:
+        self._coordinator = coordinator
+
+    def heartbeat(
+        self, context: GroupRequestContext, request: StreamsGroupHeartbeatRequest, now_ms: int
+    ) -> Deferred[DecidedHeartbeat]:
+        """The caller creates the internal topics that the decision names."""
+        try:
+            if self._coordinator.is_active:
+                validate_heartbeat(request)
+        except ApiException as error:
+            return Deferred.completed(_heartbeat_error(error.code, error.message))
+        return self._coordinator.write_explained(
+            request.group_id,
+            lambda shard: shard.streams.heartbeat(context, request, now_ms),
+            _heartbeat_error,
+            now_ms,
+        )
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        coordinator = self._coordinator
+        if not coordinator.is_active:
+            return DescribedGroup(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if not group_id:
+            return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+        try:
+            shard = coordinator.runtime.shard(coordinator.partition_for(group_id))
+        except ApiException as error:
+            return DescribedGroup(group_id=group_id, error_code=error.code)
+        return shard.streams.describe(group_id)
+
+
+def _heartbeat_error(code: ErrorCode, message: str | None) -> DecidedHeartbeat:
+    return DecidedHeartbeat(StreamsGroupHeartbeatResponse(error_code=code, error_message=message), {})
