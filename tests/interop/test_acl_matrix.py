@@ -33,6 +33,7 @@ OVERLOOKED_BY_KAFKA = "DescribeGroups with an asterisk before the name"
 WITHOUT_RESOURCE = {
     "Transactional records need a transactional id.",  # The request names none.
     "The group has described topic(s) that the client is not authorized to describe.",  # It may not learn their names.
+    "The described group uses topics that the client is not authorized to describe.",  # Nor those of a topology.
 }
 """Denials that name no resource."""
 

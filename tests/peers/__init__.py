@@ -72,6 +72,7 @@ CLASSES: Mapping[str, str] = {
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "transactions": "org.apache.kafka.tools.TransactionsCommand",
     "groups-share": "org.apache.kafka.tools.consumer.group.ShareGroupCommand",
+    "streams-groups": "org.apache.kafka.tools.streams.StreamsGroupCommand",
 }
 """The names of its own scripts (``kafka-topics.sh`` ...), without prefix and suffix."""
 NEEDS_OWN_PROCESS = frozenset({"metadata-shell"})

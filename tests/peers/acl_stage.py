@@ -1,8 +1,8 @@
 """The node that every case of the ACL table uses: its content, its setup, and the execution of a case.
 
 Topics ``orders`` (two partitions), ``orders-eu`` and ``other``, with records; groups ``g1`` and ``g2`` with offsets and
-no members; share state of the group ``shared``; the share groups ``queue``, ``workers`` and ``idle``; tokens of
-``TOKEN_OWNERS``; a SCRAM user ``scram-user``. Parts that a node does not serve yet are omitted.
+no members; share state of the group ``shared``; the share groups ``queue``, ``workers`` and ``idle``; the streams group
+``builders``; tokens of ``TOKEN_OWNERS``; a SCRAM user ``scram-user``. Parts that a node does not serve yet are omitted.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from tests.peers import (
     acl_rows_groups,
     acl_rows_share_groups,
     acl_rows_share_state,
+    acl_rows_streams_groups,
     acl_rows_transactions,
 )
 from tests.peers.acl_matrix import ADMIN, PASSWORD, Case, Rows, World, cases_of, comparable
@@ -86,6 +87,7 @@ def all_rows() -> Rows:
         *acl_rows_admin.rows(),
         *acl_rows_share_state.rows(),
         *acl_rows_share_groups.rows(),
+        *acl_rows_streams_groups.rows(),
     ]
 
 
@@ -111,6 +113,7 @@ def secure_settings(node: NodeProcess, users: Iterable[str]) -> dict[str, str]:
         "super.users": f"User:{ADMIN}",
         "delegation.token.secret.key": "one-key-for-all-nodes",
         **acl_rows_share_groups.SETTINGS,
+        **acl_rows_streams_groups.SETTINGS,
     }
 
 
@@ -143,6 +146,7 @@ class Stage:
         topics = self._admin.call(MetadataRequest(topics=None)).topics
         self._make_share_state(rows, {topic.name: topic.topic_id for topic in topics})
         self._make_share_groups(rows)
+        self._make_streams_groups()
         cluster_id = self._admin.call(DescribeClusterRequest(), 2).cluster_id
         self.world = World({topic.name: topic.topic_id for topic in topics}, tokens, cluster_id)
         self.cases = cases_of(rows, self.world)
@@ -254,6 +258,10 @@ class Stage:
         fetched = [case for case in cases_of(rows) if case.row.api is ApiKey.SHARE_FETCH]
         read = [name.replace("{me}", case.me) for case in fetched for name in case.row.topics]
         acl_rows_share_groups.make_share_groups(self._admin.call, read)
+
+    def _make_streams_groups(self) -> None:
+        if ApiKey.STREAMS_GROUP_HEARTBEAT in self.served:
+            acl_rows_streams_groups.make_streams_groups(self._admin.call)
 
     def grant(self, bindings: Iterable[AclBinding]) -> None:
         create_acls(self._admin, bindings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-__all__ = ["SETTINGS", "life"]
+__all__ = ["GROUPS", "SETTINGS", "SOURCES", "SERVED_SOURCE", "life", "steps_without_time"]
 
 Json = dict[str, Any]
 
@@ -38,22 +38,41 @@ _WEIGHTS = {
 }  # fmt: skip
 
 
+_WITHOUT_TIME = {
+    "beat": 50, "join": 20, "odd beat": 12, "leave": 6, "refused": 4, "topics": 5, "config": 3, "describe": 8,
+    "list": 3, "commit": 8, "fetch": 4, "transactional commit": 4, "delete offsets": 3, "delete groups": 3,
+    "classic join": 3,
+}  # fmt: skip
+_TIMES = frozenset({"streams.initial.rebalance.delay.ms", "streams.assignment.interval.ms"})
+
+
 def life(seed: int, count: int) -> list[Json]:
     """Return the steps of one life, after the creation of most source topics."""
-    draw = _Draw(Random(seed))
+    return _steps(_Draw(Random(seed)), _WEIGHTS, count)
+
+
+def steps_without_time(seed: int, count: int) -> list[Json]:
+    """Return the steps of a life in which nothing depends on time, for real nodes."""
+    return _steps(_Draw(Random(seed), ignores=_TIMES, patience=1_000), _WITHOUT_TIME, count)
+
+
+def _steps(draw: _Draw, weights: dict[str, int], count: int) -> list[Json]:
     counts = {"words": SOURCES["words"], "left": SOURCES["left"], SERVED_SOURCE: 3}
     steps: list[Json] = [
         {"kind": "topics", "change": "create", "topic": name, "count": count} for name, count in counts.items()
     ]
     while len(steps) < count:
-        kind = draw.random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))[0]
+        kind = draw.random.choices(list(weights), list(weights.values()))[0]
         steps.append(getattr(draw, kind.replace(" ", "_"))())
     return steps
 
 
 class _Draw:
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, *, ignores: frozenset[str] = frozenset(), patience: int = 1) -> None:
+        """``ignores`` are settings of groups that are not changed, ``patience`` a factor of rebalance timeouts."""
         self.random = random
+        self._ignores = ignores
+        self._patience = patience
 
     # -- heartbeats
 
@@ -75,7 +94,7 @@ class _Draw:
             activeTasks=[],
             standbyTasks=[],
             warmupTasks=[],
-            rebalanceTimeoutMs=random.choice([2_000, 30_000]),
+            rebalanceTimeoutMs=random.choice([2_000, 30_000]) * self._patience,
             topology=self._topology(group),
             processId=process,
             rackId=random.choice([None, "rack-0", "rack-1"]),
@@ -100,7 +119,7 @@ class _Draw:
             {"rackId": random.choice(["rack-0", "rack-2"])},
             {"processId": f"p{random.randrange(4)}"},
             {"clientTags": [{"key": "zone", "value": "b"}]},
-            {"rebalanceTimeoutMs": random.choice([1_000, 40_000])},
+            {"rebalanceTimeoutMs": random.choice([1_000, 40_000]) * self._patience},
             {"groupId": "served", "userEndpoint": {"host": "moved", "port": 1}},
             {"endpointInformationEpoch": random.choice([-1, 0, 3])},
             {"shutdownApplication": True},
@@ -208,7 +227,7 @@ class _Draw:
             "streams.initial.rebalance.delay.ms": ["0", "2000"],
             "streams.assignment.interval.ms": ["0", "700", "99999"],
         }
-        names = random.sample(sorted(choices), random.choice([0, 1, 1, 2]))
+        names = random.sample(sorted(choices.keys() - self._ignores), random.choice([0, 1, 1, 2]))
         values = {name: random.choice(choices[name]) for name in names}
         return {"kind": "config", "group": random.choice(GROUPS), "set": values}
 
@@ -231,6 +250,10 @@ class _Draw:
 
     def delete_groups(self) -> Json:
         return {"kind": "delete groups", "groups": [self.random.choice([*GROUPS, "no group"])]}
+
+    def classic_join(self) -> Json:
+        """Meet a group of another kind; a group without members becomes a classic one."""
+        return {"kind": "classic join", "group": self.random.choice(GROUPS)}
 
     def commit(self) -> Json:
         random = self.random

@@ -115,10 +115,10 @@ class Access:
         log_if_allowed: bool = True,
         log_if_denied: bool = True,
     ) -> set[str]:
-        """Return the allowed ones of ``names``; each name is decided once."""
+        """Return the allowed ones of ``names``; each name is decided once. Of a mapping the keys are the names."""
         return {
             name
-            for name, references in Counter(names).items()
+            for name, references in Counter(iter(names)).items()
             if self.allows(
                 resource_type,
                 operation,

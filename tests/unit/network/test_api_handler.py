@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 
 from barnabas.common.acl import AclOperation
@@ -55,6 +57,19 @@ def test_each_name_is_authorized_once() -> None:
     names = ["orders", "payments", "orders", "payments"]
     assert fetch.allowed(ResourceType.TOPIC, AclOperation.READ, names, log_if_denied=False) == {"orders"}
     assert sorted(authorizer.checks) == [("orders", False), ("payments", False)]
+
+
+def test_the_audit_hears_how_often_each_name_occurs() -> None:
+    authorizer = OnlyNamed("orders")
+    authorizer.audit = Mock()
+    fetch = access(authorizer, READ_TOPIC)
+    fetch.allowed(ResourceType.TOPIC, AclOperation.READ, ["payments", "payments"])
+    fetch.allowed(ResourceType.TOPIC, AclOperation.READ, {"bills": 7})
+    heard = [call.args for call in authorizer.audit.decided.call_args_list]
+    assert [(name, allowed, references) for *_, name, allowed, references in heard] == [
+        ("payments", False, 2),
+        ("bills", False, 1),
+    ]
 
 
 def test_a_required_and_denied_right_ends_the_request() -> None:
