@@ -90,16 +90,18 @@ class ClassicProcess(MemberProcess):
         if attempt is None or self._code_of(attempt, joined, moment) is not ErrorCode.NONE:
             return False
         me.member_id = joined.member_id
-        if me.joined_s < 0:
-            self.checks.joined(me, attempt, joined.generation_id, moment)
-        self.checks.reached(me, joined.generation_id, moment)
-        me.epoch = joined.generation_id
         self._led_topics, self._led_counts = frozenset(), {}
         assignments = self._assign(joined) if joined.leader == me.member_id else []
+        joined_at, joined_attempt = moment, attempt
         moment = self.checks.moment(me.group)
-        attempt, synced = await self.send(requests.sync(me, self._protocol, assignments), timeout_s)
+        request = requests.sync(me, joined.generation_id, self._protocol, assignments)
+        attempt, synced = await self.send(request, timeout_s)
         if attempt is None or self._code_of(attempt, synced, moment) is not ErrorCode.NONE:
             return False
+        if me.joined_s < 0:
+            self.checks.joined(me, joined_attempt, joined.generation_id, joined_at)
+        self.checks.reached(me, joined.generation_id, joined_at)
+        me.epoch = joined.generation_id
         self._receive(attempt, synced, moment)
         return not self._must_join
 

@@ -70,10 +70,10 @@ def read(metadata: bytes) -> Joined:
     return Joined(found.topics, owned)
 
 
-def sync(me: Membership, protocol: str, assignments: list[Any]) -> Any:
+def sync(me: Membership, generation: int, protocol: str, assignments: list[Any]) -> Any:
     return sync_group.SyncGroupRequest(
         group_id=me.group,
-        generation_id=me.epoch,
+        generation_id=generation,
         member_id=me.member_id,
         group_instance_id=me.instance_id,
         protocol_type="consumer",

@@ -165,6 +165,7 @@ class ConsumerGroupChecks:
 
         A process of the consumer protocol does not take the place of another one that has not left.
         """
+        me.is_replaced = False
         for other in self._members.get(me.group, ()):
             if other is not me and me.instance_id is not None and other.instance_id == me.instance_id:
                 other.is_replaced = other.is_replaced or me.uses_classic or other.uses_classic
@@ -181,7 +182,7 @@ class ConsumerGroupChecks:
 
     def joined(self, me: Membership, attempt: Attempt, epoch: int, moment: Moment) -> None:
         """Check the answer to a join, which begins the membership."""
-        me.losses, me.joined_s, me.is_replaced = moment.losses, attempt.sent_s, False
+        me.losses, me.joined_s = moment.losses, attempt.sent_s
         if self._is_void(me, moment) or not attempt.is_current:
             return
         reached = moment.epoch
