@@ -135,8 +135,8 @@ class ClassicProcess(MemberProcess):
             me.member_id = answer.member_id
             return code
         if code in REMOVED or code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            self.checks.refused(me, attempt, code, moment)
             if code is not ErrorCode.ILLEGAL_GENERATION:
-                self.checks.refused(me, attempt, code, moment)
                 me.member_id = ""
             raise Removed(code.name)
         if code is not ErrorCode.REBALANCE_IN_PROGRESS:

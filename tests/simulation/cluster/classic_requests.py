@@ -61,7 +61,8 @@ def join(me: Membership, protocol: str, owned: Iterable[tuple[str, int]], sessio
 
 
 def is_join(request: Any) -> bool:
-    return isinstance(request, join_group.JoinGroupRequest)
+    """Return whether a request is the first JoinGroup of a process, which may take the place of another one."""
+    return isinstance(request, join_group.JoinGroupRequest) and not request.member_id
 
 
 def read(metadata: bytes) -> Joined:

@@ -232,8 +232,13 @@ class ConsumerGroupChecks:
                 self._checks.fail(f"{me.name} and {other.name} both have {self._named(both)}")
 
     def refused(self, me: Membership, attempt: Attempt, code: ErrorCode, moment: Moment) -> None:
-        """Check that a member is refused only if the coordinator may have removed it."""
-        if code not in REMOVED or self._is_void(me, moment) or not attempt.is_current:
+        """Check that a member is refused only if the coordinator may have removed it.
+
+        A generation may end without its members, when their group changes its protocol.
+        """
+        if code not in REMOVED or code is ErrorCode.ILLEGAL_GENERATION or self._is_void(me, moment):
+            return
+        if not attempt.is_current:
             return
         assert attempt.decided_s is not None
         if me.unknown_outcomes <= 1 and me.is_safe(attempt.decided_s, self._safe_ms):
