@@ -108,8 +108,11 @@ class ClassicProcess(MemberProcess):
     def _receive(self, attempt: Attempt, synced: Any, moment: Moment) -> None:
         me, now_s = self.me, self.world.loop.now_s
         wanted = frozenset(self.checks.partition_of(*found) for found in requests.assigned(synced.assignment))
-        self.checks.assigned(me, attempt, me.epoch, wanted, moment)
-        me.wanted, me.unknown_outcomes, self._must_join = wanted, 0, False
+        me.unknown_outcomes = 0
+        if not all(self.subscription.covers(self.checks.name_of(found) or "") for found in wanted):
+            # A static member that returns to a classic group receives the assignment of the one before it.
+            return
+        me.wanted, self._must_join = wanted, False
         if me.must_give_up:
             self._must_join = True  # What it gives up can be assigned in the next generation.
             self._release(me.must_give_up)

@@ -215,7 +215,7 @@ class ConsumerGroupChecks:
         if self._is_void(me, moment) or me.is_confused or not attempt.is_current:
             return
         revoked = set(me.held) - wanted
-        if revoked and not me.unknown_outcomes and epoch != me.epoch and not me.uses_classic:
+        if revoked and not me.unknown_outcomes and epoch != me.epoch:
             self._checks.fail(f"{me.name} advances to epoch {epoch} before it has given up {self._named(revoked)}")
         for partition in wanted:
             name = self.name_of(partition)

@@ -74,6 +74,7 @@ from tests.simulation.cluster.voters import VoterLog
 if TYPE_CHECKING:
     from barnabas.storage.log_manager import LogManager
     from tests.simulation.cluster.consumer_group_shape import ConsumerGroupShape
+    from tests.simulation.cluster.share_shape import ShareShape
     from tests.simulation.cluster.transaction_shape import TransactionShape
     from tests.simulation.cluster.world import World
 
@@ -132,6 +133,8 @@ class ClusterShape:
     """Brokers hold data in every run with transactions."""
     consumer_groups: ConsumerGroupShape | None = None
     """Brokers hold data in every run with such groups, too."""
+    share_groups: ShareShape | None = None
+    """The same holds for these."""
     software: tuple[tuple[int, str], ...] = ()
     """The initial software of the nodes that do not begin with the newest."""
 
@@ -624,6 +627,8 @@ class SimulatedNode:
             replicas=data.replicas,
             groups=data.groups,
             transactions=data.transactions,
+            share_state=data.share_state,
+            share_partitions=data.share_partitions,
             log_dirs=data.log_dirs,
         )
 
