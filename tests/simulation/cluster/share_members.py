@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.common.errors import ErrorCode
 from barnabas.protocol.messages import incremental_alter_configs as alter_configs
@@ -43,6 +43,15 @@ EARLIEST = ("share.auto.offset.reset", "earliest")
 
 class _Ended(Exception):
     """The process has ended."""
+
+
+class _Said(NamedTuple):
+    """What a member has said about a record."""
+
+    partition: SharePartition
+    offset: int
+    choice: Acknowledge
+    delivery: Delivery
 
 
 class ShareMember:
@@ -253,15 +262,15 @@ class ShareMember:
             is_strict=self.shape.is_strict,
         )
         session.partitions |= partitions
-        self._sent(acknowledged)
+        said = self._say(acknowledged)
         attempt, answer = await session.send(request)
         if answer is None:
             self._checks.given_up(self.shape.group, session.partitions)
-            self._outcome(acknowledged, None)
+            self._outcome(said, None)
             self._lose(session)
             return
         if answer.error_code:
-            self._outcome(acknowledged, None)
+            self._outcome(said, None)
             self._failed(session, ErrorCode(answer.error_code), answer.error_message)
             return
         session.epoch += 1
@@ -275,7 +284,7 @@ class ShareMember:
                 self._check_error(ErrorCode(found.error_code), found.error_message)
                 if found.acquired_records:
                     self._received(session, partition, found, attempt)
-        self._outcome(acknowledged, outcomes, session, attempt)
+        self._outcome(said, outcomes, session, attempt)
 
     def _failed(self, session: ShareSession, code: ErrorCode, message: str | None) -> None:
         if code not in requests.SESSION_LOST:
@@ -342,10 +351,10 @@ class ShareMember:
         self, session: ShareSession, acknowledged: dict[SharePartition, list[Batch]]
     ) -> None:
         request = requests.acknowledge(self.shape.group, self.member_id, session.epoch, acknowledged)
-        self._sent(acknowledged)
+        said = self._say(acknowledged)
         attempt, answer = await session.send(request)
         if answer is None or answer.error_code:
-            self._outcome(acknowledged, None)
+            self._outcome(said, None)
             if answer is None:
                 self._lose(session)
             else:
@@ -358,49 +367,50 @@ class ShareMember:
                 partition = SharePartition(topic.topic_id, found.partition_index)
                 self._check_error(ErrorCode(found.error_code), found.error_message)
                 outcomes[partition] = ErrorCode(found.error_code)
-        self._outcome(acknowledged, outcomes, session, attempt)
+        self._outcome(said, outcomes, session, attempt)
 
-    def _sent(self, acknowledged: dict[SharePartition, list[Batch]]) -> None:
-        """Note that records may be acquired by another member from now on."""
+    def _say(self, acknowledged: dict[SharePartition, list[Batch]]) -> list[_Said]:
+        """Give up the records that are acknowledged: another member may acquire them from now on."""
+        said = []
         for partition, batches in acknowledged.items():
+            held = self._held[partition]
             for batch in batches:
                 for offset, choice in zip(batch.offsets, batch.types, strict=True):
-                    if choice is not Acknowledge.RENEW:
-                        delivery = self._held[partition][offset]
-                        delivery.is_held = False
+                    delivery = held[offset] if choice is Acknowledge.RENEW else held.pop(offset)
+                    delivery.is_held = choice is Acknowledge.RENEW
+                    said.append(_Said(partition, offset, choice, delivery))
+        return said
 
     def _outcome(
         self,
-        acknowledged: dict[SharePartition, list[Batch]],
+        said: list[_Said],
         outcomes: dict[SharePartition, ErrorCode] | None,
         session: ShareSession | None = None,
         attempt: Attempt | None = None,
     ) -> None:
         """Take the outcome of acknowledgements; without ``outcomes`` it is unknown."""
-        for partition, batches in acknowledged.items():
+        for partition in dict.fromkeys(found.partition for found in said):
+            of_partition = [found for found in said if found.partition == partition]
             code = None if outcomes is None else outcomes[partition]
-            deliveries = [self._held.get(partition, {}).get(offset) for batch in batches for offset in batch.offsets]
             if code is ErrorCode.INVALID_RECORD_STATE and session is not None and attempt is not None:
-                known = [delivery for delivery in deliveries if delivery is not None]
-                if len(known) == len(deliveries):
-                    at = session.leadership_of(partition)
-                    self._checks.refused(self.shape.group, partition, known, attempt, at)
-            for batch in batches:
-                for offset, choice in zip(batch.offsets, batch.types, strict=True):
-                    self._settle(partition, offset, choice, code)
+                deliveries = [found.delivery for found in of_partition]
+                at = session.leadership_of(partition)
+                self._checks.refused(self.shape.group, partition, deliveries, attempt, at)
+            for found in of_partition:
+                self._settle(found, code)
 
-    def _settle(self, partition: SharePartition, offset: int, choice: Acknowledge, code: ErrorCode | None) -> None:
+    def _settle(self, said: _Said, code: ErrorCode | None) -> None:
+        group, (partition, offset, choice, delivery) = self.shape.group, said
         if choice is Acknowledge.RENEW:
             return
-        delivery = self._held.get(partition, {}).pop(offset, None)
         is_final = choice in (Acknowledge.ACCEPT, Acknowledge.REJECT)
-        if code is ErrorCode.NONE and delivery is not None:
+        if code is ErrorCode.NONE:
             is_release = choice is Acknowledge.RELEASE
             self._checks.acknowledged(
-                self.shape.group, partition, offset, delivery.count, is_final=is_final, is_release=is_release
+                group, partition, offset, delivery.count, is_final=is_final, is_release=is_release
             )
         elif is_final and code is not ErrorCode.INVALID_RECORD_STATE:
-            self._checks.may_be_done(self.shape.group, partition, offset)
+            self._checks.may_be_done(group, partition, offset)
 
 
 # --- all members
