@@ -216,6 +216,9 @@ class ShareMember:
         session.close()
         if self._sessions.get(session.broker) is session:
             del self._sessions[session.broker]
+        self._give_up(session)
+
+    def _give_up(self, session: ShareSession) -> None:
         for partition in session.partitions:
             for delivery in self._held.pop(partition, {}).values():
                 delivery.is_held = delivery.is_timed_out_only = False
@@ -225,6 +228,7 @@ class ShareMember:
             self._lose(session)
 
     async def _close_session(self, session: ShareSession) -> None:
+        self._give_up(session)
         if session.epoch:
             final = requests.acknowledge(self.shape.group, self.member_id, requests.FINAL_EPOCH, {})
             await session.send(final)
