@@ -7,7 +7,7 @@ threads, or files outside the logs are omitted.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
@@ -16,21 +16,29 @@ from barnabas.broker.broker_settings import BrokerSettings
 from barnabas.broker.fetch_session import FetchSessionCache
 from barnabas.broker.group_service import GroupService
 from barnabas.broker.isr_maintenance import LeaderReplicas
+from barnabas.broker.latest_offsets import LatestOffsets
 from barnabas.broker.producer_ids import ProducerIdAllocator
 from barnabas.broker.replica_manager import ReplicaManager
 from barnabas.broker.replication.replica_fetcher import FetcherConfig
+from barnabas.broker.share.share_partition_config import SharePartitionConfig
+from barnabas.broker.share_group_service import ShareGroupService
+from barnabas.broker.share_persister import SharePersister
+from barnabas.broker.share_state_service import ShareStateService
 from barnabas.broker.transaction_service import TransactionService
 from barnabas.clients.client_config import Address
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
+from barnabas.coordinator.share.share_coordinator_config import ShareCoordinatorConfig
 from barnabas.coordinator.transaction.transaction_coordinator_config import TransactionCoordinatorConfig
 from barnabas.network.api_handler import HandlerTable
 from barnabas.network.request_dispatcher import RequestDispatcher
+from barnabas.server.broker.deferred_share_partitions import DeferredSharePartitions
 from barnabas.server.broker.log_dir_service import new_replica_directories
 from barnabas.server.broker.replica_fetcher_manager import ReplicaFetchers
 from tests.simulation.cluster.log_directories import directories_core, directory_service, maintenance, topic_defaults
 from tests.simulation.cluster.other_brokers import SimulatedBrokers
 
 if TYPE_CHECKING:
+    from barnabas.broker.share.share_partition_manager import SharePartitionManager
     from barnabas.metadata.image.cluster import ClusterImage
     from barnabas.storage.log_manager import LogManager
     from tests.simulation.cluster.node import SimulatedNode
@@ -38,6 +46,30 @@ if TYPE_CHECKING:
 __all__ = ["BrokerData"]
 
 OFFSETS_PARTITIONS = 2
+
+
+class _Broker(SimpleNamespace):
+    """What handlers use of a broker. As there, share groups cost nothing before their first request."""
+
+    def __init__(self, data: BrokerData, **attributes: object) -> None:
+        super().__init__(**attributes)
+        self._data = data
+
+    @property
+    def share_persister(self) -> SharePersister:
+        return self._data.share_persister
+
+    @property
+    def share_groups(self) -> ShareGroupService:
+        return self._data.share_groups
+
+    @property
+    def share_partitions(self) -> SharePartitionManager:
+        return self._data.share_partitions.get()
+
+
+async def _created_by_clients() -> None:
+    """Take the place of a request to create ``__share_group_state``."""
 
 
 class BrokerData:
@@ -84,7 +116,42 @@ class BrokerData:
             others=SimulatedBrokers(node),
             producer_ids=self.producer_ids,
         )
+        share = node.world.shape.share_groups
+        self.share_state = ShareStateService(
+            ShareCoordinatorConfig() if share is None else share.coordinator_config,
+            broker_id=node.id,
+            replicas=self.replicas,
+            metadata=node.cache,
+            clock=node.clock,
+            reads=self.groups.reads,
+        )
+        self.share_partitions = DeferredSharePartitions(
+            SharePartitionConfig() if share is None else share.partition_config,
+            replicas=self.replicas,
+            metadata=node.cache,
+            clock=node.clock,
+            new_persister=lambda: self.share_persister,
+        )
         self.dispatcher = self._dispatcher()
+
+    @cached_property
+    def share_persister(self) -> SharePersister:
+        node = self._node
+        return SharePersister(
+            broker_id=node.id,
+            service=self.share_state,
+            metadata=node.cache,
+            others=SimulatedBrokers(node),
+            create_topic=_created_by_clients,
+        )
+
+    @cached_property
+    def share_groups(self) -> ShareGroupService:
+        node = self._node
+        offsets = LatestOffsets(
+            broker_id=node.id, replicas=self.replicas, metadata=node.cache, others=SimulatedBrokers(node)
+        )
+        return ShareGroupService(self.groups, self.share_persister, offsets)
 
     def _broker_epoch(self) -> int:
         lifecycle = self._node.lifecycle
@@ -120,7 +187,8 @@ class BrokerData:
 
     def _dispatcher(self) -> RequestDispatcher:
         node = self._node
-        broker = SimpleNamespace(
+        broker = _Broker(
+            self,
             broker_id=node.id,
             settings=BrokerSettings(),
             served=SERVED_BY_BROKER,
@@ -137,6 +205,7 @@ class BrokerData:
             quotas=None,
             token_hmacs=None,
             lease=node.lifecycle.lease,
+            share_state=self.share_state,
         )
         return RequestDispatcher(
             server=broker,
@@ -151,6 +220,7 @@ class BrokerData:
         self.log_dirs.start()
         self.groups.start()
         self.transactions.start()
+        self.share_state.start()
         self.fetchers.start()
         self.maintenance.start()
         self.is_open = True
@@ -160,8 +230,10 @@ class BrokerData:
         await self.fetchers.close()
         await self.log_dirs.close()
         await self.maintenance.stop()
+        self.share_partitions.stop()
         self.replicas.close()
         self.transactions.stop()
+        self.share_state.stop()
         self.groups.stop()
         lifecycle = self._node.lifecycle  # This process's: an earlier process's epoch would make a crash look clean.
         self.logs.shutdown(
@@ -175,7 +247,14 @@ def _group_coordinator_config(node: SimulatedNode) -> GroupCoordinatorConfig:
         group_min_session_timeout_ms=500,
         offsets_topic_num_partitions=OFFSETS_PARTITIONS,
     )
-    shape = node.world.shape.consumer_groups
+    shape, share = node.world.shape.consumer_groups, node.world.shape.share_groups
+    if share is not None:
+        return replace(
+            config,
+            group_share_session_timeout_ms=share.session_ms,
+            group_share_assignment_interval_ms=share.assignment_interval_ms,
+            group_share_initialize_retry_interval_ms=1000,
+        )
     if shape is None:
         return config
     return replace(

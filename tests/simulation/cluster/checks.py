@@ -30,6 +30,7 @@ from tests.simulation.cluster.decisions import is_allowed, right_for
 from tests.simulation.cluster.group_checks import GroupChecks
 from tests.simulation.cluster.model import Model, flat_parts
 from tests.simulation.cluster.rot import RotWatch
+from tests.simulation.cluster.share_checks import ShareChecks
 from tests.simulation.cluster.transaction_checks import TransactionChecks
 from tests.simulation.cluster.voters import VoterWatch
 
@@ -80,6 +81,7 @@ class Checks:
         self.data_rot = DataRot(self)
         self.groups = GroupChecks(self)
         self.consumer_groups = ConsumerGroupChecks(self)
+        self.share_groups = ShareChecks(self)
         self.records = DataChecks(self)
         self.transactions = TransactionChecks(self)
         self.data = DataWatch(self, self.excused)
@@ -141,6 +143,7 @@ class Checks:
         """Stop expecting the acknowledged records of this partition: they may be lost with its disks."""
         self.records.excused(partition)
         self.transactions.excused(partition)
+        self.share_groups.excused(partition)
         if partition.topic == "__consumer_offsets":
             shape = self.world.shape
             self.groups.lost(_groups_of(partition, [group for group, _ in shape.groups]))

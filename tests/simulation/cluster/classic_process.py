@@ -90,24 +90,29 @@ class ClassicProcess(MemberProcess):
         if attempt is None or self._code_of(attempt, joined, moment) is not ErrorCode.NONE:
             return False
         me.member_id = joined.member_id
-        if me.joined_s < 0:
-            self.checks.joined(me, attempt, joined.generation_id, moment)
-        self.checks.reached(me, joined.generation_id, moment)
-        me.epoch = joined.generation_id
         self._led_topics, self._led_counts = frozenset(), {}
         assignments = self._assign(joined) if joined.leader == me.member_id else []
+        joined_at, joined_attempt = moment, attempt
         moment = self.checks.moment(me.group)
-        attempt, synced = await self.send(requests.sync(me, self._protocol, assignments), timeout_s)
+        request = requests.sync(me, joined.generation_id, self._protocol, assignments)
+        attempt, synced = await self.send(request, timeout_s)
         if attempt is None or self._code_of(attempt, synced, moment) is not ErrorCode.NONE:
             return False
+        if me.joined_s < 0:
+            self.checks.joined(me, joined_attempt, joined.generation_id, joined_at)
+        self.checks.reached(me, joined.generation_id, joined_at)
+        me.epoch = joined.generation_id
         self._receive(attempt, synced, moment)
         return not self._must_join
 
     def _receive(self, attempt: Attempt, synced: Any, moment: Moment) -> None:
         me, now_s = self.me, self.world.loop.now_s
         wanted = frozenset(self.checks.partition_of(*found) for found in requests.assigned(synced.assignment))
-        self.checks.assigned(me, attempt, me.epoch, wanted, moment)
-        me.wanted, me.unknown_outcomes, self._must_join = wanted, 0, False
+        me.unknown_outcomes = 0
+        if not all(self.subscription.covers(self.checks.name_of(found) or "") for found in wanted):
+            # A static member that returns to a classic group receives the assignment of the one before it.
+            return
+        me.wanted, self._must_join = wanted, False
         if me.must_give_up:
             self._must_join = True  # What it gives up can be assigned in the next generation.
             self._release(me.must_give_up)
@@ -133,8 +138,8 @@ class ClassicProcess(MemberProcess):
             me.member_id = answer.member_id
             return code
         if code in REMOVED or code is ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+            self.checks.refused(me, attempt, code, moment)
             if code is not ErrorCode.ILLEGAL_GENERATION:
-                self.checks.refused(me, attempt, code, moment)
                 me.member_id = ""
             raise Removed(code.name)
         if code is not ErrorCode.REBALANCE_IN_PROGRESS:

@@ -61,7 +61,8 @@ def join(me: Membership, protocol: str, owned: Iterable[tuple[str, int]], sessio
 
 
 def is_join(request: Any) -> bool:
-    return isinstance(request, join_group.JoinGroupRequest)
+    """Return whether a request is the first JoinGroup of a process, which may take the place of another one."""
+    return isinstance(request, join_group.JoinGroupRequest) and not request.member_id
 
 
 def read(metadata: bytes) -> Joined:
@@ -70,10 +71,10 @@ def read(metadata: bytes) -> Joined:
     return Joined(found.topics, owned)
 
 
-def sync(me: Membership, protocol: str, assignments: list[Any]) -> Any:
+def sync(me: Membership, generation: int, protocol: str, assignments: list[Any]) -> Any:
     return sync_group.SyncGroupRequest(
         group_id=me.group,
-        generation_id=me.epoch,
+        generation_id=generation,
         member_id=me.member_id,
         group_instance_id=me.instance_id,
         protocol_type="consumer",

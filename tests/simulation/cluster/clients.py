@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.plan import Step
     from tests.simulation.cluster.world import World
 
-__all__ = ["carry_out_call", "create_topic"]
+__all__ = ["alter_config", "carry_out_call", "create_topic"]
 
 CLIENT = -1
 """The id of clients in the network."""
@@ -159,7 +159,13 @@ def _alter_configs(world: World, node: SimulatedNode, principal: str, topic: str
     """Set a config of a topic, or of all brokers if the topic is empty. Each call has its own value."""
     resource_type, name = (2, "retention.ms") if topic else (4, "log.retention.ms")
     config = alter_configs.AlterableConfig(name=name, config_operation=0, value=str(value))
-    resource = alter_configs.AlterConfigsResource(resource_type=resource_type, resource_name=topic, configs=[config])
+    alter_config(world, node, resource_type, topic, config, principal)
+
+
+def alter_config(
+    world: World, node: SimulatedNode, resource_type: int, name: str, config: Any, principal: str = "User:admin"
+) -> None:
+    resource = alter_configs.AlterConfigsResource(resource_type=resource_type, resource_name=name, configs=[config])
     _submit(world, node, principal, alter_configs.IncrementalAlterConfigsRequest(resources=[resource]))
 
 

@@ -165,6 +165,7 @@ class ConsumerGroupChecks:
 
         A process of the consumer protocol does not take the place of another one that has not left.
         """
+        me.is_replaced = False
         for other in self._members.get(me.group, ()):
             if other is not me and me.instance_id is not None and other.instance_id == me.instance_id:
                 other.is_replaced = other.is_replaced or me.uses_classic or other.uses_classic
@@ -181,7 +182,7 @@ class ConsumerGroupChecks:
 
     def joined(self, me: Membership, attempt: Attempt, epoch: int, moment: Moment) -> None:
         """Check the answer to a join, which begins the membership."""
-        me.losses, me.joined_s, me.is_replaced = moment.losses, attempt.sent_s, False
+        me.losses, me.joined_s = moment.losses, attempt.sent_s
         if self._is_void(me, moment) or not attempt.is_current:
             return
         reached = moment.epoch
@@ -214,7 +215,7 @@ class ConsumerGroupChecks:
         if self._is_void(me, moment) or me.is_confused or not attempt.is_current:
             return
         revoked = set(me.held) - wanted
-        if revoked and not me.unknown_outcomes and epoch != me.epoch and not me.uses_classic:
+        if revoked and not me.unknown_outcomes and epoch != me.epoch:
             self._checks.fail(f"{me.name} advances to epoch {epoch} before it has given up {self._named(revoked)}")
         for partition in wanted:
             name = self.name_of(partition)
@@ -231,8 +232,13 @@ class ConsumerGroupChecks:
                 self._checks.fail(f"{me.name} and {other.name} both have {self._named(both)}")
 
     def refused(self, me: Membership, attempt: Attempt, code: ErrorCode, moment: Moment) -> None:
-        """Check that a member is refused only if the coordinator may have removed it."""
-        if code not in REMOVED or self._is_void(me, moment) or not attempt.is_current:
+        """Check that a member is refused only if the coordinator may have removed it.
+
+        A generation may end without its members, when their group changes its protocol.
+        """
+        if code not in REMOVED or code is ErrorCode.ILLEGAL_GENERATION or self._is_void(me, moment):
+            return
+        if not attempt.is_current:
             return
         assert attempt.decided_s is not None
         if me.unknown_outcomes <= 1 and me.is_safe(attempt.decided_s, self._safe_ms):

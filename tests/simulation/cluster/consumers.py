@@ -16,6 +16,7 @@ from barnabas.protocol.messages import heartbeat, join_group, leave_group, offse
 from tests.simulation.cluster.broker_data import OFFSETS_PARTITIONS
 from tests.simulation.cluster.client_process import ClientProcess
 from tests.simulation.cluster.clients import create_topic
+from tests.simulation.cluster.share_shape import SHARE_STATE_TOPIC
 from tests.simulation.cluster.transaction_shape import TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
@@ -250,6 +251,8 @@ async def _create_topics(world: World) -> None:
     counts = {OFFSETS_TOPIC: OFFSETS_PARTITIONS, GROUP_TOPIC: world.shape.data_partitions}
     if world.shape.transactions is not None:
         counts[TRANSACTIONS_TOPIC] = world.shape.transactions.partitions
+    if world.shape.share_groups is not None:
+        counts[SHARE_STATE_TOPIC] = world.shape.share_groups.state_partitions
     while counts:
         for name in [name for name, _ in world.checks.model.now["topics"].values() if name in counts]:
             del counts[name]

@@ -7,6 +7,7 @@ heartbeats. Simulated parts: the network, the clock, threads, the durability of 
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import shutil
@@ -14,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from barnabas.broker.lifecycle import BrokerLifecycle, BrokerState, to_listener
 from barnabas.broker.metadata_cache import MetadataCache
@@ -26,6 +28,7 @@ from barnabas.metadata.features import METADATA_VERSION
 from barnabas.metadata.image.record_writer import ApiMessageAndVersion
 from barnabas.metadata.loader import MetadataLoader
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION
+from barnabas.network import stepped_responses
 from barnabas.network.api_handler import Access, ApiHandler
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.envelope_tags import CALL_ID_SIZE
@@ -65,12 +68,13 @@ from tests.simulation.cluster.disk import Disk, Kept, SimulatedLog
 from tests.simulation.cluster.disk_errors import DiskErrors
 from tests.simulation.cluster.log_directories import data_directories, format_directories, identity, open_logs
 from tests.simulation.cluster.software import NEWEST, SOFTWARE
-from tests.simulation.cluster.virtual_loop import Owner
+from tests.simulation.cluster.virtual_loop import OWNER, Owner
 from tests.simulation.cluster.voters import VoterLog
 
 if TYPE_CHECKING:
     from barnabas.storage.log_manager import LogManager
     from tests.simulation.cluster.consumer_group_shape import ConsumerGroupShape
+    from tests.simulation.cluster.share_shape import ShareShape
     from tests.simulation.cluster.transaction_shape import TransactionShape
     from tests.simulation.cluster.world import World
 
@@ -129,6 +133,8 @@ class ClusterShape:
     """Brokers hold data in every run with transactions."""
     consumer_groups: ConsumerGroupShape | None = None
     """Brokers hold data in every run with such groups, too."""
+    share_groups: ShareShape | None = None
+    """The same holds for these."""
     software: tuple[tuple[int, str], ...] = ()
     """The initial software of the nodes that do not begin with the newest."""
 
@@ -621,6 +627,8 @@ class SimulatedNode:
             replicas=data.replicas,
             groups=data.groups,
             transactions=data.transactions,
+            share_state=data.share_state,
+            share_partitions=data.share_partitions,
             log_dirs=data.log_dirs,
         )
 
@@ -723,6 +731,17 @@ def _authorizer_settings() -> SimpleNamespace:
     )
 
 
+class _QueuesOfProcesses:
+    """The queues of long responses: the nodes share an event loop, but a process that dies must not block another."""
+
+    def __init__(self) -> None:
+        self._queues: WeakKeyDictionary[Owner, asyncio.Lock] = WeakKeyDictionary()
+
+    def setdefault(self, loop: object, queue: asyncio.Lock) -> asyncio.Lock:
+        owner = OWNER.get()
+        return queue if owner is None else self._queues.setdefault(owner, queue)
+
+
 def install_simulated_world(disks: Callable[[str], Disk], data_disks: Callable[[str], DataDisk]) -> Callable[[], None]:
     """Make drivers use simulated disks and channels simulated connections; return a function to undo it."""
     real, client = raft_recovery.MetadataLog, network_channel.NetworkClient  # type: ignore[attr-defined]
@@ -737,10 +756,12 @@ def install_simulated_world(disks: Callable[[str], Disk], data_disks: Callable[[
     network_channel.NetworkClient = SimulatedClient  # type: ignore[assignment, attr-defined]
 
     fetch_client, replica_fetchers.NetworkClient = replica_fetchers.NetworkClient, BrokerClient  # type: ignore
+    queues, stepped_responses._queues = stepped_responses._queues, _QueuesOfProcesses()  # type: ignore[assignment]
     undo_data = install_data_disks(data_disks)
 
     def undo() -> None:
         undo_data()
+        stepped_responses._queues = queues
         replica_fetchers.NetworkClient = fetch_client  # type: ignore[attr-defined]
         raft_recovery.MetadataLog = real  # type: ignore[attr-defined]
         network_channel.NetworkClient = client  # type: ignore[attr-defined]

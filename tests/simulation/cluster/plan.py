@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.metadata.bootstrap import bootstrap_records
-from barnabas.metadata.features import GROUP_VERSION, TRANSACTION_VERSION, default_levels
+from barnabas.metadata.features import GROUP_VERSION, SHARE_VERSION, TRANSACTION_VERSION, default_levels
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from tests.simulation.cluster.consumer_group_shape import draw_consumer_groups
 from tests.simulation.cluster.data_rot import DATA_KINDS
 from tests.simulation.cluster.disk_errors import ERROR_KINDS, SCOPES
 from tests.simulation.cluster.node import ClusterShape
 from tests.simulation.cluster.rot import KINDS
+from tests.simulation.cluster.share_shape import draw_share_groups
 from tests.simulation.cluster.software import SOFTWARE, Software
 from tests.simulation.cluster.standstill import Standstill, draw_standstill
 from tests.simulation.cluster.transaction_shape import draw_transactions
@@ -71,6 +72,7 @@ def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
     shape = _with_groups(random.Random(f"groups {seed}"), shape)
     shape = _with_transactions(random.Random(f"transactions {seed}"), seed, shape)
     shape = _with_consumer_groups(random.Random(f"consumer groups {seed}"), seed, shape)
+    shape = _with_share_groups(random.Random(f"share groups {seed}"), seed, shape)
     shape = _with_rot(random.Random(f"rot's shape {seed}"), shape)
     shape = _with_bad_disks(random.Random(f"disks' shape {seed}"), shape)
     faults_end_ms = draw.choice((6000, 9000, 12_000))
@@ -181,6 +183,27 @@ def _with_consumer_groups(draw: random.Random, seed: int, shape: ClusterShape) -
     if not shape.groups:
         shape = replace(_with_data(draw, shape), groups=(("readers", 1),))
     return replace(shape, consumer_groups=found, data_segment_bytes=max(shape.data_segment_bytes, DECISION_BYTES_MAX))
+
+
+def _with_share_groups(draw: random.Random, seed: int, shape: ClusterShape) -> ClusterShape:
+    """Add share groups in some runs with neither transactions nor groups of the consumer protocol."""
+    found = draw_share_groups(draw, seed)
+    levels = default_levels(MetadataVersion(shape.metadata_version))
+    if (
+        found is None
+        or shape.transactions is not None
+        or shape.consumer_groups is not None
+        or not levels[SHARE_VERSION]
+    ):
+        return shape
+    if not shape.groups:
+        shape = replace(_with_data(draw, shape), groups=(("readers", 1),))
+    return replace(
+        shape,
+        share_groups=found,
+        producers=shape.producers or (True,),
+        data_segment_bytes=max(shape.data_segment_bytes, DECISION_BYTES_MAX),
+    )
 
 
 def _steps_of_brokers(draw: random.Random, shape: ClusterShape, faults_end_ms: int) -> list[Step]:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from barnabas.broker import replica_changes
+from barnabas.broker import replica_changes, share_persister
 from barnabas.controller import decision_queue, decision_steps, partition_walk, quorum_controller
 from barnabas.coordinator.group.consumer import group_changes
 from barnabas.coordinator.transaction import transaction_coordinator_shard, transaction_end, transaction_metadata
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tests.simulation.cluster.consumer_group_shape import ConsumerGroupShape
     from tests.simulation.cluster.transaction_shape import TransactionShape
 
-__all__ = ["install_last_epoch", "install_regex_pause", "install_turn_sizes"]
+__all__ = ["install_jitter", "install_last_epoch", "install_regex_pause", "install_turn_sizes"]
 
 _SIZES = (1, 1, 2, 3, 200)
 _PLACES: tuple[tuple[ModuleType, str], ...] = (
@@ -80,4 +80,16 @@ def install_regex_pause(shape: ConsumerGroupShape | None) -> Callable[[], None]:
 
     if shape is not None:
         install(shape.regex_pause_ms)
+    return lambda: install(before)
+
+
+def install_jitter(seed: int) -> Callable[[], None]:
+    """Let the pauses of the persister follow from the seed; return a function that restores those of production."""
+    module: Any = share_persister
+    before = module.uniform
+
+    def install(uniform: Callable[[float, float], float]) -> None:
+        module.uniform = uniform
+
+    install(random.Random(f"persister {seed}").uniform)
     return lambda: install(before)

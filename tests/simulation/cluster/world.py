@@ -26,9 +26,15 @@ from tests.simulation.cluster.node import SimulatedNode, install_simulated_world
 from tests.simulation.cluster.plan import Plan, Step
 from tests.simulation.cluster.producers import Producer, Reader, start_producers, unsettled_producers
 from tests.simulation.cluster.quorum_changes import unsettled_quorum
+from tests.simulation.cluster.share_members import start_share_members, unsettled_share_members
 from tests.simulation.cluster.standstill import stand_still
 from tests.simulation.cluster.transactional_producers import start_transactional, unsettled_transactions
-from tests.simulation.cluster.turn_sizes import install_last_epoch, install_regex_pause, install_turn_sizes
+from tests.simulation.cluster.turn_sizes import (
+    install_jitter,
+    install_last_epoch,
+    install_regex_pause,
+    install_turn_sizes,
+)
 from tests.simulation.cluster.virtual_loop import OWNER, Owner, VirtualLoop
 
 __all__ = ["Outcome", "World", "run_plan"]
@@ -116,6 +122,7 @@ class World:
         restore_turn_sizes = install_turn_sizes(self.seed)
         restore_epoch = install_last_epoch(self.shape.transactions)
         restore_regex_pause = install_regex_pause(self.shape.consumer_groups)
+        restore_jitter = install_jitter(self.seed)
         try:
             self._run()
         except Violation as violation:
@@ -128,6 +135,7 @@ class World:
             restore_turn_sizes()
             restore_epoch()
             restore_regex_pause()
+            restore_jitter()
             undo_errors()
             undo()
         return Outcome(
@@ -157,13 +165,14 @@ class World:
     def _start_clients(self) -> list[Producer | Reader]:
         consumers, producers = start_consumers(self), start_producers(self)
         transactional, committed_readers = start_transactional(self), start_committed_readers(self)
-        members = start_consumer_members(self)
+        members, share_members = start_consumer_members(self), start_share_members(self)
         self._client_problems = [
             lambda: unsettled_consumers(self, consumers),
             lambda: unsettled_producers(producers),
             lambda: unsettled_transactions(transactional),
             lambda: unread(committed_readers),
             lambda: unsettled_members(self, members),
+            lambda: unsettled_share_members(self, share_members),
         ]
         return producers
 

@@ -371,6 +371,19 @@ def test_with_an_old_target_the_whole_group_joins_again(driver: ConsumerGroupDri
     assert first.heartbeat() == second.heartbeat() == ErrorCode.REBALANCE_IN_PROGRESS
 
 
+def test_if_a_member_must_still_give_up_partitions_the_whole_group_joins_again(driver: ConsumerGroupDriver) -> None:
+    """Otherwise the one that returns would receive them while they are in use."""
+    (first,) = classic_group(driver, 1)
+    member = Consumer(driver, "member", instance="desk")
+    member.join()
+    assert (len(first.owned["orders"]), member.owned) == (6, {})
+    returned = ClassicConsumer(driver, instance="desk")
+    assert returned.join() == ErrorCode.NONE
+    assert driver.state() == "PreparingRebalance"
+    assert returned.sync() != ErrorCode.NONE
+    assert returned.owned == {}
+
+
 def test_an_empty_consumer_group_becomes_classic(driver: ConsumerGroupDriver) -> None:
     member = Consumer(driver, "member")
     member.join()

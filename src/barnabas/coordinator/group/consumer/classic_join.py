@@ -148,8 +148,13 @@ class ClassicJoin:
         *,
         has_changed: bool,
     ) -> CoordinatorResult[JoinGroupResponse]:
-        """Let the group become classic. If its target is old, all members must join the first generation."""
-        must_rebalance = group.assignment_epoch < epoch
+        """Let the group become classic. All members must join its first generation if the target is old, or if a
+        member has not reached it: in Kafka a partition then has two members until its former one sends a heartbeat.
+        """
+        others = (found for found in group.members.values() if found is not replaced)
+        must_rebalance = group.assignment_epoch < epoch or not all(
+            found.is_reconciled_to(group.assignment_epoch) for found in others
+        )
         if not must_rebalance:
             target = self._changes.present_target(group, member)
             member = self._reconcile(group, member, target, owned, has_changed=has_changed)
