@@ -209,17 +209,22 @@ class Rebalance:
 
     def dissolve(self, group: ClassicGroup, now_ms: int) -> None:
         """End a group that was deleted, or has become a consumer group. Members must send waiting requests again."""
-        for member in list(group.members.values()):
-            again = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
-            group.answer_join(member, again)
-            member.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
-            group.remove(member.member_id)
+        self.refuse_waiting(group)
+        for member_id in list(group.members):
+            group.remove(member_id)
         for member_id in list(group.pending_join_members):
             group.forget_pending(member_id)
         for timer in (group.join_timer, group.sync_timer):
             if timer is not None:
                 timer.cancel()
         group.transition_to(GroupState.DEAD, now_ms)
+
+    def refuse_waiting(self, group: ClassicGroup) -> None:
+        """Let members send again requests that wait for others."""
+        for member in group.members.values():
+            again = JoinGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS, member_id=member.member_id)
+            group.answer_join(member, again)
+            member.answer_sync(SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS))
 
     def after_removal(self, group: ClassicGroup, reason: str, now_ms: int) -> Nothing:
         """Continue after members were removed: a stable group rebalances, and a rebalance may have waited only for

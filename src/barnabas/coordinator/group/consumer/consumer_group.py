@@ -238,30 +238,25 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
         """Return the topics that a member subscribes to, by name and by its regular expression."""
         return subscribed_topics(member.topic_names, member.topic_regex, self.resolved)
 
-    def topics_with(self, before: ConsumerGroupMember | None, member: ConsumerGroupMember) -> Iterable[str]:
-        """Return the topics of the group as they are when ``member`` replaces ``before``."""
-        regex = None if before is None else before.topic_regex
-        if regex and regex != member.topic_regex:
-            return self.subscribers_with(before, member)
-        names_before = frozenset() if before is None else before.topic_names
-        if names_before == member.topic_names:
+    def topics_with(self, before: ConsumerGroupMember, member: ConsumerGroupMember) -> Iterable[str]:
+        """Return the topics of the group as they are when ``member`` replaces ``before``. For a member that joins,
+        that is one without a subscription; for a static one that returns, it has that of its predecessor.
+        """
+        if before.topic_regex and before.topic_regex != member.topic_regex:
+            return self._subscribers_with(before, member)
+        if before.topic_names == member.topic_names:
             return self.subscribers
-        lost = {name for name in names_before - member.topic_names if self.subscribers.get(name) == _ONE_BY_NAME}
+        lost = {name for name in before.topic_names - member.topic_names if self.subscribers.get(name) == _ONE_BY_NAME}
         new = [name for name in member.topic_names if name not in self.subscribers]
         return [*(name for name in self.subscribers if name not in lost), *new] if lost or new else self.subscribers
 
-    def subscribers_with(
-        self, before: ConsumerGroupMember | None, member: ConsumerGroupMember | None
-    ) -> Mapping[str, Subscribers]:
-        """Return the subscribers as they are when ``member`` replaces ``before`` (which is the one of its id)."""
+    def _subscribers_with(self, before: ConsumerGroupMember, member: ConsumerGroupMember) -> Mapping[str, Subscribers]:
         counts = self.subscribers
-        names_before = frozenset() if before is None else before.topic_names
-        names = frozenset() if member is None else member.topic_names
-        if names_before != names:
+        if before.topic_names != member.topic_names:
             counts = dict(counts)
             _count_names(counts, before, member)
-        regex = before.topic_regex if before is not None else None
-        if regex and (member is None or member.topic_regex != regex) and self.regex_subscribers.get(regex) == 1:
+        regex = before.topic_regex
+        if regex and member.topic_regex != regex and self.regex_subscribers.get(regex) == 1:
             counts = dict(counts)
             _count_regex_topics(counts, self.resolved_topics(regex), -1)
         return counts
@@ -294,11 +289,12 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
         """Whether all members have one subscription, by the names that they use."""
         return _is_homogeneous(self.subscribers, self.regex_subscribers, len(self.members))
 
-    def is_homogeneous_with(self, before: ConsumerGroupMember | None, member: ConsumerGroupMember) -> bool:
+    def is_homogeneous_with(self, before: ConsumerGroupMember, member: ConsumerGroupMember) -> bool:
         """Return the same when ``member`` replaces ``before``."""
         patterns = dict(self.regex_subscribers)
         _count_regex(patterns, before, member)
-        return _is_homogeneous(self.subscribers_with(before, member), patterns, len(self.members) + (before is None))
+        is_new = member.member_id not in self.members and member.instance_id not in self.static_members
+        return _is_homogeneous(self._subscribers_with(before, member), patterns, len(self.members) + is_new)
 
     def preferred_assignor(
         self, before: ConsumerGroupMember | None = None, member: ConsumerGroupMember | None = None

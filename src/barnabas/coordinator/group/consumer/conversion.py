@@ -66,7 +66,11 @@ class GroupConversion:
             records.append(ConvertedGroupRecord.end_of(classic))
             return ConsumerGroup(classic.group_id)
         self._validate_upgrade(classic)
-        group = self._upgraded(classic)
+        try:
+            group = self._upgraded(classic)
+        except ApiException:
+            self._rebalance.refuse_waiting(classic)  # As Kafka does.
+            raise
         records.append(ConvertedGroupRecord.end_of(classic))
         records += _records_of(group)
         log.info("Group %s with %d members becomes a consumer group", group.group_id, len(group.members))

@@ -121,7 +121,7 @@ class GroupChanges:
         now_ms: int,
     ) -> SubscriptionChange:
         """``match_topics`` is None for a request that starts no matching of regular expressions."""
-        if member != before or member.member_id not in group.members:
+        if member != before:
             records.append(member_record(group.group_id, member))
         has_names = member.topic_names != before.topic_names
         has_regex, is_resolved = self._update_regex(group, before, member, match_topics, records, now_ms)
@@ -233,8 +233,7 @@ class GroupChanges:
         epoch = group.epoch
         if not is_bumped and not group.has_metadata_expired(now_ms):
             return epoch
-        known = group.members.get(before.member_id)
-        metadata_hash = self._metadata_hash(group.group_id, group.topics_with(known, member), now_ms)
+        metadata_hash = self._metadata_hash(group.group_id, group.topics_with(before, member), now_ms)
         if is_bumped or metadata_hash != group.metadata_hash:
             epoch += 1
             records.append(epoch_record(group.group_id, epoch, metadata_hash))
@@ -268,14 +267,13 @@ class GroupChanges:
         """
         if group.assignment_epoch >= epoch or not self._may_assign(group, now_ms):
             return self.present_target(group, member)
-        known = group.members.get(before.member_id)
-        if is_large(len(group.members), group.topics_with(known, member), self.view):
+        if is_large(len(group.members), group.topics_with(before, member), self.view):
             assignor = self._assignor_of(group.preferred_assignor())
             work = self._store_new_target(group.group_id, assignor)
             self.work.start((group.group_id, _Job.TARGET), work, now_ms)
             return self.present_target(group, member)
-        assignor = self._assignor_of(group.preferred_assignor(known, member))
-        targets = whole(AssignmentInput.of(group, epoch, assignor, self.view, member).targets_in_steps())
+        assignor = self._assignor_of(group.preferred_assignor(before, member))
+        targets = whole(AssignmentInput.of(group, epoch, assignor, self.view, before, member).targets_in_steps())
         for member_id, target in targets.items():
             if group.target.get(member_id) != target:
                 records.append(target_assignment_record(group.group_id, member_id, target))

@@ -49,11 +49,16 @@ class AssignmentInput(NamedTuple):
 
     @classmethod
     def of(
-        cls, group: ConsumerGroup, epoch: int, assignor: str, view: ClusterView, changed: ConsumerGroupMember
+        cls,
+        group: ConsumerGroup,
+        epoch: int,
+        assignor: str,
+        view: ClusterView,
+        before: ConsumerGroupMember,
+        changed: ConsumerGroupMember,
     ) -> AssignmentInput:
         """Return the input of a computation in one step, with a member that joins or changes."""
         replaced = None if changed.instance_id is None else group.static_members.get(changed.instance_id)
-        known = group.members.get(replaced or changed.member_id)
         return cls(
             epoch,
             _assignor(assignor),
@@ -62,7 +67,7 @@ class AssignmentInput(NamedTuple):
             group.target,
             group.resolved,
             group.member_count_max,
-            group.is_homogeneous_with(known, changed),
+            group.is_homogeneous_with(before, changed),
             changed,
             None if replaced == changed.member_id else replaced,
         )
