@@ -15,15 +15,12 @@ from barnabas.protocol.messages.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsRequestTopic,
 )
-from barnabas.protocol.messages.share_fetch import FetchPartition, FetchTopic, ShareFetchRequest
 from barnabas.protocol.messages.share_group_heartbeat import ShareGroupHeartbeatRequest
 from tests.peers.acl_matrix import NOTHING, Fields, Row, Rows, variants
 from tests.peers.acl_rows_groups import group_and_topics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from barnabas.common.uuid import Uuid
 
 __all__ = ["SETTINGS", "make_share_groups", "rows"]
 
@@ -58,20 +55,6 @@ def make_share_groups(call: Callable[..., Any], read: Iterable[str]) -> None:
     ]
     answer = _settled(call, AlterShareGroupOffsetsRequest(group_id="queue", topics=topics))
     assert {part.error_code for topic in answer.responses for part in topic.partitions} == {0}, answer
-    _load(call, [topic.topic_id for topic in answer.responses])
-
-
-def _load(call: Callable[..., Any], topic_ids: list[Uuid]) -> None:
-    """Wait until the share-partitions are loaded: before that Kafka's answers do not have them."""
-    topics = [FetchTopic(topic_id=topic_id, partitions=[FetchPartition()]) for topic_id in topic_ids]
-    first = ShareFetchRequest(
-        group_id="queue", member_id=_MEMBER, max_wait_ms=1000, min_bytes=1, max_records=10, batch_size=10, topics=topics
-    )
-    last = ShareFetchRequest(group_id="queue", member_id=_MEMBER, share_session_epoch=-1)
-    deadline = time.monotonic() + 60
-    while len(_settled(call, first).responses) < len(topic_ids):
-        assert time.monotonic() < deadline
-    _settled(call, last)
 
 
 def _beat(call: Callable[..., Any], group: str, epoch: int) -> Any:
@@ -138,8 +121,6 @@ def _delivery() -> Rows:
         "group_id": "queue",
         "member_id": _MEMBER,
         "share_session_epoch": 0,
-        "max_wait_ms": 500,
-        "min_bytes": 1,
         "max_bytes": 1_000_000,
         "max_records": 10,
         "batch_size": 10,
