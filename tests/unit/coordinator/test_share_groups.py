@@ -310,6 +310,30 @@ def test_a_silent_member_is_removed_when_its_session_ends(driver: ShareGroupDriv
     assert driver.group.epoch == 4
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_member_whose_removal_cannot_be_written_is_removed_later(driver: ShareGroupDriver, leaves: bool) -> None:
+    driver.joined("m")
+    driver.topic.refuse_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    if leaves:
+        assert driver.beat("m", -1).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    driver.advance(45_000)
+    assert driver.described().group_state == "Stable"
+    driver.topic.refuse_with = None
+    driver.advance(500)
+    assert driver.described().group_state == "Empty"
+
+
+def test_a_target_is_computed_although_the_last_one_is_of_the_future(driver: ShareGroupDriver) -> None:
+    """The coordinator that computed it had a clock that was an hour ahead."""
+    driver.configure(QUEUE, "share.assignment.interval.ms", "1000")
+    driver.joined("m")
+    driver.now_ms -= 3_600_000
+    successor = driver.restarted()
+    before = successor.group.assignment_epoch
+    successor.joined("n")
+    assert successor.group.assignment_epoch == successor.group.epoch > before
+
+
 def test_a_groups_own_session_timeout_applies(driver: ShareGroupDriver) -> None:
     driver.configure(QUEUE, "share.session.timeout.ms", "60000")
     driver.joined("m")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from barnabas.coordinator.group.cluster_view import ClusterView
 
-__all__ = ["HeartbeatLimits", "HeartbeatSettings", "Limited"]
+__all__ = ["HeartbeatLimits", "HeartbeatSettings", "Limited", "is_within"]
 
 
 class Limited(NamedTuple):
@@ -44,6 +44,16 @@ class HeartbeatSettings:
         changed = self._view.assignment_intervals_ms.get(self._kind, limits.default)
         return self._own(group_id, self._assignment_interval, limits._replace(default=changed))
 
+    def may_assign(self, group_id: str, last_ms: int, now_ms: int) -> bool:
+        """Return whether a target may be computed when the last one is of ``last_ms``; 0 for none."""
+        return not last_ms or not is_within(self.assignment_interval_ms(group_id), last_ms, now_ms)
+
     def _own(self, group_id: str, name: str, limited: Limited) -> int:
         text = self._view.settings_of(group_id).get(name)
         return limited.default if text is None else min(max(int(text), limited.lowest), limited.highest)
+
+
+def is_within(span_ms: int, since_ms: int, now_ms: int) -> bool:
+    """Return whether less than a span has passed. A time in the future is of another broker, whose clock was ahead:
+    Kafka's coordinators would wait until then."""
+    return since_ms <= now_ms < since_ms + span_ms

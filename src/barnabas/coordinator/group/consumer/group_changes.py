@@ -33,7 +33,7 @@ from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegul
 from barnabas.coordinator.group.consumer.target_assignment import AssignmentInput
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
-from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings
+from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings, is_within
 from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS
 from barnabas.coordinator.group.stepped_work import SteppedWork, Work, in_work
@@ -67,12 +67,6 @@ class SubscriptionChange(NamedTuple):
     """Whether the topics of the group may have changed already."""
     has_change: bool
     """The same, or the topics of a new regular expression are not known yet."""
-
-
-def _is_within(span_ms: int, since_ms: int, now_ms: int) -> bool:
-    """Return whether less than a span has passed. A time in the future is of another broker, whose clock was ahead:
-    Kafka's coordinators would wait until then."""
-    return since_ms <= now_ms < since_ms + span_ms
 
 
 class GroupChanges:
@@ -158,7 +152,7 @@ class GroupChanges:
         if group.group_id in self._matching:
             return
         last = next(iter(group.resolved.values()), None)
-        if last is not None and _is_within(_REFRESH_PAUSE_MS + 1, last.timestamp_ms, now_ms):
+        if last is not None and is_within(_REFRESH_PAUSE_MS + 1, last.timestamp_ms, now_ms):
             return
         patterns = set(group.regex_subscribers)
         if old and old != new and group.regex_subscribers.get(old) == 1:
@@ -291,9 +285,7 @@ class GroupChanges:
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
         if self.work.is_running((group.group_id, _Job.TARGET)):
             return False
-        last_ms = group.assignment_timestamp_ms
-        interval_ms = self.settings.assignment_interval_ms(group.group_id)
-        return not last_ms or not _is_within(interval_ms, last_ms, now_ms)
+        return self.settings.may_assign(group.group_id, group.assignment_timestamp_ms, now_ms)
 
     def present_target(self, group: ConsumerGroup, member: ConsumerGroupMember) -> Target:
         """Return the member's target as last computed; a static member has that of its predecessor."""

@@ -150,15 +150,13 @@ class Heartbeat:
         self, group: ShareGroup, epoch: int, member: ShareGroupMember, subscribers: Mapping[str, int]
     ) -> tuple[int, Partitions]:
         """Return the member's target, computed for this epoch unless the last computation was just now."""
-        if group.assignment_epoch >= epoch or not self._may_assign(group):
+        if group.assignment_epoch >= epoch or not self._settings.may_assign(
+            group.group_id, group.assignment_timestamp_ms, self._now_ms
+        ):
             return group.assignment_epoch, group.target.get(member.member_id, NO_PARTITIONS)
         targets, changed = new_target(group, epoch, self._view, member, subscribers, self._now_ms)
         self._records += changed
         return epoch, targets.get(member.member_id, NO_PARTITIONS)
-
-    def _may_assign(self, group: ShareGroup) -> bool:
-        last_ms = group.assignment_timestamp_ms
-        return not last_ms or self._now_ms >= last_ms + self._settings.assignment_interval_ms(group.group_id)
 
     # -- state of share-partitions
 

@@ -59,6 +59,8 @@ __all__ = ["ShareGroups"]
 log = logging.getLogger(__name__)
 
 _NO_EPOCH = -1
+_RETRY_PAUSE_MS = 500
+"""After this time a member is removed whose removal could not be written."""
 Nothing = CoordinatorResult[None]
 
 
@@ -122,22 +124,35 @@ class ShareGroups:
 
     def _fence(self, group: ShareGroup, member: ShareGroupMember) -> Nothing:
         """Remove a member; the others receive its partitions with the next target."""
-        records: list[CoordinatorRecord] = [*member_tombstones(group.group_id, member.member_id)]
+        group_id, member_id = group.group_id, member.member_id
+
+        def end_session(now_ms: int) -> Nothing:
+            self._timers.cancel(group_id, member_id, TimerKind.SESSION)
+            return CoordinatorResult()
+
+        records: list[CoordinatorRecord] = [*member_tombstones(group_id, member_id)]
         metadata_hash = self._view.metadata_hash(group.subscribers_with(member, None))
-        records.append(epoch_record(group.group_id, group.epoch + 1, metadata_hash))
-        self._timers.cancel(group.group_id, member.member_id, TimerKind.SESSION)
-        return CoordinatorResult(records, is_ahead=True)
+        records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
+        return CoordinatorResult(records, is_ahead=True, on_append=end_session)
 
     def _start_session(self, group_id: str, member_id: str, now_ms: int) -> None:
+        self._remove_at(now_ms + self._settings.session_timeout_ms(group_id), group_id, member_id)
+
+    def _remove_at(self, deadline_ms: int, group_id: str, member_id: str) -> None:
+        def again(code: ErrorCode, now_ms: int) -> Nothing:
+            self._remove_at(now_ms + _RETRY_PAUSE_MS, group_id, member_id)
+            return CoordinatorResult()
+
         def remove(now_ms: int) -> Nothing:
             group = self.find(group_id)
             member = None if group is None else group.members.get(member_id)
             if group is None or member is None:
                 return CoordinatorResult()
             log.info("Member %s of share group %s is removed: its session expired", member_id, group_id)
-            return self._fence(group, member)
+            result = self._fence(group, member)
+            result.on_error = again
+            return result
 
-        deadline_ms = now_ms + self._settings.session_timeout_ms(group_id)
         self._timers.schedule(group_id, member_id, TimerKind.SESSION, deadline_ms, remove)
 
     # -- results of the persister, deleted topics
