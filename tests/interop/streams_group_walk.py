@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import time
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from barnabas.common.config_codes import AlterConfigOpType, ConfigResourceType
 from barnabas.common.error_code import ErrorCode
@@ -45,7 +45,10 @@ from tests.interop.group_records_of import GroupRecords
 from tests.interop.raw_client import RawClient
 from tests.peers.streams_group_steps import GROUPS, steps_without_time
 
-__all__ = ["WALK_SETTINGS", "Step", "Told", "walk"]
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = ["WALK_SETTINGS", "Told", "tell_apart", "walk", "walk_with_moves"]
 
 Json = dict[str, Any]
 
@@ -88,24 +91,30 @@ class _Member:
 
 
 class _Walk:
-    def __init__(self, client: RawClient) -> None:
-        self._client = client
+    _client: RawClient
+
+    def __init__(self) -> None:
         self._members: dict[tuple[str, str], _Member] = {}
         self._names: dict[str, str] = {}
         self.steps: list[Step] = []
 
-    def prepare(self) -> None:
+    def follow(self, client: RawClient) -> None:
+        """Go on with this coordinator, once it is ready."""
+        self._client = client
         for keys, key_type in ((list(GROUPS), 0), (["t"], 1)):
             request = FindCoordinatorRequest(coordinator_keys=keys, key_type=key_type)
             self._until(
                 lambda asked=request: not any(found.error_code for found in self._client.call(asked).coordinators)
             )
         self._until(lambda: self._described(["nothing"])["groups"][0]["errorCode"] not in _COORDINATOR_MOVES)
+        self._show("state", self._described(list(GROUPS)))
 
-    def run(self, steps: list[Json]) -> list[str]:
+    def run(self, steps: list[Json]) -> None:
         for step in steps:
             getattr(self, "_" + step["kind"].replace(" ", "_"))(step)
             self._show("state", self._described(list(GROUPS)))
+
+    def records(self) -> list[str]:
         return GroupRecords(self._client, self._names).of_groups("")
 
     def _show(self, what: str, answer: Any) -> None:
@@ -288,8 +297,28 @@ def _in_order(value: Any) -> Any:
 
 def walk(port: int, seed: int, count: int) -> Told:
     """Take ``count`` steps, describing the groups after each; return the story, and the records that were written."""
-    with closing(RawClient(port, client_id="walker", timeout_s=30)) as client:
-        walker = _Walk(client)
-        walker.prepare()
-        records = walker.run(steps_without_time(seed, count))
-        return Told(walker.steps, records)
+    return walk_with_moves(lambda port: port, [port], seed, count)
+
+
+def walk_with_moves(move: Callable[[int], int], targets: Sequence[int], seed: int, count: int) -> Told:
+    """Take ``count`` steps after each move of the coordinator. ``move`` returns the port of a target."""
+    walker = _Walk()
+    steps = steps_without_time(seed, count * len(targets))
+    for number, target in enumerate(targets):
+        with closing(RawClient(move(target), client_id="walker", timeout_s=30)) as client:
+            walker.follow(client)
+            walker.run(steps[count * number : count * (number + 1)])
+            records = walker.records()
+    return Told(walker.steps, records)
+
+
+def tell_apart(theirs: Told, ours: Told, what: str) -> None:
+    """Fail at the first step or batch in which two stories differ; ``what`` names them."""
+    for number, (expected, seen) in enumerate(zip(theirs.steps, ours.steps, strict=True)):
+        before = "\n".join(f"    {step.what}: {step.answer}" for step in theirs.steps[max(number - 8, 0) : number])
+        assert seen == expected, f"{what}, step {number}: after\n{before}\nkafka: {expected}\n ours: {seen}"
+    for number, (expected_lines, lines) in enumerate(zip(theirs.records, ours.records, strict=True)):
+        before = "\n".join(theirs.records[max(number - 3, 0) : number])
+        assert lines == expected_lines, (
+            f"{what}, batch {number}: after\n{before}\nkafka: {expected_lines}\n ours: {lines}"
+        )

@@ -9,7 +9,7 @@ from random import SystemRandom
 import pytest
 
 from barnabas.testing import Node
-from tests.interop.streams_group_walk import WALK_SETTINGS, walk
+from tests.interop.streams_group_walk import WALK_SETTINGS, tell_apart, walk
 from tests.peers import running_kafka
 
 pytestmark = pytest.mark.interop
@@ -26,11 +26,4 @@ def test_both_nodes_tell_the_same_story(tmp_path: Path) -> None:
     with Node(settings=WALK_SETTINGS) as node:
         seen = walk(node.port, SEED, STEPS)
         assert "Traceback" not in node.log
-    for number, (theirs, ours) in enumerate(zip(expected.steps, seen.steps, strict=True)):
-        before = "\n".join(f"    {step.what}: {step.answer}" for step in expected.steps[max(number - 8, 0) : number])
-        assert ours == theirs, f"seed {SEED}, step {number}: after\n{before}\nkafka: {theirs}\n ours: {ours}"
-    for number, (written, ours_wrote) in enumerate(zip(expected.records, seen.records, strict=True)):
-        before = "\n".join(expected.records[max(number - 3, 0) : number])
-        assert ours_wrote == written, (
-            f"seed {SEED}, batch {number}: after\n{before}\nkafka: {written}\n ours: {ours_wrote}"
-        )
+    tell_apart(expected, seen, f"seed {SEED}")
