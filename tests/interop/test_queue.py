@@ -167,7 +167,7 @@ def test_the_output_for_people_and_scripts(run: Run, peer: KafkaNode, topic: str
     assert table[0].split() == ["handle", "time", "partition", "offset", "deliveries", "key", "value"]
     assert table[1].split()[-2:] == ["k", "b"]
     assert run("queue", "accept", handle).out == f"record {handle}  accepted\n"
-    assert run("queue", "receive", topic, "--group", topic, "--accept", "--max", "5", "--wait", "1s").out == "c\n"
+    assert run("queue", "receive", topic, "--group", topic, "--accept", "--max", "5", "--wait", "0s").out == "c\n"
 
 
 def test_records_are_accepted_at_once_and_not_if_the_reader_has_ended(run: Run, peer: KafkaNode, topic: str) -> None:
@@ -235,6 +235,36 @@ def test_workers_share_a_topic_and_each_record_goes_to_one(
     found = [line for name in ("one", "two") for line in (tmp_path / name).read_text().splitlines(keepends=True)]
     assert sorted(found) == values
     assert len(set((tmp_path / "one").read_text())) > 1
+
+
+def test_work_goes_on_after_a_restart_of_the_cluster(run: Run, peer: KafkaNode, topic: str, tmp_path: Path) -> None:
+    produce(peer, topic, "a\n")
+    command = [BARNABAS, "queue", "work", topic, "-g", topic, "-q", "--bootstrap-server", peer.bootstrap_servers]
+    log = tmp_path / "log"
+    with subprocess.Popen([*command, "--", "sh", "-c", f"cat >> {log}"], stderr=subprocess.PIPE) as worker:
+        try:
+            wait_until(lambda: log.exists() and log.read_text() == "a\n")
+            peer.stop()
+            peer.start()
+            produce(peer, topic, "b\n")
+            wait_until(lambda: log.read_text().split() == ["a", "b"], 60)
+            worker.send_signal(signal.SIGINT)
+            assert worker.wait(timeout=30) == 130
+        finally:
+            worker.kill()
+
+
+def test_an_agent_goes_on_after_a_restart_of_the_cluster_without_its_records(
+    run: Run, peer: KafkaNode, topic: str
+) -> None:
+    produce(peer, topic, "a")
+    (held,) = received(run, topic)
+    peer.stop()
+    peer.start()
+    refused = run("queue", "accept", str(held["handle"]))
+    assert refused.status == 1
+    assert "the record is not acquired any more" in refused.err
+    assert received(run, topic)[0]["value"] == "a"
 
 
 def test_kafkas_share_consumer_receives_what_ours_releases(run: Run, peer: KafkaNode, topic: str) -> None:

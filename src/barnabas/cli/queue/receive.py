@@ -57,7 +57,7 @@ def receive(
     max_
         The maximum number of records. The command ends as soon as it has some of them; with --accept, all.
     wait
-        How long to wait for a record: 500ms, 10s, 5m, or 0s for those that exist.
+        How long to wait for a record, from joining the group on: 500ms, 10s, 5m, or 0s for those that exist.
     accept
         Accept the records at once.
     """

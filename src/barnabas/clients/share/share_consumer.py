@@ -44,6 +44,10 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 _LEAVE_WITHIN_S = 5.0
+_PARTITIONS_WITHIN_S = 10.0
+"""How long a new member may be without partitions before the time of ``receive`` begins."""
+_FIRST_WAIT_S = 2.0
+"""A node that is asked for a partition for the first time loads its state, and answers without records meanwhile."""
 _SETTLES = frozenset({AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE, AcknowledgeType.REJECT})
 _REFUSED = frozenset(
     {ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNSUPPORTED_VERSION}
@@ -82,6 +86,7 @@ class ShareConsumer:
         self._topics = TopicsMetadataSource(network, topics)
         self._metadata: dict[str, TopicMetadata] = {}
         self._is_stale = True
+        self._is_new = True
         self._nodes: dict[Address, ShareNode] = {}
         self._rotation = 0
         self._held: dict[RecordId, _Held] = {}
@@ -98,14 +103,19 @@ class ShareConsumer:
     async def receive(self, count: int, wait_s: float) -> list[AcquiredRecord]:
         """Return up to ``count`` records, as soon as there are some; none after ``wait_s``.
 
+        The first call waits longer if necessary: until the member has partitions, and their nodes have looked.
         A call that is cancelled loses nothing: the next one returns what it would have. Raise AdminError, ClientError.
         """
         if self._config.is_implicit and self._delivered:
             accepted, self._delivered = self._delivered, set()
             await self.acknowledge(dict.fromkeys(accepted, AcknowledgeType.ACCEPT))
+        if self._is_new:
+            await self._wait_for_partitions(_PARTITIONS_WITHIN_S)
+            wait_s = max(wait_s, _FIRST_WAIT_S)
         deadline = self._loop.time() + wait_s
         while True:
             if records := self._deliver(count):
+                self._is_new = False
                 return records
             self._ensure_no_failure()
             left_s = deadline - self._loop.time()
@@ -116,6 +126,7 @@ class ShareConsumer:
             if wanted:
                 await _to_its_end(self._fetch(wanted, count, max(0.0, left_s)))
             if not self._ready and left_s <= 0:
+                self._is_new = False
                 return []
 
     async def acknowledge(self, types: Mapping[RecordId, AcknowledgeType]) -> dict[RecordId, AdminError | None]:
@@ -198,6 +209,12 @@ class ShareConsumer:
             group_id, member_id = self._membership.group_id, self._membership.member_id
             node = self._nodes[address] = ShareNode(self._network, address, group_id, member_id, self._lose)
         return node
+
+    async def _wait_for_partitions(self, within_s: float) -> None:
+        deadline = self._loop.time() + within_s
+        while not self._membership.assigned and (left_s := deadline - self._loop.time()) > 0:
+            self._ensure_no_failure()
+            await self._something_changed(left_s)
 
     async def _something_changed(self, within_s: float) -> None:
         """Wait for the next answer of the coordinator."""

@@ -92,9 +92,26 @@ def test_a_record_is_settled_once() -> None:
 
 def test_nothing_is_returned_when_nothing_arrives_in_time() -> None:
     async def use(consumer: ShareConsumer) -> None:
+        assert len(await consumer.receive(10, 5)) == 10
         assert await consumer.receive(1, 0.05) == []
+        assert await consumer.receive(1, 0) == []
 
-    consuming(MemoryQueue(), use)
+    consuming(filled(), use)
+
+
+def test_a_new_member_finds_what_exists_although_it_waits_for_no_more() -> None:
+    queue = filled()
+    available, queue.available[0] = queue.available[0], []
+
+    async def use(consumer: ShareConsumer) -> None:
+        receiving = asyncio.ensure_future(consumer.receive(1, 0))
+        await asyncio.sleep(0.1)  # The node has no partition to offer yet: it loads its state.
+        assert not receiving.done()
+        queue.available[0] = available
+        assert values(await receiving) == [b"0-0"]
+        assert values(await consumer.receive(1, 0)) == [b"0-1"]
+
+    consuming(queue, use)
 
 
 def test_partitions_of_all_nodes_are_read_one_node_at_a_time() -> None:
