@@ -107,6 +107,12 @@ slow: dev ## what `make test` runs with less, in full (a million keys, a hundred
 ecosystem: dev ## Streams, Flink, MirrorMaker, Go's clients and librdkafka's own tests on our transactions, all of them
 	@BARNABAS_LONG_TESTS=1 $(PYTEST) -m ecosystem $(ARGS)
 
+walks: dev ## random requests to our node and to Kafka's, which must answer alike (STEPS=750, SEED= or a drawn one)
+	@seed=$${SEED:-$$($(BIN)/python -c 'import random; print(random.randrange(2**31))')}; echo "SEED=$$seed"; \
+	  BARNABAS_LONG_TESTS=1 BARNABAS_WALK_STEPS=$${STEPS:-750} BARNABAS_WALK_SEEDS=$$seed $(PYTEST) --timeout=3600 \
+	  tests/interop/test_consumer_groups_match_kafka.py tests/interop/test_streams_groups_match_kafka.py \
+	  tests/interop/test_share_state_matches_kafka.py tests/interop/test_transactions_match_kafka.py $(ARGS)
+
 spark: dev ## the pipelines on a local Spark session
 	@$(PYTEST) -m spark $(ARGS)
 

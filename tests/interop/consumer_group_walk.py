@@ -438,19 +438,20 @@ class _Walk:
         member.client.send(request, version)
         member.parked = f"{what} v{version}"
         self._versions[member.name] = version
-        self._receive(member)
+        if self._are_answered([member])[0]:
+            self._receive(member)
 
     def _receive_parked(self) -> None:
-        for member in self.of_group:
-            if member.parked is not None:
+        parked = [member for member in self.of_group if member.parked is not None]
+        if not parked:
+            return
+        for member, is_answered in zip(parked, self._are_answered(parked), strict=True):
+            if is_answered:
                 self._receive(member)
 
     def _receive(self, member: _Member) -> None:
-        what = member.parked
+        what, member.parked = member.parked, None
         assert what is not None
-        if not self._is_answered(member):
-            return
-        member.parked = None
         response = member.client.receive()
         if " join " in f" {what} " and response.member_id != f"{member.name}.c":
             self._learn(response.member_id, _prefix_of(response.member_id) or member.name)
@@ -463,15 +464,15 @@ class _Walk:
                 response.leader, response.members = "a member", []
             self._show(what, self._shown(response, self._versions[member.name]))
 
-    def _is_answered(self, member: _Member) -> bool:
-        """Return whether the answer has arrived, or does so when the coordinator has handled a later request."""
-        if member.client.is_readable(_PARKED_S):
-            return True
+    def _are_answered(self, members: list[_Member]) -> list[bool]:
+        """Return whose answers have arrived, or do so when the coordinator has handled a later request."""
+        if all(_are_readable(members, _PARKED_S)):
+            return [True] * len(members)
         if self._is_consumer_group():
-            return member.client.is_readable(_SETTLE_S)
+            return _are_readable(members, _SETTLE_S)
         later = HeartbeatRequest(group_id=self.group, member_id="nobody", generation_id=1)
         assert self.admin.call(later, 4).error_code != ErrorCode.NONE
-        return member.client.is_readable(2 * _PARKED_S)
+        return _are_readable(members, 2 * _PARKED_S)
 
     def _learn(self, member_id: str, prefix: str) -> None:
         """Give an id that the node has made a name."""
@@ -843,6 +844,12 @@ class _Walk:
                 self._learn(value, prefix)
             return self._named(value)
         return value
+
+
+def _are_readable(members: list[_Member], within_s: float) -> list[bool]:
+    """Return who has an answer; wait for all of them together."""
+    deadline = time.monotonic() + within_s
+    return [member.client.is_readable(max(0.0, deadline - time.monotonic())) for member in members]
 
 
 def _prefix_of(member_id: str) -> str | None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
 
 from barnabas.testing import Node
 from tests.interop.consumer_group_walk import WALK_SETTINGS, walk
+from tests.interop.walks import walk_seeds, walk_steps
 from tests.peers import KafkaNode, running_kafka
 
 pytestmark = pytest.mark.interop
 
-STEPS = int(os.environ.get("BARNABAS_WALK_STEPS", "750"))
-SEEDS = [int(seed) for seed in os.environ.get("BARNABAS_WALK_SEEDS", "1,2").split(",")]
+STEPS = walk_steps(150)
+SEEDS = walk_seeds(1, 2)
 
 
 @pytest.fixture(scope="module")

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from random import SystemRandom
 
 import pytest
 
 from barnabas.clients.admin import ElectionType, NewTopic, SyncAdminClient, TopicPartition
 from tests.interop.streams_group_walk import WALK_SETTINGS, tell_apart, walk_with_moves
 from tests.interop.streams_load import PARTITIONS, TOPICS, Load, await_everything, random_of_run
+from tests.interop.walks import walk_seeds, walk_steps
 from tests.peers.mixed import OurBroker, RealBroker
 from tests.peers.quorums import OurController, Quorum, running_quorum, wait_until
 from tests.peers.streams_application import StreamsApplication
@@ -20,8 +19,8 @@ from tests.peers.streams_application import StreamsApplication
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(500), pytest.mark.usefixtures("kafka_peer")]
 
 KAFKA, OURS = 1, 2
-STEPS = int(os.environ.get("BARNABAS_WALK_STEPS", "40"))
-SEED = int(os.environ.get("BARNABAS_WALK_SEED", "0")) or SystemRandom().randrange(2**31)
+STEPS = walk_steps(40)
+SEEDS = walk_seeds(1)
 STATE = (TopicPartition("__consumer_offsets", 0), TopicPartition("__transaction_state", 0))
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -89,13 +88,13 @@ def running_both(folder: Path, settings: dict[str, str]) -> Iterator[Both]:
             both.ours.kill()
 
 
-def test_the_same_story_is_told_wherever_the_coordinator_is(tmp_path: Path) -> None:
-    print(f"BARNABAS_WALK_SEED={SEED}")
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_same_story_is_told_wherever_the_coordinator_is(seed: int, tmp_path: Path) -> None:
     stories = []
     for name, targets in (("first", [KAFKA, OURS, KAFKA, OURS]), ("second", [OURS, KAFKA, OURS, KAFKA])):
         with running_both(tmp_path / name, WALK_SETTINGS) as both:
-            stories.append(walk_with_moves(both.move, targets, SEED, STEPS))
-    tell_apart(stories[0], stories[1], f"seed {SEED}, the second began on our broker")
+            stories.append(walk_with_moves(both.move, targets, seed, STEPS))
+    tell_apart(stories[0], stories[1], f"seed {seed}, the second began on our broker")
 
 
 def test_counts_and_joins_are_exact_while_the_coordinator_moves_and_dies(tmp_path: Path) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from barnabas.coordinator.share.state_batches import CombinedBatches, combine
+from tests.interop.walks import walk_seeds
 from tests.peers.share_state_batches import combined_by_kafka, questions
 
 pytestmark = pytest.mark.interop
 
-SEED = int(os.environ.get("BARNABAS_WALK_SEEDS", "19").split(",")[0])
+SEED = walk_seeds(19)[0]
 COUNT = 3_000
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,6 +12,7 @@ from barnabas.coordinator.share.persister import SharePartitionKey, StateBatch, 
 from barnabas.protocol.records.share_snapshot_value import ShareSnapshotValue
 from tests.interop.raw_client import RawClient
 from tests.interop.share_state_walk import Story, walk
+from tests.interop.walks import walk_seeds, walk_steps
 from tests.peers import KafkaNode
 from tests.peers.command_node import CommandNode
 from tests.peers.node_process import NodeProcess
@@ -20,8 +20,8 @@ from tests.peers.share_state_client import ShareStateClient, settle
 
 pytestmark = [pytest.mark.interop, pytest.mark.timeout(300)]
 
-STEPS = int(os.environ.get("BARNABAS_WALK_STEPS", "700"))
-SEEDS = [int(seed) for seed in os.environ.get("BARNABAS_WALK_SEEDS", "1,2").split(",")]
+STEPS = walk_steps(700)
+SEEDS = walk_seeds(1, 2)
 SETTINGS = {
     "share.coordinator.state.topic.num.partitions": "3",
     "share.coordinator.state.topic.replication.factor": "1",

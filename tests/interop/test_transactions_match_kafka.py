@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from barnabas.testing import Node
 from tests.interop.transaction_walk import walk
+from tests.interop.walks import walk_seeds, walk_steps
 from tests.peers import KafkaNode
 
 pytestmark = pytest.mark.interop
 
-STEPS = int(os.environ.get("BARNABAS_WALK_STEPS", "150"))
-SEEDS = [int(seed) for seed in os.environ.get("BARNABAS_WALK_SEEDS", "1,2").split(",")]
+STEPS = walk_steps(150)
+SEEDS = walk_seeds(1, 2)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
