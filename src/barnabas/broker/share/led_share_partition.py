@@ -29,13 +29,12 @@ if TYPE_CHECKING:
 
     from barnabas.broker.partition import Partition
     from barnabas.broker.replica_manager import ReplicaManager
-    from barnabas.broker.share.persister import Persister
     from barnabas.broker.share.share_fetch import ShareFetch
     from barnabas.broker.share.share_group_config import ShareGroupConfigs
     from barnabas.broker.share.share_session import TopicIdPartition
     from barnabas.broker.share.share_stats import ShareStats
     from barnabas.common.clock import Clock
-    from barnabas.coordinator.share.persister import SharePartitionState, StateBatch
+    from barnabas.coordinator.share.persister import LeaderPersister, SharePartitionState, StateBatch, StateOutcome
     from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatch
     from barnabas.coordinator.share_partition.state_write import StateWrite
 
@@ -57,7 +56,7 @@ class Environment(NamedTuple):
     """What all share-partitions of a broker use."""
 
     replicas: ReplicaManager
-    persister: Persister
+    persister: LeaderPersister
     configs: ShareGroupConfigs
     clock: Clock
     stats: ShareStats
@@ -322,7 +321,7 @@ class LedSharePartition:
         write = self.state.release(member_id, now_ms=self._environment.clock.monotonic_ms())
         return None if write is None else self._writer.write(write)
 
-    def _send(self, batches: Sequence[StateBatch]) -> Awaitable[tuple[int, str | None]]:
+    def _send(self, batches: Sequence[StateBatch]) -> Awaitable[StateOutcome]:
         group_id, (topic_id, index) = self.key
         state = self.state
         start_offset, complete_count = (

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.broker.replica_manager import ReplicaManager
-    from barnabas.broker.share.persister import Persister
     from barnabas.broker.share.share_fetch import FetchParams
     from barnabas.broker.share.share_partition_config import SharePartitionConfig
     from barnabas.common.clock import Clock
+    from barnabas.coordinator.share.persister import LeaderPersister
     from barnabas.coordinator.share_partition.state_batch import AcknowledgementBatch
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.publisher import LoaderManifest
@@ -39,7 +39,7 @@ class SharePartitionManager:
         *,
         replicas: ReplicaManager,
         metadata: MetadataCache,
-        persister: Persister,
+        persister: LeaderPersister,
         clock: Clock,
     ) -> None:
         self.stats = ShareStats()

@@ -15,7 +15,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from barnabas.coordinator.share.persister import StateBatch
+    from barnabas.coordinator.share.persister import StateBatch, StateOutcome
     from barnabas.coordinator.share_partition.state_write import StateWrite
 
 __all__ = ["StateWriter", "persister_error"]
@@ -49,7 +49,7 @@ class StateWriter:
 
     def __init__(
         self,
-        send: Callable[[Sequence[StateBatch]], Awaitable[tuple[int, str | None]]],
+        send: Callable[[Sequence[StateBatch]], Awaitable[StateOutcome]],
         on_answer: Callable[[Sequence[StateWrite], ApiException | None], None],
     ) -> None:
         self._send = send

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
+from typing import Any, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.group.group import Group
 from barnabas.coordinator.group.group_state import GroupType
+from barnabas.coordinator.group.modern_group import ModernGroup
 
 __all__ = ["Groups"]
+
+G = TypeVar("G", bound=ModernGroup[Any, Any])
 
 _NONE: frozenset[str] = frozenset()
 
@@ -39,6 +43,39 @@ class Groups:
     def type_of(self, group_id: str) -> GroupType | None:
         group = self._by_id.get(group_id)
         return None if group is None else group.group_type
+
+    def of_kind(self, kind: type[G]) -> Iterator[G]:
+        return (group for group in self if isinstance(group, kind))
+
+    def find_of_kind(self, group_id: str, kind: type[G]) -> G | None:
+        group = self._by_id.get(group_id)
+        return group if isinstance(group, kind) else None
+
+    def require_of_kind(self, group_id: str, kind: type[G], *, name: str = "Group") -> G:
+        """Return the group; raises GROUP_ID_NOT_FOUND. ``name`` begins the message if no group has this id."""
+        group = self._by_id.get(group_id)
+        if isinstance(group, kind):
+            return group
+        is_other = f"Group {group_id} is not a {kind.group_type.value} group."
+        raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, f"{name} {group_id} not found." if group is None else is_other)
+
+    def of_record(self, group_id: str, kind: type[G]) -> G:
+        """Return the group of a record; the first record of a group creates it.
+
+        Raise UNKNOWN_SERVER_ERROR if the log has records of another kind for this id.
+        """
+        group = self._by_id.get(group_id)
+        if isinstance(group, kind):
+            return group
+        if group is not None and not group.is_simple:
+            raise ApiException(
+                ErrorCode.UNKNOWN_SERVER_ERROR,
+                f"the log has records of the {kind.group_type.value} group {group_id}, which is a "
+                f"{group.group_type.value} group",
+            )
+        created = kind(group_id)
+        self.put(created)
+        return created
 
     def put(self, group: Group) -> None:
         self._by_id[group.group_id] = group

@@ -17,6 +17,7 @@ __all__ = [
     "NO_EPOCH",
     "SUCCESS",
     "UNINITIALIZED_OFFSET",
+    "LeaderPersister",
     "Persister",
     "SharePartitionKey",
     "SharePartitionState",
@@ -133,17 +134,11 @@ class SharePartitionSummary(NamedTuple):
         return cls(*SUCCESS, 0, 0, UNINITIALIZED_OFFSET, NO_DELIVERY_COMPLETE_COUNT)
 
 
-class Persister(Protocol):
-    """Methods that change state return an error code and its message, (0, None) on success. None of them raises."""
-
-    async def initialize_state(
-        self, group_id: str, topic_id: Uuid, partition: int, state_epoch: int, start_offset: int
-    ) -> tuple[int, str | None]:
-        """Create the state of a share-partition, without batches, in ``state_epoch``."""
-        ...
+class LeaderPersister(Protocol):
+    """What leaders of share-partitions use. No method raises: what prevents an answer becomes an error code."""
 
     async def read_state(self, group_id: str, topic_id: Uuid, partition: int, leader_epoch: int) -> SharePartitionState:
-        """Return the state. Its coordinator refuses writes of earlier leaders from now on."""
+        """Return the stored state. Its coordinator refuses writes of earlier leaders from now on."""
         ...
 
     async def write_state(
@@ -156,11 +151,21 @@ class Persister(Protocol):
         start_offset: int,
         delivery_complete_count: int,
         batches: Sequence[StateBatch],
-    ) -> tuple[int, str | None]:
-        """Store a new start offset, and batches that replace what is stored for their offsets."""
+    ) -> StateOutcome:
+        """Store the start offset, and batches that replace what is stored for their offsets."""
         ...
 
-    async def delete_state(self, group_id: str, topic_id: Uuid, partition: int) -> tuple[int, str | None]:
+
+class Persister(LeaderPersister, Protocol):
+    """What brokers and group coordinators use. No method raises."""
+
+    async def initialize_state(
+        self, group_id: str, topic_id: Uuid, partition: int, state_epoch: int, start_offset: int
+    ) -> StateOutcome:
+        """Create the state of a share-partition, without batches, in ``state_epoch``."""
+        ...
+
+    async def delete_state(self, group_id: str, topic_id: Uuid, partition: int) -> StateOutcome:
         """Remove the state; success if none exists."""
         ...
 

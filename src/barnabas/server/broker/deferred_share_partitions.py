@@ -9,10 +9,10 @@ if TYPE_CHECKING:
 
     from barnabas.broker.metadata_cache import MetadataCache
     from barnabas.broker.replica_manager import ReplicaManager
-    from barnabas.broker.share.persister import Persister
     from barnabas.broker.share.share_partition_config import SharePartitionConfig
     from barnabas.broker.share.share_partition_manager import SharePartitionManager
     from barnabas.common.clock import Clock
+    from barnabas.coordinator.share.persister import LeaderPersister
     from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
     from barnabas.metadata.publisher import LoaderManifest
 
@@ -29,7 +29,7 @@ class DeferredSharePartitions:
         replicas: ReplicaManager,
         metadata: MetadataCache,
         clock: Clock,
-        new_persister: Callable[[], Persister],
+        new_persister: Callable[[], LeaderPersister],
     ) -> None:
         self.made: SharePartitionManager | None = None
         self._config = config

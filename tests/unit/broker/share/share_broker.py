@@ -19,7 +19,13 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_config import TopicConfig
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.common.uuid import Uuid
-from barnabas.coordinator.share.persister import UNINITIALIZED_OFFSET, SharePartitionState, StateBatch
+from barnabas.coordinator.share.persister import (
+    SUCCESS,
+    UNINITIALIZED_OFFSET,
+    SharePartitionState,
+    StateBatch,
+    StateOutcome,
+)
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
 from barnabas.metadata.publisher import LoaderManifest, MetadataPublisher
 from barnabas.network.api_handler import Access, HandlerTable
@@ -104,10 +110,10 @@ class MemoryPersister:
         start_offset: int,
         delivery_complete_count: int,
         batches: Sequence[StateBatch],
-    ) -> tuple[int, str | None]:
+    ) -> StateOutcome:
         await self._answers()
         if self.error is not ErrorCode.NONE:
-            return self.error, "as the test wants"
+            return StateOutcome(self.error, "as the test wants")
         assert state_epoch == 7
         self.leader_epochs.append(leader_epoch)
         self.writes.append((start_offset, delivery_complete_count, list(batches)))
@@ -116,7 +122,7 @@ class MemoryPersister:
             states.update(dict.fromkeys(range(first, last + 1), (state, count)))
         kept = {offset: state for offset, state in states.items() if offset >= start_offset}
         self.states[group_id, topic_id, partition] = (start_offset, kept)
-        return 0, None
+        return SUCCESS
 
     def block(self) -> None:
         self.blocked = self._loop.create_future()

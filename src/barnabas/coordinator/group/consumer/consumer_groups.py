@@ -103,15 +103,11 @@ class ConsumerGroups:
         self.classic_members = ClassicMembers(self.changes, self.conversion, new_uuid)
 
     def __iter__(self) -> Iterator[ConsumerGroup]:
-        return (group for group in self._groups if isinstance(group, ConsumerGroup))
+        return self._groups.of_kind(ConsumerGroup)
 
     def require(self, group_id: str) -> ConsumerGroup:
         """Return the group; raises GROUP_ID_NOT_FOUND."""
-        group = self._groups.find(group_id)
-        if isinstance(group, ConsumerGroup):
-            return group
-        found = f"Group {group_id} is not a consumer group." if group is not None else f"Group {group_id} not found."
-        raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, found)
+        return self._groups.require_of_kind(group_id, ConsumerGroup)
 
     # -- ConsumerGroupHeartbeat
 
@@ -241,7 +237,7 @@ class ConsumerGroups:
     @_replay.register
     def _(self, key: ConsumerGroupMetadataKey, value: ConsumerGroupMetadataValue | None) -> None:
         if value is not None:
-            group = self._created(key.group_id)
+            group = self._of_record(key.group_id)
             group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
         elif (existing := self.changes.find(key.group_id)) is not None:
             self.changes.timers.cancel_all(key.group_id, existing.members)
@@ -250,7 +246,7 @@ class ConsumerGroups:
 
     @_replay.register
     def _(self, key: ConsumerGroupMemberMetadataKey, value: ConsumerGroupMemberMetadataValue | None) -> None:
-        group = self._created(key.group_id) if value is not None else self.changes.find(key.group_id)
+        group = self._of_record(key.group_id) if value is not None else self.changes.find(key.group_id)
         if group is None:
             return
         before = group.members.get(key.member_id)
@@ -279,7 +275,7 @@ class ConsumerGroups:
     def _(
         self, key: ConsumerGroupCurrentMemberAssignmentKey, value: ConsumerGroupCurrentMemberAssignmentValue | None
     ) -> None:
-        group = self._created(key.group_id) if value is not None else self.changes.find(key.group_id)
+        group = self._of_record(key.group_id) if value is not None else self.changes.find(key.group_id)
         before = None if group is None else group.members.get(key.member_id)
         if group is None:
             return
@@ -311,7 +307,7 @@ class ConsumerGroups:
         self, key: ConsumerGroupTargetAssignmentMemberKey, value: ConsumerGroupTargetAssignmentMemberValue | None
     ) -> None:
         if value is not None:
-            self._created(key.group_id).target[key.member_id] = {
+            self._of_record(key.group_id).target[key.member_id] = {
                 topic.topic_id: ordered(topic.partitions) for topic in value.topic_partitions
             }
         elif (group := self.changes.find(key.group_id)) is not None:
@@ -322,14 +318,14 @@ class ConsumerGroups:
         self, key: ConsumerGroupTargetAssignmentMetadataKey, value: ConsumerGroupTargetAssignmentMetadataValue | None
     ) -> None:
         if value is not None:
-            group = self._created(key.group_id)
+            group = self._of_record(key.group_id)
             group.assignment_epoch, group.assignment_timestamp_ms = value.assignment_epoch, value.assignment_timestamp
         elif (existing := self.changes.find(key.group_id)) is not None:
             existing.assignment_epoch, existing.assignment_timestamp_ms = _NO_EPOCH, 0
 
     @_replay.register
     def _(self, key: ConsumerGroupRegularExpressionKey, value: ConsumerGroupRegularExpressionValue | None) -> None:
-        group = self._created(key.group_id) if value is not None else self.changes.find(key.group_id)
+        group = self._of_record(key.group_id) if value is not None else self.changes.find(key.group_id)
         if group is None:
             return
         topics = set(group.subscribers)
@@ -341,23 +337,12 @@ class ConsumerGroups:
 
     @_replay.register
     def _(self, key: ConsumerGroupPartitionMetadataKey, value: Message | None) -> None:
-        group = self._created(key.group_id) if value is not None else self.changes.find(key.group_id)
+        group = self._of_record(key.group_id) if value is not None else self.changes.find(key.group_id)
         if group is not None:
             group.has_partition_metadata_record = value is not None
 
-    def _created(self, group_id: str) -> ConsumerGroup:
-        """Return the group of a record; the first record of a group creates it."""
-        group = self._groups.find(group_id)
-        if isinstance(group, ConsumerGroup):
-            return group
-        if group is not None and not group.is_simple:
-            raise ApiException(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"the log has records of the consumer group {group_id}, which is a {group.group_type.value} group",
-            )
-        created = ConsumerGroup(group_id)
-        self._groups.put(created)
-        return created
+    def _of_record(self, group_id: str) -> ConsumerGroup:
+        return self._groups.of_record(group_id, ConsumerGroup)
 
     # -- becoming and ceasing to be the coordinator
 

@@ -91,8 +91,7 @@ class GroupChanges:
         """Groups whose regular expressions are being matched."""
 
     def find(self, group_id: str) -> ConsumerGroup | None:
-        group = self._groups.find(group_id)
-        return group if isinstance(group, ConsumerGroup) else None
+        return self._groups.find_of_kind(group_id, ConsumerGroup)
 
     def validate_room(self, group: ConsumerGroup, member_id: str) -> None:
         """Raise GROUP_MAX_SIZE_REACHED if a new member would be too many."""

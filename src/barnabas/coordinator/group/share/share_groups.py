@@ -75,19 +75,14 @@ class ShareGroups:
         self._timers = MemberTimers(timers)
 
     def __iter__(self) -> Iterator[ShareGroup]:
-        return (group for group in self._groups if isinstance(group, ShareGroup))
+        return self._groups.of_kind(ShareGroup)
 
     def find(self, group_id: str) -> ShareGroup | None:
-        group = self._groups.find(group_id)
-        return group if isinstance(group, ShareGroup) else None
+        return self._groups.find_of_kind(group_id, ShareGroup)
 
-    def require(self, group_id: str, *, not_found: str = "Group {} not found.") -> ShareGroup:
-        """Return the group; raises GROUP_ID_NOT_FOUND."""
-        group = self._groups.find(group_id)
-        if isinstance(group, ShareGroup):
-            return group
-        found = f"Group {group_id} is not a share group." if group is not None else not_found.format(group_id)
-        raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, found)
+    def require(self, group_id: str, *, name: str = "Group") -> ShareGroup:
+        """Return the group; raises GROUP_ID_NOT_FOUND. ``name`` begins the message if no group has this id."""
+        return self._groups.require_of_kind(group_id, ShareGroup, name=name)
 
     def existing_or_new(self, group_id: str) -> ShareGroup:
         """Return the group, which its first record creates; raises GROUP_ID_NOT_FOUND if it is of another kind."""
@@ -104,7 +99,7 @@ class ShareGroups:
         if request.member_epoch == JOIN_EPOCH:
             group = self.existing_or_new(group_id)
         else:
-            group = self.require(group_id, not_found="Share group {} not found.")
+            group = self.require(group_id, name="Share group")
         size_max = self._config.group_share_max_size
         if len(group.members) >= size_max and member_id not in group.members:
             raise ApiException(
@@ -232,7 +227,7 @@ class ShareGroups:
     @_replay.register
     def _(self, key: ShareGroupMetadataKey, value: ShareGroupMetadataValue | None) -> None:
         if value is not None:
-            group = self._created(key.group_id)
+            group = self._of_record(key.group_id)
             group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
         elif (existing := self.find(key.group_id)) is not None:
             self._timers.cancel_all(key.group_id, existing.members)
@@ -241,7 +236,7 @@ class ShareGroups:
 
     @_replay.register
     def _(self, key: ShareGroupMemberMetadataKey, value: ShareGroupMemberMetadataValue | None) -> None:
-        group = self._created(key.group_id) if value is not None else self.find(key.group_id)
+        group = self._of_record(key.group_id) if value is not None else self.find(key.group_id)
         if group is None:
             return
         before = group.members.get(key.member_id)
@@ -265,7 +260,7 @@ class ShareGroups:
     def _(
         self, key: ShareGroupCurrentMemberAssignmentKey, value: ShareGroupCurrentMemberAssignmentValue | None
     ) -> None:
-        group = self._created(key.group_id) if value is not None else self.find(key.group_id)
+        group = self._of_record(key.group_id) if value is not None else self.find(key.group_id)
         before = None if group is None else group.members.get(key.member_id)
         if group is None:
             return
@@ -287,7 +282,7 @@ class ShareGroups:
     def _(self, key: ShareGroupTargetAssignmentMemberKey, value: ShareGroupTargetAssignmentMemberValue | None) -> None:
         if value is not None:
             target = {topic.topic_id: ordered(topic.partitions) for topic in value.topic_partitions}
-            self._created(key.group_id).set_target(key.member_id, target)
+            self._of_record(key.group_id).set_target(key.member_id, target)
         elif (group := self.find(key.group_id)) is not None:
             group.set_target(key.member_id, None)
 
@@ -296,30 +291,19 @@ class ShareGroups:
         self, key: ShareGroupTargetAssignmentMetadataKey, value: ShareGroupTargetAssignmentMetadataValue | None
     ) -> None:
         if value is not None:
-            group = self._created(key.group_id)
+            group = self._of_record(key.group_id)
             group.assignment_epoch, group.assignment_timestamp_ms = value.assignment_epoch, value.assignment_timestamp
         elif (existing := self.find(key.group_id)) is not None:
             existing.assignment_epoch, existing.assignment_timestamp_ms = _NO_EPOCH, 0
 
     def _replay_partitions(self, group_id: str, value: Message | None, now_ms: int) -> None:
         if isinstance(value, ShareGroupStatePartitionMetadataValue):
-            self._created(group_id).partitions = StatePartitions.of_record(value, now_ms)
+            self._of_record(group_id).partitions = StatePartitions.of_record(value, now_ms)
         elif (existing := self.find(group_id)) is not None:
             existing.partitions = None
 
-    def _created(self, group_id: str) -> ShareGroup:
-        """Return the group of a record; the first record of a group creates it."""
-        group = self._groups.find(group_id)
-        if isinstance(group, ShareGroup):
-            return group
-        if group is not None and not group.is_simple:
-            raise ApiException(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"the log has records of the share group {group_id}, which is a {group.group_type.value} group",
-            )
-        created = ShareGroup(group_id)
-        self._groups.put(created)
-        return created
+    def _of_record(self, group_id: str) -> ShareGroup:
+        return self._groups.of_record(group_id, ShareGroup)
 
     # -- becoming and ceasing to be the coordinator
 

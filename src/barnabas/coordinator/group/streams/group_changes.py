@@ -70,8 +70,7 @@ class GroupChanges:
         self._view = view
 
     def find(self, group_id: str) -> StreamsGroup | None:
-        group = self._groups.find(group_id)
-        return group if isinstance(group, StreamsGroup) else None
+        return self._groups.find_of_kind(group_id, StreamsGroup)
 
     # -- topology
 

@@ -72,15 +72,11 @@ class StreamsGroups:
         self.changes = GroupChanges(config, groups, view, timers)
 
     def __iter__(self) -> Iterator[StreamsGroup]:
-        return (group for group in self._groups if isinstance(group, StreamsGroup))
+        return self._groups.of_kind(StreamsGroup)
 
-    def require(self, group_id: str, *, kind: str = "Group") -> StreamsGroup:
-        """Return the group; raises GROUP_ID_NOT_FOUND. ``kind`` begins the message if no group has this id."""
-        group = self._groups.find(group_id)
-        if isinstance(group, StreamsGroup):
-            return group
-        found = f"Group {group_id} is not a streams group." if group is not None else f"{kind} {group_id} not found."
-        raise ApiException(ErrorCode.GROUP_ID_NOT_FOUND, found)
+    def require(self, group_id: str, *, name: str = "Group") -> StreamsGroup:
+        """Return the group; raises GROUP_ID_NOT_FOUND. ``name`` begins the message if no group has this id."""
+        return self._groups.require_of_kind(group_id, StreamsGroup, name=name)
 
     # -- StreamsGroupHeartbeat
 
@@ -99,7 +95,7 @@ class StreamsGroups:
         """Return the group; a new one if its first member joins, or if a classic group without members becomes one."""
         group_id = request.group_id
         if request.member_epoch != JOIN_EPOCH:
-            return self.require(group_id, kind="Streams group")
+            return self.require(group_id, name="Streams group")
         group = self._groups.find(group_id)
         if isinstance(group, ClassicGroup) and group.is_empty:
             conversion.append(ConvertedGroupRecord.end_of(group))
@@ -151,7 +147,7 @@ class StreamsGroups:
     @_replay.register
     def _(self, key: StreamsGroupMetadataKey, value: StreamsGroupMetadataValue | None) -> None:
         if value is not None:
-            group = self._created(key.group_id)
+            group = self._of_record(key.group_id)
             group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
             group.validated_topology_epoch = value.validated_topology_epoch
             group.assignment_configs = {config.key: config.value for config in value.last_assignment_configs or ()}
@@ -163,7 +159,7 @@ class StreamsGroups:
 
     @_replay.register
     def _(self, key: StreamsGroupTopologyKey, value: StreamsGroupTopologyValue | None) -> None:
-        group = self._created(key.group_id) if value is not None else self.changes.find(key.group_id)
+        group = self._of_record(key.group_id) if value is not None else self.changes.find(key.group_id)
         if group is None:
             return
         before = _topics_of(group)
@@ -172,7 +168,7 @@ class StreamsGroups:
 
     @_replay.register
     def _(self, key: StreamsGroupMemberMetadataKey, value: StreamsGroupMemberMetadataValue | None) -> None:
-        group = self._created(key.group_id) if value is not None else self.changes.find(key.group_id)
+        group = self._of_record(key.group_id) if value is not None else self.changes.find(key.group_id)
         if group is None:
             return
         if value is not None:
@@ -185,7 +181,7 @@ class StreamsGroups:
     def _(
         self, key: StreamsGroupCurrentMemberAssignmentKey, value: StreamsGroupCurrentMemberAssignmentValue | None
     ) -> None:
-        group = self._created(key.group_id) if value is not None else self.changes.find(key.group_id)
+        group = self._of_record(key.group_id) if value is not None else self.changes.find(key.group_id)
         if group is None:
             return
         before = group.members.get(key.member_id)
@@ -199,7 +195,7 @@ class StreamsGroups:
         self, key: StreamsGroupTargetAssignmentMemberKey, value: StreamsGroupTargetAssignmentMemberValue | None
     ) -> None:
         if value is not None:
-            self._created(key.group_id).target[key.member_id] = target_assignment_tasks(value)
+            self._of_record(key.group_id).target[key.member_id] = target_assignment_tasks(value)
         elif (group := self.changes.find(key.group_id)) is not None:
             group.target.pop(key.member_id, None)
 
@@ -208,24 +204,13 @@ class StreamsGroups:
         self, key: StreamsGroupTargetAssignmentMetadataKey, value: StreamsGroupTargetAssignmentMetadataValue | None
     ) -> None:
         if value is not None:
-            group = self._created(key.group_id)
+            group = self._of_record(key.group_id)
             group.assignment_epoch, group.assignment_timestamp_ms = value.assignment_epoch, value.assignment_timestamp
         elif (existing := self.changes.find(key.group_id)) is not None:
             existing.assignment_epoch, existing.assignment_timestamp_ms = _NO_EPOCH, 0
 
-    def _created(self, group_id: str) -> StreamsGroup:
-        """Return the group of a record; the first record of a group creates it."""
-        group = self._groups.find(group_id)
-        if isinstance(group, StreamsGroup):
-            return group
-        if group is not None and not group.is_simple:
-            raise ApiException(
-                ErrorCode.UNKNOWN_SERVER_ERROR,
-                f"the log has records of the streams group {group_id}, which is a {group.group_type.value} group",
-            )
-        created = StreamsGroup(group_id)
-        self._groups.put(created)
-        return created
+    def _of_record(self, group_id: str) -> StreamsGroup:
+        return self._groups.of_record(group_id, StreamsGroup)
 
     # -- becoming and ceasing to be the coordinator
 
