@@ -40,7 +40,7 @@ SEED ?=
 KIND ?= ours
 PARALLEL := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help env dev run test unit oracles interop older slow ecosystem spark simulate defects history faults siege fuzz check lint types layers site format docs docs-serve bench lock release clean
+.PHONY: help env dev run test unit oracles interop older slow ecosystem spark walks simulate defects history faults siege fuzz check lint types layers site format docs docs-serve bench lock release clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12

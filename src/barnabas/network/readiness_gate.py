@@ -36,17 +36,24 @@ HOLD_TIMEOUT_S = 30.0
 ANSWERED_FROM_THE_LOG = frozenset(
     {
         ApiKey.METADATA,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
         ApiKey.DESCRIBE_ACLS,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_DELEGATION_TOKEN,
         ApiKey.DESCRIBE_GROUPS,
+        ApiKey.DESCRIBE_PRODUCERS,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
         ApiKey.DESCRIBE_TOPIC_PARTITIONS,
+        ApiKey.DESCRIBE_TRANSACTIONS,
         ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
         ApiKey.FIND_COORDINATOR,
         ApiKey.LIST_CONFIG_RESOURCES,
         ApiKey.LIST_GROUPS,
+        ApiKey.LIST_TRANSACTIONS,
         ApiKey.OFFSET_FETCH,
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.STREAMS_GROUP_DESCRIBE,
     }
 )
 """DescribeCluster and DescribeQuorum do not wait: with them a client finds the nodes of a stuck quorum."""

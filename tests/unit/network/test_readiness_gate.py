@@ -123,6 +123,7 @@ async def test_api_versions_does_not_wait() -> None:
     connection, transport = connect(owner)
     assert connection.principal == ANONYMOUS
     receive(connection, API_VERSIONS, METADATA)
+    await _settle()
     assert answers(transport) == [b" versions"]
 
 
