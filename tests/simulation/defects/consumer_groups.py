@@ -212,8 +212,7 @@ def _() -> None:
             records[:] = [
                 record
                 for record in records
-                if "TargetAssignmentMember" not in type(record.key).__name__
-                or record.key.member_id == member.member_id
+                if "TargetAssignmentMember" not in type(record.key).__name__ or record.key.member_id == member.member_id
             ]
             return target
 

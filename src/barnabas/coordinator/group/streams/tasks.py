@@ -57,6 +57,14 @@ class TasksTuple(NamedTuple):
     def is_empty(self) -> bool:
         return not (self.active or self.standby or self.warmup)
 
+    def contains_all(self, other: TasksTupleWithEpochs) -> bool:
+        """Return whether it has all of the other's tasks, in the same roles."""
+        return (
+            all(self.active.get(id_, frozenset()) >= epochs.keys() for id_, epochs in other.active.items())
+            and all(self.standby.get(id_, frozenset()) >= partitions for id_, partitions in other.standby.items())
+            and all(self.warmup.get(id_, frozenset()) >= partitions for id_, partitions in other.warmup.items())
+        )
+
     def contains_any(self, other: TasksTupleWithEpochs) -> bool:
         """Return whether it has one of the other's tasks, in the same role."""
         return (
