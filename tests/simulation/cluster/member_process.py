@@ -132,8 +132,8 @@ class MemberProcess(ABC):
             raise ProcessEnded("dies")
         raise ProcessEnded(await self.leave())
 
-    def maybe_change(self) -> None:
-        """Change what the process wants of its group, if anything."""
+    def maybe_change(self) -> None:  # noqa: B027
+        """Change what the process wants of its group, if it ever does."""
 
     # --- time
 

@@ -83,8 +83,8 @@ class ShareChecks:
         self._checks = checks
         self._records: dict[tuple[str, SharePartition], dict[int, _Record]] = {}
         self._lost: set[PartitionName] = set()
-        self._unknown_s: dict[tuple[str, SharePartition], float] = {}
-        """When a fetch was last given up: it may have acquired records."""
+        self._unknown_s: dict[tuple[str, SharePartition], list[float]] = {}
+        """When fetches were given up: each may have acquired records."""
 
     @property
     def _shape(self) -> ShareShape:
@@ -150,7 +150,7 @@ class ShareChecks:
     def given_up(self, group: str, partitions: Iterable[SharePartition]) -> None:
         """Note a fetch whose outcome is unknown."""
         for partition in partitions:
-            self._unknown_s[group, partition] = self._now_s
+            self._unknown_s.setdefault((group, partition), []).append(self._now_s)
 
     def acknowledged(
         self, group: str, partition: SharePartition, offset: int, count: int, *, is_final: bool, is_release: bool
@@ -198,17 +198,18 @@ class ShareChecks:
         records = self._records.get((group, partition), {})
         end = self._checks.records.committed_end(PartitionName(DATA_TOPIC, partition.partition))
         for offset in range(end):
-            record = records.get(offset)
+            record = records.get(offset, _Record())
             what = f"record {offset} of {DATA_TOPIC}-{partition.partition}"
-            if record is None or record.last is None:
+            if self._is_finished(record, self._unknown_s.get((group, partition), [])):
+                continue
+            if record.last is None:
                 return f"{group} has not received {what}"
-            if not self._is_finished(record, self._unknown_s.get((group, partition), -1.0)):
-                return f"{group} does not receive {what} again, after {record.last.count} deliveries"
+            return f"{group} does not receive {what} again, after {record.last.count} deliveries"
         return None
 
-    def _is_finished(self, record: _Record, unknown_s: float) -> bool:
-        assert record.last is not None
+    def _is_finished(self, record: _Record, unknown_s: list[float]) -> bool:
+        """Return whether no other delivery is due. Those in answers that were lost count, too."""
         if record.done_s is not None or record.may_be_done:
             return True
-        # Records in answers that were lost may have reached the limit.
-        return record.last.count >= self._shape.delivery_count_limit or unknown_s > record.last.received_s
+        count, since_s = (0, -1.0) if record.last is None else (record.last.count, record.last.received_s)
+        return count + sum(at_s > since_s for at_s in unknown_s) >= self._shape.delivery_count_limit
