@@ -1,7 +1,7 @@
 """Runs the steps of ``StreamsGroupLives.java`` on our group coordinator, with the same answers and records.
 
 The answer of a step has no order where Kafka's is that of a hash table. Tasks that ours repeats for a member that
-reports fewer than it has are passed over: Kafka 4.3 does not repeat them.
+reports others are passed over: Kafka 4.3 does not repeat them.
 """
 
 from __future__ import annotations

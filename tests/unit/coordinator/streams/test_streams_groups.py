@@ -395,6 +395,16 @@ def test_a_member_that_missed_its_tasks_receives_them_again(driver: StreamsGroup
     assert second.active == ALL
 
 
+def test_a_member_that_missed_what_it_must_give_up_learns_it_again(driver: StreamsGroupDriver) -> None:
+    """Kafka 4.3 does not repeat it: the member would be removed when its rebalance timeout ends."""
+    (first,) = driver.threads(1)
+    driver.advance(INTERVAL_MS)
+    StreamsThread(driver, "second").join_group()
+    driver.heartbeat_of_streams(first.request(first.epoch))  # Its answer is lost.
+    first.beat()
+    assert first.active != ALL
+
+
 def test_a_member_that_has_all_of_its_tasks_does_not_receive_them_again(driver: StreamsGroupDriver) -> None:
     (member,) = driver.threads(1)
     assert member.beat().active_tasks is None

@@ -135,7 +135,7 @@ class Heartbeat:
         *,
         is_known: bool,
     ) -> StreamsGroupHeartbeatResponse:
-        """A member that reports fewer tasks than it has may have missed an answer, so it receives them again."""
+        """A member that reports other tasks than it has may have missed an answer, so it receives them again."""
         request = self._request
         response = StreamsGroupHeartbeatResponse(
             member_id=reached.member_id,
@@ -144,7 +144,7 @@ class Heartbeat:
         )
         assigned = reached.assigned_tasks
         has_new = request.member_epoch == JOIN_EPOCH or before.assigned_tasks != assigned
-        if has_new or (owned is not None and not owned.contains_all(assigned)):
+        if has_new or (owned is not None and not owned.has_the_tasks_of(assigned)):
             response.active_tasks = _task_ids(assigned.active)
             response.standby_tasks = _task_ids(assigned.standby)
             response.warmup_tasks = _task_ids(assigned.warmup)
