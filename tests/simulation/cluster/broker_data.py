@@ -24,6 +24,7 @@ from barnabas.broker.share.share_partition_config import SharePartitionConfig
 from barnabas.broker.share_group_service import ShareGroupService
 from barnabas.broker.share_persister import SharePersister
 from barnabas.broker.share_state_service import ShareStateService
+from barnabas.broker.streams_topic_creation import StreamsTopicCreation
 from barnabas.broker.transaction_service import TransactionService
 from barnabas.clients.client_config import Address
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
 __all__ = ["BrokerData"]
 
 OFFSETS_PARTITIONS = 2
+CREATION_TIMEOUT_MS = 5000
 
 
 class _Broker(SimpleNamespace):
@@ -206,6 +208,9 @@ class BrokerData:
             token_hmacs=None,
             lease=node.lifecycle.lease,
             share_state=self.share_state,
+            topic_creation=SimpleNamespace(
+                of_streams=StreamsTopicCreation(controller=node.channel, timeout_ms=CREATION_TIMEOUT_MS)
+            ),
         )
         return RequestDispatcher(
             server=broker,
@@ -248,6 +253,16 @@ def _group_coordinator_config(node: SimulatedNode) -> GroupCoordinatorConfig:
         offsets_topic_num_partitions=OFFSETS_PARTITIONS,
     )
     shape, share = node.world.shape.consumer_groups, node.world.shape.share_groups
+    streams = node.world.shape.streams_groups
+    if streams is not None:
+        return replace(
+            config,
+            group_streams_session_timeout_ms=streams.session_ms,
+            group_streams_assignment_interval_ms=streams.assignment_interval_ms,
+            group_streams_initial_rebalance_delay_ms=streams.initial_delay_ms,
+            group_streams_num_standby_replicas=streams.standby_replicas,
+            group_streams_heartbeat_interval_ms=300,
+        )
     if share is not None:
         return replace(
             config,

@@ -31,6 +31,7 @@ from tests.simulation.cluster.group_checks import GroupChecks
 from tests.simulation.cluster.model import Model, flat_parts
 from tests.simulation.cluster.rot import RotWatch
 from tests.simulation.cluster.share_checks import ShareChecks
+from tests.simulation.cluster.streams_group_checks import StreamsGroupChecks
 from tests.simulation.cluster.transaction_checks import TransactionChecks
 from tests.simulation.cluster.voters import VoterWatch
 
@@ -80,7 +81,8 @@ class Checks:
         self.rot = RotWatch(self)
         self.data_rot = DataRot(self)
         self.groups = GroupChecks(self)
-        self.consumer_groups = ConsumerGroupChecks(self)
+        self.consumer_groups = ConsumerGroupChecks(self, world.shape.consumer_groups)
+        self.streams_groups = StreamsGroupChecks(self, world.shape.streams_groups)
         self.share_groups = ShareChecks(self)
         self.records = DataChecks(self)
         self.transactions = TransactionChecks(self)
@@ -147,8 +149,8 @@ class Checks:
         if partition.topic == "__consumer_offsets":
             shape = self.world.shape
             self.groups.lost(_groups_of(partition, [group for group, _ in shape.groups]))
-            if shape.consumer_groups is not None:
-                self.consumer_groups.lost(_groups_of(partition, shape.consumer_groups.groups))
+            for checks in (self.consumer_groups, self.streams_groups):
+                checks.lost(_groups_of(partition, checks.groups))
 
     def fault(self, node: SimulatedNode, fault: BaseException | None) -> None:
         if isinstance(fault, Violation):

@@ -14,7 +14,8 @@ from barnabas.common.errors import ErrorCode
 from tests.simulation.cluster import classic_requests as requests
 from tests.simulation.cluster.consumer_group_checks import REMOVED, Moment, TopicPartition
 from tests.simulation.cluster.consumer_group_shape import Protocols
-from tests.simulation.cluster.member_process import MemberProcess, ProcessEnded, Removed
+from tests.simulation.cluster.member_process import ProcessEnded, Removed
+from tests.simulation.cluster.subscribing_process import SubscribingProcess
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.consumer_group_shape import MemberShape
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["ClassicProcess"]
 
 
-class ClassicProcess(MemberProcess):
+class ClassicProcess(SubscribingProcess):
     uses_classic = True
 
     def __init__(

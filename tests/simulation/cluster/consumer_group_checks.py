@@ -1,4 +1,5 @@
-"""Checks of groups of the consumer protocol, by what their members were answered and believe.
+"""Checks of groups of the consumer protocol, by what their members were answered and believe. Those of streams groups
+are the same, with tasks instead of partitions.
 
 A partition belongs to one member at a time: to the one that received it, until it has given it up. The observer does
 not believe a member that the coordinator may have removed, because it hears nothing of the member for too long, because
@@ -11,17 +12,16 @@ A loss of more replicas than a partition of ``__consumer_offsets`` has (``lost``
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from barnabas.common.errors import ErrorCode
-from tests.simulation.cluster.consumer_group_shape import Protocols
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.checks import Checks
-    from tests.simulation.cluster.consumer_group_shape import MemberShape, Subscription
+    from tests.simulation.cluster.consumer_group_shape import Subscription
     from tests.simulation.cluster.observed_client import Attempt
 
-__all__ = ["REMOVED", "ConsumerGroupChecks", "Membership", "Moment", "TopicPartition"]
+__all__ = ["REMOVED", "ConsumerGroupChecks", "GroupMember", "GroupSettings", "Membership", "Moment", "TopicPartition"]
 
 REMOVED = frozenset(
     {
@@ -38,9 +38,47 @@ MARGIN_S = 0.01
 """Clocks have milliseconds."""
 
 
+class GroupMember(Protocol):
+    """A member of a group, as its shape describes it."""
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def instance_id(self) -> str | None: ...
+
+    @property
+    def may_begin_again(self) -> bool:
+        """Whether the epochs of its group may begin again."""
+
+
+class GroupSettings(Protocol):
+    """The settings of all groups of one kind."""
+
+    @property
+    def groups(self) -> list[str]: ...
+
+    @property
+    def session_ms(self) -> int: ...
+
+    @property
+    def rebalance_ms(self) -> int: ...
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether the processes of all members begin together, and send their heartbeats together."""
+
+    @property
+    def safe_ms(self) -> int:
+        """A member is not removed earlier after its last heartbeat, and not before it knows what to give up."""
+
+
 class TopicPartition(NamedTuple):
     topic: Any
-    """The topic id, or its name."""
+    """The topic id, or its name. For a task of a streams group, its subtopology and role."""
     partition: int
 
 
@@ -55,7 +93,7 @@ class Moment(NamedTuple):
 class Membership:
     """A process of a member with its id, as it sees itself."""
 
-    def __init__(self, shape: MemberShape, member_id: str, losses: int, *, uses_classic: bool) -> None:
+    def __init__(self, shape: GroupMember, member_id: str, losses: int, *, uses_classic: bool) -> None:
         self.shape = shape
         self.group = shape.group
         self.name = shape.name
@@ -123,8 +161,14 @@ class Membership:
 
 
 class ConsumerGroupChecks:
-    def __init__(self, checks: Checks) -> None:
+    kind = "consumer group"
+    epochs_while_revoking = 0
+    """By how many epochs a member advances that has given up something, and must then give up more."""
+
+    def __init__(self, checks: Checks, settings: GroupSettings | None) -> None:
+        """``settings`` is None in a run without such groups."""
         self._checks = checks
+        self._settings = settings
         self._members: dict[str, list[Membership]] = {}
         self._epochs: dict[str, int] = {}
         self._losses: dict[str, int] = {}
@@ -140,9 +184,12 @@ class ConsumerGroupChecks:
 
     @property
     def _safe_ms(self) -> int:
-        shape = self._checks.world.shape.consumer_groups
-        assert shape is not None
-        return shape.safe_ms
+        assert self._settings is not None
+        return self._settings.safe_ms
+
+    @property
+    def groups(self) -> list[str]:
+        return [] if self._settings is None else self._settings.groups
 
     def lost(self, groups: list[str]) -> None:
         """Forget these groups: their records were lost with all replicas, or may have been."""
@@ -155,7 +202,7 @@ class ConsumerGroupChecks:
         """Return the current state of the group. Call this before a request is sent."""
         return Moment(self._epochs.get(group, 0), self._losses.get(group, 0))
 
-    def begun(self, shape: MemberShape, member_id: str, *, uses_classic: bool) -> Membership:
+    def begun(self, shape: GroupMember, member_id: str, *, uses_classic: bool) -> Membership:
         found = Membership(shape, member_id, self._losses.get(shape.group, 0), uses_classic=uses_classic)
         self._members.setdefault(shape.group, []).append(found)
         return found
@@ -186,13 +233,12 @@ class ConsumerGroupChecks:
         if self._is_void(me, moment) or not attempt.is_current:
             return
         reached = moment.epoch
-        if me.shape.protocols is not Protocols.CONSUMER:
-            # A group without members begins again when it changes its protocol.
+        if me.shape.may_begin_again:
             epochs = [other.epoch for other in self._safe_others(me) if other.joined_s < attempt.sent_s]
             reached = min(reached, max(epochs, default=0))
         if epoch < reached:
             self._checks.fail(f"{me.name} joins in epoch {epoch}, but {reached} was reached before")
-        self._checks.counts[f"consumer group joins{', classic' if me.uses_classic else ''}"] += 1
+        self._checks.counts[f"{self.kind} joins{', classic' if me.uses_classic else ''}"] += 1
 
     def _safe_others(self, me: Membership) -> Iterator[Membership]:
         for other in self._members[me.group]:
@@ -206,7 +252,7 @@ class ConsumerGroupChecks:
         if epoch < me.epoch:
             self._checks.fail(f"{me.name} returns from epoch {me.epoch} to {epoch}")
         self._epochs[me.group] = max(self._epochs.get(me.group, 0), epoch)
-        self._checks.counts[f"consumer group steps{', classic' if me.uses_classic else ''}"] += 1
+        self._checks.counts[f"{self.kind} steps{', classic' if me.uses_classic else ''}"] += 1
 
     def assigned(
         self, me: Membership, attempt: Attempt, epoch: int, wanted: frozenset[TopicPartition], moment: Moment
@@ -215,7 +261,7 @@ class ConsumerGroupChecks:
         if self._is_void(me, moment) or me.is_confused or not attempt.is_current:
             return
         revoked = set(me.held) - wanted
-        if revoked and not me.unknown_outcomes and epoch != me.epoch:
+        if revoked and not me.unknown_outcomes and epoch > me.epoch + self.epochs_while_revoking:
             self._checks.fail(f"{me.name} advances to epoch {epoch} before it has given up {self._named(revoked)}")
         for partition in wanted:
             name = self.name_of(partition)
@@ -227,9 +273,13 @@ class ConsumerGroupChecks:
         if self._is_void(me, moment) or not attempt.is_current or not me.is_safe(self._now_s, self._safe_ms):
             return  # The answer may be old: it waited for its commit.
         for other in self._safe_others(me):
-            both = me.held.keys() & other.held.keys()
+            both = self.contested(me, other)
             if both:
                 self._checks.fail(f"{me.name} and {other.name} both have {self._named(both)}")
+
+    def contested(self, me: Membership, other: Membership) -> set[TopicPartition]:
+        """Return what both members have, although only one of them may."""
+        return me.held.keys() & other.held.keys()
 
     def refused(self, me: Membership, attempt: Attempt, code: ErrorCode, moment: Moment) -> None:
         """Check that a member is refused only if the coordinator may have removed it.
@@ -281,7 +331,7 @@ class ConsumerGroupChecks:
         for partition, offset in offsets.items():
             key = (me.group, partition.partition)
             self._committed[key] = max(self._committed.get(key, -1), offset)
-        self._checks.counts["consumer group commits"] += 1
+        self._checks.counts[f"{self.kind} commits"] += 1
 
     def commit_decided_late(self, me: Membership, epoch: int, offsets: dict[TopicPartition, int]) -> None:
         """Note offsets of a late request, if the coordinator cannot tell it from one in time: the member still has the
@@ -306,4 +356,4 @@ class ConsumerGroupChecks:
                 self._checks.fail(f"{me.group} has offset {offset} for {index}, but {least} was acknowledged before")
             if offset != -1 and offset not in self._sent.get(key, ()):
                 self._checks.fail(f"{me.group} has offset {offset} for {index}, which no member has committed")
-        self._checks.counts["consumer group offsets fetched"] += 1
+        self._checks.counts[f"{self.kind} offsets fetched"] += 1

@@ -59,6 +59,11 @@ class MemberShape(NamedTuple):
     """Whether it is another process with the instance id of a member: an operator has started both."""
 
     @property
+    def may_begin_again(self) -> bool:
+        """Whether the epochs of its group may begin again: if a group without members changes its protocol."""
+        return self.protocols is not Protocols.CONSUMER
+
+    @property
     def name(self) -> str:
         return f"{'second ' if self.is_second else ''}member {self.number} of {self.group}"
 

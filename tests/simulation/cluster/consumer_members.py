@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from tests.simulation.cluster.classic_process import ClassicProcess
 from tests.simulation.cluster.consumer_group_shape import MemberShape, Protocols
 from tests.simulation.cluster.consumer_process import ConsumerProcess
-from tests.simulation.cluster.member_process import MemberProcess
 from tests.simulation.cluster.producers import report_end
+from tests.simulation.cluster.subscribing_process import SubscribingProcess
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.consumer_group_checks import Membership
@@ -33,7 +33,7 @@ class ConsumerMember:
         self.world = world
         self.shape = shape
         self.name = shape.name
-        self.process: MemberProcess | None = None
+        self.process: SubscribingProcess | None = None
         self.is_over = False
         """Whether it has died for good."""
         self._draw = random.Random(f"{shape.name} {world.seed}")
@@ -91,7 +91,7 @@ def unsettled_members(world: World, members: list[ConsumerMember]) -> str | None
     return None
 
 
-def _problem(world: World, group: str, processes: list[MemberProcess]) -> str | None:
+def _problem(world: World, group: str, processes: list[SubscribingProcess]) -> str | None:
     epochs = {process.me.epoch for process in processes}
     if len(epochs) > 1:
         return f"the members of {group} are in the epochs {sorted(epochs)}"
@@ -108,7 +108,7 @@ def _has(me: Membership, topic_id: object, name: str, index: int) -> bool:
     return any(held.partition == index and held.topic in (topic_id, name) for held in me.held)
 
 
-def _imbalance(world: World, group: str, processes: list[MemberProcess]) -> str | None:
+def _imbalance(world: World, group: str, processes: list[SubscribingProcess]) -> str | None:
     """Return a problem if members with one subscription and one assignor do not share the partitions evenly."""
     assignors = {process.shape.assignor for process in processes}
     subscriptions = {process.subscription for process in processes}

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from barnabas.common.errors import ErrorCode
 from tests.simulation.cluster import consumer_group_requests as requests
 from tests.simulation.cluster.consumer_group_checks import REMOVED, Moment, TopicPartition
-from tests.simulation.cluster.member_process import LATE, MemberProcess, ProcessEnded, Removed
+from tests.simulation.cluster.member_process import LATE, ProcessEnded, Removed
+from tests.simulation.cluster.subscribing_process import SubscribingProcess
 
 if TYPE_CHECKING:
     from tests.simulation.cluster.consumer_group_shape import MemberShape
@@ -29,7 +30,7 @@ NEVER_S = 3600.0
 NEVER_GIVES_UP = 0.15
 
 
-class ConsumerProcess(MemberProcess):
+class ConsumerProcess(SubscribingProcess):
     def __init__(
         self, world: World, shape: MemberShape, draw: random.Random, number: int, dies_s: float | None
     ) -> None:

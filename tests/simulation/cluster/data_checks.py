@@ -96,7 +96,8 @@ class DataChecks:
             return
         what = f"{node.name} commits {name.topic}-{name.partition} up to {end}"
         has_rotted = self._checks.data_rot.has(node, name)
-        for batch in log_batches(log, max(before, log.log_start_offset), end, stops_at_damage=has_rotted):
+        start = max(before, log.log_start_offset, self._start_at_leader(name, watched))
+        for batch in log_batches(log, start, end, stops_at_damage=has_rotted):
             data = bytes(batch.buf[batch.position : batch.position + batch.size])
             if has_rotted and not is_sound(data):
                 continue
@@ -109,6 +110,14 @@ class DataChecks:
             self._checks.counts["records committed"] += end - max(before, 0)
             self._check_in_sync(name, what)
             self._check_enough(node, name, what)
+
+    def _start_at_leader(self, name: PartitionName, watched: WatchedPartition | None) -> int:
+        """Return where the leader's log starts. A follower deletes older records after it has moved its high watermark:
+        they may be others than those that the leader has deleted.
+        """
+        leader = None if watched is None else self._checks.world.nodes.get(watched.leader)
+        log = leader.data.logs.get(TopicPartition(*name)) if leader is not None and leader.data is not None else None
+        return 0 if log is None else log.log_start_offset
 
     def _counts_on_the_lost(self, watched: WatchedPartition) -> bool:
         """Return whether an in-sync replica has lost records and the controller has not noticed yet."""

@@ -85,6 +85,8 @@ def _load() -> None:
         "controller",
         "groups",
         "consumer_groups",
+        "share_groups",
+        "streams_groups",
         "replication",
         "in_sync",
         "rot",

@@ -1,4 +1,4 @@
-"""Requests for the offsets of one topic, as a member of a group of either protocol sends them."""
+"""Requests for the offsets of one topic, as a member of a group sends them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import Any
 
 from barnabas.common.errors import ErrorCode
 from barnabas.protocol.messages import offset_commit, offset_fetch
-from tests.simulation.cluster.consumer_group_checks import TopicPartition
 from tests.simulation.cluster.consumer_group_shape import DATA_TOPIC
 
 __all__ = ["RETRIED", "code_of_committed", "code_of_fetched", "commit", "committed_offsets", "fetch", "is_commit"]
@@ -26,14 +25,15 @@ RETRIED = frozenset(
 
 
 def commit(
-    group: str, member_id: str, instance_id: str | None, epoch: int, offsets: Mapping[TopicPartition, int]
+    group: str, member_id: str, instance_id: str | None, epoch: int, topic_id: Any, offsets: Mapping[int, int]
 ) -> Any:
+    """``offsets`` are by partition."""
     topic = offset_commit.OffsetCommitRequestTopic(
         name=DATA_TOPIC,
-        topic_id=next(iter(offsets)).topic,
+        topic_id=topic_id,
         partitions=[
-            offset_commit.OffsetCommitRequestPartition(partition_index=partition.partition, committed_offset=offset)
-            for partition, offset in offsets.items()
+            offset_commit.OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
+            for index, offset in offsets.items()
         ],
     )
     return offset_commit.OffsetCommitRequest(
@@ -49,12 +49,9 @@ def is_commit(request: Any) -> bool:
     return isinstance(request, offset_commit.OffsetCommitRequest)
 
 
-def committed_offsets(request: Any) -> dict[TopicPartition, int]:
-    topic = request.topics[0]
-    return {
-        TopicPartition(topic.topic_id, partition.partition_index): partition.committed_offset
-        for partition in topic.partitions
-    }
+def committed_offsets(request: Any) -> dict[int, int]:
+    """Return the offsets by partition."""
+    return {partition.partition_index: partition.committed_offset for partition in request.topics[0].partitions}
 
 
 def code_of_committed(answer: Any) -> ErrorCode:
@@ -62,12 +59,8 @@ def code_of_committed(answer: Any) -> ErrorCode:
     return next((code for code in codes if code is not ErrorCode.NONE), ErrorCode.NONE)
 
 
-def fetch(group: str, member_id: str | None, epoch: int, partitions: list[TopicPartition]) -> Any:
-    topic = offset_fetch.OffsetFetchRequestTopics(
-        name=DATA_TOPIC,
-        topic_id=partitions[0].topic,
-        partition_indexes=[partition.partition for partition in partitions],
-    )
+def fetch(group: str, member_id: str | None, epoch: int, topic_id: Any, indexes: list[int]) -> Any:
+    topic = offset_fetch.OffsetFetchRequestTopics(name=DATA_TOPIC, topic_id=topic_id, partition_indexes=indexes)
     wanted = offset_fetch.OffsetFetchRequestGroup(
         group_id=group, member_id=member_id, member_epoch=epoch, topics=[topic]
     )

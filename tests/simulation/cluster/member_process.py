@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from barnabas.common.errors import ErrorCode
 from tests.simulation.cluster import group_offset_requests as offset_requests
-from tests.simulation.cluster.consumer_group_checks import REMOVED, Moment, TopicPartition
-from tests.simulation.cluster.consumer_group_shape import DATA_TOPIC, MemberShape, Subscription, draw_subscription
+from tests.simulation.cluster.consumer_group_checks import (
+    REMOVED,
+    ConsumerGroupChecks,
+    GroupMember,
+    GroupSettings,
+    Moment,
+    TopicPartition,
+)
+from tests.simulation.cluster.consumer_group_shape import DATA_TOPIC
 from tests.simulation.cluster.observed_client import Attempt, ObservedClient
 from tests.simulation.cluster.producers import Unavailable
 
@@ -29,7 +36,6 @@ PAUSE_S = 0.1
 LATE = 0.04
 HANGS = 0.02
 ENDS = 0.02
-CHANGES = 0.05
 
 
 class Removed(Exception):
@@ -44,33 +50,33 @@ class MemberProcess(ABC):
     uses_classic = False
 
     def __init__(
-        self, world: World, shape: MemberShape, draw: random.Random, number: int, dies_s: float | None
+        self,
+        world: World,
+        shape: GroupMember,
+        settings: GroupSettings,
+        checks: ConsumerGroupChecks,
+        draw: random.Random,
+        number: int,
+        dies_s: float | None,
     ) -> None:
-        settings = world.shape.consumer_groups
-        assert settings is not None
         self.world = world
-        self.shape = shape
         self.name = shape.name
         self.settings = settings
-        self.checks = world.checks.consumer_groups
+        self.checks = checks
         self.draw = draw
         self.me = self.checks.begun(shape, f"{self.name} {number}", uses_classic=self.uses_classic)
         self.client = ObservedClient(world, shape.group, draw, draw.choice(CLIENT_TIMEOUTS_S), self._decided)
         self.is_settled = False
         """Whether its last heartbeat was accepted, and it has nothing to give up or to tell."""
         self.positions: dict[TopicPartition, int] = {}
-        self.subscription = self._draw_subscription()
         self._dies_s = dies_s
-        self._pace_s = draw.uniform(0.6, 1.6) * HEARTBEAT_S
         self._is_over = False
-
-    def _draw_subscription(self) -> Subscription:
-        return draw_subscription(self.draw, self.settings, has_patterns=not self.uses_classic)
 
     # --- life
 
     async def live(self) -> None:
         """Join, and follow the group until the process ends."""
+        self._pace_s = self.draw.uniform(0.6, 1.6) * HEARTBEAT_S
         try:
             while True:
                 try:
@@ -91,7 +97,7 @@ class MemberProcess(ABC):
         while True:
             await self._rest()
             await self._maybe_end()
-            self._maybe_change()
+            self.maybe_change()
             await self.step()
             await self._fetch()
 
@@ -126,10 +132,8 @@ class MemberProcess(ABC):
             raise ProcessEnded("dies")
         raise ProcessEnded(await self.leave())
 
-    def _maybe_change(self) -> None:
-        if self.draw.random() < CHANGES and not self.world.is_healed:
-            self.subscription = self._draw_subscription()
-            self.is_settled = False
+    def maybe_change(self) -> None:  # noqa: B027
+        """Change what the process wants of its group, if it ever does."""
 
     # --- time
 
@@ -165,7 +169,10 @@ class MemberProcess(ABC):
             return
         if offset_requests.is_commit(attempt.request):
             epoch = attempt.request.generation_id_or_member_epoch
-            self.checks.commit_decided_late(self.me, epoch, offset_requests.committed_offsets(attempt.request))
+            offsets = offset_requests.committed_offsets(attempt.request)
+            self.checks.commit_decided_late(
+                self.me, epoch, {self.held_with(index): offset for index, offset in offsets.items()}
+            )
         else:
             self.me.decided_late(attempt)
             self.decided_late(attempt)
@@ -183,13 +190,19 @@ class MemberProcess(ABC):
 
     # --- offsets
 
-    def _data(self) -> list[TopicPartition]:
-        """Return the partitions of the topic that is never deleted."""
+    def data_id(self) -> Any:
+        """Return the id of the topic that is never deleted, None before it exists."""
         topics = self.world.checks.model.now["topics"]
-        return sorted(
-            (held for held in self.me.held if held.topic in topics and topics[held.topic][0] == DATA_TOPIC),
-            key=lambda partition: partition.partition,
-        )
+        return next((topic_id for topic_id, (name, _) in topics.items() if name == DATA_TOPIC), None)
+
+    def held_with(self, index: int) -> TopicPartition:
+        """Return what a member must have to read a partition of that topic."""
+        return TopicPartition(self.data_id(), index)
+
+    def _data(self) -> list[TopicPartition]:
+        """Return what the process has of that topic."""
+        found = (held for held in self.me.held if held == self.held_with(held.partition))
+        return sorted(found, key=lambda held: held.partition) if self.data_id() is not None else []
 
     async def _fetch(self) -> None:
         """Fetch the offsets of the partitions that are new."""
@@ -200,7 +213,11 @@ class MemberProcess(ABC):
         floor = self.checks.floor(me.group, [partition.partition for partition in new])
         moment = self.checks.moment(me.group)
         member_id, epoch = (None, -1) if self.uses_classic else (me.member_id, me.epoch)
-        attempt, answer = await self.send(offset_requests.fetch(me.group, member_id, epoch, new))
+        attempt, answer = await self.send(
+            offset_requests.fetch(
+                me.group, member_id, epoch, self.data_id(), [partition.partition for partition in new]
+            )
+        )
         if attempt is None or answer is None:
             return
         found = answer.groups[0]
@@ -222,8 +239,9 @@ class MemberProcess(ABC):
             return
         offsets = {partition: at + self.draw.randrange(1, 9) for partition, at in positions.items()}
         self.positions.update(offsets)
-        self.checks.commit_sent(me.group, {partition.partition: offset for partition, offset in offsets.items()})
-        request = offset_requests.commit(me.group, me.member_id, me.instance_id, me.epoch, offsets)
+        by_index = {partition.partition: offset for partition, offset in offsets.items()}
+        self.checks.commit_sent(me.group, by_index)
+        request = offset_requests.commit(me.group, me.member_id, me.instance_id, me.epoch, self.data_id(), by_index)
         if not self.world.is_healed and self.draw.random() < LATE:
             self.client.send_late(request, self.draw.choice((0.01, 0.3, 1.5)))
             return

@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from barnabas.storage.log_manager import LogManager
     from tests.simulation.cluster.consumer_group_shape import ConsumerGroupShape
     from tests.simulation.cluster.share_shape import ShareShape
+    from tests.simulation.cluster.streams_group_shape import StreamsShape
     from tests.simulation.cluster.transaction_shape import TransactionShape
     from tests.simulation.cluster.world import World
 
@@ -135,6 +136,8 @@ class ClusterShape:
     """Brokers hold data in every run with such groups, too."""
     share_groups: ShareShape | None = None
     """The same holds for these."""
+    streams_groups: StreamsShape | None = None
+    """And for these."""
     software: tuple[tuple[int, str], ...] = ()
     """The initial software of the nodes that do not begin with the newest."""
 

@@ -11,7 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from barnabas.metadata.bootstrap import bootstrap_records
-from barnabas.metadata.features import GROUP_VERSION, SHARE_VERSION, TRANSACTION_VERSION, default_levels
+from barnabas.metadata.features import (
+    GROUP_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
+    default_levels,
+)
 from barnabas.metadata.metadata_version import LATEST_PRODUCTION, MetadataVersion
 from tests.simulation.cluster.consumer_group_shape import draw_consumer_groups
 from tests.simulation.cluster.data_rot import DATA_KINDS
@@ -21,6 +27,7 @@ from tests.simulation.cluster.rot import KINDS
 from tests.simulation.cluster.share_shape import draw_share_groups
 from tests.simulation.cluster.software import SOFTWARE, Software
 from tests.simulation.cluster.standstill import Standstill, draw_standstill
+from tests.simulation.cluster.streams_group_shape import draw_streams_groups
 from tests.simulation.cluster.transaction_shape import draw_transactions
 
 __all__ = ["Plan", "Step", "draw_plan"]
@@ -73,6 +80,7 @@ def draw_plan(seed: int, *, steps_max: int = 70) -> Plan:
     shape = _with_transactions(random.Random(f"transactions {seed}"), seed, shape)
     shape = _with_consumer_groups(random.Random(f"consumer groups {seed}"), seed, shape)
     shape = _with_share_groups(random.Random(f"share groups {seed}"), seed, shape)
+    shape = _with_streams_groups(random.Random(f"streams groups {seed}"), seed, shape)
     shape = _with_rot(random.Random(f"rot's shape {seed}"), shape)
     shape = _with_bad_disks(random.Random(f"disks' shape {seed}"), shape)
     faults_end_ms = draw.choice((6000, 9000, 12_000))
@@ -202,6 +210,21 @@ def _with_share_groups(draw: random.Random, seed: int, shape: ClusterShape) -> C
         shape,
         share_groups=found,
         producers=shape.producers or (True,),
+        data_segment_bytes=max(shape.data_segment_bytes, DECISION_BYTES_MAX),
+    )
+
+
+def _with_streams_groups(draw: random.Random, seed: int, shape: ClusterShape) -> ClusterShape:
+    """Add streams groups in some runs with data and no other groups of the newer kinds."""
+    found = draw_streams_groups(draw, seed)
+    levels = default_levels(MetadataVersion(shape.metadata_version))
+    others = (shape.transactions, shape.consumer_groups, shape.share_groups)
+    if found is None or not shape.groups or any(others) or not levels[STREAMS_VERSION]:
+        return shape
+    return replace(
+        shape,
+        groups=(("readers", 1),),
+        streams_groups=found,
         data_segment_bytes=max(shape.data_segment_bytes, DECISION_BYTES_MAX),
     )
 

@@ -2,8 +2,8 @@
 
 Under one leader of a partition a record belongs to one member, from its delivery until its lock ends, or until the
 member acknowledges it or loses its session. A record whose acceptance or rejection was acknowledged is never delivered
-again, by any leader. The counts of deliveries grow, up to the limit. In the end every record was delivered, and none
-waits for another delivery.
+again, by any leader. The counts of deliveries grow, up to the limit. The start offset never moves back, and no record
+before it is delivered. In the end every record was delivered, and none waits for another delivery.
 
 More lost replicas than a partition has void what depends on it: a partition of records, of ``__share_group_state``, or
 of ``__consumer_offsets``.
@@ -83,8 +83,10 @@ class ShareChecks:
         self._checks = checks
         self._records: dict[tuple[str, SharePartition], dict[int, _Record]] = {}
         self._lost: set[PartitionName] = set()
-        self._unknown_s: dict[tuple[str, SharePartition], float] = {}
-        """When a fetch was last given up: it may have acquired records."""
+        self._unknown_s: dict[tuple[str, SharePartition], list[float]] = {}
+        """When fetches were given up: each may have acquired records."""
+        self._starts: dict[tuple[str, SharePartition], list[tuple[float, int]]] = {}
+        """The greatest start offsets that members have received, and when."""
 
     @property
     def _shape(self) -> ShareShape:
@@ -131,6 +133,8 @@ class ShareChecks:
             return
         record, count, limit = self._of(group, partition, offset), delivery.count, self._shape.delivery_count_limit
         what = f"{delivery.member} receives record {offset} of {DATA_TOPIC}-{partition.partition}"
+        if offset < (start := self.start_at(group, partition, attempt.sent_s)):
+            self._checks.fail(f"{what}, but the start offset was {start} before")
         if record.done_s is not None and record.done_s < attempt.sent_s:
             self._checks.fail(f"{what}, which was acknowledged before")
         if count > limit:
@@ -147,10 +151,32 @@ class ShareChecks:
         record.last, record.may_be_done = delivery, False
         self._checks.counts["share group deliveries"] += 1
 
+    def renewed(self, delivery: Delivery, attempt: Attempt) -> None:
+        """Note that the lock of a record has begun again."""
+        assert attempt.decided_s is not None
+        delivery.locked_until_s = max(delivery.locked_until_s, attempt.decided_s + self._shape.lock_ms / 1000)
+
+    def start_at(self, group: str, partition: SharePartition, at_s: float) -> int:
+        """Return the greatest start offset that a member had received at that time."""
+        return max((start for since_s, start in self._starts.get((group, partition), ()) if since_s < at_s), default=0)
+
+    def started(self, group: str, partition: SharePartition, start: int, attempt: Attempt) -> None:
+        """Check a start offset that a member has received."""
+        if self.is_lost(group, partition):
+            return
+        before = self.start_at(group, partition, attempt.sent_s)
+        if start < before:
+            self._checks.fail(
+                f"the start offset of {DATA_TOPIC}-{partition.partition} for {group} is {start}, but was {before}"
+            )
+        if start > self.start_at(group, partition, self._now_s):
+            self._starts.setdefault((group, partition), []).append((self._now_s, start))
+        self._checks.counts["share group start offsets"] += 1
+
     def given_up(self, group: str, partitions: Iterable[SharePartition]) -> None:
         """Note a fetch whose outcome is unknown."""
         for partition in partitions:
-            self._unknown_s[group, partition] = self._now_s
+            self._unknown_s.setdefault((group, partition), []).append(self._now_s)
 
     def acknowledged(
         self, group: str, partition: SharePartition, offset: int, count: int, *, is_final: bool, is_release: bool
@@ -198,17 +224,18 @@ class ShareChecks:
         records = self._records.get((group, partition), {})
         end = self._checks.records.committed_end(PartitionName(DATA_TOPIC, partition.partition))
         for offset in range(end):
-            record = records.get(offset)
+            record = records.get(offset, _Record())
             what = f"record {offset} of {DATA_TOPIC}-{partition.partition}"
-            if record is None or record.last is None:
+            if self._is_finished(record, self._unknown_s.get((group, partition), [])):
+                continue
+            if record.last is None:
                 return f"{group} has not received {what}"
-            if not self._is_finished(record, self._unknown_s.get((group, partition), -1.0)):
-                return f"{group} does not receive {what} again, after {record.last.count} deliveries"
+            return f"{group} does not receive {what} again, after {record.last.count} deliveries"
         return None
 
-    def _is_finished(self, record: _Record, unknown_s: float) -> bool:
-        assert record.last is not None
+    def _is_finished(self, record: _Record, unknown_s: list[float]) -> bool:
+        """Return whether no other delivery is due. Those in answers that were lost count, too."""
         if record.done_s is not None or record.may_be_done:
             return True
-        # Records in answers that were lost may have reached the limit.
-        return record.last.count >= self._shape.delivery_count_limit or unknown_s > record.last.received_s
+        count, since_s = (0, -1.0) if record.last is None else (record.last.count, record.last.received_s)
+        return count + sum(at_s > since_s for at_s in unknown_s) >= self._shape.delivery_count_limit

@@ -37,6 +37,7 @@ HEARTBEAT_S = 0.4
 PAUSE_S = 0.1
 HANGS = 0.01
 ENDS = 0.015
+DESCRIBES = 0.2
 GROUP_RESOURCE = 32
 EARLIEST = ("share.auto.offset.reset", "earliest")
 
@@ -120,6 +121,8 @@ class ShareMember:
             if self.world.loop.now_s >= self._next_beat_s:
                 await self._heartbeat()
                 self._next_beat_s = self.world.loop.now_s + self._draw.uniform(0.7, 1.3) * HEARTBEAT_S
+                if self._draw.random() < DESCRIBES:
+                    await self._describe_offsets()
             await asyncio.sleep(self._draw.uniform(0.02, 0.1))
             if self._draw.random() < HANGS and not self.world.is_healed:
                 await asyncio.sleep(self._draw.choice((0.5, 3.0)))
@@ -187,6 +190,12 @@ class ShareMember:
             self.world.checks.fail(
                 f"{self.name} receives {code.name} in epoch {self._epoch}, but its session has not expired"
             )
+
+    async def _describe_offsets(self) -> None:
+        attempt, answer = await self._request(requests.describe_offsets(self.shape.group))
+        if attempt is not None and answer is not None and not answer.groups[0].error_code:
+            for partition, start in requests.start_offsets(answer).items():
+                self._checks.started(self.shape.group, partition, start, attempt)
 
     # --- sessions
 
@@ -401,11 +410,13 @@ class ShareMember:
                 at = session.leadership_of(partition)
                 self._checks.refused(self.shape.group, partition, deliveries, attempt, at)
             for found in of_partition:
-                self._settle(found, code)
+                self._settle(found, code, attempt)
 
-    def _settle(self, said: _Said, code: ErrorCode | None) -> None:
+    def _settle(self, said: _Said, code: ErrorCode | None, attempt: Attempt | None) -> None:
         group, (partition, offset, choice, delivery) = self.shape.group, said
         if choice is Acknowledge.RENEW:
+            if code is ErrorCode.NONE and attempt is not None:
+                self._checks.renewed(delivery, attempt)
             return
         is_final = choice in (Acknowledge.ACCEPT, Acknowledge.REJECT)
         if code is ErrorCode.NONE:

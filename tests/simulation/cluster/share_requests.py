@@ -7,7 +7,12 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from barnabas.common.errors import ErrorCode
-from barnabas.protocol.messages import share_acknowledge, share_fetch, share_group_heartbeat
+from barnabas.protocol.messages import (
+    describe_share_group_offsets,
+    share_acknowledge,
+    share_fetch,
+    share_group_heartbeat,
+)
 from tests.simulation.cluster.share_checks import SharePartition
 
 __all__ = [
@@ -18,9 +23,11 @@ __all__ = [
     "Acknowledge",
     "Batch",
     "acknowledge",
+    "describe_offsets",
     "fetch",
     "heartbeat",
     "partitions_of",
+    "start_offsets",
 ]
 
 FINAL_EPOCH = -1
@@ -81,6 +88,21 @@ def heartbeat(group: str, member_id: str, epoch: int, topics: Iterable[str] | No
         member_epoch=epoch,
         subscribed_topic_names=None if topics is None else sorted(topics),
     )
+
+
+def describe_offsets(group: str) -> Any:
+    wanted = describe_share_group_offsets.DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
+    return describe_share_group_offsets.DescribeShareGroupOffsetsRequest(groups=[wanted])
+
+
+def start_offsets(answer: Any) -> dict[SharePartition, int]:
+    """Return the start offsets (SPSO) that an answer has."""
+    return {
+        SharePartition(topic.topic_id, partition.partition_index): partition.start_offset
+        for topic in answer.groups[0].topics
+        for partition in topic.partitions
+        if not partition.error_code and partition.start_offset >= 0
+    }
 
 
 def partitions_of(assignment: Any) -> frozenset[SharePartition]:

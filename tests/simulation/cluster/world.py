@@ -28,6 +28,7 @@ from tests.simulation.cluster.producers import Producer, Reader, start_producers
 from tests.simulation.cluster.quorum_changes import unsettled_quorum
 from tests.simulation.cluster.share_members import start_share_members, unsettled_share_members
 from tests.simulation.cluster.standstill import stand_still
+from tests.simulation.cluster.streams_members import start_streams_members, unsettled_streams_members
 from tests.simulation.cluster.transactional_producers import start_transactional, unsettled_transactions
 from tests.simulation.cluster.turn_sizes import (
     install_jitter,
@@ -166,6 +167,7 @@ class World:
         consumers, producers = start_consumers(self), start_producers(self)
         transactional, committed_readers = start_transactional(self), start_committed_readers(self)
         members, share_members = start_consumer_members(self), start_share_members(self)
+        streams_members = start_streams_members(self)
         self._client_problems = [
             lambda: unsettled_consumers(self, consumers),
             lambda: unsettled_producers(producers),
@@ -173,6 +175,7 @@ class World:
             lambda: unread(committed_readers),
             lambda: unsettled_members(self, members),
             lambda: unsettled_share_members(self, share_members),
+            lambda: unsettled_streams_members(self, streams_members),
         ]
         return producers
 

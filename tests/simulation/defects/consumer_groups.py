@@ -129,7 +129,7 @@ def _() -> None:
 
 @defect("owned-partitions-are-assigned-again", "a member receives partitions that another one still has", NEEDS)
 def _() -> None:
-    replace_in(GROUP, "ConsumerGroup.is_owned", lambda original: lambda self, *partition: False)
+    replace_in(GROUP, "ConsumerGroup.owners_of", lambda original: lambda self, topic_id: {})
     replace_in(GROUP, "ConsumerGroup._own", _without_check)
 
 
@@ -193,29 +193,32 @@ _ALL = _Everything()
 @defect("target-without-the-changed-member", "a target is computed with the old subscription of its member", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
-        def new_target(group: Any, epoch: int, assignor: str, view: Any, changed: Any, now_ms: int) -> Any:
-            return original(group, epoch, assignor, view, group.members.get(changed.member_id, changed), now_ms)
+        def of(cls: Any, group: Any, epoch: int, assignor: str, view: Any, before: Any, changed: Any) -> Any:
+            present = group.members.get(changed.member_id, changed)
+            return original.__func__(cls, group, epoch, assignor, view, before, present)
 
-        return new_target
+        return classmethod(of)
 
-    replace_in(CHANGES, "new_target", make)
+    replace_in(TARGET, "AssignmentInput.of", make)
 
 
 @defect("targets-of-others-are-not-stored", "only the target of the member that sent the request is stored", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
-        def new_target(group: Any, epoch: int, assignor: str, view: Any, changed: Any, now_ms: int) -> Any:
-            target = original(group, epoch, assignor, view, changed, now_ms)
-            own = [
+        def update_target(
+            self: Any, group: Any, epoch: int, before: Any, member: Any, records: list[Any], now_ms: int
+        ) -> Any:
+            target = original(self, group, epoch, before, member, records, now_ms)
+            records[:] = [
                 record
-                for record in target.records
-                if getattr(record.key, "member_id", changed.member_id) == changed.member_id
+                for record in records
+                if "TargetAssignmentMember" not in type(record.key).__name__ or record.key.member_id == member.member_id
             ]
-            return target._replace(records=own)
+            return target
 
-        return new_target
+        return update_target
 
-    replace_in(CHANGES, "new_target", make)
+    replace_in(CHANGES, "GroupChanges.update_target", make)
 
 
 @defect("changed-topics-are-not-noticed", "groups do not learn of topics that were created or deleted", NEEDS)

@@ -8,7 +8,10 @@ from enum import Enum
 from barnabas.coordinator.coordinator_result import TimerAction
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
 
-__all__ = ["MemberTimers", "TimerKind"]
+__all__ = ["REMOVAL_RETRY_PAUSE_MS", "MemberTimers", "TimerKind"]
+
+REMOVAL_RETRY_PAUSE_MS = 500
+"""After this time a member is removed whose removal could not be written."""
 
 
 class TimerKind(Enum):

@@ -289,6 +289,16 @@ def test_targets_are_computed_no_more_often_than_the_interval_allows(driver: Str
     assert second.statuses == {}
 
 
+def test_a_target_is_computed_although_the_last_one_is_of_the_future(driver: StreamsGroupDriver) -> None:
+    """The coordinator that computed it had a clock that was an hour ahead."""
+    driver.threads(1)
+    driver.now_ms -= 3_600_000
+    successor = driver.restarted()
+    before = successor.group().assignment_epoch
+    StreamsThread(successor, "another").join_group()
+    assert successor.group().assignment_epoch == successor.group().epoch > before
+
+
 def test_standby_tasks_follow_the_setting_of_the_group(driver: StreamsGroupDriver) -> None:
     members = driver.threads(2)
     assert all(not member.standby for member in members)
@@ -346,7 +356,58 @@ def test_sessions_begin_again_when_a_coordinator_has_loaded(driver: StreamsGroup
     assert list(successor.group().members) == [first.member_id]
 
 
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_member_whose_removal_cannot_be_written_is_removed_later(driver: StreamsGroupDriver, leaves: bool) -> None:
+    (member,) = driver.threads(1)
+    driver.topic.refuse_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    if leaves:
+        assert member.leave().error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    driver.advance(45_000)
+    assert list(driver.group().members) == [member.member_id]
+    driver.topic.refuse_with = None
+    driver.advance(500)
+    assert not driver.group().members
+
+
+def test_a_member_that_keeps_its_tasks_is_removed_as_soon_as_that_can_be_written(driver: StreamsGroupDriver) -> None:
+    first = StreamsThread(driver, "first", rebalance_ms=10_000)
+    first.join_group()
+    driver.advance(INTERVAL_MS)
+    StreamsThread(driver, "second").join_group()
+    first.beat()
+    driver.topic.refuse_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    driver.advance(10_000)
+    driver.topic.refuse_with = None
+    driver.advance(500)
+    assert list(driver.group().members) == ["second"]
+
+
 # -- what members learn
+
+
+def test_a_member_that_missed_its_tasks_receives_them_again(driver: StreamsGroupDriver) -> None:
+    """Kafka 4.3 does not repeat them: the member would never run its tasks."""
+    first, second = driver.threads(2)
+    first.leave()
+    driver.advance(INTERVAL_MS)
+    driver.heartbeat_of_streams(second.request(second.epoch))  # Its answer is lost.
+    second.beat()
+    assert second.active == ALL
+
+
+def test_a_member_that_missed_what_it_must_give_up_learns_it_again(driver: StreamsGroupDriver) -> None:
+    """Kafka 4.3 does not repeat it: the member would be removed when its rebalance timeout ends."""
+    (first,) = driver.threads(1)
+    driver.advance(INTERVAL_MS)
+    StreamsThread(driver, "second").join_group()
+    driver.heartbeat_of_streams(first.request(first.epoch))  # Its answer is lost.
+    first.beat()
+    assert first.active != ALL
+
+
+def test_a_member_that_has_all_of_its_tasks_does_not_receive_them_again(driver: StreamsGroupDriver) -> None:
+    (member,) = driver.threads(1)
+    assert member.beat().active_tasks is None
 
 
 def test_a_shutdown_reaches_every_member_until_the_group_is_empty(driver: StreamsGroupDriver) -> None:

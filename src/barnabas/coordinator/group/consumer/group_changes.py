@@ -34,7 +34,7 @@ from barnabas.coordinator.group.consumer.target_assignment import AssignmentInpu
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings, is_within
-from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
+from barnabas.coordinator.group.member_timers import REMOVAL_RETRY_PAUSE_MS, MemberTimers, TimerKind
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS
 from barnabas.coordinator.group.stepped_work import SteppedWork, Work, in_work
 
@@ -48,8 +48,6 @@ comes back to ``GroupChanges.regular_expressions_matched``. Raises INVALID_REGUL
 
 _REFRESH_PAUSE_MS = 10_000
 """Regular expressions of a group are not matched again before."""
-_RETRY_PAUSE_MS = 500
-"""After this time a member is removed whose removal could not be written."""
 _FAR_MS = 2_147_483_647
 Nothing = CoordinatorResult[None]
 
@@ -392,7 +390,7 @@ class GroupChanges:
         """Remove the member at the deadline, with ``in_epoch`` only if it is still in that epoch."""
 
         def again(code: ErrorCode, now_ms: int) -> Nothing:
-            self._schedule(group_id, member_id, kind, now_ms + _RETRY_PAUSE_MS, reason, in_epoch=in_epoch)
+            self._schedule(group_id, member_id, kind, now_ms + REMOVAL_RETRY_PAUSE_MS, reason, in_epoch=in_epoch)
             return CoordinatorResult()
 
         def remove(now_ms: int) -> Nothing:

@@ -18,7 +18,7 @@ from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH
 from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings
-from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
+from barnabas.coordinator.group.member_timers import REMOVAL_RETRY_PAUSE_MS, MemberTimers, TimerKind
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 from barnabas.coordinator.group.share.heartbeat import Heartbeat
 from barnabas.coordinator.group.share.share_group import ShareGroup, ShareGroupState
@@ -59,8 +59,6 @@ __all__ = ["ShareGroups"]
 log = logging.getLogger(__name__)
 
 _NO_EPOCH = -1
-_RETRY_PAUSE_MS = 500
-"""After this time a member is removed whose removal could not be written."""
 Nothing = CoordinatorResult[None]
 
 
@@ -135,7 +133,7 @@ class ShareGroups:
 
     def _remove_at(self, deadline_ms: int, group_id: str, member_id: str) -> None:
         def again(code: ErrorCode, now_ms: int) -> Nothing:
-            self._remove_at(now_ms + _RETRY_PAUSE_MS, group_id, member_id)
+            self._remove_at(now_ms + REMOVAL_RETRY_PAUSE_MS, group_id, member_id)
             return CoordinatorResult()
 
         def remove(now_ms: int) -> Nothing:

@@ -14,7 +14,7 @@ from barnabas.coordinator.coordinator_result import CoordinatorRecord, Coordinat
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
-from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
+from barnabas.coordinator.group.member_timers import REMOVAL_RETRY_PAUSE_MS, MemberTimers, TimerKind
 from barnabas.coordinator.group.streams.configured_topology import ConfiguredTopology
 from barnabas.coordinator.group.streams.current_assignment import next_assignment
 from barnabas.coordinator.group.streams.heartbeat_status import assignment_delayed
@@ -174,8 +174,7 @@ class GroupChanges:
         return Target(group.assignment_epoch, group.target.get(member.member_id, NO_TASKS))
 
     def _may_assign(self, group: StreamsGroup, now_ms: int) -> bool:
-        last_ms = group.assignment_timestamp_ms
-        return not last_ms or now_ms >= last_ms + self.settings.assignment_interval_ms(group.group_id)
+        return self.settings.may_assign(group.group_id, group.assignment_timestamp_ms, now_ms)
 
     def start_initial_delay(self, group_id: str, now_ms: int) -> None:
         """Let the first assignment of an empty group wait for more members."""
@@ -228,49 +227,60 @@ class GroupChanges:
 
     def fence(self, group: StreamsGroup, member: StreamsGroupMember) -> Nothing:
         """Remove a member; the others receive its tasks with the next target."""
-        records: list[CoordinatorRecord] = [*member_tombstones(group.group_id, member.member_id)]
+        group_id, member_id = group.group_id, member.member_id
+        records: list[CoordinatorRecord] = [*member_tombstones(group_id, member_id)]
         records.append(
             epoch_record(
-                group.group_id,
+                group_id,
                 epoch=group.epoch + 1,
                 metadata_hash=group.metadata_hash,
                 validated_topology_epoch=group.validated_topology_epoch,
                 assignment_configs=group.assignment_configs,
             )
         )
-        self.timers.cancel_all(group.group_id, [member.member_id])
-        return CoordinatorResult(records, is_ahead=True)
+
+        def cancel_timers(now_ms: int) -> Nothing:
+            self.timers.cancel_all(group_id, [member_id])
+            return CoordinatorResult()
+
+        return CoordinatorResult(records, is_ahead=True, on_append=cancel_timers)
 
     # -- deadlines
 
     def start_session(self, group_id: str, member_id: str, now_ms: int) -> None:
-        def remove(now_ms: int) -> Nothing:
-            group = self.find(group_id)
-            member = None if group is None else group.members.get(member_id)
-            if group is None or member is None:
-                return CoordinatorResult()
-            log.info("Member %s of streams group %s is removed: its session expired", member_id, group_id)
-            return self.fence(group, member)
-
         deadline_ms = now_ms + self.settings.session_timeout_ms(group_id)
-        self.timers.schedule(group_id, member_id, TimerKind.SESSION, deadline_ms, remove)
+        self._schedule(group_id, member_id, TimerKind.SESSION, deadline_ms, "its session expired")
 
     def start_rebalance_timeout(self, group_id: str, member: StreamsGroupMember, now_ms: int) -> None:
         """Let a member be removed that does not give up its tasks in time."""
-        member_id, epoch = member.member_id, member.member_epoch
-
-        def remove_if_still_there(now_ms: int) -> Nothing:
-            group = self.find(group_id)
-            present = None if group is None else group.members.get(member_id)
-            if group is None or present is None or present.member_epoch != epoch:
-                return CoordinatorResult()
-            log.info(
-                "Member %s of streams group %s is removed: it did not leave epoch %d within its rebalance timeout",
-                member_id,
-                group_id,
-                epoch,
-            )
-            return self.fence(group, present)
-
         deadline_ms = now_ms + member.rebalance_timeout_ms
-        self.timers.schedule(group_id, member_id, TimerKind.REBALANCE, deadline_ms, remove_if_still_there)
+        epoch, reason = member.member_epoch, "it did not give up its tasks within its rebalance timeout"
+        self._schedule(group_id, member.member_id, TimerKind.REBALANCE, deadline_ms, reason, in_epoch=epoch)
+
+    def _schedule(
+        self,
+        group_id: str,
+        member_id: str,
+        kind: TimerKind,
+        deadline_ms: int,
+        reason: str,
+        *,
+        in_epoch: int | None = None,
+    ) -> None:
+        """Remove the member at the deadline, with ``in_epoch`` only if it is still in that epoch."""
+
+        def again(code: ErrorCode, now_ms: int) -> Nothing:
+            self._schedule(group_id, member_id, kind, now_ms + REMOVAL_RETRY_PAUSE_MS, reason, in_epoch=in_epoch)
+            return CoordinatorResult()
+
+        def remove(now_ms: int) -> Nothing:
+            group = self.find(group_id)
+            member = None if group is None else group.members.get(member_id)
+            if group is None or member is None or in_epoch not in (None, member.member_epoch):
+                return CoordinatorResult()
+            log.info("Member %s of streams group %s is removed: %s", member_id, group_id, reason)
+            result = self.fence(group, member)
+            result.on_error = again
+            return result
+
+        self.timers.schedule(group_id, member_id, kind, deadline_ms, remove)

@@ -16,7 +16,7 @@ from barnabas.coordinator.group.streams.heartbeat_status import shutdown_applica
 from barnabas.coordinator.group.streams.streams_group import StreamsGroup
 from barnabas.coordinator.group.streams.streams_group_member import Endpoint, StreamsGroupMember
 from barnabas.coordinator.group.streams.streams_group_records import member_record
-from barnabas.coordinator.group.streams.tasks import owned_tasks, sorted_tasks
+from barnabas.coordinator.group.streams.tasks import TasksTuple, owned_tasks, sorted_tasks
 from barnabas.protocol.messages.create_topics import CreatableTopic
 from barnabas.protocol.messages.streams_group_heartbeat import (
     KeyValue,
@@ -76,11 +76,12 @@ class Heartbeat:
         target = changes.update_target(
             group, epoch, preparation.configured, configs, member, records, self._statuses, now_ms
         )
-        reached = changes.reconcile(group, member, target, owned_tasks(request), records, now_ms)
+        owned = owned_tasks(request)
+        reached = changes.reconcile(group, member, target, owned, records, now_ms)
         changes.start_session(group.group_id, member.member_id, now_ms)
         if request.shutdown_application:
             group.request_shutdown(member.member_id)
-        response = self._response(group, before, reached, is_known=is_known)
+        response = self._response(group, before, reached, owned, is_known=is_known)
         error = preparation.configured.error
         if error is not None:
             self._statuses.append(error.to_status())
@@ -126,19 +127,28 @@ class Heartbeat:
     # -- the answer
 
     def _response(
-        self, group: StreamsGroup, before: StreamsGroupMember, reached: StreamsGroupMember, *, is_known: bool
+        self,
+        group: StreamsGroup,
+        before: StreamsGroupMember,
+        reached: StreamsGroupMember,
+        owned: TasksTuple | None,
+        *,
+        is_known: bool,
     ) -> StreamsGroupHeartbeatResponse:
+        """A member that reports other tasks than it has may have missed an answer, so it receives them again."""
         request = self._request
         response = StreamsGroupHeartbeatResponse(
             member_id=reached.member_id,
             member_epoch=reached.member_epoch,
             heartbeat_interval_ms=self._changes.settings.heartbeat_interval_ms(group.group_id),
         )
-        if request.member_epoch == JOIN_EPOCH or before.assigned_tasks != reached.assigned_tasks:
-            assigned = reached.assigned_tasks
+        assigned = reached.assigned_tasks
+        has_new = request.member_epoch == JOIN_EPOCH or before.assigned_tasks != assigned
+        if has_new or (owned is not None and not owned.has_the_tasks_of(assigned)):
             response.active_tasks = _task_ids(assigned.active)
             response.standby_tasks = _task_ids(assigned.standby)
             response.warmup_tasks = _task_ids(assigned.warmup)
+        if has_new:
             group.endpoints.tasks_changed(reached)
         if group.endpoints.epoch != request.endpoint_information_epoch:
             response.partitions_by_user_endpoint = self._changes.of_endpoints(group, reached)

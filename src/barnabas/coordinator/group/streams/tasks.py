@@ -57,6 +57,13 @@ class TasksTuple(NamedTuple):
     def is_empty(self) -> bool:
         return not (self.active or self.standby or self.warmup)
 
+    def has_the_tasks_of(self, other: TasksTupleWithEpochs) -> bool:
+        """Return whether it has the same tasks, in the same roles."""
+        active = {subtopology_id: epochs.keys() for subtopology_id, epochs in other.active.items()}
+        return _are_equal(self.active, active) and (
+            _are_equal(self.standby, other.standby) and _are_equal(self.warmup, other.warmup)
+        )
+
     def contains_any(self, other: TasksTupleWithEpochs) -> bool:
         """Return whether it has one of the other's tasks, in the same role."""
         return (
@@ -99,6 +106,10 @@ def _without_repetition(task_ids: Sequence[heartbeat.TaskIds]) -> dict[str, Set[
     if len(tasks) < len(task_ids):
         raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR, "The tasks of a subtopology are listed twice.")
     return tasks
+
+
+def _are_equal(tasks: Tasks, other: Tasks) -> bool:
+    return all(tasks.get(id_, frozenset()) == other.get(id_, frozenset()) for id_ in tasks.keys() | other.keys())
 
 
 def _merged(tasks: Tasks, other: Tasks) -> Tasks:

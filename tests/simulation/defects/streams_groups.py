@@ -1,0 +1,174 @@
+"""Defects in streams groups: tasks, epochs, topologies, deadlines, offsets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.simulation.cluster.defects import defect, replace_in
+
+NEEDS = "streams_groups"
+CHANGES = "coordinator.group.streams.group_changes"
+GROUP = "coordinator.group.streams.streams_group"
+GROUPS = "coordinator.group.streams.streams_groups"
+HEARTBEAT = "coordinator.group.streams.heartbeat"
+PROCESSES = "coordinator.group.streams.task_processes"
+STEP = "coordinator.group.streams.current_assignment"
+
+
+def _unchanged(*arguments: Any, **options: Any) -> None:
+    """Take the place of a function that has an effect."""
+
+
+# --- tasks
+
+
+@defect("tasks-are-given-to-two-members", "a member receives active tasks that another one still has", NEEDS)
+def _() -> None:
+    replace_in(PROCESSES, "TaskProcessIndex.active", lambda original: lambda self, subtopology_id, partition: None)
+
+
+@defect("revoked-tasks-are-free", "a task is free when its member is told to give it up", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def update(self: Any, old: Any, new: Any) -> None:
+            original(self, old, new)
+            if new is not None:
+                self._remove(new.tasks_pending_revocation, new.process_id)
+
+        return update
+
+    replace_in(PROCESSES, "TaskProcessIndex.update", make)
+
+
+@defect("instances-have-tasks-in-two-roles", "an instance receives a task that it still has in another role", NEEDS)
+def _() -> None:
+    replace_in(STEP, "_Step._has_own_process", lambda original: lambda self, subtopology_id, partition: False)
+    replace_in(
+        STEP,
+        "_Step._is_active_unreleased",
+        lambda original: (
+            lambda self, subtopology_id, partition: self.processes.active(subtopology_id, partition) is not None
+        ),
+    )
+
+
+@defect("streams-epoch-advances-before-revocation", "a member has the target's epoch before it gives up tasks", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def moved(self: Any, state: Any, epoch: int, assigned: Any, pending_revocation: Any) -> Any:
+            return original(self, state, self.target_epoch, assigned, pending_revocation)
+
+        return moved
+
+    replace_in(STEP, "_Step._moved", make)
+
+
+@defect("missed-tasks-are-not-repeated", "a member whose answer was lost never learns its tasks", NEEDS)
+def _() -> None:
+    replace_in(
+        "coordinator.group.streams.tasks", "TasksTuple.has_the_tasks_of", lambda original: lambda self, other: True
+    )
+
+
+@defect("standby-tasks-are-forgotten", "the setting for standby tasks has no effect", NEEDS)
+def _() -> None:
+    replace_in(
+        "coordinator.group.streams.streams_group_settings",
+        "StreamsGroupSettings.assignment_configs",
+        lambda original: lambda self, group_id: {},
+    )
+
+
+@defect("tasks-of-other-members-are-not-stored", "only the tasks of the member that sent the request are stored", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def new_target(group: Any, epoch: int, topology: Any, configs: Any, changed: Any, now_ms: int) -> Any:
+            targets, records = original(group, epoch, topology, configs, changed, now_ms)
+            own = None if changed is None else changed.member_id
+            return targets, [record for record in records if getattr(record.key, "member_id", own) == own]
+
+        return new_target
+
+    replace_in(CHANGES, "new_target", make)
+
+
+# --- topologies
+
+
+@defect("internal-topics-are-not-created", "nothing creates the topics between subtopologies", NEEDS)
+def _() -> None:
+    replace_in("broker.streams_topic_creation", "StreamsTopicCreation.create", lambda original: _unchanged)
+
+
+@defect("topologies-are-compared-once", "a group does not learn that topics of its topology have changed", NEEDS)
+def _() -> None:
+    replace_in(
+        "coordinator.group.modern_group",
+        "ModernGroup.has_metadata_expired",
+        lambda original: lambda self, now_ms: False,
+    )
+
+
+# --- epochs, deadlines, offsets
+
+
+@defect("streams-epochs-are-not-compared", "a member of a streams group that was left behind continues", NEEDS)
+def _() -> None:
+    replace_in(HEARTBEAT, "validate_member_epoch", lambda original: _unchanged)
+
+
+@defect("silent-streams-members-stay", "a member of a streams group without heartbeats stays in it", NEEDS)
+def _() -> None:
+    replace_in(CHANGES, "GroupChanges.start_session", lambda original: _unchanged)
+
+
+@defect("loaded-streams-members-have-no-sessions", "a new coordinator never removes members that it has loaded", NEEDS)
+def _() -> None:
+    replace_in(GROUPS, "StreamsGroups.on_loaded", lambda original: _unchanged)
+
+
+@defect("tasks-may-be-kept-forever", "a member may take any time to give up tasks", NEEDS)
+def _() -> None:
+    replace_in(CHANGES, "GroupChanges.start_rebalance_timeout", lambda original: _unchanged)
+
+
+@defect(
+    "tasks-of-departed-members-are-lost", "a streams group does not reassign the tasks of a member that left", NEEDS
+)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def fence(self: Any, *arguments: Any) -> Any:
+            result = original(self, *arguments)
+            result.records[:] = [record for record in result.records if record.value is None]
+            return result
+
+        return fence
+
+    replace_in(CHANGES, "GroupChanges.fence", make)
+
+
+@defect("removals-are-tried-once", "the removal of a member that cannot be written is not tried again", NEEDS)
+def _() -> None:
+    def make(original: Any) -> Any:
+        def fence(self: Any, *arguments: Any) -> Any:
+            result = original(self, *arguments)
+            return _TriedOnce(result.records, is_ahead=True, on_append=result.on_append)
+
+        return fence
+
+    from barnabas.coordinator.coordinator_result import CoordinatorResult
+
+    class _TriedOnce(CoordinatorResult[None]):
+        """A decision whose failure has no effect."""
+
+        __slots__ = ()
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            super().__setattr__(name, None if name == "on_error" else value)
+
+    replace_in(CHANGES, "GroupChanges.fence", make)
+
+
+@defect("offsets-of-former-tasks-count", "offsets of tasks that a member has given up are accepted", NEEDS)
+def _() -> None:
+    replace_in(GROUP, "StreamsGroup.validate_offset_commit", lambda original: lambda self, committer: None)
