@@ -30,13 +30,14 @@ def main() -> int:
     parser.add_argument("--no-disks", action="store_true", help="disks don't fill up")
     parser.add_argument("--no-clocks", action="store_true", help="clocks don't jump")
     parser.add_argument("--no-transactions", action="store_true", help="no transactional clients")
-    parser.add_argument("--no-java", action="store_true", help="no transactional client in Java")
+    parser.add_argument("--no-shares", action="store_true", help="no share group")
+    parser.add_argument("--no-java", action="store_true", help="no clients in Java, and so no streams application")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The nodes are then stopped, as by Ctrl-C.
     seed = given.seed if given.seed is not None else int(time.time())
     options = Options(
         seed, given.seconds, given.kind, given.rate, not given.no_disks, not given.no_clocks, not given.no_transactions,
-        java=has_java() and not given.no_java,
+        not given.no_shares, java=has_java() and not given.no_java,
     )  # fmt: skip
     folder = given.data or Path(tempfile.mkdtemp(prefix="barnabas-history-"))
     folder.mkdir(parents=True, exist_ok=True)

@@ -13,7 +13,7 @@ from tests.history.violations import Broken, Violation
 
 __all__ = ["INTERNAL_TOPICS", "all_named", "batch_at", "compare_replicas", "compare_topics", "read_batches"]
 
-INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 def read_batches(partition: Path) -> dict[int, bytes]:
