@@ -16,8 +16,10 @@ from pathlib import Path
 from tests.history.cluster import KINDS, TooLittleMemory
 from tests.history.java_clients import has_java
 from tests.history.run import Options, Report, run_history
+from tests.history.violations import Broken
 
-_SHOWN = 20
+_SHOWN = 10
+"""Of each kind of violation."""
 
 
 def main() -> int:
@@ -54,10 +56,11 @@ def _show(report: Report) -> None:
     if report.violations:
         print("\n".join(["", "Faults and observations:", *report.log]))
     print("\n".join(f"{count:9} {what}" for what, count in sorted(report.counts.items())))
-    for violation in report.violations[:_SHOWN]:
-        print(violation)
-    if len(report.violations) > _SHOWN:
-        print(f"... and {len(report.violations) - _SHOWN} more")
+    for broken in Broken:
+        found = [violation for violation in report.violations if violation.broken is broken]
+        print("".join(f"{violation}\n" for violation in found[:_SHOWN]), end="")
+        if len(found) > _SHOWN:
+            print(f"... and {len(found) - _SHOWN} more of {broken.name}")
     print(f"{len(report.violations)} violations")
 
 

@@ -11,11 +11,13 @@ import asyncio
 import os
 import random
 import subprocess
+import threading
 import time
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +35,11 @@ from barnabas.clients.share.config import share_config
 from barnabas.clients.share.share_consumer import ShareConsumer as OurConsumer
 from barnabas.common.uuid import Uuid
 from tests.history.clients import CLIENT_SETTINGS, Client
+from tests.history.java_clients import compiled
 from tests.history.payload import RecordId, Spoilt, decode
 from tests.history.records_check import RecordsCheck
 from tests.history.shares_check import Acknowledgement, AckType, Delivery, SharedRecord, SharesCheck
-from tests.peers import kafka_command, require_peer
+from tests.peers import require_peer
 
 __all__ = ["JavaShareMembers", "LibrdkafkaShareMember", "OurShareMember", "Reports", "treatment"]
 
@@ -47,8 +50,8 @@ _LIFE_S = (5.0, 30.0)
 _PAUSE_S = (0.3, 1.5)
 _PAUSES, _PAUSES_TOO_LONG = 0.05, 0.01
 """The parts of all deliveries that a member holds for a while, and longer than their locks."""
-_PROCESS_LIVES_S = (15.0, 45.0)
-_JAVA = Path(__file__).parent.parent / "peers" / "java" / "HistoryShareMember.java"
+_PROCESS_LIVES_S = (10.0, 40.0)
+"""From the first records that a process of Java's receives until it is killed."""
 
 
 def treatment(offset: int, count: int) -> AckType:
@@ -130,7 +133,7 @@ class _Lives(Client):
             )
             for one in received
         }
-        self.counts["shared records"] += len(found)
+        self.counts[f"shared records of {type(self).__name__}"] += len(found)
         return found
 
 
@@ -267,16 +270,15 @@ class JavaShareMembers(Client):
         self, bootstrap: str, topic: str, reports: Reports, folder: Path, *, members: int, seed: int, lock_s: float
     ) -> None:
         super().__init__("java-share-members")
-        require_peer()
         self._reports = reports
         self._rng = random.Random(f"{seed} {self.name}")
         arguments = [bootstrap, topic, reports.group, str(members), str(seed), str(int(lock_s * 1000))]
-        jvm = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
-        self._command = kafka_command(str(_JAVA), *arguments, jvm=jvm)
+        self._command = [*compiled("HistoryShareMember", require_peer(), folder), *arguments]
         self._log_path = folder / f"{self.name}.log"
         self._process: subprocess.Popen[bytes] | None = None
         self._deliveries: dict[str, Deliveries] = {}
         self._asked: dict[str, Asked] = {}
+        self._is_left_alone = threading.Event()
 
     def ask_to_stop(self) -> None:
         super().ask_to_stop()
@@ -289,24 +291,25 @@ class JavaShareMembers(Client):
                 self.counts["lives of Java's share members"] += 1
                 self._live(log)
 
+    def let_live(self) -> None:
+        """Kill no process from now on."""
+        self._is_left_alone.set()
+
     def _live(self, log: Any) -> None:
-        kills_at_s = time.monotonic() + self._rng.uniform(*_PROCESS_LIVES_S)
+        kills_at_s = inf
         with subprocess.Popen(
             self._command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log
         ) as self._process:
             assert self._process.stdout is not None
-            try:
-                for line in self._process.stdout:
-                    if line.endswith(b"\n"):  # The last line of a killed process may be cut.
-                        self._handle(line.decode().split())
-                    if self._ends.is_set() or time.monotonic() > kills_at_s:
-                        break
-            finally:
+            if self._ends.is_set():
                 self._process.kill()
-                # What it printed before it was killed is as true as the rest.
-                for line in self._process.stdout:
-                    if line.endswith(b"\n"):
-                        self._handle(line.decode().split())
+            for line in self._process.stdout:
+                if line.endswith(b"\n"):  # The last line of a killed process may be cut.
+                    self._handle(line.decode().split())
+                if kills_at_s == inf:
+                    kills_at_s = time.monotonic() + self._rng.uniform(*_PROCESS_LIVES_S)
+                if self._ends.is_set() or (time.monotonic() > kills_at_s and not self._is_left_alone.is_set()):
+                    self._process.kill()  # What it has printed before is read all the same.
 
     def _handle(self, words: Sequence[str]) -> None:
         match words:
@@ -327,7 +330,7 @@ class JavaShareMembers(Client):
             deliveries[int(partition), int(offset)] = self._reports.delivered(
                 member, received, requested_s=requested_s, received_s=received_s
             )
-        self.counts["shared records"] += len(deliveries)
+        self.counts[f"shared records of {type(self).__name__}"] += len(deliveries)
         self._deliveries[member] = deliveries
 
     def _asks(self, member: str, asked_s: float, types: Sequence[str]) -> None:

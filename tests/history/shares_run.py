@@ -45,10 +45,13 @@ class SharesPart:
               for number in range(2)),
             LibrdkafkaShareMember(bootstrap, topic, reports, name="librdkafka", seed=seed, lock_s=lock_s),
         ]  # fmt: skip
+        self._java: list[JavaShareMembers] = []
         if java_log is not None:
-            self.members.append(
-                JavaShareMembers(bootstrap, topic, reports, java_log, members=_JAVA_MEMBERS, seed=seed, lock_s=lock_s)
+            java = JavaShareMembers(
+                bootstrap, topic, reports, java_log, members=_JAVA_MEMBERS, seed=seed, lock_s=lock_s
             )
+            self._java.append(java)
+        self.members += self._java
         self.counts: Counter[str] = Counter()
 
     def prepare(self) -> None:
@@ -60,6 +63,8 @@ class SharesPart:
 
     def settle(self) -> list[Violation]:
         """Wait until the members have nothing left to do, while no record is written."""
+        for members in self._java:
+            members.let_live()
         began_s = time.monotonic()
         while (lags := self._lags()) != [0] * self._partitions:
             if time.monotonic() - began_s > _SETTLED_WITHIN_S:

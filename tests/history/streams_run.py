@@ -9,20 +9,22 @@ from __future__ import annotations
 import random
 import shutil
 import subprocess
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from math import inf
 from pathlib import Path
 
 from tests.history.clients import Client
 from tests.history.committed_readers import committed_reader, ends
 from tests.history.group_clients import committed_offsets
+from tests.history.java_clients import compiled
 from tests.history.payload import Spoilt
 from tests.history.streams_check import Counted, check_streams, decode_counted
 from tests.history.transaction_history import Session
 from tests.history.violations import Broken, Violation
-from tests.peers import HERE
 from tests.peers.fetched import jars_of
 
 __all__ = ["APPLICATION", "MEGABYTES_A_SECOND", "OUTPUT", "StreamsPart"]
@@ -32,7 +34,8 @@ OUTPUT = "streamed"
 MEGABYTES_A_SECOND = 0.2
 """What a broker writes at most: results, their changelog, and the state of transactions."""
 _INSTANCES = 2
-_LIVES_S = (20.0, 60.0)
+_LIVES_S = (10.0, 40.0)
+_RUNNING = b"state: RUNNING"
 _LOST_STATES = 0.5
 _CLOSES_WITHIN_S = 40.0
 _RESULTS_WITHIN_S = 150.0
@@ -53,16 +56,13 @@ _SETTINGS = {
 class StreamsInstance(Client):
     """A process that is killed from time to time and started again; half of the time its folder is lost, too."""
 
-    def __init__(self, bootstrap: str, topic: str, folder: Path, *, name: str, seed: int) -> None:
+    def __init__(self, command: list[str], bootstrap: str, topic: str, folder: Path, *, name: str, seed: int) -> None:
         super().__init__(name)
-        jars = jars_of("streams-4.3.1", "pom-streams.xml")
         self._rng = random.Random(f"{seed} {name}")
         self._state, self._log_path = folder / f"{name}-state", folder / f"{name}.log"
-        jvm = ("-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto")
-        log4j = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
-        program = [str(HERE / "java" / "HistoryStreams.java"), bootstrap, str(self._state), name, topic, OUTPUT]
         settings = [f"{setting}={value}" for setting, value in _SETTINGS.items()]
-        self._command = ["java", *jvm, log4j, "-cp", f"{jars}/*", *program, *settings]
+        self._command = [*command, bootstrap, str(self._state), name, topic, OUTPUT, *settings]
+        self._is_left_alone = threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
 
     def ask_to_stop(self) -> None:
@@ -70,15 +70,30 @@ class StreamsInstance(Client):
         if self._process is not None:
             self._process.terminate()
 
+    def let_live(self) -> None:
+        """Kill no process from now on."""
+        self._is_left_alone.set()
+
     def _run(self) -> None:
         with self._log_path.open("ab") as log:
             while not self._ends.is_set():
                 self.counts["lives of streams instances"] += 1
+                begins_at = self._log_path.stat().st_size
                 self._process = subprocess.Popen(
                     self._command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
                 )
-                self._ends.wait(self._rng.uniform(*_LIVES_S))
+                self._wait(self._process, begins_at)
                 self._end(self._process)
+
+    def _wait(self, process: subprocess.Popen[bytes], begins_at: int) -> None:
+        """Wait until the process has lived long enough since it had its tasks for the first time."""
+        lives_s = self._rng.uniform(*_LIVES_S)
+        kills_at_s = inf
+        while process.poll() is None and not self._ends.wait(0.5):
+            if kills_at_s == inf and _RUNNING in self._log_path.read_bytes()[begins_at:]:
+                kills_at_s = time.monotonic() + lives_s
+            if time.monotonic() > kills_at_s and not self._is_left_alone.is_set():
+                return
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
         if self._ends.is_set():
@@ -99,14 +114,17 @@ class StreamsPart:
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, folder: Path, *, seed: int) -> None:
         self._bootstrap, self._topic, self._partitions = bootstrap, topic, partitions
-        self.instances: list[Client] = [
-            StreamsInstance(bootstrap, topic, folder, name=f"streams-{number}", seed=seed)
+        command = compiled("HistoryStreams", jars_of("streams-4.3.1", "pom-streams.xml"), folder)
+        self.instances = [
+            StreamsInstance(command, bootstrap, topic, folder, name=f"streams-{number}", seed=seed)
             for number in range(_INSTANCES)
         ]
         self.counts: Counter[str] = Counter()
 
     def settle(self) -> list[Violation]:
         """Wait until the results of everything are committed, while nothing is written to the input."""
+        for instance in self.instances:
+            instance.let_live()
         began_s = time.monotonic()
         while missing := self._missing():
             if time.monotonic() - began_s > _RESULTS_WITHIN_S:
