@@ -78,11 +78,12 @@ class SharesPart:
         self, places: Iterable[tuple[int, int]], impairments: Sequence[Impairment], kafka_brokers: Iterable[str]
     ) -> list[Violation]:
         """``places``: every record of the topic. ``kafka_brokers``: the names of those that are Kafka's."""
-        may_be_stale = [
-            impairment for impairment in impairments if {EVERYTHING, *kafka_brokers}.intersection(impairment.nodes)
-        ]
+        kafkas = set(kafka_brokers)
+        disturbed = [impairment for impairment in impairments if kafkas.intersection(impairment.nodes)]
+        if kafkas:
+            disturbed += [impairment for impairment in impairments if EVERYTHING in impairment.nodes]
         self._check.may_be_stale = lambda from_s, to_s: any(
-            impairment.touches(from_s - _STALE_S, to_s) for impairment in may_be_stale
+            impairment.touches(from_s - _STALE_S, to_s) for impairment in disturbed
         )
         found = self._check.violations(GROUP, places)
         self.counts += self._check.counts
