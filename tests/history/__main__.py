@@ -16,8 +16,10 @@ from pathlib import Path
 from tests.history.cluster import KINDS, TooLittleMemory
 from tests.history.java_clients import has_java
 from tests.history.run import Options, Report, run_history
+from tests.history.violations import Broken
 
-_SHOWN = 20
+_SHOWN = 10
+"""Of each kind of violation."""
 
 
 def main() -> int:
@@ -30,13 +32,14 @@ def main() -> int:
     parser.add_argument("--no-disks", action="store_true", help="disks don't fill up")
     parser.add_argument("--no-clocks", action="store_true", help="clocks don't jump")
     parser.add_argument("--no-transactions", action="store_true", help="no transactional clients")
-    parser.add_argument("--no-java", action="store_true", help="no transactional client in Java")
+    parser.add_argument("--no-shares", action="store_true", help="no share group")
+    parser.add_argument("--no-java", action="store_true", help="no clients in Java, and so no streams application")
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # The nodes are then stopped, as by Ctrl-C.
     seed = given.seed if given.seed is not None else int(time.time())
     options = Options(
         seed, given.seconds, given.kind, given.rate, not given.no_disks, not given.no_clocks, not given.no_transactions,
-        java=has_java() and not given.no_java,
+        not given.no_shares, java=has_java() and not given.no_java,
     )  # fmt: skip
     folder = given.data or Path(tempfile.mkdtemp(prefix="barnabas-history-"))
     folder.mkdir(parents=True, exist_ok=True)
@@ -53,10 +56,11 @@ def _show(report: Report) -> None:
     if report.violations:
         print("\n".join(["", "Faults and observations:", *report.log]))
     print("\n".join(f"{count:9} {what}" for what, count in sorted(report.counts.items())))
-    for violation in report.violations[:_SHOWN]:
-        print(violation)
-    if len(report.violations) > _SHOWN:
-        print(f"... and {len(report.violations) - _SHOWN} more")
+    for broken in Broken:
+        found = [violation for violation in report.violations if violation.broken is broken]
+        print("".join(f"{violation}\n" for violation in found[:_SHOWN]), end="")
+        if len(found) > _SHOWN:
+            print(f"... and {len(found) - _SHOWN} more of {broken.name}")
     print(f"{len(report.violations)} violations")
 
 

@@ -45,6 +45,26 @@ SETTINGS = {
     "default.replication.factor": "3",
     "min.insync.replicas": "2",
 }
+GROUP_SETTINGS = {
+    "group.consumer.session.timeout.ms": "6000",
+    "group.consumer.min.session.timeout.ms": "6000",
+    "group.consumer.heartbeat.interval.ms": "1000",
+    "group.consumer.min.heartbeat.interval.ms": "1000",
+    "group.share.session.timeout.ms": "6000",
+    "group.share.min.session.timeout.ms": "6000",
+    "group.share.heartbeat.interval.ms": "1000",
+    "group.share.min.heartbeat.interval.ms": "1000",
+    "group.share.initialize.retry.interval.ms": "1000",
+    "group.share.record.lock.duration.ms": "4000",
+    "group.share.min.record.lock.duration.ms": "4000",
+    "group.share.delivery.count.limit": "10",
+    "group.streams.session.timeout.ms": "6000",
+    "group.streams.min.session.timeout.ms": "6000",
+    "group.streams.heartbeat.interval.ms": "1000",
+    "group.streams.min.heartbeat.interval.ms": "1000",
+    "group.streams.initial.rebalance.delay.ms": "500",
+}
+"""Members that died are replaced within seconds, and locks of records expire in runs of a minute."""
 BROKER_SETTINGS = {
     "replica.lag.time.max.ms": "4000",
     "initial.broker.registration.timeout.ms": "300000",
@@ -55,6 +75,8 @@ BROKER_SETTINGS = {
     "transaction.state.log.num.partitions": "4",
     "share.coordinator.state.topic.replication.factor": "3",
     "share.coordinator.state.topic.min.isr": "2",
+    "share.coordinator.state.topic.num.partitions": "4",
+    **GROUP_SETTINGS,
     "group.initial.rebalance.delay.ms": "0",
     "log.segment.bytes": "1048576",
     "replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector",

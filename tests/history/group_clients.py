@@ -10,12 +10,13 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from tests.history.clients import CLIENT_SETTINGS, Client, report_records_seen
 from tests.history.groups_check import GroupsCheck
+from tests.history.owners_check import OwnersCheck, Ownership
 from tests.history.records_check import RecordsCheck
 from tests.history.register_check import Read, Write
 
@@ -43,6 +44,14 @@ def leaving(consumer: Consumer, name: str, counts: Counter[str]) -> Iterator[Non
             counts["abandoned: did not close"] += 1
 
 
+class _Commit(NamedTuple):
+    """The commit of a partition: its number as a write, when it was requested, and by which ownership."""
+
+    number: int
+    asked_s: float
+    ownership: Ownership
+
+
 class GroupMember(Client):
     """``protocol``: "classic" or "consumer" (KIP-848).
 
@@ -52,20 +61,23 @@ class GroupMember(Client):
     """
 
     def __init__(
-        self, bootstrap: str, topic: str, groups: GroupsCheck, records: RecordsCheck,
+        self, bootstrap: str, topic: str, groups: GroupsCheck, owners: OwnersCheck, records: RecordsCheck,
         *, group: str, protocol: str, name: str, seed: int,
     ) -> None:  # fmt: skip
         super().__init__(name)
         self._bootstrap, self._topic, self._groups, self._records = bootstrap, topic, groups, records
+        self._owners = owners
         self._group, self._protocol = group, protocol
         self._rng = random.Random(f"{seed} {name}")
         self._positions: dict[int, int] = {}
         self._began: dict[int, float] = {}
-        # Unanswered commits by their content: the number of the write for each partition.
-        self._under_way: dict[frozenset[tuple[int, int]], list[dict[int, int]]] = {}
+        self._owned: dict[int, Ownership] = {}
+        self._under_way: dict[frozenset[tuple[int, int]], list[dict[int, _Commit]]] = {}
+        """Unanswered commits by their content."""
 
     def _run(self) -> None:
         while not self._ends.is_set():
+            self.counts["lives of members"] += 1
             settings = {
                 **CLIENT_SETTINGS,
                 "bootstrap.servers": self._bootstrap,
@@ -90,7 +102,12 @@ class GroupMember(Client):
             finally:
                 self._positions.clear()
                 self._began.clear()
+                self._owned.clear()
                 self._under_way.clear()
+
+    @property
+    def _life(self) -> str:
+        return f"{self.name}/{self.counts['lives of members']}"
 
     def _work(self, consumer: Consumer) -> None:
         lasts_until = time.monotonic() + self._rng.uniform(5, 30)
@@ -132,8 +149,12 @@ class GroupMember(Client):
             return
         offsets = [TopicPartition(self._topic, partition, offset) for partition, offset in self._positions.items()]
         began = time.monotonic()
-        numbers = {
-            position.partition: self._groups.committed(self._group, position.partition, Write(position.offset, began))
+        commits = {
+            position.partition: _Commit(
+                self._groups.committed(self._group, position.partition, Write(position.offset, began)),
+                began,
+                self._owned[position.partition],
+            )
             for position in offsets
         }
         try:
@@ -141,7 +162,7 @@ class GroupMember(Client):
         except KafkaException as error:
             self.counts[f"commit: {error.args[0].name()}"] += 1
             return
-        self._under_way.setdefault(frozenset(self._positions.items()), []).append(numbers)
+        self._under_way.setdefault(frozenset(self._positions.items()), []).append(commits)
 
     def _committed(self, error: KafkaError | None, done: list[TopicPartition]) -> None:
         ended = time.monotonic()
@@ -149,7 +170,7 @@ class GroupMember(Client):
         if not (commits := self._under_way.get(positions)):
             self.counts["commits answered late"] += 1
             return
-        numbers = commits.pop(0)
+        commit = commits.pop(0)
         if not commits:
             del self._under_way[positions]
         if error is not None:
@@ -158,12 +179,17 @@ class GroupMember(Client):
         for partition in done:
             self.counts["commits refused" if partition.error else "commits"] += 1
             if partition.error is None:
-                self._groups.answered(self._group, partition.partition, numbers[partition.partition], ended)
+                confirmed = commit[partition.partition]
+                self._groups.answered(self._group, partition.partition, confirmed.number, ended)
+                confirmed.ownership.commits(confirmed.asked_s)
 
     def _assigned(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         self.counts["assignments"] += 1
         for partition in partitions:
             self._began[partition.partition] = time.monotonic()
+            self._owned[partition.partition] = self._owners.assigned(
+                self._group, partition.partition, self._life, time.monotonic()
+            )
             self._records.reader_begins(self.name, partition.partition, None)
 
     def _revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
@@ -174,6 +200,7 @@ class GroupMember(Client):
         for partition in partitions:
             self._positions.pop(partition.partition, None)
             self._began.pop(partition.partition, None)
+            self._owned.pop(partition.partition, None)
 
 
 class CommittedOffsetsReader(Client):

@@ -11,9 +11,9 @@ from typing import Any
 from tests.history.clients import Client
 from tests.history.payload import RecordId, Spoilt
 from tests.history.records_check import RecordsCheck
-from tests.peers import kafka_command, require_peer
+from tests.peers import HERE, kafka_command, require_peer
 
-__all__ = ["JavaConsumer", "JavaCopier", "JavaProducer", "decode_java", "has_java"]
+__all__ = ["JavaConsumer", "JavaCopier", "JavaProducer", "compiled", "decode_java", "has_java"]
 
 _PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
 _CONSUMER = "org.apache.kafka.tools.VerifiableConsumer"
@@ -34,6 +34,19 @@ def decode_java(value: bytes) -> tuple[RecordId, int]:
     if prefix != b"%d" % _PREFIX or not number.isdigit():
         raise Spoilt(f"{value[:80]!r}")
     return RecordId("java", int(number)), -1
+
+
+def compiled(name: str, lib: Path, folder: Path) -> list[str]:
+    """Compile ``name``.java of ``tests/peers/java`` with the jars in ``lib``. Return the command that runs it.
+
+    Clients that are killed start often, and Java would compile a source each time.
+    """
+    classes = folder / f"{name}-classes"
+    source = HERE / "java" / f"{name}.java"
+    subprocess.run(["javac", "-d", str(classes), "-cp", f"{lib}/*", str(source)], check=True, timeout=300)
+    log4j = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
+    jvm = ["-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", log4j]
+    return ["java", *jvm, "-cp", f"{classes}:{lib}/*", name]
 
 
 class _JavaClient(Client):

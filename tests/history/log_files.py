@@ -13,7 +13,7 @@ from tests.history.violations import Broken, Violation
 
 __all__ = ["INTERNAL_TOPICS", "all_named", "batch_at", "compare_replicas", "compare_topics", "read_batches"]
 
-INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 def read_batches(partition: Path) -> dict[int, bytes]:
@@ -56,8 +56,13 @@ def compare_replicas(
     return found
 
 
-def compare_topics(folders: Mapping[str, Path], is_wanted: Callable[[str], bool]) -> tuple[int, list[Violation]]:
-    """Return the number of batches of the wanted topics that the brokers have in common, and the differences."""
+def compare_topics(
+    folders: Mapping[str, Path], is_wanted: Callable[[str], bool], *, ends: Mapping[str, int] | None = None
+) -> tuple[int, list[Violation]]:
+    """Return the number of batches of the wanted topics that the brokers have in common, and the differences.
+
+    ``ends``: high watermarks of some partitions, whose batches from there on are not compared.
+    """
     partitions = {
         path.name
         for folder in folders.values()
@@ -68,7 +73,7 @@ def compare_topics(folders: Mapping[str, Path], is_wanted: Callable[[str], bool]
     for partition in sorted(partitions):
         logs = {name: read_batches(folder / partition) for name, folder in folders.items()}
         count += len(next(iter(logs.values())))
-        found += compare_replicas(partition, logs)
+        found += compare_replicas(partition, logs, end=(ends or {}).get(partition))
     return count, found
 
 

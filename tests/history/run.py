@@ -11,14 +11,17 @@ from pathlib import Path
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.history import shares_run, streams_run, transactions_run
 from tests.history.admin_client import HistoryAdmin
 from tests.history.clients import CLIENT_SETTINGS, RECORD_BYTES, Client, HistoryProducer, HistoryReader, final_read
-from tests.history.cluster import KINDS, SETTINGS, Cluster
+from tests.history.cluster import BROKER_SETTINGS, KINDS, SETTINGS, Cluster
 from tests.history.cpu_watch import CpuWatch
+from tests.history.epochs_check import EpochsCheck
 from tests.history.fault_injector import FaultInjector
 from tests.history.faults import Abilities, plan
 from tests.history.group_clients import CommittedOffsetsReader, GroupMember, committed_offsets
 from tests.history.groups_check import GroupsCheck
+from tests.history.groups_watch import GroupsWatch
 from tests.history.hang_check import (
     EVERYTHING,
     Impairment,
@@ -27,13 +30,18 @@ from tests.history.hang_check import (
     unexplained_fencings,
     unexplained_stalls,
 )
-from tests.history.log_files import INTERNAL_TOPICS, all_named, batch_at, compare_topics, read_batches
+from tests.history.log_files import all_named, batch_at, compare_topics, read_batches
 from tests.history.metadata_watch import MetadataWatch
+from tests.history.owners_check import OwnersCheck
 from tests.history.records_check import RecordsCheck
 from tests.history.register_check import Read
 from tests.history.sequences_check import check_sequences, is_another_epoch
+from tests.history.shares_run import GROUP as SHARERS
+from tests.history.shares_run import STATE_TOPIC, SharesPart
 from tests.history.stall_probe import StallProbe
-from tests.history.transactions_run import LEDGER_PARTITIONS, MEGABYTES_A_SECOND, TOPICS, TransactionsPart
+from tests.history.story import high_watermarks
+from tests.history.streams_run import APPLICATION, OUTPUT, StreamsPart
+from tests.history.transactions_run import LEDGER_PARTITIONS, TOPICS, TransactionsPart
 from tests.history.violations import Broken, Violation
 
 __all__ = ["Options", "Report", "run_history"]
@@ -61,19 +69,37 @@ class Options:
     disks: bool = True
     clocks: bool = True
     transactions: bool = True
+    shares: bool = True
+    """Members of a share group work on the topic."""
     java: bool = False
-    """One Java client copies in transactions."""
+    """One Java client copies in transactions, others are members of the share group, and a streams application runs."""
 
     @property
     def written_megabytes(self) -> int:
         """The maximum for each broker: a producer may have drawn no compression."""
-        records = len(PRODUCERS) * self.rate * (RECORD_BYTES + 70) / 1_000_000
-        return int(self.seconds * (records + (MEGABYTES_A_SECOND if self.transactions else 0)))
+        rate = len(PRODUCERS) * self.rate * (RECORD_BYTES + 70) / 1_000_000
+        rate += transactions_run.MEGABYTES_A_SECOND if self.transactions else 0
+        rate += shares_run.MEGABYTES_A_SECOND if self.shares else 0
+        rate += streams_run.MEGABYTES_A_SECOND if self.java else 0
+        return int(self.seconds * rate)
 
     @property
     def topics(self) -> dict[str, int]:
         """The number of partitions, by name."""
-        return {TOPIC: PARTITIONS} | (dict.fromkeys(TOPICS, LEDGER_PARTITIONS) if self.transactions else {})
+        transactional = dict.fromkeys(TOPICS, LEDGER_PARTITIONS) if self.transactions else {}
+        return {TOPIC: PARTITIONS} | transactional | ({OUTPUT: PARTITIONS} if self.java else {})
+
+    @property
+    def internal_topics(self) -> list[str]:
+        """The internal topics that the clients need."""
+        found = ["__consumer_offsets"]
+        found += ["__transaction_state"] if self.transactions or self.java else []
+        return found + ([STATE_TOPIC] if self.shares else [])
+
+    @property
+    def groups_with_epochs(self) -> list[str]:
+        found = [group for group, protocol in GROUPS.items() if protocol == "consumer"]
+        return found + ([SHARERS] if self.shares else []) + ([APPLICATION] if self.java else [])
 
 
 @dataclass(slots=True)
@@ -88,16 +114,34 @@ class _Run:
     def __init__(self, cluster: Cluster, options: Options, say: Callable[[str], None]) -> None:
         self._cluster, self._options, self._say = cluster, options, say
         self._records, self._groups = RecordsCheck(_ids_of_kafka(cluster)), GroupsCheck()
+        self._owners, self._epochs = OwnersCheck(), EpochsCheck(may_be_stale=bool(_ids_of_kafka(cluster)))
+        self._groups_watch = GroupsWatch(
+            cluster.bootstrap_servers, options.groups_with_epochs, self._epochs, name="groups-watch"
+        )
         self._watch = MetadataWatch([controller.data for controller in cluster.controllers])
         self._cpu = CpuWatch(cluster.nodes)
         self._probe = StallProbe(cluster.bootstrap_servers, TOPIC, PARTITIONS, self._records, name="probe")
         self._admin_client = AdminClient({**CLIENT_SETTINGS, "bootstrap.servers": cluster.bootstrap_servers})
+        self._shares, self._streams = self._parts_of_groups()
         self._part = None
         if options.transactions:
             racks = [broker.name for broker in cluster.brokers]
             java_log = cluster.folder if options.java else None
             self._part = TransactionsPart(cluster.bootstrap_servers, seed=options.seed, racks=racks, java_log=java_log)
+        self._impairments: list[Impairment] = []
         self.report = Report()
+
+    def _parts_of_groups(self) -> tuple[SharesPart | None, StreamsPart | None]:
+        servers, seed, folder = self._cluster.bootstrap_servers, self._options.seed, self._cluster.folder
+        shares = streams = None
+        if self._options.shares:
+            shares = SharesPart(
+                servers, TOPIC, PARTITIONS, self._records, BROKER_SETTINGS, seed=seed,
+                java_log=folder if self._options.java else None,
+            )  # fmt: skip
+        if self._options.java:
+            streams = StreamsPart(servers, TOPIC, PARTITIONS, folder, seed=seed)
+        return shares, streams
 
     def clients(self) -> tuple[list[Client], list[Client], HistoryAdmin]:
         """The producers, the readers and the admin client."""
@@ -112,13 +156,15 @@ class _Run:
             for jumps in (False, True)
         ]
         members: list[Client] = [
-            GroupMember(servers, TOPIC, self._groups, self._records, group=group, protocol=protocol,
+            GroupMember(servers, TOPIC, self._groups, self._owners, self._records, group=group, protocol=protocol,
                         name=f"{group}-{number}", seed=seed)
             for group, protocol in GROUPS.items()
             for number in range(2)
         ]  # fmt: skip
         asker = CommittedOffsetsReader(servers, TOPIC, PARTITIONS, self._groups, of=list(GROUPS), name="asker")
-        readers += [*members, asker]
+        readers += [*members, asker, self._groups_watch]
+        readers += self._shares.members if self._shares else []
+        readers += self._streams.instances if self._streams else []
         if self._part is not None:
             producers += self._part.producers
             readers += self._part.readers
@@ -126,6 +172,8 @@ class _Run:
 
     def go(self) -> None:
         self._create_topics()
+        if self._shares:
+            self._shares.prepare()
         abilities = Abilities(
             disks=all(broker.disk for broker in self._cluster.brokers),
             clocks=all(node.clock for node in self._cluster.nodes),
@@ -147,19 +195,32 @@ class _Run:
             self.report.counts["largest delay of a fault, s"] = round(injector.latest_s)
         self._heal(injector)
         time.sleep(3)  # The stalls of records that no fault disturbs any longer.
-        for client in (admin, *producers, *readers, self._probe):
-            client.ask_to_stop()
-        for client in (admin, *producers, *readers, self._probe):
-            try:
-                client.stop()
-            except AssertionError as error:
-                self.report.violations.append(Violation(Broken.STUCK, str(error)))
+        self._end([admin, *producers, self._probe])
+        self._settle_groups()
+        self._end(readers)
         self._count(producers, readers, admin)
         self._judge_hangs(injector.impairments)
         try:
             self._judge(admin)
         except KafkaException as error:
             self.report.violations.append(Violation(Broken.STUCK, f"nothing can be read in the end: {error}"))
+
+    def _end(self, clients: list[Client]) -> None:
+        for client in clients:
+            client.ask_to_stop()
+        for client in clients:
+            try:
+                client.stop()
+            except AssertionError as error:
+                self.report.violations.append(Violation(Broken.STUCK, str(error)))
+
+    def _settle_groups(self) -> None:
+        """Wait until share groups and streams applications have nothing left to do."""
+        self._say("waiting for the groups to finish")
+        for part in (self._shares, self._streams):
+            self.report.violations += part.settle() if part else []
+        time.sleep(1)
+        self._groups_watch.describe()
 
     def _create_topics(self) -> None:
         config = {"min.insync.replicas": "2", "retention.ms": "-1", "retention.bytes": "-1"}
@@ -198,8 +259,7 @@ class _Run:
             topics = self._admin_client.list_topics(timeout=5).topics
         except KafkaException as error:
             return f"no metadata: {error}"
-        internal = INTERNAL_TOPICS if self._part else INTERNAL_TOPICS[:1]
-        for name in (*self._options.topics, *internal):
+        for name in (*self._options.topics, *self._options.internal_topics):
             if name not in topics:
                 return f"no topic {name}"
             for number, partition in topics[name].partitions.items():
@@ -229,7 +289,7 @@ class _Run:
         starved += [Impairment((EVERYTHING,), from_s, to_s) for _, from_s, to_s in self._cpu.starved]
         counts["half seconds without CPU, of one node"] = len(starved)
         starved += [Impairment((EVERYTHING,), from_s, to_s) for from_s, to_s in self._judge_the_proxy()]
-        impairments = [*done, *starved]
+        self._impairments = impairments = [*done, *starved]
         session_s = int(SETTINGS["broker.session.timeout.ms"]) / 1000
         ours = [broker.name for broker in self._cluster.brokers if broker.kind == "ours"]
         found = unexplained_fencings(fencings, impairments, brokers=ours, session_s=session_s)
@@ -265,20 +325,38 @@ class _Run:
                 self._groups.final(group, partition, Read(offset, began, time.monotonic(), "the final read"))
         found += self._groups.violations()
         counts["commits"], counts["reads of committed offsets"] = self._groups.count_commits, self._groups.count_reads
+        found += self._owners.violations()
+        counts["proven ownerships of partitions"] = self._owners.count_proven
+        self._judge_groups()
         found += admin.read_in_the_end()
         if self._part is not None:
             self._part.settle(self._say)
         self._say("comparing the logs of the replicas")
+        # While one broker after the other stops, coordinators may still write: members that were killed time out.
+        ends = high_watermarks(self._cluster.bootstrap_servers, self._options.internal_topics)
         for broker in self._cluster.brokers:
             broker.stop()
         folders = {broker.name: broker.data for broker in self._cluster.brokers}
         [first, *_] = folders.values()
         self.report.violations = self._confirmed_by_the_logs(found, first)
-        counts["batches compared"], unequal = compare_topics(folders, all_named(self._options.topics))
+        counts["batches compared"], unequal = compare_topics(folders, all_named(self._options.topics), ends=ends)
         self.report.violations += unequal
         if self._part is not None:
             self.report.violations += self._part.judge(first)
             counts += self._part.counts
+
+    def _judge_groups(self) -> None:
+        """Judge the groups that the coordinators assign to: of consumers, shares and streams."""
+        places = self._records.final_places()
+        self.report.violations += self._epochs.violations()
+        self.report.counts.update({f"groups: {what}": count for what, count in self._epochs.counts.items()})
+        if self._shares:
+            kafkas = [broker.name for broker in self._cluster.brokers if broker.kind == "kafka"]
+            self.report.violations += self._shares.judge(places, self._impairments, kafkas)
+            self.report.counts.update({f"shares: {what}": count for what, count in self._shares.counts.items()})
+        if self._streams:
+            self.report.violations += self._streams.judge(places)
+            self.report.counts.update({f"streams: {what}": count for what, count in self._streams.counts.items()})
 
     def _confirmed_by_the_logs(self, found: list[Violation], folder: Path) -> list[Violation]:
         """Return the violations that the logs confirm, with the writers of the batches, and those that the logs add

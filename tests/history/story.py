@@ -5,15 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from barnabas.clients.admin import NewTopic, SyncAdminClient
+from barnabas.clients.admin import NewTopic, OffsetSpec, SyncAdminClient
 from barnabas.common.topic_partition import TopicPartition
 from tests.history.cluster import Cluster, ClusterNode
-from tests.history.log_files import all_named, compare_topics
+from tests.history.log_files import INTERNAL_TOPICS, all_named, compare_topics
 from tests.peers.quorums import wait_until
 
 __all__ = [
     "check_equal_logs",
     "create_replicated",
+    "high_watermarks",
     "kill_leader",
     "leader",
     "move_replicas",
@@ -78,11 +79,25 @@ def move_replicas(cluster: Cluster, topic: str, assignments: Sequence[Sequence[i
         admin.alter_partition_reassignments(wanted, wait=True, timeout_s=_TIMEOUT_S).raise_for_errors()
 
 
+def high_watermarks(bootstrap: str, topics: Sequence[str]) -> dict[str, int]:
+    """Return the high watermark of each partition, by the name of its folder."""
+    with SyncAdminClient(bootstrap) as admin:
+        described = admin.describe_topics(topics)
+        partitions = [
+            TopicPartition(topic, number) for topic in topics if topic in described.values
+            for number in range(len(described[topic].partitions))
+        ]  # fmt: skip
+        found = admin.list_offsets(dict.fromkeys(partitions, OffsetSpec.latest())).raise_for_errors()
+    return {str(partition): listed.offset for partition, listed in found.items()}
+
+
 def check_equal_logs(cluster: Cluster, topics: Sequence[str]) -> int:
     """Stop all brokers and compare their logs byte by byte. Return the number of batches that every one of them has."""
     wait_for_replicas(cluster, topics)
+    ends = high_watermarks(cluster.bootstrap_servers, INTERNAL_TOPICS)
     for broker in cluster.brokers:
         broker.stop()
-    count, unequal = compare_topics({broker.name: broker.data for broker in cluster.brokers}, all_named(topics))
+    folders = {broker.name: broker.data for broker in cluster.brokers}
+    count, unequal = compare_topics(folders, all_named(topics), ends=ends)
     assert unequal == []
     return count

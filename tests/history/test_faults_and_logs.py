@@ -109,6 +109,8 @@ def test_a_replica_that_a_broker_lacks_is_reported(tmp_path: Path) -> None:
     (tmp_path / "1" / "t-0" / f"{0:020}.log").write_bytes(_real_batch())
     count, found = compare_topics(folders, lambda topic: topic == "t")
     assert (count, len(found)) == (1, 1)
+    assert compare_topics(folders, lambda topic: topic == "t", ends={"t-0": 0}) == (1, [])
+    assert len(compare_topics(folders, lambda topic: topic == "t", ends={"t-0": 1, "t-1": 0})[1]) == 1
 
 
 def test_the_writer_of_a_batch_is_reported(tmp_path: Path) -> None:

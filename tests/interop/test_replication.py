@@ -18,6 +18,7 @@ from tests.history.cluster import Cluster, Kinds, running_cluster
 from tests.history.group_clients import CommittedOffsetsReader, GroupMember, committed_offsets
 from tests.history.groups_check import GroupsCheck
 from tests.history.java_clients import JavaConsumer, JavaProducer, decode_java
+from tests.history.owners_check import OwnersCheck
 from tests.history.python_clients import AiokafkaProducer, KafkaPythonProducer
 from tests.history.records_check import RecordsCheck
 from tests.history.register_check import Read
@@ -46,7 +47,8 @@ MIXED: dict[str, Kinds] = {
     "our controllers": (("ours", "kafka", "ours"), ("ours",)),
     "Kafka's controllers": (("kafka", "ours", "ours"), ("kafka",)),
 }
-GROUPS = ("group-a", "group-b")
+GROUPS = {"group-a": "classic", "group-b": "consumer"}
+"""The protocols of groups."""
 
 
 class Load:
@@ -54,7 +56,7 @@ class Load:
 
     def __init__(self, cluster: Cluster, *, seed: int = 1, rate: int = 200) -> None:
         self._cluster = cluster
-        self.records, self.groups = RecordsCheck(), GroupsCheck()
+        self.records, self.groups, self.owners = RecordsCheck(), GroupsCheck(), OwnersCheck()
         servers, count = cluster.bootstrap_servers, len(ALL)
         self.producers = [
             HistoryProducer(servers, TOPIC, count, self.records, name=f"producer-{number}", rate=rate, seed=seed)
@@ -65,9 +67,9 @@ class Load:
             CommittedOffsetsReader(servers, TOPIC, count, self.groups, of=list(GROUPS), name="asker"),
         ]
         self._others += [
-            GroupMember(servers, TOPIC, self.groups, self.records, group=group, protocol="classic",
+            GroupMember(servers, TOPIC, self.groups, self.owners, self.records, group=group, protocol=protocol,
                         name=f"{group}-{number}", seed=seed)
-            for group in GROUPS
+            for group, protocol in GROUPS.items()
             for number in range(2)
         ]  # fmt: skip
 
@@ -94,7 +96,8 @@ class Load:
             began = time.monotonic()
             for partition, offset in committed_offsets(servers, group, TOPIC, len(ALL)).items():
                 self.groups.final(group, partition, Read(offset, began, time.monotonic(), "the final read"))
-        assert [str(violation) for violation in (*self.records.violations(), *self.groups.violations())][:10] == []
+        found = [*self.records.violations(), *self.groups.violations(), *self.owners.violations()]
+        assert [str(violation) for violation in found][:10] == []
         assert [name for producer in self.producers for name in producer.counts if name.startswith("failed")] == []
 
 

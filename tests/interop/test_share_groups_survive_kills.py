@@ -1,4 +1,5 @@
-"""Share groups while members and brokers are killed: each record is accepted, and none is delivered after that.
+"""Share groups while members and brokers are killed, or all brokers are restarted one after the other: each record is
+accepted, and none is delivered after that.
 
 The seed of the faults is printed, and drawn anew if none is given.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random, SystemRandom
 
@@ -50,12 +51,26 @@ def inject(cluster: Cluster, work: ShareWork, random: Random) -> Iterator[str]:
             yield f"kill broker {broker.node_id}"
 
 
-def test_no_record_is_lost_or_delivered_after_it_was_accepted(tmp_path: Path, kafka_peer: Path) -> None:
+def restart(cluster: Cluster, work: ShareWork, random: Random) -> Iterator[str]:
+    """Restart each broker in an orderly way, as for an upgrade, in a random order."""
+    for broker in random.sample(list(cluster.brokers), len(cluster.brokers)):
+        work.await_progress()
+        broker.stop()
+        work.await_progress()
+        broker.start()
+        yield f"restart broker {broker.node_id}"
+    work.await_progress()
+
+
+@pytest.mark.parametrize("disturb", [inject, restart])
+def test_no_record_is_lost_or_delivered_after_it_was_accepted(
+    disturb: Callable[[Cluster, ShareWork, Random], Iterator[str]], tmp_path: Path, kafka_peer: Path
+) -> None:
     seed = int(os.environ.get("BARNABAS_SHARE_GROUPS_SEED", SystemRandom().randrange(2**31)))
     print(f"seed {seed}; again: BARNABAS_SHARE_GROUPS_SEED={seed}")
     with Cluster(3, topics={TOPIC: PARTITIONS}, settings=SETTINGS) as cluster:
         with share_work(cluster.bootstrap_servers, TOPIC, PARTITIONS, tmp_path, members=3) as work:
-            faults = list(inject(cluster, work, Random(seed)))
+            faults = list(disturb(cluster, work, Random(seed)))
             work.finish()
         logs = [broker.log for broker in cluster.brokers]
     print(f"{work.check()}; faults: {', '.join(faults)}")
