@@ -45,14 +45,16 @@ class LibrdkafkaSuite:
             require_program(program)
         self._folder = fetched("librdkafka-2.15.1", _build)
 
-    def run(self, number: str, bootstrap_servers: str, folder: Path, *, timeout_s: float) -> Outcome:
-        """Run the test with this number, alone, with its log in ``folder``."""
+    def run(
+        self, number: str, bootstrap_servers: str, folder: Path, *, timeout_s: float, protocol: str = "classic"
+    ) -> Outcome:
+        """Run the test with this number, alone, with its log in ``folder``. ``protocol`` is that of consumer groups."""
         (folder / "test.conf").write_text(f"metadata.broker.list={bootstrap_servers}\ntest.topic.random=true\n")
         log = folder / f"{number}.log"
         with log.open("w") as file:
             done = subprocess.run(
                 [str(self._folder / "tests" / "test-runner"), "-p1"],
-                cwd=self._folder / "tests", env=self._environment(number, folder), timeout=timeout_s,
+                cwd=self._folder / "tests", env=self._environment(number, folder, protocol), timeout=timeout_s,
                 stdin=subprocess.DEVNULL, stdout=file, stderr=file, check=False,
             )  # fmt: skip
         printed = log.read_text(errors="replace")
@@ -62,11 +64,12 @@ class LibrdkafkaSuite:
         is_passed = done.returncode == 0 and bool(ran)
         return Outcome(is_passed, skipped[0] if skipped and not ran else None, printed[-4000:])
 
-    def _environment(self, number: str, folder: Path) -> dict[str, str]:
+    def _environment(self, number: str, folder: Path, protocol: str) -> dict[str, str]:
         return {
             **os.environ,
             "TESTS": number,
             "TEST_KAFKA_VERSION": KAFKA_VERSION,
+            "TEST_CONSUMER_GROUP_PROTOCOL": protocol,
             "RDKAFKA_TEST_CONF": str(folder / "test.conf"),
             "KAFKA_PATH": str(self._folder / "kafka"),
             "LD_LIBRARY_PATH": f"{self._folder / 'src'}:{self._folder / 'src-cpp'}",
