@@ -174,9 +174,8 @@ def answers_of(node: NodeProcess, folder: Path) -> dict[str, list[str]]:
     """Fill a node with groups, and return what the tools print."""
     (folder / "offsets.csv").write_text(_FILE)
     _fill(node.bootstrap_servers)
-    with closing(RawClient(node.port)) as client:
-        with _classic_member(node.bootstrap_servers), _other_members(client):
-            told = _answers("working", WHILE_MEMBERS_WORK, node, folder)
+    with closing(RawClient(node.port)) as client, _classic_member(node.bootstrap_servers), _other_members(client):
+        told = _answers("working", WHILE_MEMBERS_WORK, node, folder)
     return told | _answers("left", AFTER_THEY_HAVE_LEFT, node, folder)
 
 
@@ -260,8 +259,8 @@ def _other_members(client: RawClient) -> Iterator[None]:
     _commit(client, "idle", {"jobs": [4, 10], "other": [2]})
     first = _ConsumerMember(client, _MEMBER, None, ["jobs"])
     static = _ConsumerMember(client, _INSTANCE, "first", ["jobs", "other"])
-    for members in ([first], [first, static]):
-        wait_until(lambda: all([member.is_settled() for member in members]), what="a stable group", timeout_s=60)
+    _settle(first)
+    _settle(first, static)
     _commit(client, "new", {"jobs": [3, 0]}, member_id=_MEMBER, generation_id_or_member_epoch=first.epoch)
     wait_until(lambda: _answered(client, _share(0)).assignment is not None, what="share partitions", timeout_s=60)
     wait_until(lambda: bool(_answered(client, _streams(0)).active_tasks), what="tasks", timeout_s=60)
@@ -270,6 +269,11 @@ def _other_members(client: RawClient) -> Iterator[None]:
     static.leave()
     for request in (_share(-1), _streams(-1)):
         _answered(client, request)
+
+
+def _settle(*members: _ConsumerMember) -> None:
+    """Send heartbeats of all members until no answer has anything new."""
+    wait_until(lambda: not [member for member in members if not member.is_settled()], what="stability", timeout_s=60)
 
 
 def _commit(client: RawClient, group: str, offsets: dict[str, list[int]], **member: Any) -> None:
