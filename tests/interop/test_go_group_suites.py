@@ -45,7 +45,8 @@ SARAMA_OF_GROUPS = "Group|Coordinator|OffsetManager"
 def cluster() -> Iterator[Cluster]:
     with Cluster(3, settings=SETTINGS) as cluster:
         yield cluster
-        assert not [broker.log for broker in cluster.brokers if "Traceback" in broker.log]
+        faults = {broker.node_id: broker.log.partition("Traceback")[2][:4000] for broker in cluster.brokers}
+        assert not any(faults.values()), faults
 
 
 @pytest.fixture(scope="module")
