@@ -104,7 +104,7 @@ slow: dev ## what `make test` runs with less, in full (a million keys, a hundred
 	@BARNABAS_LONG_TESTS=1 BARNABAS_COMPACTION_KEYS=1000000 BARNABAS_KILLS=100 BARNABAS_CONTROLLER_KILLS=20 BARNABAS_QUORUM_KILLS=20 \
 	  $(PYTEST) -m "slow or long" --timeout=3600 $(ARGS)
 
-ecosystem: dev ## Streams, Flink, MirrorMaker, Go's clients and librdkafka's own tests on our transactions, all of them
+ecosystem: dev ## Streams, Flink, MirrorMaker, Go's clients and librdkafka's own tests on our transactions and groups, all of them
 	@BARNABAS_LONG_TESTS=1 $(PYTEST) -m ecosystem $(ARGS)
 
 walks: dev ## random requests to our node and to Kafka's, which must answer alike (STEPS=750, SEED= or a drawn one)

@@ -54,6 +54,7 @@ CLASSES: Mapping[str, str] = {
     "storage": "kafka.tools.StorageTool",
     "topics": "org.apache.kafka.tools.TopicCommand",
     "configs": "kafka.admin.ConfigCommand",
+    "all-groups": "org.apache.kafka.tools.GroupsCommand",
     "groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "features": "org.apache.kafka.tools.FeatureCommand",
     "quorum": "org.apache.kafka.tools.MetadataQuorumCommand",

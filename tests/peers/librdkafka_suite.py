@@ -25,6 +25,10 @@ _SHA256 = "ada7d703bb1d3237e2292bfabf438d663b6160c9f1ac2a2406b5dc4257c81b66"
 _SOURCE = "package/deps/librdkafka"
 _WITHOUT = ("ssl", "sasl", "gssapi", "curl", "lz4-ext", "regex-ext")
 _BUILD_S = 1800
+_CONF = """metadata.broker.list={}
+test.topic.random=true
+test.timeout.multiplier=3
+"""
 _RUN_CLASS = """#!/bin/sh
 exec java -Xmx256m -XX:TieredStopAtLevel=1 -cp "$KAFKA_PATH/libs/*:$CLASSPATH" "$@"
 """
@@ -45,14 +49,16 @@ class LibrdkafkaSuite:
             require_program(program)
         self._folder = fetched("librdkafka-2.15.1", _build)
 
-    def run(self, number: str, bootstrap_servers: str, folder: Path, *, timeout_s: float) -> Outcome:
-        """Run the test with this number, alone, with its log in ``folder``."""
-        (folder / "test.conf").write_text(f"metadata.broker.list={bootstrap_servers}\ntest.topic.random=true\n")
+    def run(
+        self, number: str, bootstrap_servers: str, folder: Path, *, timeout_s: float, protocol: str = "classic"
+    ) -> Outcome:
+        """Run the test with this number, alone, with its log in ``folder``. ``protocol`` is that of consumer groups."""
+        (folder / "test.conf").write_text(_CONF.format(bootstrap_servers))
         log = folder / f"{number}.log"
         with log.open("w") as file:
             done = subprocess.run(
-                [str(self._folder / "tests" / "test-runner"), "-p1"],
-                cwd=self._folder / "tests", env=self._environment(number, folder), timeout=timeout_s,
+                [str(self._folder / "tests" / "test-runner"), "-p1", "-L"],  # Without those on its mock of a cluster.
+                cwd=self._folder / "tests", env=self._environment(number, folder, protocol), timeout=timeout_s,
                 stdin=subprocess.DEVNULL, stdout=file, stderr=file, check=False,
             )  # fmt: skip
         printed = log.read_text(errors="replace")
@@ -62,11 +68,12 @@ class LibrdkafkaSuite:
         is_passed = done.returncode == 0 and bool(ran)
         return Outcome(is_passed, skipped[0] if skipped and not ran else None, printed[-4000:])
 
-    def _environment(self, number: str, folder: Path) -> dict[str, str]:
+    def _environment(self, number: str, folder: Path, protocol: str) -> dict[str, str]:
         return {
             **os.environ,
             "TESTS": number,
             "TEST_KAFKA_VERSION": KAFKA_VERSION,
+            "TEST_CONSUMER_GROUP_PROTOCOL": protocol,
             "RDKAFKA_TEST_CONF": str(folder / "test.conf"),
             "KAFKA_PATH": str(self._folder / "kafka"),
             "LD_LIBRARY_PATH": f"{self._folder / 'src'}:{self._folder / 'src-cpp'}",
