@@ -24,6 +24,7 @@ LATENCY_BUCKETS_S = (
     5.0,
     10.0,
 )
+_BUCKETS = len(LATENCY_BUCKETS_S) + 1
 
 
 class ApiStats:
@@ -38,7 +39,7 @@ class ApiStats:
         self.request_bytes = 0
         self.response_bytes = 0
         self.time_s = 0.0
-        self.buckets = [0] * (len(LATENCY_BUCKETS_S) + 1)
+        self.buckets = [0] * _BUCKETS
 
     def answered(self, version: int, elapsed_s: float, request_bytes: int, response_bytes: int) -> None:
         self.requests += 1

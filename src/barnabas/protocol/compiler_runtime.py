@@ -15,7 +15,7 @@ from barnabas.protocol.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 ONE_BYTE = tuple(bytes((value,)) for value in range(128))
 _STRING_LENGTH_MAX = 0x7FFF
@@ -55,20 +55,25 @@ def read_unsigned_varint(buffer: bytes | bytearray | memoryview, position: int) 
     return (value - 0x100000000 if value > 0x7FFFFFFF else value), position
 
 
-def write_tagged_fields(known: Iterable[tuple[int, bytes]], unknown: Iterable[tuple[int, bytes]] | None) -> bytes:
-    """Write known and unknown fields in one section, by ascending tag, the required order of the unknown ones."""
-    rest = list(unknown or ())
-    if any(left[0] >= right[0] for left, right in pairwise(rest)):
-        raise EncodeError(f"unknown tags must ascend; got {[tag for tag, _ in rest]}")
-    tags = sorted([*known, *rest], key=lambda tag: tag[0])
+def write_tagged_fields(known: Sequence[tuple[int, bytes]], unknown: Iterable[tuple[int, bytes]] | None) -> bytes:
+    """Write known and unknown fields in one section. The tags of each must ascend; the section's do, too."""
+    tags = _merged(known, list(unknown)) if unknown else known
     out = [compact_length(len(tags))]
-    previous = -1
     for tag, data in tags:
+        out += (compact_length(tag), compact_length(len(data)), data)
+    return b"".join(out)
+
+
+def _merged(known: Sequence[tuple[int, bytes]], unknown: list[tuple[int, bytes]]) -> list[tuple[int, bytes]]:
+    if any(left[0] >= right[0] for left, right in pairwise(unknown)):
+        raise EncodeError(f"unknown tags must ascend; got {[tag for tag, _ in unknown]}")
+    tags = sorted([*known, *unknown], key=lambda tag: tag[0])
+    previous = -1
+    for tag, _ in tags:
         if tag <= previous:
             raise EncodeError(f"tag {tag} appears more than once")
         previous = tag
-        out += (compact_length(tag), compact_length(len(data)), data)
-    return b"".join(out)
+    return tags
 
 
 def underflow(what: str) -> DecodeError:

@@ -122,7 +122,8 @@ class QuorumState:
         return self._config.can_be_voter and self.recovery is None and self.voters.is_only_voter(self._config.key)
 
     def in_state(self, state: type[S]) -> S | None:
-        return self._state if isinstance(self._state, state) else None
+        now = self._state
+        return now if type(now) is state else None
 
     # --- start
 

@@ -6,8 +6,12 @@ needs them, and starts faster without them.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 from barnabas.raft.replica import Replica
 from barnabas.raft.states.candidate import CandidateState
+from barnabas.raft.states.epoch_state import EpochState
 from barnabas.raft.states.follower import FollowerState
 from barnabas.raft.states.leader import LeaderState
 from barnabas.raft.states.prospective import ProspectiveState
@@ -20,19 +24,7 @@ __all__ = ["step"]
 def step(replica: Replica, now_ms: int) -> bool:
     """Make one move; False when the state stays, and has sent what it has to send."""
     state = replica.quorum.state
-    if isinstance(state, LeaderState):
-        return _step_leader(replica, state, now_ms)
-    if isinstance(state, FollowerState):
-        return _step_follower(replica, state, now_ms)
-    if isinstance(state, CandidateState):
-        return _step_candidate(replica, state, now_ms)
-    if isinstance(state, ProspectiveState):
-        return _step_prospective(replica, state, now_ms)
-    if isinstance(state, ResignedState):
-        return _step_resigned(replica, state, now_ms)
-    if isinstance(state, UnattachedState):
-        return _step_unattached(replica, state, now_ms)
-    return False
+    return _STEPS[type(state)](replica, state, now_ms)
 
 
 def _step_leader(replica: Replica, leader: LeaderState, now_ms: int) -> bool:
@@ -143,3 +135,13 @@ def _step_resigned(replica: Replica, state: ResignedState, now_ms: int) -> bool:
 
         send_end_requests(replica, state, now_ms)
     return False
+
+
+_STEPS: Mapping[type[EpochState], Callable[[Replica, Any, int], bool]] = {
+    LeaderState: _step_leader,
+    FollowerState: _step_follower,
+    CandidateState: _step_candidate,
+    ProspectiveState: _step_prospective,
+    ResignedState: _step_resigned,
+    UnattachedState: _step_unattached,
+}

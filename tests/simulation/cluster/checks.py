@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from barnabas.metadata.image.metadata_image import MetadataImage
     from barnabas.metadata.loader import CommittedBatch
     from barnabas.protocol.schema import Message
+    from barnabas.raft.states.epoch_state import EpochState
     from barnabas.security.request_context import RequestContext
     from tests.simulation.cluster.node import SimulatedNode
     from tests.simulation.cluster.world import World
@@ -62,6 +63,8 @@ class _Life:
     def __init__(self) -> None:
         self.next_offset: int | None = None
         self.epoch = 0
+        self.state: EpochState | None = None
+        """The state in which ``stepped`` saw the replica last."""
         self.part_seen: dict[tuple[str, str], tuple[object, int]] = {}
         self.acls_seen = -2
         self.first_high_watermark: int | None = None
@@ -173,15 +176,17 @@ class Checks:
     # --- raft
 
     def stepped(self, node: SimulatedNode) -> None:
-        raft = node.driver.node
         life = self._lives.get(node.id)
         if life is None:
             return
-        epoch = raft.epoch
+        state = node.driver.node._quorum.state
+        if state is life.state and (state.name != "Leader" or state.epoch >= self._newest_epoch):
+            return  # Nothing has changed: this is called after each event, and a state never changes its epoch.
+        epoch = state.epoch
         if epoch < life.epoch:
             self.fail(f"{node.name} returns from epoch {life.epoch} to {epoch}")
-        life.epoch = epoch
-        if raft.state_name == "Leader":
+        life.epoch, life.state = epoch, state
+        if state.name == "Leader":
             self._leads(node, epoch)
 
     def _leads(self, node: SimulatedNode, epoch: int) -> None:

@@ -24,6 +24,7 @@ from barnabas.storage.snapshot_file import DELETED_SUFFIX
 __all__ = ["Disk", "Kept", "SimulatedLog"]
 
 SECTOR = 512
+READ_BYTES = 1 << 14
 INDEXES = (".index", ".timeindex")
 
 
@@ -98,8 +99,8 @@ class Disk:
     def take(self, paths: list[str]) -> dict[str, bytes]:
         taken = {}
         for path in paths:
-            with suppress(FileNotFoundError), open(path, "rb") as file:
-                taken[path] = file.read()
+            with suppress(FileNotFoundError):
+                taken[path] = _content(path)
         return taken
 
     def make_durable(self, taken: dict[str, bytes]) -> None:
@@ -125,8 +126,8 @@ class Disk:
     def remember_point(self, *, is_synced: bool = False) -> None:
         if is_synced:
             self.points.clear()
-        with suppress(FileNotFoundError), open(f"{self.log_folder}/{RECOVERY_POINT}", "rb") as file:
-            self.points.append((self.now_s(), file.read()))
+        with suppress(FileNotFoundError):
+            self.points.append((self.now_s(), _content(f"{self.log_folder}/{RECOVERY_POINT}")))
 
     def _lose_point(self) -> None:
         """Leave one version of the recovery point: it is synced only once per second."""
@@ -139,8 +140,7 @@ class Disk:
             self.points = [(self.now_s(), found)]
 
     def _remember_index(self, path: str) -> None:
-        with open(path, "rb") as file:
-            data = file.read()
+        data = _content(path)
         versions = self.indexes.setdefault(path, [])
         if not versions or versions[-1] != data:
             versions.append(data)
@@ -231,6 +231,18 @@ class Disk:
             else:
                 tail[at : at + SECTOR] = bytes(len(tail[at : at + SECTOR]))
         return before + bytes(tail)
+
+
+def _content(path: str) -> bytes:
+    """Read a small file, in less time than with a file object."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        parts = [os.read(descriptor, READ_BYTES)]
+        while len(parts[-1]) == READ_BYTES:
+            parts.append(os.read(descriptor, READ_BYTES))
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
 
 
 def _mixed(before: bytes, now: bytes, draw: random.Random) -> bytes:

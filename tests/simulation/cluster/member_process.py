@@ -246,10 +246,12 @@ class MemberProcess(ABC):
             self.client.send_late(request, self.draw.choice((0.01, 0.3, 1.5)))
             return
         moment = self.checks.moment(me.group)
-        was_certain = not me.unknown_outcomes
+        was_certain, joined_s = not me.unknown_outcomes, me.joined_s
         attempt, answer = await self.send(request)
         if attempt is not None and answer is not None:
             code = offset_requests.code_of_committed(answer)
+            # A heartbeat that was sent with it may have ended the membership, and the process may have joined again.
+            was_certain = was_certain and me.joined_s == joined_s
             self._committed(attempt, code, offsets, moment, was_certain=was_certain)
 
     def _committed(

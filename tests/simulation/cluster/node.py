@@ -13,6 +13,7 @@ import random
 import shutil
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -353,7 +354,7 @@ class SimulatedNode:
         owner = Owner(f"{self.name}.{self.lives}")
         owner.thread_s = lambda: self.draw.uniform(*self.flush_ms) / 1000
         owner.on_error = self._task_failed
-        owner.on_step = lambda: self.world.checks.stepped(self)
+        owner.on_step = partial(self.world.checks.stepped, self)
         self.owner = owner
         self.world.loop.start_as(owner, self._start)
 

@@ -8,9 +8,9 @@ a crash ends all of it, and all of a slow node's work can be delayed.
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
+from heapq import heappop, heappush
 from typing import Any
 
 __all__ = ["OWNER", "Owner", "VirtualLoop"]
@@ -106,10 +106,10 @@ class VirtualLoop(_EventLoop):
     def call_later(
         self, delay: float, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> Any:
-        return self._at(self.now_s + max(delay, 0.0), callback, args, context)
+        return self._at(self.now_s + delay if delay > 0.0 else self.now_s, callback, args, context)
 
     def call_at(self, when: float, callback: Callable[..., object], *args: Any, context: Context | None = None) -> Any:
-        return self._at(max(when, self.now_s), callback, args, context)
+        return self._at(when if when > self.now_s else self.now_s, callback, args, context)
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
@@ -165,7 +165,7 @@ class VirtualLoop(_EventLoop):
         asyncio._set_running_loop(self)
         try:
             while heap and heap[0][0] <= end_s:
-                when_s, _, handle = heapq.heappop(heap)
+                when_s, _, handle = heappop(heap)
                 if handle.is_cancelled:
                     continue
                 owner = handle.context.get(OWNER)
@@ -173,7 +173,8 @@ class VirtualLoop(_EventLoop):
                     if not owner.is_alive:
                         continue
                     if owner.paused_until_s > when_s:
-                        self._push(owner.paused_until_s, handle)
+                        self._sequence += 1
+                        heappush(heap, (owner.paused_until_s, self._sequence, handle))
                         continue
                 self.now_s = when_s
                 self.steps += 1
@@ -187,12 +188,8 @@ class VirtualLoop(_EventLoop):
     def _at(
         self, when_s: float, callback: Callable[..., object], args: tuple[Any, ...], context: Context | None
     ) -> _Handle:
-        handle = _Handle(
-            when_s, callback, args, copy_context() if context is None else context
-        )  # An empty one is false.
-        self._push(when_s, handle)
-        return handle
-
-    def _push(self, when_s: float, handle: _Handle) -> None:
+        # An empty context is false.
+        handle = _Handle(when_s, callback, args, copy_context() if context is None else context)
         self._sequence += 1
-        heapq.heappush(self._heap, (when_s, self._sequence, handle))
+        heappush(self._heap, (when_s, self._sequence, handle))
+        return handle

@@ -221,7 +221,8 @@ class World:
             for node in self._living:
                 if node.owner is not None and node.lives:
                     checks.stepped(node)
-        self._raise_violation()
+        if self.violation is not None:
+            raise self.violation
         if self.loop.steps > self.steps_max:
             problem = self._unsettled() if self.is_healed else None
             checks.fail(f"more than {self.steps_max} events have occurred{f': {problem}' if problem else ''}")

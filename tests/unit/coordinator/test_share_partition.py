@@ -381,6 +381,42 @@ def test_unknown_offsets_before_the_log_start_are_not_fetched() -> None:
     assert driver.acquire() == [(15, 19, 1)]
 
 
+def test_a_new_leader_moves_on_over_finished_records_that_no_unknown_offset_precedes() -> None:
+    """Kafka's waits for a record after all that were stored, and never acquires one if those are too many."""
+    limited = SharePartitionSettings(record_lock_duration_ms=LOCK_MS, partition_max_record_locks=50)
+    driver = Driver(10, [StateBatch(20, 89, 2, 1)], limited)
+    assert driver.acquire() == [(10, 19, 1)]
+    driver.acknowledge(10, 19, ACCEPT)
+    assert driver.partition.start_offset == 90
+    assert driver.acquire() == [(90, 99, 1)]
+
+
+def test_offsets_that_a_new_leader_has_fetched_stay_known() -> None:
+    limited = SharePartitionSettings(record_lock_duration_ms=LOCK_MS, partition_max_record_locks=50)
+    driver = Driver(10, [StateBatch(20, 29, 2, 1), StateBatch(30, 39, 0, 1), StateBatch(50, 89, 2, 1)], limited)
+    assert driver.acquire(count=3) == [(10, 19, 1), (30, 39, 2)]
+    driver.acknowledge(10, 19, RELEASE)
+    driver.acknowledge(30, 39, ACCEPT)
+    assert driver.acquire() == [(10, 19, 2)]
+    driver.acknowledge(10, 19, ACCEPT)
+    assert driver.partition.start_offset == 40
+    assert driver.acquire() == [(40, 49, 1)]
+    driver.acknowledge(40, 49, ACCEPT)
+    assert driver.partition.start_offset == 90
+
+
+@pytest.mark.parametrize("most", [50, 500])
+def test_unknown_offsets_that_compaction_removed_are_not_fetched_for_ever(most: int) -> None:
+    limited = SharePartitionSettings(record_lock_duration_ms=LOCK_MS, partition_max_record_locks=most)
+    driver = Driver(10, [StateBatch(20, 89, 2, 1)], limited)
+    found = driver.partition.acquire(
+        "a", [FetchedBatch(20, 89)], fetch_offset=10, max_records=500, batch_size=500, now_ms=0
+    )
+    assert found == []
+    assert driver.partition.start_offset == 90
+    assert driver.acquire() == [(90, 99, 1)]
+
+
 # --- compaction and transactions
 
 

@@ -74,6 +74,7 @@ class Acquisition:
         self.count = 0
         """The number of acquired records."""
         self.has_archived = False
+        """Whether the start offset may move on without a write."""
 
     def run(self, fetch_offset: int) -> None:
         """Acquire from what was read at ``fetch_offset``."""
@@ -104,10 +105,12 @@ class Acquisition:
 
     def _archive_compacted(self, fetch_offset: int, base_offset: int) -> None:
         """Archive available records that the log no longer has: those between the offset of the read and its first
-        batch."""
+        batch. Offsets there are not unknown any more."""
         records = self._records
         if not records.batches or fetch_offset >= base_offset:
             return
+        if records.note_missing(fetch_offset, base_offset):
+            self.has_archived = True
         around = records.batches.floor(fetch_offset)
         first_offset = fetch_offset if around is None or around.last_offset < fetch_offset else around.first_offset
         stale = records.batches.beginning_in(first_offset, base_offset - 1)

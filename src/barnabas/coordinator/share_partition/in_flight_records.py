@@ -137,9 +137,21 @@ class InFlightRecords:
         if self._unknown is None:
             return
         if self.has_unknown and next_offset <= self._unknown.end_offset:
-            self._unknown = self._unknown._replace(first_offset=next_offset)
+            self._skip_unknown(next_offset)
         else:
             self._unknown = None
+
+    def note_missing(self, first_offset: int, next_offset: int) -> bool:
+        """Note that the log has no record at these offsets. Return whether some of them were unknown."""
+        if self._unknown is None or not first_offset <= self._unknown.first_offset < next_offset:
+            return False
+        self._skip_unknown(next_offset)
+        return True
+
+    def _skip_unknown(self, next_offset: int) -> None:
+        """Note that no offset before ``next_offset`` may have to be fetched."""
+        if self._unknown is not None and self._unknown.first_offset < next_offset:
+            self._unknown = self._unknown._replace(first_offset=next_offset)
 
     def note_deadline(self, deadline_ms: int) -> None:
         if self.earliest_deadline_ms is None or deadline_ms < self.earliest_deadline_ms:
@@ -187,6 +199,7 @@ class InFlightRecords:
             self.delivery_complete_count = 0
             return True
         self.start_offset = max(self.start_offset, self._start_after(last_offset))
+        self._skip_unknown(self.start_offset)
         self.delivery_complete_count -= finished.in_flight_count
         batches.remove_until(last_offset + 1)
         return True
@@ -199,19 +212,27 @@ class InFlightRecords:
         if batch is None or following is None or batch.last_offset != last_offset:
             return last_offset + 1
         if self._unknown is not None and self.has_unknown:
-            return min(self._unknown.first_offset, following)
+            return min(max(self._unknown.first_offset, last_offset + 1), following)
         return following
 
     def _is_start_finished(self) -> bool:
         batch = self.batches.floor(self.start_offset)
-        return batch is not None and batch.range_at(self.start_offset).is_finished
+        if batch is not None:
+            return batch.range_at(self.start_offset).is_finished
+        return bool(self.batches) and self._is_missing(self.start_offset) and self.batches.first.ranges[0].is_finished
+
+    def _is_missing(self, offset: int) -> bool:
+        """Return whether the log has no record at this offset, which is in no batch."""
+        return self._unknown is None or not self.has_unknown or offset < self._unknown.first_offset
 
     def _finished(self) -> _Finished | None:
         last_offset, count = -1, 0
         unknown = self._unknown.first_offset if self._unknown is not None and self.has_unknown else None
         for batch in self.batches:
-            if unknown is not None and batch.last_offset >= unknown:
-                break
+            if unknown is not None:
+                if batch.first_offset > unknown:
+                    break
+                unknown = max(batch.last_offset + 1, unknown)
             for part in batch.ranges:
                 if not part.is_finished:
                     return _Finished(last_offset, count) if last_offset >= 0 else None
@@ -237,8 +258,7 @@ class InFlightRecords:
         self.start_offset = log_start_offset
         self.delivery_complete_count -= finished
         self.end_offset = max(self.end_offset, log_start_offset)
-        if self._unknown is not None:
-            self._unknown = self._unknown._replace(first_offset=max(self._unknown.first_offset, log_start_offset))
+        self._skip_unknown(log_start_offset)
         return True
 
     def _finished_before(self, offset: int) -> int:
