@@ -14,7 +14,7 @@ from barnabas.coordinator.coordinator_result import CoordinatorRecord, Coordinat
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
-from barnabas.coordinator.group.member_timers import MemberTimers, TimerKind
+from barnabas.coordinator.group.member_timers import MemberAction, MemberTimers, TimerKind
 from barnabas.coordinator.group.streams.configured_topology import ConfiguredTopology
 from barnabas.coordinator.group.streams.current_assignment import next_assignment
 from barnabas.coordinator.group.streams.heartbeat_status import assignment_delayed
@@ -68,6 +68,7 @@ class GroupChanges:
         self.rebalance_count = 0
         self._groups = groups
         self._view = view
+        self._end_session: MemberAction = self._session_expired
 
     def find(self, group_id: str) -> StreamsGroup | None:
         group = self._groups.find(group_id)
@@ -182,13 +183,12 @@ class GroupChanges:
         """Let the first assignment of an empty group wait for more members."""
         delay_ms = self.settings.initial_rebalance_delay_ms(group_id)
         if delay_ms > 0 and not self.timers.is_scheduled(group_id, _NO_MEMBER, TimerKind.INITIAL_REBALANCE):
+            deadline_ms = now_ms + delay_ms
+            self.timers.schedule(
+                group_id, _NO_MEMBER, TimerKind.INITIAL_REBALANCE, deadline_ms, self._assign_after_delay
+            )
 
-            def assign(now_ms: int) -> Nothing:
-                return self._assign_after_delay(group_id, now_ms)
-
-            self.timers.schedule(group_id, _NO_MEMBER, TimerKind.INITIAL_REBALANCE, now_ms + delay_ms, assign)
-
-    def _assign_after_delay(self, group_id: str, now_ms: int) -> Nothing:
+    def _assign_after_delay(self, group_id: str, _: str, now_ms: int) -> Nothing:
         group = self.find(group_id)
         records: list[CoordinatorRecord] = []
         if group is not None and group.members and group.configured_topology is not None:
@@ -245,22 +245,22 @@ class GroupChanges:
     # -- deadlines
 
     def start_session(self, group_id: str, member_id: str, now_ms: int) -> None:
-        def remove(now_ms: int) -> Nothing:
-            group = self.find(group_id)
-            member = None if group is None else group.members.get(member_id)
-            if group is None or member is None:
-                return CoordinatorResult()
-            log.info("Member %s of streams group %s is removed: its session expired", member_id, group_id)
-            return self.fence(group, member)
-
         deadline_ms = now_ms + self.settings.session_timeout_ms(group_id)
-        self.timers.schedule(group_id, member_id, TimerKind.SESSION, deadline_ms, remove)
+        self.timers.schedule(group_id, member_id, TimerKind.SESSION, deadline_ms, self._end_session)
+
+    def _session_expired(self, group_id: str, member_id: str, now_ms: int) -> Nothing:
+        group = self.find(group_id)
+        member = None if group is None else group.members.get(member_id)
+        if group is None or member is None:
+            return CoordinatorResult()
+        log.info("Member %s of streams group %s is removed: its session expired", member_id, group_id)
+        return self.fence(group, member)
 
     def start_rebalance_timeout(self, group_id: str, member: StreamsGroupMember, now_ms: int) -> None:
         """Let a member be removed that does not give up its tasks in time."""
-        member_id, epoch = member.member_id, member.member_epoch
+        epoch = member.member_epoch
 
-        def remove_if_still_there(now_ms: int) -> Nothing:
+        def remove_if_still_there(group_id: str, member_id: str, now_ms: int) -> Nothing:
             group = self.find(group_id)
             present = None if group is None else group.members.get(member_id)
             if group is None or present is None or present.member_epoch != epoch:
@@ -274,4 +274,4 @@ class GroupChanges:
             return self.fence(group, present)
 
         deadline_ms = now_ms + member.rebalance_timeout_ms
-        self.timers.schedule(group_id, member_id, TimerKind.REBALANCE, deadline_ms, remove_if_still_there)
+        self.timers.schedule(group_id, member.member_id, TimerKind.REBALANCE, deadline_ms, remove_if_still_there)
