@@ -5,9 +5,10 @@ wire`` measures only its second part again. ``--only admin`` compares the reques
 the plan of a large cluster, and writes their page. ``--only quorum`` compares quorums of controllers: their start,
 failover, forwarding and snapshots; ``--only replication`` compares three brokers with replicas; ``--only connect``
 compares workers of Connect, also with plain PySpark; ``--only first-steps`` compares what a new user meets first, also
-with kcat and small brokers; ``--only transactions`` compares commits of small and large transactions; ``--only turns``
-measures how long our controller holds the event loop, without Kafka. ``--quick`` makes quorum, replication, connect,
-first-steps and transactions small: a check that they work, not a comparison.
+with kcat and small brokers; ``--only transactions`` compares commits of small and large transactions; ``--only groups``
+compares groups of all kinds: rebalances, share consuming, commits, memory; ``--only turns`` measures how long our
+controller holds the event loop, without Kafka. ``--quick`` makes quorum, replication, connect, first-steps,
+transactions and groups small: a check that they work, not a comparison.
 
 Rounds alternate, so that a change of the machine's speed affects both. Everything stays on loopback and
 stops automatically; the folders are removed at the end.
@@ -20,7 +21,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from bench import connect, replication, transactions
+from bench import connect, groups, replication, transactions
 from bench.admin import measure_admin
 from bench.admin_plan import measure_plans
 from bench.admin_report import write_admin_report
@@ -32,6 +33,7 @@ from bench.connect_report import write_connect_report
 from bench.first_steps import QUICK as QUICK_FIRST_STEPS
 from bench.first_steps import FirstStepsSizes, measure_first_steps
 from bench.first_steps_report import write_first_steps_report
+from bench.groups_report import write_groups_report
 from bench.measurements import Figures, folder_for, measure
 from bench.quorum import QUICK, QuorumSizes, measure_quorum
 from bench.quorum_report import write_quorum_report
@@ -43,7 +45,7 @@ from bench.turns import SHAPES, measure_turns
 from bench.turns_report import write_turns_report
 from tests.peers import require_peer
 
-QUICK_PARTS = ("quorum", "replication", "connect", "first-steps", "transactions")
+QUICK_PARTS = ("quorum", "replication", "connect", "first-steps", "transactions", "groups")
 PROJECT = Path(__file__).resolve().parent.parent
 
 
@@ -104,6 +106,10 @@ def main() -> None:
         of_transactions = transactions.QUICK if options.quick else transactions.TransactionSizes()
         costs = transactions.measure_transactions(1 if options.quick else min(options.rounds, 2), of_transactions)
         print(f"written: {write_transactions_report(options.output, costs, of_transactions)}", flush=True)
+    if options.only in (None, "groups"):
+        of_groups = groups.QUICK if options.quick else groups.GroupSizes()
+        of_parts = groups.measure_groups(1 if options.quick else min(options.rounds, 2), of_groups)
+        print(f"written: {write_groups_report(options.output, of_parts)}", flush=True)
     if options.only in ("authorizer", "wire", "admin", *QUICK_PARTS):
         return
     codec = {} if options.only == "nodes" else measure_codec()

@@ -96,6 +96,10 @@ def load(servers: str) -> Iterator[list[int]]:
         assert producer.flush(90) == 0
 
 
+def await_more_than(read: list[int], count: int) -> None:
+    wait_until(lambda: len(read) > count, what="records after a restart", timeout_s=90)
+
+
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 def test_nothing_is_lost_while_brokers_restart_one_by_one(protocol: str) -> None:
     read: list[int] = []
@@ -106,8 +110,7 @@ def test_nothing_is_lost_while_brokers_restart_one_by_one(protocol: str) -> None
                 wait_until(lambda: len(read) > 100, what="the first records", timeout_s=60)
                 for broker in cluster.brokers:
                     broker.restart()
-                    ahead = len(written) + 100
-                    wait_until(lambda ahead=ahead: len(read) > ahead, what="records after a restart", timeout_s=90)
+                    await_more_than(read, len(written) + 100)
             wait_until(lambda: set(read) >= set(written), what="every record", timeout_s=90)
             committed = [0]
             wait_until(

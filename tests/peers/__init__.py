@@ -64,6 +64,7 @@ CLASSES: Mapping[str, str] = {
     "api-versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "producer-perf": "org.apache.kafka.tools.ProducerPerformance",
     "consumer-perf": "org.apache.kafka.tools.ConsumerPerformance",
+    "share-consumer-perf": "org.apache.kafka.tools.ShareConsumerPerformance",
     "console-producer": "org.apache.kafka.tools.ConsoleProducer",
     "console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "dump-log": "org.apache.kafka.tools.DumpLogSegments",

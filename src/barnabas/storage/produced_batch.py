@@ -1,6 +1,7 @@
 """Checks and prepares one record batch for a partition log.
 
-``protocol.produce_validation`` checks the batches of clients and coordinators. The leader's fields (base offset,
+``protocol.produce_validation`` checks the batches of clients. A coordinator's batch was built in this process: it is
+checked only if its topic's settings ask for another form, or for a smaller batch. The leader's fields (base offset,
 length, leader epoch) are not part of the checksum: they are written in front of the other bytes, which are not copied.
 A replicated batch was checked by its leader, so only its length and checksum are checked here.
 """
@@ -121,6 +122,8 @@ def read_produced_batch(
 
     Needs no log, and may run on any thread. WorkBudgetExceeded means that it should.
     """
+    if origin is AppendOrigin.COORDINATOR and _is_accepted_as_built(records, rules):
+        return ProducedBatch(origin, HEADER.unpack_from(records), records)
     header, data = validate_produced(
         records,
         rules,
@@ -131,6 +134,10 @@ def read_produced_batch(
         limits=limits or _USUAL_LIMITS,
     )
     return ProducedBatch(origin, header, data)
+
+
+def _is_accepted_as_built(batch: Buffer, rules: ProduceRules) -> bool:
+    return len(batch) <= rules.max_message_bytes and rules.compression is None and not rules.is_log_append_time
 
 
 def read_replicated_batch(records: memoryview, *, partition: TopicPartition) -> ProducedBatch:

@@ -1,17 +1,26 @@
-"""The deadlines of the members of one partition's groups: one timer for each member and purpose."""
+"""The deadlines of the members of one partition's groups: one timer for each member and purpose.
+
+Every member has a session as long as it lives, so its timer keeps only what differs between members: the action of all
+sessions is the same object.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
+from sys import intern
+from typing import TypeAlias
 
-from barnabas.coordinator.coordinator_result import TimerAction
+from barnabas.coordinator.coordinator_result import CoordinatorResult, TimerAction
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
 
-__all__ = ["REMOVAL_RETRY_PAUSE_MS", "MemberTimers", "TimerKind"]
+__all__ = ["REMOVAL_RETRY_PAUSE_MS", "MemberAction", "MemberTimers", "TimerKind"]
 
 REMOVAL_RETRY_PAUSE_MS = 500
 """After this time a member is removed whose removal could not be written."""
+
+MemberAction: TypeAlias = Callable[[str, str, int], CoordinatorResult[None]]
+"""Receives the ids of the group and of the member, and the time."""
 
 
 class TimerKind(Enum):
@@ -25,19 +34,34 @@ class TimerKind(Enum):
     """A streams group waits for more members before its first assignment. This deadline is of no member."""
 
 
+class _ActionOfMember:
+    """A TimerAction that knows its member; smaller than a closure or a partial."""
+
+    __slots__ = ("action", "group_id", "member_id")
+
+    def __init__(self, group_id: str, member_id: str, action: MemberAction) -> None:
+        self.group_id = group_id
+        self.member_id = member_id
+        self.action = action
+
+    def __call__(self, now_ms: int) -> CoordinatorResult[None]:
+        return self.action(self.group_id, self.member_id, now_ms)
+
+
 class MemberTimers:
     def __init__(self, timers: TimerQueue[TimerAction]) -> None:
         self._timers = timers
         self._by_key: dict[tuple[str, str, TimerKind], Timer[TimerAction]] = {}
 
-    def schedule(self, group_id: str, member_id: str, kind: TimerKind, deadline_ms: int, action: TimerAction) -> None:
+    def schedule(self, group_id: str, member_id: str, kind: TimerKind, deadline_ms: int, action: MemberAction) -> None:
         """Set a member's deadline, or move it."""
-        key = (group_id, member_id, kind)
-        timer = self._by_key.get(key)
+        timer = self._by_key.get((group_id, member_id, kind))
         if timer is None:
-            timer = self._by_key[key] = Timer(action)
-        else:
-            timer.action = action
+            group_id = intern(group_id)  # Each request has a string of its own.
+            timer = Timer(_ActionOfMember(group_id, member_id, action))
+            self._by_key[group_id, member_id, kind] = timer
+        elif isinstance(timer.action, _ActionOfMember):
+            timer.action.action = action
         self._timers.schedule(timer, deadline_ms)
 
     def is_scheduled(self, group_id: str, member_id: str, kind: TimerKind) -> bool:

@@ -6,7 +6,7 @@ the target assignment was computed, and a member's epoch the one that it has rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Generic, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -22,6 +22,7 @@ Partitions = Mapping[Uuid, frozenset[int]]
 NO_PARTITIONS: Partitions = {}
 
 _FIRST_EPOCH = 1
+_KEPT_SUBSCRIPTIONS = 100
 _NO_DEADLINE = (0, 0)
 
 
@@ -36,6 +37,7 @@ class ModernGroup(Group, Generic[M, T]):
         self.assignment_timestamp_ms = 0
         self.members: dict[str, M] = {}
         self.target: dict[str, T] = {}
+        self._names: dict[frozenset[str], frozenset[str]] = {}
         self._metadata_deadline = _NO_DEADLINE
         """When subscribed topics are looked at again, and the group epoch at which that was decided."""
 
@@ -55,6 +57,13 @@ class ModernGroup(Group, Generic[M, T]):
                 ErrorCode.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
             )
         return member
+
+    def shared_names(self, names: Iterable[str]) -> frozenset[str]:
+        """Return the one object that stands for a subscription in this group: most members have the same."""
+        if len(self._names) > _KEPT_SUBSCRIPTIONS:
+            self._names.clear()
+        found = frozenset(names)
+        return self._names.setdefault(found, found)
 
     # -- changes of topics
 

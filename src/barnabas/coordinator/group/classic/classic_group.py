@@ -210,6 +210,7 @@ class ClassicGroup(Group):
         if parked is not None:
             member.awaiting_join = parked
             self._awaiting_join_count += 1
+        member.session_timer = self.pending_join_members.get(member.member_id)
         self.forget_pending(member.member_id)
 
     def remove(self, member_id: str) -> ClassicGroupMember | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from sys import intern
 
 from barnabas.common.errors import InvariantViolated
 from barnabas.coordinator.coordinator_result import TimerAction
@@ -61,11 +62,11 @@ class ClassicGroupMember:
     ) -> None:
         self.member_id = member_id
         self.group_instance_id = group_instance_id
-        self.client_id = client_id
-        self.client_host = client_host
+        self.client_id = intern(client_id)  # Most members have the same.
+        self.client_host = intern(client_host)
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.session_timeout_ms = session_timeout_ms
-        self.protocol_type = protocol_type
+        self.protocol_type = intern(protocol_type)
         self.protocols = protocols
         self.assignment = assignment
         self.is_new = is_new

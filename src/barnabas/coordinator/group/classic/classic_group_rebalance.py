@@ -9,7 +9,9 @@ longer than its rebalance timeout. Then every member has the rebalance timeout o
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from functools import partial
+from typing import TypeAlias
 
 from barnabas.common.errors import ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult, TimerAction
@@ -45,12 +47,30 @@ def append_error(code: ErrorCode) -> ErrorCode:
     return _APPEND_ERRORS.get(code, code)
 
 
+_End: TypeAlias = Callable[[ClassicGroup, ClassicGroupMember, int], Nothing]
+
+
+class _EndOfSession:
+    """A TimerAction of one member; smaller than a partial."""
+
+    __slots__ = ("_end", "_group", "_member")
+
+    def __init__(self, end: _End, group: ClassicGroup, member: ClassicGroupMember) -> None:
+        self._end = end
+        self._group = group
+        self._member = member
+
+    def __call__(self, now_ms: int) -> Nothing:
+        return self._end(self._group, self._member, now_ms)
+
+
 class Rebalance:
     def __init__(self, config: GroupCoordinatorConfig, timers: TimerQueue[TimerAction]) -> None:
         self._config = config
         self._timers = timers
         self.completed_count = 0
         self._pending = PendingTotal()
+        self._end_session: _End = self._expire_session
 
     # -- phases of a rebalance
 
@@ -189,7 +209,9 @@ class Rebalance:
     ) -> None:
         timer = member.session_timer
         if timer is None:
-            timer = member.session_timer = Timer(partial(self._expire_session, group, member))
+            timer = member.session_timer = Timer(_EndOfSession(self._end_session, group, member))
+        elif not timer.is_scheduled:  # It expired the id of a pending member.
+            timer.action = _EndOfSession(self._end_session, group, member)
         self._timers.schedule(timer, now_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms))
 
     def has_room_for_pending(self) -> bool:

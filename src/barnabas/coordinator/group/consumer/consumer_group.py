@@ -18,7 +18,6 @@ from barnabas.coordinator.group.modern_group import NO_PARTITIONS, ModernGroup, 
 
 __all__ = ["ConsumerGroup", "ConsumerGroupState", "Subscribers"]
 
-_KEPT_SUBSCRIPTIONS = 100
 _COMMIT_WITH_EPOCH_SINCE = 9
 _NO_OWNERS: Mapping[int, int] = {}
 
@@ -62,7 +61,6 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
         self.classic_supporters: dict[str, int] = {}
         """How many members of the classic protocol support an assignor."""
         self._assignors: dict[str, int] = {}
-        self._names: dict[frozenset[str], frozenset[str]] = {}
         self._owners: dict[Uuid, dict[int, int]] = {}
         """The epoch of the member that has a partition, or must still give it up."""
 
@@ -138,13 +136,6 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
     def static_member(self, instance_id: str | None) -> ConsumerGroupMember | None:
         member_id = None if instance_id is None else self.static_members.get(instance_id)
         return None if member_id is None else self.members[member_id]
-
-    def shared_names(self, names: Iterable[str]) -> frozenset[str]:
-        """Return the one object that stands for a subscription in this group: most members have the same."""
-        if len(self._names) > _KEPT_SUBSCRIPTIONS:
-            self._names.clear()
-        found = frozenset(names)
-        return self._names.setdefault(found, found)
 
     def update_member(self, member: ConsumerGroupMember) -> None:
         before = self.members.get(member.member_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import NamedTuple
@@ -137,8 +137,10 @@ def with_epoch(partitions: Mapping[Uuid, Iterable[int]], epoch: int) -> Partitio
     return {topic_id: dict.fromkeys(of_topic, epoch) for topic_id, of_topic in partitions.items()}
 
 
-def partitions_of(value: Iterable[TopicPartitions], member_epoch: int) -> PartitionEpochs:
+def partitions_of(value: Sequence[TopicPartitions], member_epoch: int) -> PartitionEpochs:
     """Read partitions of a record. Older records have no epochs: then the member's epoch applies."""
+    if not value:
+        return NO_PARTITIONS
     partitions: dict[Uuid, Mapping[int, int]] = {}
     for topic in value:
         epochs = topic.assignment_epochs

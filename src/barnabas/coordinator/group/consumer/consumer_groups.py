@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial, singledispatchmethod
+from sys import intern
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
@@ -258,8 +259,8 @@ class ConsumerGroups:
                     member,
                     instance_id=value.instance_id,
                     rack_id=value.rack_id,
-                    client_id=value.client_id,
-                    client_host=value.client_host,
+                    client_id=intern(value.client_id),
+                    client_host=intern(value.client_host),
                     topic_names=group.shared_names(value.subscribed_topic_names),
                     topic_regex=value.subscribed_topic_regex,
                     rebalance_timeout_ms=value.rebalance_timeout_ms,

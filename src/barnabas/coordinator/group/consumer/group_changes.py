@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
+from functools import partial
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -34,7 +35,12 @@ from barnabas.coordinator.group.consumer.target_assignment import AssignmentInpu
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings, is_within
-from barnabas.coordinator.group.member_timers import REMOVAL_RETRY_PAUSE_MS, MemberTimers, TimerKind
+from barnabas.coordinator.group.member_timers import (
+    REMOVAL_RETRY_PAUSE_MS,
+    MemberAction,
+    MemberTimers,
+    TimerKind,
+)
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS
 from barnabas.coordinator.group.stepped_work import SteppedWork, Work, in_work
 
@@ -85,6 +91,7 @@ class GroupChanges:
         self.rebalance_count = 0
         self._groups = groups
         self._conversion = conversion
+        self._end_session: MemberAction = partial(self._remove, TimerKind.SESSION, "its session expired", None)
         self._matching: set[str] = set()
         """Groups whose regular expressions are being matched."""
 
@@ -359,7 +366,7 @@ class GroupChanges:
     def start_session(self, group_id: str, member_id: str, now_ms: int, timeout_ms: int | None = None) -> None:
         if timeout_ms is None:
             timeout_ms = self.settings.session_timeout_ms(group_id)
-        self._schedule(group_id, member_id, TimerKind.SESSION, now_ms + timeout_ms, "its session expired")
+        self.timers.schedule(group_id, member_id, TimerKind.SESSION, now_ms + timeout_ms, self._end_session)
 
     def start_join_timeout(self, group_id: str, member: ConsumerGroupMember, now_ms: int) -> None:
         """Let a member of the classic protocol that was told to join again be removed if it does not."""
@@ -388,23 +395,24 @@ class GroupChanges:
         in_epoch: int | None = None,
     ) -> None:
         """Remove the member at the deadline, with ``in_epoch`` only if it is still in that epoch."""
+        self.timers.schedule(group_id, member_id, kind, deadline_ms, partial(self._remove, kind, reason, in_epoch))
 
+    def _remove(
+        self, kind: TimerKind, reason: str, in_epoch: int | None, group_id: str, member_id: str, now_ms: int
+    ) -> Nothing:
         def again(code: ErrorCode, now_ms: int) -> Nothing:
             self._schedule(group_id, member_id, kind, now_ms + REMOVAL_RETRY_PAUSE_MS, reason, in_epoch=in_epoch)
             return CoordinatorResult()
 
-        def remove(now_ms: int) -> Nothing:
-            self.timers.cancel(group_id, member_id, kind)
-            group = self.find(group_id)
-            member = None if group is None else group.members.get(member_id)
-            if group is None or member is None or in_epoch not in (None, member.member_epoch):
-                return CoordinatorResult()
-            log.info("Member %s of group %s is removed: %s", member_id, group_id, reason)
-            result = self.fence(group, [member], now_ms)
-            result.on_error = again
-            return result
-
-        self.timers.schedule(group_id, member_id, kind, deadline_ms, remove)
+        self.timers.cancel(group_id, member_id, kind)
+        group = self.find(group_id)
+        member = None if group is None else group.members.get(member_id)
+        if group is None or member is None or in_epoch not in (None, member.member_epoch):
+            return CoordinatorResult()
+        log.info("Member %s of group %s is removed: %s", member_id, group_id, reason)
+        result = self.fence(group, [member], now_ms)
+        result.on_error = again
+        return result
 
 
 def _used(group: ConsumerGroup, matched: Mapping[str, frozenset[str]]) -> dict[str, frozenset[str]]:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Iterator, Set
 from dataclasses import replace
 from functools import singledispatchmethod
+from sys import intern
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
@@ -18,7 +19,12 @@ from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH
 from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings
-from barnabas.coordinator.group.member_timers import REMOVAL_RETRY_PAUSE_MS, MemberTimers, TimerKind
+from barnabas.coordinator.group.member_timers import (
+    REMOVAL_RETRY_PAUSE_MS,
+    MemberAction,
+    MemberTimers,
+    TimerKind,
+)
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 from barnabas.coordinator.group.share.heartbeat import Heartbeat
 from barnabas.coordinator.group.share.share_group import ShareGroup, ShareGroupState
@@ -71,6 +77,7 @@ class ShareGroups:
         self._groups = groups
         self._view = view
         self._timers = MemberTimers(timers)
+        self._end_session: MemberAction = self._session_expired
 
     def __iter__(self) -> Iterator[ShareGroup]:
         return self._groups.of_kind(ShareGroup)
@@ -132,21 +139,21 @@ class ShareGroups:
         self._remove_at(now_ms + self._settings.session_timeout_ms(group_id), group_id, member_id)
 
     def _remove_at(self, deadline_ms: int, group_id: str, member_id: str) -> None:
+        self._timers.schedule(group_id, member_id, TimerKind.SESSION, deadline_ms, self._end_session)
+
+    def _session_expired(self, group_id: str, member_id: str, now_ms: int) -> Nothing:
         def again(code: ErrorCode, now_ms: int) -> Nothing:
             self._remove_at(now_ms + REMOVAL_RETRY_PAUSE_MS, group_id, member_id)
             return CoordinatorResult()
 
-        def remove(now_ms: int) -> Nothing:
-            group = self.find(group_id)
-            member = None if group is None else group.members.get(member_id)
-            if group is None or member is None:
-                return CoordinatorResult()
-            log.info("Member %s of share group %s is removed: its session expired", member_id, group_id)
-            result = self._fence(group, member)
-            result.on_error = again
-            return result
-
-        self._timers.schedule(group_id, member_id, TimerKind.SESSION, deadline_ms, remove)
+        group = self.find(group_id)
+        member = None if group is None else group.members.get(member_id)
+        if group is None or member is None:
+            return CoordinatorResult()
+        log.info("Member %s of share group %s is removed: its session expired", member_id, group_id)
+        result = self._fence(group, member)
+        result.on_error = again
+        return result
 
     # -- results of the persister, deleted topics
 
@@ -245,9 +252,9 @@ class ShareGroups:
                 replace(
                     member,
                     rack_id=value.rack_id,
-                    client_id=value.client_id,
-                    client_host=value.client_host,
-                    topic_names=frozenset(value.subscribed_topic_names),
+                    client_id=intern(value.client_id),
+                    client_host=intern(value.client_host),
+                    topic_names=group.shared_names(value.subscribed_topic_names),
                 )
             )
         elif before is not None:

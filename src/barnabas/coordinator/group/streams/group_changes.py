@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -14,7 +15,12 @@ from barnabas.coordinator.coordinator_result import CoordinatorRecord, Coordinat
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
-from barnabas.coordinator.group.member_timers import REMOVAL_RETRY_PAUSE_MS, MemberTimers, TimerKind
+from barnabas.coordinator.group.member_timers import (
+    REMOVAL_RETRY_PAUSE_MS,
+    MemberAction,
+    MemberTimers,
+    TimerKind,
+)
 from barnabas.coordinator.group.streams.configured_topology import ConfiguredTopology
 from barnabas.coordinator.group.streams.current_assignment import next_assignment
 from barnabas.coordinator.group.streams.heartbeat_status import assignment_delayed
@@ -68,6 +74,7 @@ class GroupChanges:
         self.rebalance_count = 0
         self._groups = groups
         self._view = view
+        self._end_session: MemberAction = partial(self._remove, TimerKind.SESSION, "its session expired", None)
 
     def find(self, group_id: str) -> StreamsGroup | None:
         return self._groups.find_of_kind(group_id, StreamsGroup)
@@ -180,13 +187,12 @@ class GroupChanges:
         """Let the first assignment of an empty group wait for more members."""
         delay_ms = self.settings.initial_rebalance_delay_ms(group_id)
         if delay_ms > 0 and not self.timers.is_scheduled(group_id, _NO_MEMBER, TimerKind.INITIAL_REBALANCE):
+            deadline_ms = now_ms + delay_ms
+            self.timers.schedule(
+                group_id, _NO_MEMBER, TimerKind.INITIAL_REBALANCE, deadline_ms, self._assign_after_delay
+            )
 
-            def assign(now_ms: int) -> Nothing:
-                return self._assign_after_delay(group_id, now_ms)
-
-            self.timers.schedule(group_id, _NO_MEMBER, TimerKind.INITIAL_REBALANCE, now_ms + delay_ms, assign)
-
-    def _assign_after_delay(self, group_id: str, now_ms: int) -> Nothing:
+    def _assign_after_delay(self, group_id: str, _no_member: str, now_ms: int) -> Nothing:
         group = self.find(group_id)
         records: list[CoordinatorRecord] = []
         if group is not None and group.members and group.configured_topology is not None:
@@ -249,38 +255,30 @@ class GroupChanges:
 
     def start_session(self, group_id: str, member_id: str, now_ms: int) -> None:
         deadline_ms = now_ms + self.settings.session_timeout_ms(group_id)
-        self._schedule(group_id, member_id, TimerKind.SESSION, deadline_ms, "its session expired")
+        self.timers.schedule(group_id, member_id, TimerKind.SESSION, deadline_ms, self._end_session)
 
     def start_rebalance_timeout(self, group_id: str, member: StreamsGroupMember, now_ms: int) -> None:
         """Let a member be removed that does not give up its tasks in time."""
         deadline_ms = now_ms + member.rebalance_timeout_ms
         epoch, reason = member.member_epoch, "it did not give up its tasks within its rebalance timeout"
-        self._schedule(group_id, member.member_id, TimerKind.REBALANCE, deadline_ms, reason, in_epoch=epoch)
+        remove = partial(self._remove, TimerKind.REBALANCE, reason, epoch)
+        self.timers.schedule(group_id, member.member_id, TimerKind.REBALANCE, deadline_ms, remove)
 
-    def _schedule(
-        self,
-        group_id: str,
-        member_id: str,
-        kind: TimerKind,
-        deadline_ms: int,
-        reason: str,
-        *,
-        in_epoch: int | None = None,
-    ) -> None:
-        """Remove the member at the deadline, with ``in_epoch`` only if it is still in that epoch."""
+    def _remove(
+        self, kind: TimerKind, reason: str, in_epoch: int | None, group_id: str, member_id: str, now_ms: int
+    ) -> Nothing:
+        """Remove a member at its deadline, with ``in_epoch`` only if it is still in that epoch."""
 
         def again(code: ErrorCode, now_ms: int) -> Nothing:
-            self._schedule(group_id, member_id, kind, now_ms + REMOVAL_RETRY_PAUSE_MS, reason, in_epoch=in_epoch)
+            retry = partial(self._remove, kind, reason, in_epoch)
+            self.timers.schedule(group_id, member_id, kind, now_ms + REMOVAL_RETRY_PAUSE_MS, retry)
             return CoordinatorResult()
 
-        def remove(now_ms: int) -> Nothing:
-            group = self.find(group_id)
-            member = None if group is None else group.members.get(member_id)
-            if group is None or member is None or in_epoch not in (None, member.member_epoch):
-                return CoordinatorResult()
-            log.info("Member %s of streams group %s is removed: %s", member_id, group_id, reason)
-            result = self.fence(group, member)
-            result.on_error = again
-            return result
-
-        self.timers.schedule(group_id, member_id, kind, deadline_ms, remove)
+        group = self.find(group_id)
+        member = None if group is None else group.members.get(member_id)
+        if group is None or member is None or in_epoch not in (None, member.member_epoch):
+            return CoordinatorResult()
+        log.info("Member %s of streams group %s is removed: %s", member_id, group_id, reason)
+        result = self.fence(group, member)
+        result.on_error = again
+        return result

@@ -6,9 +6,12 @@ The order of everything in them is Kafka's: subtopologies, partitions and tags a
 from __future__ import annotations
 
 from collections.abc import Mapping
+from sys import intern
 
 from barnabas.coordinator.group.streams.streams_group_member import Endpoint, MemberState, StreamsGroupMember
 from barnabas.coordinator.group.streams.tasks import (
+    NO_TASKS,
+    NO_TASKS_WITH_EPOCHS,
     EpochTasks,
     Tasks,
     TasksTuple,
@@ -40,6 +43,7 @@ __all__ = [
 ]
 
 _GONE = -1
+_NO_TAGS: Mapping[str, str] = {}
 
 
 def group_metadata_value(
@@ -80,13 +84,13 @@ def member_with_metadata(member: StreamsGroupMember, value: StreamsGroupMemberMe
     return member._replace(
         instance_id=value.instance_id,
         rack_id=value.rack_id,
-        client_id=value.client_id,
-        client_host=value.client_host,
+        client_id=intern(value.client_id),
+        client_host=intern(value.client_host),
         rebalance_timeout_ms=value.rebalance_timeout_ms,
         topology_epoch=value.topology_epoch,
         process_id=value.process_id,
         user_endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
-        client_tags={tag.key: tag.value for tag in value.client_tags},
+        client_tags={tag.key: tag.value for tag in value.client_tags} or _NO_TAGS,
     )
 
 
@@ -117,22 +121,24 @@ def member_with_assignment(
         state=MemberState(value.state),
         assigned_tasks=TasksTupleWithEpochs(
             _epochs_of(value.active_tasks, value.member_epoch),
-            tasks_of(value.standby_tasks),
-            tasks_of(value.warmup_tasks),
+            _tasks_of(value.standby_tasks),
+            _tasks_of(value.warmup_tasks),
         ),
         tasks_pending_revocation=TasksTupleWithEpochs(
             _epochs_of(value.active_tasks_pending_revocation, value.member_epoch),
-            tasks_of(value.standby_tasks_pending_revocation),
-            tasks_of(value.warmup_tasks_pending_revocation),
+            _tasks_of(value.standby_tasks_pending_revocation),
+            _tasks_of(value.warmup_tasks_pending_revocation),
         ),
     )
 
 
 def member_without_assignment(member: StreamsGroupMember) -> StreamsGroupMember:
     """Return a member after the tombstone of its assignment; that of the member itself follows."""
-    nothing = TasksTupleWithEpochs({}, {}, {})
     return member._replace(
-        member_epoch=_GONE, previous_member_epoch=_GONE, assigned_tasks=nothing, tasks_pending_revocation=nothing
+        member_epoch=_GONE,
+        previous_member_epoch=_GONE,
+        assigned_tasks=NO_TASKS_WITH_EPOCHS,
+        tasks_pending_revocation=NO_TASKS_WITH_EPOCHS,
     )
 
 
@@ -156,6 +162,8 @@ def _ids_with_epochs(tasks: EpochTasks) -> list[current_assignment.TaskIds]:
 
 def _epochs_of(task_ids: list[current_assignment.TaskIds], member_epoch: int) -> EpochTasks:
     """Tasks without epochs, which an older version wrote, count as received at the epoch of the member."""
+    if not task_ids:
+        return NO_TASKS_WITH_EPOCHS.active
     return {
         ids.subtopology_id: dict(zip(ids.partitions, ids.assignment_epochs, strict=True))
         if ids.assignment_epochs is not None and len(ids.assignment_epochs) == len(ids.partitions)
@@ -176,7 +184,12 @@ def target_assignment_value(target: TasksTuple) -> StreamsGroupTargetAssignmentM
 
 
 def target_assignment_tasks(value: StreamsGroupTargetAssignmentMemberValue) -> TasksTuple:
-    return TasksTuple(tasks_of(value.active_tasks), tasks_of(value.standby_tasks), tasks_of(value.warmup_tasks))
+    return TasksTuple(_tasks_of(value.active_tasks), _tasks_of(value.standby_tasks), _tasks_of(value.warmup_tasks))
+
+
+def _tasks_of(task_ids: list[current_assignment.TaskIds] | list[target_assignment.TaskIds]) -> Tasks:
+    """Return the tasks; the same empty object for all members without any."""
+    return tasks_of(task_ids) if task_ids else NO_TASKS.active
 
 
 def _target_ids(tasks: Tasks) -> list[target_assignment.TaskIds]:

@@ -1,0 +1,131 @@
+"""Writes what groups cost: a JSON file with every figure, a page with tables and bars, a plot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeAlias
+
+from bench.ratios import bars, medians_of, plot, short, table
+from bench.report import machine
+
+__all__ = ["RoundsOfParts", "groups_page", "read_groups", "write_groups_report"]
+
+RoundsOfParts: TypeAlias = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
+"""By part and side, the figures of each round."""
+
+_FILE = "groups.json"
+_NOT_COMPARED = ("of the load", "growth of the process")
+"""These figures say how the others came about."""
+_TITLES = {
+    "rebalance": "Rebalances",
+    "share": "Share groups",
+    "commits": "Commits",
+    "memory": "Memory",
+}
+
+
+def read_groups(folder: Path) -> RoundsOfParts:
+    """Return the figures of all parts that were measured."""
+    file = folder / _FILE
+    if not file.exists():
+        return {}
+    parts: RoundsOfParts = json.loads(file.read_text())["parts"]
+    return parts
+
+
+def write_groups_report(folder: Path, parts: RoundsOfParts) -> Path:
+    """Returns the page that was written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / _FILE).write_text(json.dumps({"machine": machine(), "parts": parts}, indent=1) + "\n")
+    page = folder / "groups.md"
+    page.write_text(groups_page(parts))
+    plot(folder / "groups.png", _compared(parts))
+    return page
+
+
+def _compared(parts: RoundsOfParts) -> dict[str, list[dict[str, float]]]:
+    """Return the medians of what is compared, as one round."""
+    together: dict[str, list[dict[str, float]]] = {"kafka": [{}], "barnabas": [{}]}
+    for part in _TITLES.keys() & parts.keys():
+        for side, medians in _medians(parts[part]).items():
+            together[side][0] |= {name: value for name, value in medians.items() if _is_compared(name)}
+    return together
+
+
+def _medians(of_sides: Mapping[str, Sequence[Mapping[str, float]]]) -> dict[str, dict[str, float]]:
+    return medians_of(of_sides)
+
+
+def _is_compared(name: str) -> bool:
+    return not any(part in name for part in _NOT_COMPARED)
+
+
+def groups_page(parts: RoundsOfParts) -> str:
+    this = machine()
+    lines = [
+        "# Groups: barnabas and Apache Kafka 4.3.1 on the same machine",
+        "",
+        f"Written by `python -m bench --only groups` ({this['cores']} cores, Python {this['python']}). A node of each "
+        "side ran in turn on the same machine, beside the load and other work; a part was measured in as many rounds "
+        "as its title says, and the tables have medians. Absolute figures depend on the machine; the ratio is what "
+        "counts: above 1, barnabas is better. How it is measured: [bench/groups.py](../../bench/groups.py).",
+        "",
+        "![figures](groups.png)",
+        "",
+    ]
+    for part, title in _TITLES.items():
+        if part in parts:
+            medians = _medians(parts[part])
+            rounds = len(parts[part]["barnabas"])
+            lines += [f"## {title} ({rounds} rounds)", "", *_EXPLANATIONS[part], "", *table(medians), ""]
+            compared = {side: {name: of[name] for name in of if _is_compared(name)} for side, of in medians.items()}
+            lines += ["At least as good as Kafka in each:", "", *bars(compared), ""]
+    if "large" in parts:
+        lines += _large(parts["large"]["barnabas"][0])
+    return "\n".join(lines)
+
+
+_EXPLANATIONS = {
+    "rebalance": [
+        "Members of the four kinds of groups, with two partitions each. They join together, later one leaves, and one "
+        "joins; the time until all have the partitions that they keep, the CPU of the node in that time, and the CPU "
+        "of the load. All members of a group together send 2,000 heartbeats a second: a member waits for its next "
+        "heartbeat, which is most of the time in groups of today, on both sides. So is the second in which a target "
+        "is computed only once (`group.consumer.assignment.interval.ms`).",
+        "The last figure of each group is the CPU of its heartbeats while nothing changes.",
+    ],
+    "share": [
+        "A topic of ten partitions, with records of 100 bytes in batches of 100. Each consumer fetches at most 500 "
+        "records, and accepts with its next fetch what the one before acquired. Java is Kafka's "
+        "`ShareConsumerPerformance` with as many consumers; its start is in the figure. "
+        "Then a producer sends 500 records a second, each on its own: the time from before it is sent until the answer "
+        "that acquires it.",
+    ],
+    "commits": [
+        "Each member has a connection of its own, and commits the offset of one partition: one request at a time, or "
+        "with up to 20 that wait for answers.",
+    ],
+    "memory": [
+        "Members that have joined groups of 1,000, and received a partition each. Ours is the growth of the process. "
+        "Kafka's is the growth of what is live in the heap of its JVM after a collection "
+        "(`jcmd GC.class_histogram`); its process grows by more, as the figure below each says, but how much of a "
+        "heap is touched depends on the settings of the JVM (a heap of 1 GiB here).",
+    ],
+}
+
+
+def _large(figures: Mapping[str, float]) -> list[str]:
+    return [
+        "## A large group",
+        "",
+        "10,000 members of a consumer group, 100 topics of 1,000 partitions, in our coordinator alone: CPU, and the "
+        "longest turn of the event loop. The bounds are 5 s of CPU until all have their partitions, and 20 ms. How it "
+        "is measured: [bench/large_groups.py](../../bench/large_groups.py).",
+        "",
+        "| | |",
+        "|---|---:|",
+        *(f"| {name} | {short(value)} |" for name, value in figures.items()),
+        "",
+    ]
