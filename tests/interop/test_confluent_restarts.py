@@ -96,7 +96,7 @@ def load(servers: str) -> Iterator[list[int]]:
         assert producer.flush(90) == 0
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.long), "consumer"])
 def test_nothing_is_lost_while_brokers_restart_one_by_one(protocol: str) -> None:
     read: list[int] = []
     with Cluster(3, topics={TOPIC: PARTITIONS}, settings=SETTINGS) as cluster:
