@@ -221,8 +221,9 @@ def test_what_is_committed_is_where_a_member_goes_on(node: NodeProcess, topic: s
 def test_a_member_that_the_coordinator_does_not_know_joins_again(node: NodeProcess, topic: str) -> None:
     with closing(Member(node, topic, [topic], "consumer")) as member, closing(RawClient(node.port)) as raw:
         poll_until(lambda: len(member.partitions) == PARTITIONS, member, what="all partitions")
-        leaving = {"group_id": topic, "member_id": member.consumer.memberid(), "member_epoch": -1}
-        assert raw.call(ConsumerGroupHeartbeatRequest(**leaving)).error_code == 0
+        member_id = member.consumer.memberid()
+        leaving = ConsumerGroupHeartbeatRequest(group_id=topic, member_id=member_id, member_epoch=-1)
+        assert raw.call(leaving).error_code == 0
         poll_until(lambda: bool(member.lost), member, what="the loss of all partitions")
         assert [len(partitions) for partitions in member.lost] == [PARTITIONS]
         poll_until(lambda: len(member.partitions) == PARTITIONS, member, what="the return")
