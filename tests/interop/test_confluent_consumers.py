@@ -243,7 +243,7 @@ def test_the_member_chooses_the_assignor_of_the_server(node: NodeProcess, topic:
             assert partitions in ([0, 1, 2], [3, 4, 5])
         with closing(Member(node, f"{topic}-x", [topic], "consumer", group_remote_assignor="mine")) as refused:
             poll_until(lambda: bool(refused.errors), refused, what="the refusal")
-            assert refused.errors[0].fatal()
+            assert "assignor" in refused.errors[0].str()
 
 
 def test_a_group_is_administered(node: NodeProcess, topic: str) -> None:

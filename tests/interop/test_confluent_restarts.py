@@ -96,11 +96,7 @@ def load(servers: str) -> Iterator[list[int]]:
         assert producer.flush(90) == 0
 
 
-def await_more_than(read: list[int], count: int) -> None:
-    wait_until(lambda: len(read) > count, what="records after a restart", timeout_s=90)
-
-
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("protocol", [pytest.param("classic", marks=pytest.mark.long), "consumer"])
 def test_nothing_is_lost_while_brokers_restart_one_by_one(protocol: str) -> None:
     read: list[int] = []
     with Cluster(3, topics={TOPIC: PARTITIONS}, settings=SETTINGS) as cluster:
@@ -110,7 +106,7 @@ def test_nothing_is_lost_while_brokers_restart_one_by_one(protocol: str) -> None
                 wait_until(lambda: len(read) > 100, what="the first records", timeout_s=60)
                 for broker in cluster.brokers:
                     broker.restart()
-                    await_more_than(read, len(written) + 100)
+                    await_more(read, written)
             wait_until(lambda: set(read) >= set(written), what="every record", timeout_s=90)
             committed = [0]
             wait_until(
@@ -121,6 +117,12 @@ def test_nothing_is_lost_while_brokers_restart_one_by_one(protocol: str) -> None
                 worker.end()
         assert [worker.fatal for worker in workers] == [[] for _ in workers]
         assert not [broker.log for broker in cluster.brokers if "Traceback" in broker.log]
+
+
+def await_more(read: list[int], written: list[int]) -> None:
+    """Wait until the members have read more than was written so far."""
+    count = len(written) + 100
+    wait_until(lambda: len(read) > count, what="records after a restart", timeout_s=90)
 
 
 def is_committed(cluster: Cluster, group: str, committed: list[int]) -> bool:
