@@ -1,6 +1,7 @@
 """The memory of a group's member on the node: groups of 1,000 members that joined, received partitions, and stay.
 
-A first group isn't counted: it makes the node load what it needs. Our node's memory is the resident memory of its
+A first group isn't counted, nor are many connections that come and go, as those of classic members do: they make the
+node load and allocate what it keeps. Our node's memory is the resident memory of its
 process. Kafka's is what is live in the heap of its JVM after a collection (``jcmd GC.class_histogram``), without the
 heap's free space: how much of that a JVM keeps depends on its settings. The growth of its process is a figure too.
 """
@@ -13,7 +14,8 @@ from collections.abc import Callable
 from itertools import count
 from typing import NamedTuple
 
-from bench.groups_client import run_load
+from barnabas.protocol.messages.heartbeat import HeartbeatRequest
+from bench.groups_client import Connection, run_load
 from bench.groups_members import KINDS, GroupOfMembers
 from bench.groups_node import Figures, GroupsNode, running_node
 from bench.sides import usage_of
@@ -24,6 +26,8 @@ _TOPIC = "remembered"
 _NUMBERS = count()
 _TOTAL = re.compile(r"^Total\s+\d+\s+(\d+)", re.MULTILINE)
 _KIB = 1024
+_WAVES = 10
+"""After so many, new connections use the memory of earlier ones, on both sides."""
 
 
 class MemorySizes(NamedTuple):
@@ -52,6 +56,8 @@ def _measure_kind(node: GroupsNode, kind: str, memory_kib: Callable[[int], float
         run_load(_fill(group, sizes.members))
 
     fill()
+    for _ in range(_WAVES if kind == "classic" else 0):
+        run_load(_connect(node.port, sizes.members))
     before, resident_before = memory_kib(node.pid), _resident_kib(node.pid)
     figures: Figures = {}
     made = 0
@@ -70,6 +76,13 @@ async def _fill(group: GroupOfMembers, members: int) -> None:
     await group.open()
     await group.join(members)
     group.abandon()
+
+
+async def _connect(port: int, count: int) -> None:
+    connections = [await Connection.open(port) for _ in range(count)]
+    for connection in connections:
+        await connection.call(HeartbeatRequest(group_id=_TOPIC), 4)
+        connection.close()
 
 
 def _resident_kib(pid: int) -> float:

@@ -13,10 +13,10 @@ from bench.groups_client import run_load
 from bench.groups_members import KINDS, GroupOfMembers
 from bench.groups_node import Figures, GroupsNode
 
-__all__ = ["RebalanceSizes", "measure_rebalances"]
+__all__ = ["HEARTBEATS_PER_S", "RebalanceSizes", "measure_rebalances"]
 
 _PARTITIONS_OF_A_MEMBER = 2
-_HEARTBEATS_PER_S = 2_000
+HEARTBEATS_PER_S = 2_000
 """Of all members together: a member waits for its next heartbeat, which must not be most of what is measured."""
 _NUMBERS = count()
 _PAUSE_S = 1.5
@@ -40,7 +40,7 @@ def measure_rebalances(node: GroupsNode, sizes: RebalanceSizes, kinds: tuple[str
                 partitions = members * _PARTITIONS_OF_A_MEMBER
                 name = f"{kind}-{next(_NUMBERS)}"
                 group = GroupOfMembers(name, KINDS[kind], f"of-{members}", topic_id, partitions, node.port)
-                group.interval_s = members / _HEARTBEATS_PER_S
+                group.interval_s = members / HEARTBEATS_PER_S
                 found.append(run_load(_live(node, group, members, sizes.idle_s)))
             for name in found[0]:
                 figures[f"{kind}, {members:,} members: {name}"] = median(each[name] for each in found[1:])

@@ -83,7 +83,8 @@ def _consumers(count: int) -> str:
 
 async def _fill(port: int, records: int) -> None:
     connection = await Connection.open(port)
-    batch = build_batch([Record(index, 0, None, _VALUE) for index in range(_BATCH)])
+    now_ms = int(time.time() * 1000)  # Older records would be deleted by their retention.
+    batch = build_batch([Record(index, now_ms, None, _VALUE) for index in range(_BATCH)])
     for number in range(records // _BATCH):
         await _produce(connection, _FULL, number % _PARTITIONS, batch)
     connection.close()
@@ -292,7 +293,7 @@ async def _produce_paced(port: int, sizes: ShareSizes) -> None:
 
 
 def _batch(sent_ns: int) -> bytes:
-    return build_batch([Record(0, 0, None, _SENT_NS.pack(sent_ns))])
+    return build_batch([Record(0, int(time.time() * 1000), None, _SENT_NS.pack(sent_ns))])
 
 
 def _sent_ns(data: bytes | memoryview) -> Iterator[int]:
@@ -317,4 +318,5 @@ def _read_with_java(node: GroupsNode, consumers: int, records: int) -> float:
         timeout_s=150,
     )  # fmt: skip
     columns = [column.strip() for column in done.stdout.strip().splitlines()[-1].split(",")]
-    return float(columns[5])
+    assert int(columns[5]) >= records, done.stdout
+    return float(columns[4])

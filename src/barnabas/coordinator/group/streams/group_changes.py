@@ -192,7 +192,7 @@ class GroupChanges:
                 group_id, _NO_MEMBER, TimerKind.INITIAL_REBALANCE, deadline_ms, self._assign_after_delay
             )
 
-    def _assign_after_delay(self, group_id: str, _no_member: str, now_ms: int) -> Nothing:
+    def _assign_after_delay(self, group_id: str, no_member: str, now_ms: int) -> Nothing:
         group = self.find(group_id)
         records: list[CoordinatorRecord] = []
         if group is not None and group.members and group.configured_topology is not None:
