@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import asyncio
 import json
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 import pytest
 
+import tests.peers
 from barnabas.connect.decide.backing_stores.offset_records import offset_record
 from barnabas.connect.decide.tasks.task_runtime import TaskPaused, TaskRunning, TaskStart, TopicRecord
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.plugins.api import Config, Connector, SourceConnector, SourceOffset, SourceTask
 from barnabas.connect_spark.queries.polled_source import Polled, PolledSourceTask
 from barnabas.testing import Node
+from tests.peers import require_peer
+from tests.peers.connect_worker import ConnectWorker, worker_settings
 from tests.spark.connect_stage import MemoryOffsets, Stage, running_stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+PLAN = "ab|C|d|A|efcg|x|hcC|ixxC|jAc|k"
+"""Batches of letters, as in ``Letters.java``. The last transaction stays open."""
+COMMITTED = "abCefchcCCjAc"
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(600)]
 
@@ -288,5 +297,91 @@ def test_a_task_fails_that_writes_to_its_own_offset_topic(
             await start(stage, out, {"offsets.storage.topic": out})
             failed = await stage.failure()
             assert "Source tasks may not produce to their own offsets topics" in failed.trace
+
+    asyncio.run(scenario())
+
+
+# ---- as Kafka's worker does
+
+
+class PlannedTask(PolledSourceTask):
+    """The task of ``Letters.java``."""
+
+    def start(self, spark: SparkSession) -> None:
+        self.batches = PLAN.split("|")
+        self.position = 0
+
+    def poll(self, spark: SparkSession) -> Polled | None:
+        requests = self.context.transactions
+        assert requests is not None
+        if not self.batches:
+            return None
+        batch = self.batches.pop(0)
+        if "C" in batch:
+            requests.commit_transaction()
+        if "A" in batch:
+            requests.abort_transaction()
+        rows = [
+            (self.context.connector, letter, WORK, {"next": self.position + number}, ENDS.get(letter))
+            for number, letter in enumerate(batch, 1)
+        ]
+        self.position += len(batch)
+        return Polled(spark.createDataFrame(rows, PLANNED_SCHEMA).coalesce(1), [])
+
+
+ENDS = {"c": "commit", "x": "abort"}
+PLANNED_SCHEMA = (
+    "topic string, value string, source_partition map<string, string>, source_offset map<string, int>, "
+    "transaction string"
+)
+
+
+class Planned(SourceConnector):
+    version = "1.0"
+    task_class = PlannedTask
+
+
+@contextmanager
+def java_worker(node: Node, folder: Path) -> Iterator[ConnectWorker]:
+    """Run a worker of Kafka with the connector ``Letters``."""
+    plugin = folder / "plugins" / "letters"
+    plugin.mkdir(parents=True)
+    source = Path(tests.peers.__file__).parent / "java" / "Letters.java"
+    libraries = f"{require_peer()}/*"
+    subprocess.run(["javac", "-cp", libraries, "-d", str(plugin), str(source)], check=True, timeout=120)
+    settings = {**worker_settings(node.bootstrap_servers, "java"), "exactly.once.source.support": "enabled"}
+    worker = ConnectWorker(folder / "java", {**settings, "plugin.path": str(plugin.parent)})
+    try:
+        worker.start()
+        yield worker
+    finally:
+        worker.stop()
+
+
+def test_transactions_end_as_in_kafkas_worker(
+    spark: SparkSession, node: Node, tmp_path: Path, out: str, kafka_peer: Path
+) -> None:
+    """The same requests lead to the same committed records, and to the same positions."""
+    in_java = f"{out}-java"
+    node.create_topic(in_java)
+
+    def positions(topic: str, connector: str) -> list[int]:
+        rows = read(spark, node, topic)
+        return [json.loads(row.value)["next"] for row in rows if json.loads(row.key)[0] == connector]
+
+    async def scenario() -> None:
+        async with stage_of(spark, node, tmp_path, Planned) as stage:
+            with java_worker(node, tmp_path) as worker:
+                config = {"connector.class": "Letters", "letters": PLAN, "topic": in_java}
+                config |= {"tasks.max": "1", "transaction.boundary": "connector", "exactly.once.support": "required"}
+                body = {"name": in_java, "config": config}
+                await asyncio.to_thread(worker.request, "POST", "/connectors", body)
+                task = await start(stage, out)
+                for topic in (out, in_java):
+                    await stage.until(lambda: len(values(stage, topic)) >= len(COMMITTED))  # noqa: B023
+                await stage.stop(task)
+        assert values(stage, out) == values(stage, in_java) == [*COMMITTED]
+        ours, theirs = positions(POSITIONS, out), positions("java-offsets", in_java)
+        assert ours == theirs == [3, 5, 8, 10, 12, 13, 15, 16, 17, 20]
 
     asyncio.run(scenario())
