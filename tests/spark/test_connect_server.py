@@ -153,7 +153,7 @@ def test_a_polled_source_is_exactly_once_and_a_streaming_one_is_refused(
         until(lambda: len(lines()) >= len(LINES), worker.printed)
         assert lines() == LINES
 
-        worker.configure("mirror", _mirror(node.bootstrap_servers, "once-"))
+        worker.configure("mirror", {**_mirror(node.bootstrap_servers, "once-"), "source.topics": "once"})
         assert "exactly-once delivery is impossible for TopicToTopicTask" in worker.trace("mirror").splitlines()[0]
         assert worker.stop(timeout_s=90) == 0
         assert lines() == LINES

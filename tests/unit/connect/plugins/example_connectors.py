@@ -72,7 +72,7 @@ class PickyConnector(SourceConnector):
         if config.get("bounds") == "broken":
             raise RuntimeError("no idea")
         if config.get("bounds") == "none":
-            return None  # type: ignore[return-value]
+            return None
         return config.get("bounds") == "yes"
 
     @classmethod
