@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryOffsets", "SharedSession", "Stage", "TextPath", "running_json_stage", "running_stage"]
 
-_TIMEOUT_S = 60
+_TIMEOUT_S = 120
 
 
 class SharedSession(Sessions):

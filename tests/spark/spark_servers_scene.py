@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from confluent_kafka import Consumer, TopicPartition
 
 from tests.peers.barnabas_worker import BarnabasWorker
 from tests.peers.connect_worker import worker_settings
 
-__all__ = ["BYTES", "CREATED", "JSON", "RemoteWorker", "json_rows", "lines_of", "until"]
+__all__ = ["BYTES", "CREATED", "JSON", "RemoteWorker", "committed_values", "json_rows", "lines_of", "until"]
 
 JSON = {
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -88,3 +89,20 @@ def lines_of(file: Path) -> list[str]:
 def json_rows(folder: Path) -> Sequence[Any]:
     """Return the rows of the data files of TopicToFiles."""
     return [json.loads(line) for file in sorted(folder.glob("*.json")) for line in file.read_text().splitlines()]
+
+
+def committed_values(bootstrap: str, topic: str) -> list[bytes]:
+    """Return the values of the committed records of a topic with one partition."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "reader", "auto.offset.reset": "earliest"}
+    consumer = Consumer({**settings, "isolation.level": "read_committed", "enable.partition.eof": True})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    found: list[bytes] = []
+    try:
+        while True:
+            message = consumer.poll(60)
+            assert message is not None, f"{topic} has no end"
+            if message.error() is not None:
+                return found
+            found.append(message.value())
+    finally:
+        consumer.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import httpx
@@ -9,7 +10,7 @@ import pytest
 
 from barnabas.testing import Node
 from tests.peers.spark_servers import SparkMaster, running_cluster
-from tests.spark.spark_servers_scene import CREATED, JSON, RemoteWorker, json_rows, until
+from tests.spark.spark_servers_scene import CREATED, JSON, RemoteWorker, committed_values, json_rows, until
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -46,5 +47,32 @@ def test_executors_of_a_cluster_do_the_work_and_its_end_is_reported(java: None, 
             assert trace.startswith(f"Spark did not start on {master.url}: ")
             assert "All masters are unresponsive" in trace.splitlines()[0]
             assert "out of its group" not in worker.printed()
+        finally:
+            worker.kill()
+
+
+def test_a_killed_worker_writes_each_record_once(java: None, tmp_path: Path) -> None:
+    """The records that executors compute, with exactly-once delivery: the worker is killed while it writes."""
+    total = 2_000
+    with Node() as node, running_cluster(tmp_path / "cluster") as master:
+        once = {"exactly.once.source.support": "enabled", _EXECUTOR: "512m"}
+        worker = RemoteWorker(tmp_path / "worker", node.bootstrap_servers, "once", master.url, **once)
+
+        def numbers() -> list[int]:
+            return [json.loads(value)["number"] for value in committed_values(node.bootstrap_servers, "numbers")]
+
+        node.create_topic("numbers")
+        generator = {"connector.class": "Generator", "topic": "numbers", "records.per.second": "200"}
+        try:
+            worker.start(timeout_s=120)
+            required = {"exactly.once.support": "required"}
+            worker.configure("numbers", {**generator, **required, "records.max": str(total), **JSON})
+            until(lambda: len(numbers()) >= 300, worker.printed)
+            worker.kill()
+            before = len(numbers())
+            worker.start(timeout_s=120)
+            until(lambda: len(numbers()) >= max(total, before), worker.printed)
+            assert sorted(numbers()) == list(range(total))
+            assert worker.stop(timeout_s=90) == 0
         finally:
             worker.kill()

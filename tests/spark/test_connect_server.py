@@ -13,7 +13,16 @@ from confluent_kafka import Consumer, Producer
 
 from barnabas.testing import Node
 from tests.peers.spark_servers import SparkConnectServer
-from tests.spark.spark_servers_scene import BYTES, CREATED, JSON, RemoteWorker, json_rows, lines_of, until
+from tests.spark.spark_servers_scene import (
+    BYTES,
+    CREATED,
+    JSON,
+    RemoteWorker,
+    committed_values,
+    json_rows,
+    lines_of,
+    until,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(1200)]
 
@@ -117,6 +126,37 @@ def test_connectors_run_on_a_server_and_report_their_states(
         worker.configure("broken", {**files, "topics": "mixed", "directory": str(tmp_path / "strict")})
         assert "VALUE_CONVERTER of the record at mixed-0, offset 1 failed" in worker.trace("broken").splitlines()[0]
         assert worker.stop(timeout_s=90) == 0
+    finally:
+        worker.kill()
+
+
+def test_a_polled_source_is_exactly_once_and_a_streaming_one_is_refused(
+    node: Node, server: SparkConnectServer, tmp_path: Path
+) -> None:
+    once = {"exactly.once.source.support": "enabled"}
+    worker = RemoteWorker(tmp_path / "worker", node.bootstrap_servers, "once", server.url, **once)
+    file = tmp_path / "once.txt"
+    file.write_text("".join(f"{line}\n" for line in LINES[:100]))
+    node.create_topic("once")
+
+    def lines() -> list[str]:
+        return [value.decode() for value in committed_values(node.bootstrap_servers, "once")]
+
+    try:
+        worker.start(timeout_s=120)
+        source = {"connector.class": "FileStreamSource", "file": str(file), "topic": "once"}
+        worker.configure("once", {**source, "exactly.once.support": "required"})
+        until(lambda: len(lines()) >= 100, worker.printed)
+        worker.kill()
+        file.write_text("".join(f"{line}\n" for line in LINES))
+        worker.start(timeout_s=120)
+        until(lambda: len(lines()) >= len(LINES), worker.printed)
+        assert lines() == LINES
+
+        worker.configure("mirror", {**_mirror(node.bootstrap_servers, "once-"), "source.topics": "once"})
+        assert "exactly-once delivery is impossible for TopicToTopicTask" in worker.trace("mirror").splitlines()[0]
+        assert worker.stop(timeout_s=90) == 0
+        assert lines() == LINES
     finally:
         worker.kill()
 

@@ -144,6 +144,7 @@ class TransactionService:
         change = self._awaited.get(transactional_id)
         if change is None:
             change = self._awaited[transactional_id] = asyncio.get_running_loop().create_future()
+        self._sender.hasten(transactional_id)
         await asyncio.wait((change,), timeout=self._patience_s)
         if not change.done() and self._awaited.get(transactional_id) is change:
             del self._awaited[transactional_id]

@@ -26,6 +26,7 @@ from barnabas.connect.decide.tasks.task_runtime import (
     TaskStopped,
     TopicsUsed,
 )
+from barnabas.connect.decide.tasks.transaction_requests import TransactionRequests
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.metrics.task_metrics import TaskFigures
 from barnabas.connect.plugins.api import Connector, SinkTask, SourceTask, TerminalError
@@ -193,23 +194,25 @@ class SparkTaskRuntime:
             lambda partition: self._offsets.source_offset(start.task.connector, partition),
             spec.empty_scratch(),
             start.transactional_id is not None,
+            _transaction_requests(start),
         )
         path = self._record_path(start.connector_config, self._worker_config)
-        task = connector.task_class(context)
-        if isinstance(task, SinkTask):
-            return SinkProgram(spec, task, path)
-        if isinstance(task, SourceTask):
+        task_class = connector.task_class
+        if issubclass(task_class, SinkTask):
+            return SinkProgram(spec, task_class(context), path)
+        if issubclass(task_class, SourceTask):
             return SourceProgram(
                 spec,
-                task,
+                lambda: task_class(context),
                 path,
                 context.source_offset,
                 lambda offsets: self._write_offsets(start.task, offsets),
                 lambda topics: report(TopicsUsed(start.task, topics)),
                 self._transaction_calls(start),
+                context.transactions,
             )
         raise TerminalError(
-            f"{type(task).__name__}, the task_class of {connector.__name__}, is neither a SourceTask nor a SinkTask"
+            f"{task_class.__name__}, the task_class of {connector.__name__}, is neither a SourceTask nor a SinkTask"
         )
 
     def _transaction_calls(self, start: TaskStart) -> TransactionCalls | None:
@@ -231,6 +234,12 @@ class SparkTaskRuntime:
         self, task: ConnectorTaskId, offsets: Sequence[tuple[Mapping[str, object], Mapping[str, object] | None]]
     ) -> None:
         self._result(self._offsets.write_source_offsets(task.connector, offsets))
+
+
+def _transaction_requests(start: TaskStart) -> TransactionRequests | None:
+    """Return a new object for a task that ends its transactions itself."""
+    boundary = start.connector_config.get("transaction.boundary", "").strip().lower()
+    return TransactionRequests() if start.transactional_id is not None and boundary == "connector" else None
 
 
 async def _awaited(steps: Awaitable[T]) -> T:

@@ -32,7 +32,7 @@ class Leader:
 class World:
     """A broker that leads A; others lead B and C. Answers are scripted by partition."""
 
-    def __init__(self) -> None:
+    def __init__(self, delay_s: float = 0) -> None:
         self.leaders: dict[TopicPartition, int] = {A: ME, B: OTHER, C: THIRD}
         self.scripts: dict[TopicPartition, list[ErrorCode]] = {}
         self.written: list[tuple[TopicPartition, TransactionMarker]] = []
@@ -47,6 +47,7 @@ class World:
             metadata=self,  # type: ignore[arg-type]
             others=self,  # type: ignore[arg-type]
             complete=self.completed.append,
+            delay_s=delay_s,
             retry_s=0,
         )
 
@@ -103,9 +104,9 @@ class World:
         return prepared
 
 
-def run_scenario(scenario: Callable[[World], Awaitable[None]]) -> None:
+def run_scenario(scenario: Callable[[World], Awaitable[None]], *, delay_s: float = 0) -> None:
     async def main() -> None:
-        world = World()
+        world = World(delay_s)
         await scenario(world)
         world.sender.stop()
 
@@ -138,7 +139,7 @@ def test_markers_for_one_leader_wait_for_each_other_and_share_a_request() -> Non
     async def scenario(world: World) -> None:
         for number in range(4):
             world.send(B, producer_id=number)
-        await asyncio.sleep(0)  # The request is on its way now.
+        await turns(2)  # The request is on its way now.
         for number in range(4, 10):
             world.send(B, producer_id=number)
         await settled(world, 10)
@@ -151,7 +152,7 @@ def test_a_refused_marker_is_sent_again_to_the_leader_of_that_time() -> None:
     async def scenario(world: World) -> None:
         world.scripts[B] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
         world.send(A, B)
-        await asyncio.sleep(0)  # The leaders are looked up after the answer to EndTxn.
+        await turns(2)  # The leaders are looked up after the answer to EndTxn.
         world.leaders[B] = THIRD
         await settled(world)
         assert [leader for leader, _ in world.requests] == [OTHER, THIRD]
@@ -186,7 +187,7 @@ def test_a_partition_without_a_leader_is_waited_for_and_a_deleted_one_is_not() -
         world.leaders[B] = -1
         del world.leaders[C]
         world.send(A, B, C)
-        await asyncio.sleep(0)
+        await turns(2)
         assert world.completed == []
         world.leaders[B] = ME
         await settled(world)
@@ -218,7 +219,7 @@ def test_a_coordinator_that_was_replaced_sends_nothing_more() -> None:
     async def scenario(world: World) -> None:
         world.scripts[B] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
         world.send(B)
-        await turns(3)
+        await turns(4)
         assert len(world.requests) == 1
         world.is_present = False
         await turns()
@@ -226,3 +227,19 @@ def test_a_coordinator_that_was_replaced_sends_nothing_more() -> None:
         assert len(world.requests) == 1
 
     run_scenario(scenario)
+
+
+def test_markers_wait_until_the_client_has_its_answer_or_needs_them() -> None:
+    async def scenario(world: World) -> None:
+        world.send(A, producer_id=7)
+        awaited = world.send(A, producer_id=8)
+        await turns()
+        assert world.written == []
+        world.sender.hasten("id-8")
+        world.sender.hasten("id-8")
+        world.sender.hasten("id-9")
+        await settled(world)
+        assert world.completed == [awaited]
+        assert [marker.producer_id for _, marker in world.written] == [8]
+
+    run_scenario(scenario, delay_s=3600)

@@ -38,8 +38,10 @@ class _Spread:
     count: int = 0
     sum: float = 0
     max: float = 0
+    min: float = 0
 
     def add(self, value: float) -> None:
+        self.min = min(self.min, value) if self.count else value
         self.count += 1
         self.sum += value
         self.max = max(self.max, value)
@@ -74,15 +76,17 @@ class TaskFigures:
         self._read = self._written = self._active = self._max_active = 0
         self._batches, self._batch_ms = _Spread(), _Spread()
         self._commits, self._failed_commits = _Spread(), 0
+        self._has_transactions = False
+        self._transactions, self._in_transaction = _Spread(), 0
         self._last: BatchTotals | None = None
         self._failures = self._skipped = self._retries = self._logged = 0
         self._dead_letters = self._failed_dead_letters = self._last_error_ms = 0
 
     # ---- written by the task
 
-    def is_of(self, kind: TaskKind, *, partitions: int = 0) -> None:
+    def is_of(self, kind: TaskKind, *, partitions: int = 0, has_transactions: bool = False) -> None:
         with self._lock:
-            self._kind, self._partitions = kind, partitions
+            self._kind, self._partitions, self._has_transactions = kind, partitions, has_transactions
 
     def is_in_state(self, state: str) -> None:
         """Note the state: ``running``, ``paused``, or any other."""
@@ -103,6 +107,7 @@ class TaskFigures:
         """Note that a batch has ended: the records read for it, and those that have reached the target."""
         with self._lock:
             self._written += written
+            self._in_transaction += written
             self._active = 0
             self._batches.add(read)
             self._batch_ms.add(took_ms)
@@ -122,6 +127,17 @@ class TaskFigures:
                 self._commits.add(took_ms)
             else:
                 self._failed_commits += 1
+
+    def has_ended_transaction(self, *, is_aborted: bool) -> None:
+        """Note that the positions of a transaction were committed, with its records unless they were aborted."""
+        with self._lock:
+            self._transactions.add(0 if is_aborted else self._in_transaction)
+            self._in_transaction = 0
+
+    def has_abandoned_transaction(self) -> None:
+        """Note that the records of the open transaction will be read again."""
+        with self._lock:
+            self._in_transaction = 0
 
     def has_retried(self) -> None:
         with self._lock:
@@ -193,6 +209,14 @@ class TaskFigures:
         text = "from reading to Kafka, for Spark reads while it writes."
         yield f"{_SOURCE}_poll_batch_avg_time_ms", f"How long a batch took on average, {text}", self._batch_ms.average
         yield f"{_SOURCE}_poll_batch_max_time_ms", f"How long the slowest batch took, {text}", self._batch_ms.max
+        if self._has_transactions:
+            yield from self._of_transactions()
+
+    def _of_transactions(self) -> Iterator[Metric]:
+        sizes, text = self._transactions, "committed transaction"
+        yield f"{_SOURCE}_transaction_size_min", f"Records of the smallest {text}.", sizes.min
+        yield f"{_SOURCE}_transaction_size_max", f"Records of the largest {text}.", sizes.max
+        yield f"{_SOURCE}_transaction_size_avg", f"Records of a {text} on average.", sizes.average
 
     def _active_rows(self, group: str, kind: str, text: str) -> Iterator[Metric]:
         yield f"{group}_{kind}_record_active_count", f"Records {text}.", self._active

@@ -17,7 +17,8 @@ checkpoint, applies converters and transforms, keeps positions in Kafka, restart
 
 **Records** are rows. The frame of ``SourceTask.read`` has the columns ``topic`` (string) and ``value`` (any type that
 the value converter accepts), and may have ``key``, ``partition`` (int), ``timestamp`` (timestamp; for transforms: Spark
-writes records with a time of its own) and ``headers`` (``array<struct<key: string, value: any>>``). The frame for
+writes records with a time of its own), ``headers`` (``array<struct<key: string, value: any>>``), and the columns that
+``SourceTask.read`` describes: ``source_partition``, ``source_offset`` and ``transaction``. The frame for
 ``SinkTask.write`` has ``topic``, ``partition``, ``offset``, ``timestamp``, ``key``, ``value`` and ``headers``,
 after converters and transforms. Other columns are refused, so that a misspelt one is noticed.
 
@@ -83,6 +84,7 @@ __all__ = [
     "TaskContext",
     "TerminalError",
     "TopicPartition",
+    "TransactionContext",
     "ValidString",
     "Width",
 ]
@@ -156,7 +158,33 @@ class TaskContext(Protocol):
 
     @property
     def is_exactly_once(self) -> bool:
-        """Return whether each batch and its positions are written in one transaction (KIP-618). For sources."""
+        """Return whether records and positions are written in one transaction (KIP-618). For sources."""
+
+    @property
+    def transactions(self) -> TransactionContext | None:
+        """Return where the task ends its transactions; None without ``transaction.boundary=connector``. For sources."""
+
+
+class TransactionContext(Protocol):
+    """Ends the transactions of a source's task, with ``transaction.boundary=connector`` (KIP-618).
+
+    A transaction begins with the first batch after the end of the last one, and may have many batches. It ends after a
+    batch, by a request here, or after a record with a mark in the column ``transaction`` (``SourceTask.read``). A
+    request is for the batch in progress, or for the next one: in ``offsets_of`` it is for the batch of that call.
+
+    Without a request the transaction stays open, and the broker aborts it after ``transaction.timeout.ms``, which fails
+    the task. If the task is paused, stopped or fails, its open transaction is aborted. The task starts again at the
+    positions of the last committed one.
+    """
+
+    def commit_transaction(self) -> None:
+        """Commit the transaction after the batch."""
+
+    def abort_transaction(self) -> None:
+        """Abort the transaction after the batch: its records are never seen by readers of committed records.
+
+        Its positions are committed, so these records are not read again. Raise an exception instead if they should be.
+        """
 
 
 # ---- Connectors -----------------------------------------------------------------------------------------------------
@@ -244,6 +272,14 @@ class SourceConnector(Connector):
         return None
 
     @classmethod
+    def can_define_transaction_boundaries(cls, config: Config) -> bool:
+        """Return whether the tasks end their transactions (``TransactionContext``).
+
+        Called when a user sets ``transaction.boundary=connector``. False, if not overridden: the connector is refused.
+        """
+        return False
+
+    @classmethod
     def alter_offsets(cls, config: Config, offsets: Sequence[tuple[OffsetMap, OffsetMap | None]]) -> bool:
         """Check positions set by a user: partition and offset, None to start over. The connector is stopped.
 
@@ -323,6 +359,13 @@ class SourceTask(Task):
 
         A task that overrides ``offsets_of`` begins at ``context.source_offset``. Others begin at Spark's own position,
         which the worker has stored for them.
+
+        Records may have positions of their own: the columns ``source_partition`` and ``source_offset``, both structs or
+        maps. Then the worker stores, for each partition, the offset of the last record, in the order of the rows. Such
+        a task begins at ``context.source_offset``.
+
+        With these columns, the column ``transaction`` ends a transaction after a record: ``commit`` or ``abort`` in its
+        last record, null in others. It is ignored without ``transaction.boundary=connector``.
         """
         raise NotImplementedError
 

@@ -18,6 +18,7 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.tasks.transaction_requests import TransactionRequests
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.plugins.api import (
     Config,
@@ -101,6 +102,7 @@ class _TaskContext:
     offsets: Sequence[SourceOffset] = ()
     folder: Path | None = None
     is_exactly_once: bool = False
+    transactions: TransactionRequests | None = None
 
     @property
     def scratch(self) -> Path:
@@ -164,7 +166,16 @@ class ConnectorKit:
     def task(self, number: int = 0, *, max_tasks: int = 1, offsets: Sequence[SourceOffset] = ()) -> Task:
         """Return one of its tasks, not started."""
         config = self.task_configs(max_tasks)[number]
-        context: TaskContext = _TaskContext("test", number, config, self._class.config_def.parse(config), offsets)
+        ends_transactions = self.config.get("transaction.boundary", "").strip().lower() == "connector"
+        context: TaskContext = _TaskContext(
+            "test",
+            number,
+            config,
+            self._class.config_def.parse(config),
+            offsets,
+            is_exactly_once=ends_transactions,
+            transactions=TransactionRequests() if ends_transactions else None,
+        )
         return self._class.task_class(context)
 
     def read(

@@ -21,7 +21,6 @@ from barnabas.connect.settings.worker_settings import WORKER_CONFIG_DEF
 __all__ = ["WorkerRules", "check_header_rules"]
 
 _EXACTLY_ONCE = "exactly.once.source.support"
-_MASTER = "barnabas.connect.spark.master"
 _PROTOCOLS = ("eager", "compatible", "sessioned")
 _POLICIES = {
     name: name for name in ("All", "None", "Principal", "Allowlist")
@@ -93,14 +92,6 @@ class WorkerRules:
             self._invalid("connect.protocol", protocol, "Invalid Connect protocol compatibility", allowed)
         support = str(self._value(_EXACTLY_ONCE)).lower()
         self.derived[_EXACTLY_ONCE] = support
-        master = str(self._value(_MASTER)).strip()
-        if support == "enabled" and not master.startswith("local"):
-            self._invalid(
-                _EXACTLY_ONCE,
-                support,
-                f"it needs Spark inside the worker, but {_MASTER} is {master.partition(';')[0]}",
-                f"set {_MASTER}=local[*]; preparing is allowed",
-            )
         for name in ("group.id", "config.storage.topic", "offset.storage.topic", "status.storage.topic"):
             if not self._value(name):
                 self._invalid(name, "", "String must be non-empty")

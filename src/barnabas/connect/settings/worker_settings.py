@@ -142,7 +142,7 @@ class KafkaWorkerSettings(SettingTable):
     heartbeat_interval_ms: int = setting(INT, "3000", "", HIGH, READ_ONLY,
         "The interval between heartbeats of a worker. Usually a third of the session timeout.")
     exactly_once_source_support: str = setting(STRING, "disabled", "i:DISABLED|ENABLED|PREPARING", HIGH, READ_ONLY,
-        "Whether source connectors write records and offsets in one transaction. To change a running group, first set preparing on every worker, then enabled (KIP-618). enabled needs Spark inside the worker: barnabas.connect.spark.master=local[*].")
+        "Whether source connectors write records and offsets in one transaction. To change a running group, first set preparing on every worker, then enabled (KIP-618).")
     metadata_max_age_ms = no_effect("The worker refreshes metadata when a response shows that it is outdated", LONG, "300000", "0..", LOW, READ_ONLY,
         "The age after which metadata of brokers and topics is refreshed.")
     client_id = by_name(STRING, "", "", LOW, READ_ONLY,

@@ -98,15 +98,14 @@ class PolledBatches:
         task: PolledSourceTask,
         spark: SparkSession,
         gate: BatchGate,
-        write: Callable[[DataFrame], None],
-        write_offsets: Callable[[Sequence[SourceOffset]], None],
+        deliver: Callable[[DataFrame, Sequence[SourceOffset]], None],
         note: Callable[[int, int], None],
     ) -> None:
+        """``deliver`` writes records and then their offsets."""
         self._task = task
         self._spark = spark
         self._gate = gate
-        self._write = write
-        self._write_offsets = write_offsets
+        self._deliver = deliver
         self._note = note
         self._batches = 0
         self.last: dict[str, Any] | None = None
@@ -121,9 +120,7 @@ class PolledBatches:
                 return
             frame, rows = _counted(found.records)
             self.frame = frame
-            self._write(frame)
-            self._gate.ensure_unfenced()
-            self._write_offsets(found.offsets)
+            self._deliver(frame, found.offsets)
             took_ms = int((time.monotonic() - began) * 1000)
             self.last = {"batchId": self._batches, "numInputRows": rows()}
             self.last["durationMs"] = {"triggerExecution": took_ms}

@@ -17,7 +17,7 @@ from uuid import uuid4
 from barnabas.connect_spark.sessions.scala_values import ScalaValues
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.connect.decide.tasks.task_runtime import TopicRecord
@@ -51,6 +51,10 @@ class SharedProducer:
 
     def begin(self) -> None:
         self._producer.beginTransaction()
+
+    def write(self, records: DataFrame) -> None:
+        """Write records with the columns topic, partition, key, value and headers."""
+        records.write.format("kafka").options(**self.options).save()
 
     def send(self, records: Iterable[TopicRecord]) -> None:
         """Send records. ``commit`` raises the error of one that could not be written."""

@@ -146,6 +146,9 @@ class SinkProgram:
         )
         return BatchLoop(self._spec.query_name, batches, gate, self._settings.trigger_interval_ms / 1000, spark).begin()
 
+    def pause(self) -> None:
+        pass
+
     def close(self) -> None:
         try:
             if self._is_started:

@@ -14,59 +14,95 @@ Exactly once, both are one transaction. Its steps, and what a crash after each l
    step 2 and 3 of the next run find out.
 8. Spark notes the batch as finished. This does not matter: Kafka's positions decide where a query begins.
 
-One producer writes a whole batch, so one commit decides about it. With a producer for each of Spark's tasks, the driver
-would have to commit several transactions, and a crash between two of them could not be undone.
+With ``transaction.boundary=connector`` steps 4 to 7 take several batches: step 5 is repeated, and the worker keeps the
+positions until step 6. If the task aborts its transaction, step 6 and 7 are a transaction of their own: they write only
+positions, so that the records are not read again.
+
+One producer writes a whole batch: with Spark in the worker the one of Spark's JVM (``SharedProducer``), otherwise one
+of the worker itself, which receives the records from Spark (``WorkerProducer``). So one commit decides about it. With a
+producer for each of Spark's tasks, the driver would have to commit several transactions, and a crash between two of
+them could not be undone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-from barnabas.connect.plugins.api import ConsumedOffsets, TerminalError
+from barnabas.clients.producer.transaction_errors import ProducerFenced
+from barnabas.connect.decide.tasks.transaction_requests import TransactionEnd
+from barnabas.connect.plugins.api import ConsumedOffsets
+from barnabas.connect_spark.queries.kafka_settings import spark_producer_options
 from barnabas.connect_spark.queries.shared_producer import SharedProducer
-from barnabas.connect_spark.sessions.session_kind import is_remote
+from barnabas.connect_spark.queries.worker_producer import WorkerProducer
+from barnabas.connect_spark.sessions.session_kind import works_here
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+    from barnabas.common.topic_partition import TopicPartition
     from barnabas.connect.decide.tasks.task_runtime import TopicRecord
     from barnabas.connect.identifiers import ConnectorTaskId
     from barnabas.connect_spark.queries.task_spec import OffsetWriter
 
-__all__ = ["AtLeastOnce", "ExactlyOnce", "Offsets", "SourceDelivery", "TransactionCalls"]
+__all__ = ["AtLeastOnce", "BatchProducer", "ExactlyOnce", "Offsets", "SourceDelivery", "TransactionCalls"]
 
 Offsets = Sequence["tuple[Mapping[str, Any], Mapping[str, Any] | None]"]
 
-_TRANSACTION_TIMEOUT = "kafka.transaction.timeout.ms"
+_TRANSACTION_TIMEOUT = "transaction.timeout.ms"
 _TRANSACTION_TIMEOUT_MS = "300000"
 """A batch of the greatest size takes some ten seconds. Brokers allow 15 minutes by default. A run that follows a crash
 does not wait for it."""
 _FENCED = ("ProducerFencedException", "InvalidProducerEpochException", "InvalidPidMappingException")
 
 
-class SourceDelivery(Protocol):
-    @property
-    def options(self) -> Mapping[str, str]:
-        """The options of Spark's writer, after ``open``."""
+class BatchProducer(Protocol):
+    """A producer with transactions, as ``SharedProducer`` describes it."""
 
+    def init_transactions(self) -> None: ...
+
+    def begin(self) -> None: ...
+
+    def write(self, records: DataFrame) -> None: ...
+
+    def send(self, records: Iterable[TopicRecord]) -> None: ...
+
+    def send_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class SourceDelivery(Protocol):
     def open(self, spark: SparkSession) -> None:
         """Prepare for a query, before the positions are read. Called again after a pause."""
 
     def batch(self) -> AbstractContextManager[None]:
-        """A context for writing a batch and for ``commit`` at its end."""
+        """A context for writing a batch and for ``finish`` at its end."""
 
-    def commit(self, offsets: Offsets, consumed: ConsumedOffsets | None = None) -> None:
-        """Make the batch's records and its positions safe. Blocks."""
+    def write(self, records: DataFrame) -> None:
+        """Write records with the columns topic, partition, key, value and headers."""
+
+    def finish(
+        self, offsets: Offsets, consumed: ConsumedOffsets | None = None, end: TransactionEnd = TransactionEnd.COMMIT
+    ) -> None:
+        """Make the batch's records and its positions safe, unless ``end`` is not COMMIT. Blocks."""
+
+    def abandon(self) -> bool:
+        """Abort an open transaction. Return whether there was one: the task is ahead of its positions then."""
 
     def close(self) -> None: ...
 
 
 class AtLeastOnce:
     def __init__(self, options: Mapping[str, str], write_offsets: OffsetWriter) -> None:
-        self.options = options
+        self._options = options
         self._write_offsets = write_offsets
 
     def open(self, spark: SparkSession) -> None:
@@ -75,8 +111,16 @@ class AtLeastOnce:
     def batch(self) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def commit(self, offsets: Offsets, consumed: ConsumedOffsets | None = None) -> None:
+    def write(self, records: DataFrame) -> None:
+        records.write.format("kafka").options(**self._options).save()
+
+    def finish(
+        self, offsets: Offsets, consumed: ConsumedOffsets | None = None, end: TransactionEnd = TransactionEnd.COMMIT
+    ) -> None:
         self._write_offsets(offsets)
+
+    def abandon(self) -> bool:
+        return False
 
     def close(self) -> None:
         pass
@@ -94,27 +138,33 @@ class TransactionCalls:
     offset_records: Callable[[Offsets], Sequence[TopicRecord]]
 
 
-class ExactlyOnce:
-    def __init__(
-        self,
-        task: ConnectorTaskId,
-        options: Mapping[str, str],
-        calls: TransactionCalls,
-    ) -> None:
-        self._task = task
-        self._options = {_TRANSACTION_TIMEOUT: _TRANSACTION_TIMEOUT_MS, **options}
-        self._calls = calls
-        self._producer: SharedProducer | None = None
+@dataclass(slots=True)
+class _Positions:
+    """The positions of an open transaction: the last one of each partition."""
 
-    @property
-    def options(self) -> Mapping[str, str]:
-        return self._open_producer().options
+    source: dict[str, tuple[Mapping[str, Any], Mapping[str, Any] | None]] = field(default_factory=dict)
+    groups: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
+
+    def add(self, offsets: Offsets, consumed: ConsumedOffsets | None) -> None:
+        for partition, offset in offsets:
+            self.source[json.dumps(partition, sort_keys=True)] = (partition, offset)
+        if consumed is not None and consumed.offsets:
+            self.groups.setdefault(consumed.group, {}).update(consumed.offsets)
+
+
+class ExactlyOnce:
+    def __init__(self, task: ConnectorTaskId, properties: Mapping[str, str], calls: TransactionCalls) -> None:
+        """``properties`` are those of the producer."""
+        self._task = task
+        self._properties = {_TRANSACTION_TIMEOUT: _TRANSACTION_TIMEOUT_MS, **properties}
+        self._calls = calls
+        self._producer: BatchProducer | None = None
+        self._is_begun = False
+        self._positions = _Positions()
 
     def open(self, spark: SparkSession) -> None:
-        if is_remote(spark):
-            raise TerminalError("exactly-once delivery needs Spark inside the worker: local[*]")
         self.close()
-        self._producer = SharedProducer(spark, self._options, self._calls.transactional_id)
+        self._producer = self._new_producer(spark)
         with self._explaining():
             self._producer.init_transactions()
         self._calls.confirm()
@@ -122,32 +172,68 @@ class ExactlyOnce:
 
     @contextmanager
     def batch(self) -> Iterator[None]:
-        """Begin a transaction. After any error it is aborted and the producer is closed: the task has failed."""
+        """Begin a transaction, or continue it. After any error it is aborted and the producer is closed: the task has
+        failed."""
         producer = self._open_producer()
         with self._explaining():
-            producer.begin()
+            self._begin(producer)
             try:
                 yield
             except BaseException:
-                with suppress(Exception):  # The first error is the reason.
-                    producer.abort()
                 self.close()
                 raise
 
-    def commit(self, offsets: Offsets, consumed: ConsumedOffsets | None = None) -> None:
+    def write(self, records: DataFrame) -> None:
+        self._open_producer().write(records)
+
+    def finish(
+        self, offsets: Offsets, consumed: ConsumedOffsets | None = None, end: TransactionEnd = TransactionEnd.COMMIT
+    ) -> None:
+        self._positions.add(offsets, consumed)
+        if end is TransactionEnd.NONE:
+            return
         producer = self._open_producer()
-        producer.send(self._calls.offset_records(offsets))
-        if consumed is not None and consumed.offsets:
-            producer.send_offsets(consumed.group, consumed.offsets)
-        producer.commit()
+        if end is TransactionEnd.ABORT:
+            producer.abort()
+            producer.begin()
+        self._commit(producer)
+
+    def abandon(self) -> bool:
+        was_begun, self._is_begun = self._is_begun, False
+        self._positions = _Positions()
+        if was_begun and self._producer is not None:
+            with suppress(Exception):  # The next producer of the id aborts it too.
+                self._producer.abort()
+        return was_begun
 
     def close(self) -> None:
+        self.abandon()
         producer, self._producer = self._producer, None
         if producer is not None:
             with suppress(Exception):  # Its JVM may have ended.
                 producer.close()
 
-    def _open_producer(self) -> SharedProducer:
+    def _new_producer(self, spark: SparkSession) -> BatchProducer:
+        transactional_id = self._calls.transactional_id
+        if not works_here(spark):
+            return WorkerProducer(self._properties, transactional_id)
+        options = spark_producer_options(self._properties, self._properties.get("client.id", transactional_id))
+        return SharedProducer(spark, options, transactional_id)
+
+    def _begin(self, producer: BatchProducer) -> None:
+        if not self._is_begun:
+            producer.begin()
+            self._is_begun = True
+
+    def _commit(self, producer: BatchProducer) -> None:
+        positions = self._positions
+        producer.send(self._calls.offset_records([*positions.source.values()]))
+        for group, consumed in positions.groups.items():
+            producer.send_offsets(group, consumed)
+        producer.commit()
+        self._is_begun, self._positions = False, _Positions()
+
+    def _open_producer(self) -> BatchProducer:
         if self._producer is None:
             raise RuntimeError(f"the producer of task {self._task} is closed after an error of an earlier batch")
         return self._producer
@@ -158,11 +244,11 @@ class ExactlyOnce:
         try:
             yield
         except Exception as error:
-            if not any(name in str(error) for name in _FENCED):
+            if not isinstance(error, ProducerFenced) and not any(name in str(error) for name in _FENCED):
                 raise
             raise RuntimeError(
                 f"The task {self._task} was unable to finish writing records to Kafka before its producer transaction "
                 "expired, or another run of the task has fenced it. If batches take long, raise "
-                f"producer.override.transaction.timeout.ms (it is {self._options[_TRANSACTION_TIMEOUT]}), or lower the "
-                "size of batches"
+                f"producer.override.transaction.timeout.ms (it is {self._properties[_TRANSACTION_TIMEOUT]}), or lower "
+                "the size of batches"
             ) from error

@@ -2,11 +2,13 @@
 
 The order of steps: a batch is (1) written to its topics, (2) its positions are written to the offset topic, (3) Spark
 notes it as finished. After a crash before (2) it is written again; after (2) never, because the offset topic decides.
-With exactly-once delivery (1) and (2) are one transaction (``source_delivery``).
+With exactly-once delivery (1) and (2) are one transaction (``source_delivery``), which takes several batches if the
+task says where it ends.
 
 Where a query begins: a plugin that defines Connect positions (``offsets_of``) reads them itself, so its query always
 has a fresh checkpoint. For other plugins the positions are Spark's own, stored unchanged (``spark_positions``). A fresh
-checkpoint is then written as if its first batch had ended there, which Spark's sources support.
+checkpoint is then written as if its first batch had ended there, which Spark's sources support. Records may have
+positions of their own, as columns (``record_positions``).
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from uuid import uuid4
 
 from barnabas.clients.admin import AdminClient
 from barnabas.common.config_value import ConfigType, parse_value
+from barnabas.connect.decide.tasks.transaction_requests import TransactionEnd, TransactionRequests
 from barnabas.connect.metrics.task_metrics import TaskKind
 from barnabas.connect.plugins.api import ConsumedOffsets, SourceOffset, SourceTask, TerminalError
 from barnabas.connect_spark.positions.checkpoints import Checkpoint, fresh_checkpoint, open_checkpoint
@@ -33,6 +36,14 @@ from barnabas.connect_spark.queries.kafka_settings import admin_settings, produc
 from barnabas.connect_spark.queries.polled_source import Polled, PolledSourceTask, Poller
 from barnabas.connect_spark.queries.query_handle import start_query
 from barnabas.connect_spark.queries.record_path import RecordPath, raising
+from barnabas.connect_spark.queries.record_positions import (
+    POSITION_COLUMNS,
+    TRANSACTION,
+    Part,
+    check_positions,
+    has_positions,
+    parts_of,
+)
 from barnabas.connect_spark.queries.row_count import RowCount
 from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery
 from barnabas.connect_spark.queries.source_delivery import (
@@ -46,7 +57,7 @@ from barnabas.connect_spark.sessions.session_kind import is_remote
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from barnabas.connect_spark.queries.batch_gate import BatchGate
     from barnabas.connect_spark.queries.task_spec import OffsetWriter, SourceOffsetReader, TaskSpec
@@ -55,7 +66,10 @@ __all__ = ["SourceProgram"]
 
 log = logging.getLogger(__name__)
 
-_COLUMNS = frozenset({"topic", "value", "key", "partition", "timestamp", "headers"})
+_COLUMNS = frozenset({"topic", "value", "key", "partition", "timestamp", "headers", *POSITION_COLUMNS, TRANSACTION})
+BatchPositions = tuple[Offsets, ConsumedOffsets | None]
+"""The positions after a batch, and offsets of a consumer group to commit with them."""
+
 _TOPICS_EVERY_S = 60
 _BATCH_S_MAX = 10
 """When a batch of a source that always finds more ends, so that its progress is visible."""
@@ -65,29 +79,36 @@ class SourceProgram:
     def __init__(
         self,
         spec: TaskSpec,
-        task: SourceTask,
+        new_task: Callable[[], SourceTask],
         path: RecordPath,
         read_offset: SourceOffsetReader,
         write_offsets: OffsetWriter,
         uses_topics: Callable[[frozenset[str]], None],
         transactions: TransactionCalls | None = None,
+        requests: TransactionRequests | None = None,
     ) -> None:
-        """``transactions`` are the calls of a task with exactly-once delivery.
+        """``transactions`` are the calls of a task with exactly-once delivery, ``requests`` those of a task that ends
+        its transactions itself.
 
         Raise ConfigException for settings that can't be used.
         """
         self._spec = spec
-        self._task = task
+        self._new_task = new_task
+        self._task = new_task()
+        self._requests = requests
         self._path = path
         self._spark_positions = SparkPositions(spec.task, spec.work, read_offset)
         self._uses_topics = uses_topics
         self._policy = ErrorPolicy.of(spec.connector_config)
         self._settings = QuerySettings.of(spec.connector_config, spec.worker_config)
         producer = producer_settings(spec.worker_config, spec.connector_config)
-        options = spark_producer_options(producer, f"connector-producer-{spec.task}")
-        self._delivery: SourceDelivery = AtLeastOnce(options, write_offsets)
+        client_id = f"connector-producer-{spec.task}"
+        self._options = spark_producer_options(producer, client_id)
+        self._delivery: SourceDelivery = AtLeastOnce(self._options, write_offsets)
+        self._offset_topic: str | None = None
         if transactions is not None:
-            self._delivery = ExactlyOnce(spec.task, options, transactions)
+            self._offset_topic = _offset_topic(spec.connector_config, spec.worker_config)
+            self._delivery = ExactlyOnce(spec.task, {"client.id": client_id, **producer}, transactions)
             self._settings = self._settings.with_transactions(spec.connector_config, spec.worker_config)
         enabled = parse_value(
             ConfigType.BOOLEAN, spec.worker_config.get("topic.creation.enable", "true"), "topic.creation.enable"
@@ -99,7 +120,7 @@ class SourceProgram:
         self._known_topics: set[str] = set()
         self._is_started = False
         self._poller: Poller | None = None
-        spec.figures.is_of(TaskKind.SOURCE)
+        spec.figures.is_of(TaskKind.SOURCE, has_transactions=transactions is not None)
 
     # ---- QueryProgram
 
@@ -120,10 +141,7 @@ class SourceProgram:
                 polled = poller.take()
                 while polled is not None:
                     _check(polled.records, is_streaming=False)
-                    with self._delivery.batch():
-                        self._write(polled.records, polled.rows, polled.topics)
-                        gate.ensure_unfenced()
-                        self._commit(_pairs(polled.offsets))
+                    self._deliver(polled.records, gate, _ends_of(polled), polled.rows, polled.topics)
                     poller.done()
                     is_time = time.monotonic() - began_s >= _BATCH_S_MAX
                     polled = None if is_time else poller.take_next()
@@ -135,14 +153,7 @@ class SourceProgram:
         _check(records, is_streaming=True)
 
         def process(frame: DataFrame, number: int, handle: BatchEnds) -> None:
-            with self._delivery.batch():
-                self._write(frame)
-                gate.ensure_unfenced()
-                ends = handle.ends(number)
-                if ends is None:
-                    raise RuntimeError(f"the checkpoint in {self._spec.folder} does not know batch {number}")
-                consumed = self._task.consumed_offsets(ends) if self._is_exactly_once else None
-                self._commit(self._offsets(ends), consumed)
+            self._deliver(frame, gate, lambda: self._ends(handle, number))
 
         return self._query(records, process, gate)
 
@@ -150,13 +161,12 @@ class SourceProgram:
         if not isinstance(self._task, PolledSourceTask):
             return self._follow(spark, gate)
 
-        def write(records: DataFrame) -> None:
+        def deliver(records: DataFrame, offsets: Sequence[SourceOffset]) -> None:
             _check(records, is_streaming=False)
-            self._write(records)
+            _refuse_positions(records)
+            self._deliver(records, gate, lambda: (_pairs(offsets), None))
 
-        batches = PolledBatches(
-            self._task, spark, gate, write, lambda found: self._commit(_pairs(found)), lambda rows, took_ms: None
-        )
+        batches = PolledBatches(self._task, spark, gate, deliver, lambda rows, took_ms: None)
         interval_s = self._settings.trigger_interval_ms / 1000
         return BatchLoop(self._spec.query_name, batches, gate, interval_s, spark).begin()
 
@@ -166,19 +176,41 @@ class SourceProgram:
 
         Raise TerminalError for features that are impossible there.
         """
+        if self._is_exactly_once:
+            raise TerminalError(
+                f"exactly-once delivery is impossible for {type(self._task).__name__} on a Spark Connect server, whose "
+                "own producers write the batches of a streaming DataFrame. Use a worker with "
+                "barnabas.connect.spark.master=local[*] or spark://host:port, or exactly.once.source.support=disabled"
+            )
         refuse_unfollowable(self._task, self._topic_rules, self._policy)
         records = self._task.read(spark)
         _check(records, is_streaming=True)
+        _refuse_positions(records)
         query = (
             self._good(self._path.source_records(records))
             .writeStream.queryName(self._spec.query_name)
             .format("kafka")
-            .options(**self._delivery.options)
+            .options(**self._options)
             .option("checkpointLocation", str(self._spec.folder / "followed" / uuid4().hex))
             .trigger(processingTime=f"{self._settings.trigger_interval_ms} milliseconds")
             .start()
         )
-        return FollowedQuery(query, gate, lambda ends: self._commit(self._offsets(ends)), self._spec.note_batch).begin()
+        return FollowedQuery(
+            query,
+            gate,
+            lambda ends: self._finish(self._offsets(ends), None, TransactionEnd.COMMIT),
+            self._spec.note_batch,
+        ).begin()
+
+    def pause(self) -> None:
+        """Abort an open transaction. Its task is ahead of its positions, so a new one continues."""
+        if self._delivery.abandon():
+            self._spec.figures.has_abandoned_transaction()
+            self._end_polling()
+            self._task.stop()
+            self._task, self._is_started = self._new_task(), False
+            if self._requests is not None:
+                self._requests.clear()
 
     def close(self) -> None:
         self._end_polling()
@@ -196,7 +228,7 @@ class SourceProgram:
             records,
             process,
             gate,
-            self._checkpoint(),
+            self._checkpoint(records),
             name=self._spec.query_name,
             pool=self._spec.task.connector,
             trigger_interval_ms=self._settings.trigger_interval_ms,
@@ -209,12 +241,66 @@ class SourceProgram:
         poller.join()
         return poller.pending
 
+    # ---- transactions
+
+    def _deliver(
+        self,
+        batch: DataFrame,
+        gate: BatchGate,
+        ends: Callable[[], BatchPositions],
+        rows: int | None = None,
+        topics: frozenset[str] | None = None,
+    ) -> None:
+        """Write a batch, and end the transactions that end in it. ``ends`` are the positions after it."""
+        if not has_positions(batch):
+            with self._delivery.batch():
+                self._write(batch, rows, topics)
+                gate.ensure_unfenced()
+                self._finish(*ends(), self._requested_end())
+            return
+        with parts_of(batch, has_boundaries=self._requests is not None) as parts:
+            for part in parts:
+                with self._delivery.batch():
+                    self._write(part.records)
+                    gate.ensure_unfenced()
+                    self._finish_part(part, ends if part is parts[-1] else None)
+
+    def _finish_part(self, part: Part, ends: Callable[[], BatchPositions] | None) -> None:
+        """End the transaction by the mark of the part, otherwise by the request for its batch, if ``ends`` is given."""
+        consumed, requested = None, TransactionEnd.NONE
+        if ends is not None:
+            consumed, requested = ends()[1], self._requested_end()
+        self._finish(part.offsets, consumed, requested if part.end is TransactionEnd.NONE else part.end)
+
+    def _requested_end(self) -> TransactionEnd:
+        return TransactionEnd.COMMIT if self._requests is None else self._requests.take()
+
+    def _finish(self, offsets: Offsets, consumed: ConsumedOffsets | None, end: TransactionEnd) -> None:
+        if end is TransactionEnd.NONE:
+            self._delivery.finish(offsets, consumed, end)
+            return
+        began_s, figures = time.monotonic(), self._spec.figures
+        try:
+            self._delivery.finish(offsets, consumed, end)
+        except Exception:
+            figures.has_committed(0, succeeded=False)
+            raise
+        figures.has_committed(int((time.monotonic() - began_s) * 1000))
+        figures.has_ended_transaction(is_aborted=end is TransactionEnd.ABORT)
+
     # ---- positions
 
-    def _checkpoint(self) -> Checkpoint:
+    def _ends(self, handle: BatchEnds, number: int) -> BatchPositions:
+        ends = handle.ends(number)
+        if ends is None:
+            raise RuntimeError(f"the checkpoint in {self._spec.folder} does not know batch {number}")
+        consumed = self._task.consumed_offsets(ends) if self._is_exactly_once else None
+        return self._offsets(ends), consumed
+
+    def _checkpoint(self, records: DataFrame) -> Checkpoint:
         folder, now_ms = self._spec.folder / "checkpoint", time.time_ns() // 1_000_000
         tells_positions = type(self._task).offsets_of is not SourceTask.offsets_of
-        if tells_positions or isinstance(self._task, PolledSourceTask):
+        if tells_positions or has_positions(records) or isinstance(self._task, PolledSourceTask):
             return fresh_checkpoint(folder, now_ms=now_ms)
         ends = self._spark_positions.stored()
         work = self._spec.work.partition
@@ -239,7 +325,7 @@ class SourceProgram:
         if self._topic_rules is not None:
             self._create_topics(topics)
         figures.has_read(rows or 0)
-        good.write.format("kafka").options(**self._delivery.options).save()
+        self._delivery.write(good)
         if topics and self._tracks_topics:
             self._uses_topics(topics)
         if given is not None:
@@ -269,22 +355,14 @@ class SourceProgram:
             logged = min(count, LOGGED_MAX) if is_logged else 0
             self._spec.figures.has_failed(count, skipped=True, logged=logged)
 
-    def _commit(self, offsets: Offsets, consumed: ConsumedOffsets | None = None) -> None:
-        began_s, figures = time.monotonic(), self._spec.figures
-        try:
-            self._delivery.commit(offsets, consumed)
-        except Exception:
-            figures.has_committed(0, succeeded=False)
-            raise
-        figures.has_committed(int((time.monotonic() - began_s) * 1000))
-
     def _good(self, records: DataFrame) -> DataFrame:
         """Select the converted columns for Kafka."""
         from pyspark.sql import functions as F
 
         if not self._policy.tolerates:
             records = raising(records)
-        return records.filter(F.col("failure").isNull()).select("topic", "partition", "key", "value", "headers")
+        topic = F.col("topic") if self._offset_topic is None else _except(self._offset_topic)
+        return records.filter(F.col("failure").isNull()).select(topic, "partition", "key", "value", "headers")
 
     def _topics_of(self, records: DataFrame, topics_read: frozenset[str] | None) -> frozenset[str]:
         """Return the topics of the batch.
@@ -311,6 +389,32 @@ class SourceProgram:
             self._known_topics |= names
 
 
+def _offset_topic(connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> str | None:
+    """Return the topic of the positions of a connector with exactly-once delivery."""
+    own = connector_config.get("offsets.storage.topic", "").strip()
+    return own or worker_config.get("offset.storage.topic")
+
+
+def _except(offset_topic: str) -> Column:
+    """Return the column ``topic``. Evaluating it for a record of the task's own offset topic raises an error."""
+    from pyspark.sql import functions as F
+
+    refused = F.raise_error(
+        F.lit("Source tasks may not produce to their own offsets topics when exactly-once support is enabled")
+    )
+    topic = F.col("topic")
+    return F.when(topic == offset_topic, refused.cast("string")).otherwise(topic).alias("topic")
+
+
+def _refuse_positions(records: DataFrame) -> None:
+    if has_positions(records):
+        raise TerminalError("records with positions of their own need Spark in the worker or in a cluster, not sc://")
+
+
+def _ends_of(polled: Polled) -> Callable[[], BatchPositions]:
+    return lambda: (_pairs(polled.offsets), None)
+
+
 def _pairs(offsets: Sequence[SourceOffset]) -> list[tuple[Mapping[str, object], Mapping[str, object] | None]]:
     return [(source_offset.partition, source_offset.offset) for source_offset in offsets]
 
@@ -321,13 +425,14 @@ def _check(records: DataFrame, *, is_streaming: bool) -> None:
         raise TerminalError(
             "SourceTask.read returned a DataFrame that is read once; a task needs one from spark.readStream."
         )
+    check_positions(records)
     columns = set(records.columns)
     missing, unknown = {"topic", "value"} - columns, columns - _COLUMNS
     if missing or unknown:
         raise TerminalError(
             "SourceTask.read returned the columns "
-            f"{', '.join(records.columns)}. A source returns topic and value, optionally key, partition, timestamp and "
-            "headers; "
+            f"{', '.join(records.columns)}. A source returns topic and value, optionally key, partition, timestamp, "
+            "headers, source_partition with source_offset, and transaction; "
             + "; ".join(
                 [f"{name} is missing" for name in sorted(missing)] + [f"{name} is unknown" for name in sorted(unknown)]
             )

@@ -43,6 +43,9 @@ class QueryProgram(Protocol):
     def start(self, spark: SparkSession, gate: BatchGate) -> RunningQuery:
         """Start the query, whose batches pass the gate. Called again after a pause."""
 
+    def pause(self) -> None:
+        """Leave nothing half done. The query has stopped between two batches, and may start again."""
+
     def close(self) -> None:
         """Release all resources. The query has stopped."""
 
@@ -131,9 +134,15 @@ class TaskQuery:
             self._start_query()
             self._tell(TaskRunning(self.task))
         elif self._target_state is TargetState.PAUSED:
-            self._stop_query(None)
+            self._pause()
             if self._target_state is TargetState.PAUSED:
                 self._tell(TaskPaused(self.task))
+
+    def _pause(self) -> None:
+        has_query = self._query is not None
+        self._stop_query(None)
+        if has_query and self._program is not None:
+            self._program.pause()
 
     def _start_query(self) -> None:
         spark = self._session()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from barnabas.connect.decide.tasks.task_work import TaskWork
+from barnabas.connect.decide.tasks.transaction_requests import TransactionRequests
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.metrics.task_metrics import TaskFigures
 from barnabas.connect.settings.plugin_config_def import ConfigValue
@@ -78,6 +79,7 @@ class WorkerTaskContext:
     read_offset: SourceOffsetReader
     scratch: Path
     is_exactly_once: bool = False
+    transactions: TransactionRequests | None = None
 
     def source_offset(self, partition: Mapping[str, object]) -> Mapping[str, object] | None:
         return self.read_offset(partition)

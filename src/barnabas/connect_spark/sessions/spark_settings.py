@@ -64,7 +64,8 @@ class SparkSettings:
                 raise ConfigException(
                     SPARK_CONF_PREFIX + name, value, "The part after the prefix must begin with spark."
                 )
-        if worker_config.get("exactly.once.source.support", "").strip().lower() == "enabled":
+        is_once = worker_config.get("exactly.once.source.support", "").strip().lower() == "enabled"
+        if is_once and master.startswith("local"):
             # A stage that is repeated would send its records again, in the same transaction.
             if conf.setdefault(_STAGE_ATTEMPTS, "1") != "1":
                 raise ConfigException(

@@ -85,6 +85,41 @@ def test_a_source_counts_records_read_and_written() -> None:
     assert not any(name.startswith(SINK) for name in found)
 
 
+def sizes(measured: TaskFigures) -> list[float | None]:
+    found = metrics_of(measured)
+    return [found.get(f"{SOURCE}transaction_size_{name}") for name in ("min", "avg", "max")]
+
+
+def test_transactions_are_measured_by_their_committed_records() -> None:
+    measured, _ = figures()
+    measured.is_of(TaskKind.SOURCE, has_transactions=True)
+    assert sizes(measured) == [0, 0, 0]
+    for records in (3, 4):  # Two batches of one transaction.
+        measured.has_written(read=records, written=records, took_ms=1)
+    measured.has_ended_transaction(is_aborted=False)
+    measured.has_written(read=5, written=2, took_ms=1)
+    measured.has_ended_transaction(is_aborted=False)
+    assert sizes(measured) == [2, 4.5, 7]
+
+
+def test_an_aborted_transaction_commits_no_records() -> None:
+    measured, _ = figures()
+    measured.is_of(TaskKind.SOURCE, has_transactions=True)
+    measured.has_written(read=6, written=6, took_ms=1)
+    measured.has_ended_transaction(is_aborted=True)
+    measured.has_written(read=8, written=8, took_ms=1)
+    measured.has_abandoned_transaction()
+    measured.has_written(read=2, written=2, took_ms=1)
+    measured.has_ended_transaction(is_aborted=False)
+    assert sizes(measured) == [0, 1, 2]
+
+
+def test_a_source_without_transactions_has_no_sizes_of_them() -> None:
+    measured, _ = figures()
+    measured.is_of(TaskKind.SOURCE)
+    assert sizes(measured) == [None, None, None]
+
+
 def test_bad_records_and_their_handling_are_counted() -> None:
     measured, _ = figures()
     measured.has_failed(0, skipped=True)

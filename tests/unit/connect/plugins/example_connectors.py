@@ -68,6 +68,14 @@ class PickyConnector(SourceConnector):
         return None if "once" not in config else config["once"] == "yes"
 
     @classmethod
+    def can_define_transaction_boundaries(cls, config: Config) -> bool:
+        if config.get("bounds") == "broken":
+            raise RuntimeError("no idea")
+        if config.get("bounds") == "none":
+            return None
+        return config.get("bounds") == "yes"
+
+    @classmethod
     def validate(cls, config: Config, settings: Mapping[str, ConfigValue]) -> Mapping[str, Sequence[str]]:
         if config.get("url") == "explode":
             raise RuntimeError("no database")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from barnabas.connect.decide.tasks.transaction_requests import TransactionEnd, TransactionRequests
 from barnabas.connect.plugins.api import Config, SourceOffset
 from barnabas.connect.plugins.testing import ConnectorKit
 from tests.unit.connect.plugins.example_connectors import FileStreamSinkConnector, FileStreamSourceConnector
@@ -48,3 +49,12 @@ def test_a_task_can_read_its_stored_offsets() -> None:
     assert task.context.source_offset({"filename": "a"}) == {"position": 7}
     assert task.context.source_offset({"filename": "b"}) is None
     assert task.settings["batch.size"] == 2000
+
+
+def test_a_task_of_the_kit_can_end_its_transactions() -> None:
+    task = ConnectorKit(FileStreamSourceConnector, {"topic": "t", "transaction.boundary": "connector"}).task()
+    requests = task.context.transactions
+    assert isinstance(requests, TransactionRequests)
+    requests.commit_transaction()
+    assert requests.take() is TransactionEnd.COMMIT
+    assert ConnectorKit(FileStreamSourceConnector, {"topic": "t"}).task().context.transactions is None

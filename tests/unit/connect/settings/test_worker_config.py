@@ -89,15 +89,9 @@ class TestTable:
         if WORKER_CONFIG_DEF[name].support.state is SupportState.REFUSED and key.default_text is not None:
             assert problems_of({name: key.default_text}) == []
 
-    @pytest.mark.parametrize("master", ["local[*]", "local[4]", "local"])
-    def test_exactly_once_sources_run_with_spark_in_the_worker(self, master: str) -> None:
+    @pytest.mark.parametrize("master", ["local[*]", "local[4]", "spark://host:7077", "sc://host:15002/;token=secret"])
+    def test_exactly_once_sources_run_wherever_spark_is(self, master: str) -> None:
         assert problems_of({"exactly.once.source.support": "Enabled", "barnabas.connect.spark.master": master}) == []
-
-    @pytest.mark.parametrize("master", ["spark://host:7077", "sc://host:15002/;token=secret"])
-    def test_exactly_once_sources_are_refused_where_executors_are_other_processes(self, master: str) -> None:
-        [problem] = problems_of({"exactly.once.source.support": "enabled", "barnabas.connect.spark.master": master})
-        assert "needs Spark inside the worker" in problem
-        assert "secret" not in problem
         assert problems_of({"exactly.once.source.support": "preparing", "barnabas.connect.spark.master": master}) == []
 
     @pytest.mark.parametrize("name", WORKER_CONFIG_DEF)

@@ -117,32 +117,32 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("counted")
-def test_data_is_written_and_then_its_position_until_none_is_left() -> None:
+def test_data_is_delivered_with_its_position_until_none_is_left() -> None:
     done: list[Any] = []
     steps = PolledBatches(
         Source("a", "b"),  # type: ignore[arg-type]
         SimpleNamespace(),  # type: ignore[arg-type]
         BatchGate(),
-        lambda records: done.append(("written", records)),
-        lambda offsets: done.append(("noted", offsets[0].partition["file"])),
+        lambda records, offsets: done.append((records, offsets[0].partition["file"])),
         lambda rows, _: done.append(rows),
     )
     steps.step()
-    assert done == [("written", "a"), ("noted", "a"), 7, ("written", "b"), ("noted", "b"), 7]
+    assert done == [("a", "a"), 7, ("b", "b"), 7]
     assert steps.last is not None
     assert steps.last["batchId"] == 1
 
 
 @pytest.mark.usefixtures("counted")
-def test_an_interrupted_batch_records_no_position() -> None:
-    gate = BatchGate()
+def test_a_batch_that_was_not_delivered_is_not_noted() -> None:
+    def deliver(records: Any, offsets: Any) -> None:
+        raise QueryEnds
+
     steps = PolledBatches(
         Source("a"),  # type: ignore[arg-type]
         SimpleNamespace(),  # type: ignore[arg-type]
-        gate,
-        lambda records: gate.fence(),
-        lambda offsets: pytest.fail("its offsets must not be noted"),
-        lambda rows, _: None,
+        BatchGate(),
+        deliver,
+        lambda rows, _: pytest.fail("the batch has not ended"),
     )
     with pytest.raises(QueryEnds):
         steps.step()

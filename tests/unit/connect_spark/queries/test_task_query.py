@@ -46,6 +46,7 @@ class Worker(Sessions):
         self.queries: list[Query] = []
         self.gates: list[BatchGate] = []
         self.closed = 0
+        self.paused = 0
         self.reason: str | None = None
         self.abandoned: list[str] = []
         self.events: list[TaskEvent] = []
@@ -65,6 +66,9 @@ class Worker(Sessions):
 
     def abandon(self, reason: str) -> None:
         self.abandoned.append(reason)
+
+    def pause(self) -> None:
+        self.paused += 1
 
     def close(self) -> None:
         self.closed += 1
@@ -128,6 +132,7 @@ def test_a_paused_task_stops_its_query_and_a_resumed_one_starts_another(worker: 
     worker.until(lambda: worker.events[-1] == RUNNING)
     task.request_state(TargetState.PAUSED)
     worker.until(lambda: worker.events[-1] == PAUSED)
+    assert worker.paused == 1
     assert [query.isActive for query in worker.queries] == [False]
     task.request_state(TargetState.STARTED)
     worker.until(lambda: worker.events[-1] == RUNNING)

@@ -100,5 +100,7 @@ def test_a_stage_that_writes_in_a_transaction_is_not_repeated() -> None:
     name, enabled = "spark.stage.maxConsecutiveAttempts", {"exactly.once.source.support": "ENABLED"}
     assert SparkSettings.of(enabled, worker_id="w:1").conf == {name: "1"}
     assert SparkSettings.of({}, worker_id="w:1").conf == {}
+    cluster = {**enabled, "barnabas.connect.spark.master": "spark://host:7077"}
+    assert SparkSettings.of(cluster, worker_id="w:1").conf == {}, "its executors write nothing"
     with pytest.raises(ConfigException, match="must be 1"):
         SparkSettings.of({**enabled, f"barnabas.connect.spark.conf.{name}": "2"}, worker_id="w:1")

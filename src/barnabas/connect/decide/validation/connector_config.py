@@ -145,7 +145,7 @@ SOURCE_CONFIG = ConfigDef(
             "required: the connector is refused where exactly-once delivery is not possible.",
             CaseInsensitiveString(["REQUIRED", "REQUESTED"]), _MEDIUM, _EXACTLY_ONCE, 2, Width.SHORT, "Exactly once support"),
         ConfigKey("transaction.boundary", _STRING, "poll",
-            "When a transaction ends, with exactly-once delivery. poll: after each batch. interval: a task reads one batch in each transaction.boundary.interval.ms. connector: not supported by connectors of this worker.",
+            "When a transaction ends, with exactly-once delivery. poll: after each batch. interval: a task reads one batch in each transaction.boundary.interval.ms. connector: where the connector's tasks end it, if its class supports that.",
             CaseInsensitiveString(["INTERVAL", "POLL", "CONNECTOR"]), _MEDIUM, _EXACTLY_ONCE, 3, Width.SHORT, "Transaction Boundary"),
         ConfigKey("transaction.boundary.interval.ms", _LONG, None,
             "The interval of transactions with transaction.boundary=interval; by default the worker's offset.flush.interval.ms.",

@@ -97,6 +97,11 @@ _NO_BOUNDARIES = (
     "The connector does not support connector-defined transaction boundaries with the given configuration. Please "
     "reconfigure it to use a different transaction boundary definition."
 )
+_NULL_BOUNDARIES = (
+    "This connector has returned a null value from its canDefineTransactionBoundaries method, which is not permitted. "
+    "The connector will be treated as if it cannot define its own transaction boundaries, and cannot be configured "
+    "with 'transaction.boundary' set to 'connector'."
+)
 _OTHER_CLUSTER = "producer.override.bootstrap.servers"
 
 
@@ -108,7 +113,7 @@ def check_source(
     *,
     is_exactly_once_enabled: bool,
 ) -> None:
-    """Check exactly-once delivery (KIP-618). Connectors of this worker can't define transaction boundaries."""
+    """Check exactly-once delivery and the boundaries of transactions (KIP-618)."""
     if str(values.get(_EXACTLY_ONCE)).lower() == "required":
         if not is_exactly_once_enabled:
             add(_EXACTLY_ONCE, _NOT_ENABLED)
@@ -116,7 +121,9 @@ def check_source(
         if error is not None:
             add(_EXACTLY_ONCE, error)
     if str(values.get(_BOUNDARY)).lower() == "connector":
-        add(_BOUNDARY, _NO_BOUNDARIES)
+        error = _boundary_error(config, connector)
+        if error is not None:
+            add(_BOUNDARY, error)
     if is_exactly_once_enabled and config.get(_OTHER_CLUSTER):
         add(
             _OTHER_CLUSTER,
@@ -128,17 +135,34 @@ def check_source(
 
 
 def _exactly_once_error(config: _Config, connector: type[SourceConnector]) -> str | None:
-    given = {name: text for name, text in config.items() if text is not None}
     try:
-        is_supported = connector.exactly_once_support(given)
+        is_supported = connector.exactly_once_support(_given(config))
     except Exception as error:  # A plugin may raise anything.
-        text = str(error).strip()
-        return "An unexpected error occurred during validation" + (
-            f": {text}" if text else "; please see the worker logs for more details."
-        )
+        return _unexpected(error)
     if is_supported is None:
         return _NOT_DECLARED
     return None if is_supported else _NOT_SUPPORTED
+
+
+def _boundary_error(config: _Config, connector: type[SourceConnector]) -> str | None:
+    try:
+        is_supported: bool | None = connector.can_define_transaction_boundaries(_given(config))
+    except Exception as error:  # A plugin may raise anything.
+        return _unexpected(error)
+    if is_supported is None:
+        return _NULL_BOUNDARIES
+    return None if is_supported else _NO_BOUNDARIES
+
+
+def _given(config: _Config) -> dict[str, str]:
+    return {name: text for name, text in config.items() if text is not None}
+
+
+def _unexpected(error: Exception) -> str:
+    text = str(error).strip()
+    return "An unexpected error occurred during validation" + (
+        f": {text}" if text else "; please see the worker logs for more details."
+    )
 
 
 def check_aliases(config: _Config, values: Mapping[str, ConfigValue], add: AddError) -> None:

@@ -265,12 +265,31 @@ class TestSource:
         errors = errors_of({**config, "once": case})
         assert errors == ({} if error is None else {"exactly.once.support": [error]})
 
-    def test_no_connector_defines_the_boundaries_of_transactions(self) -> None:
+    @pytest.mark.parametrize(
+        ("case", "error"),
+        [
+            ("yes", None),
+            (
+                "no",
+                "The connector does not support connector-defined transaction boundaries with the given configuration.",
+            ),
+            ("none", "This connector has returned a null value from its canDefineTransactionBoundaries method"),
+            ("broken", "An unexpected error occurred during validation: no idea"),
+        ],
+    )
+    def test_a_connector_says_whether_it_ends_its_transactions(self, case: str, error: str | None) -> None:
+        config = {"name": "v", "connector.class": "Picky", "password": "x", "transaction.boundary": "Connector"}
+        errors = errors_of({**config, "bounds": case})
+        if error is None:
+            assert errors == {}
+        else:
+            [[found]] = errors.values()
+            assert found.startswith(error)
+            assert set(errors) == {"transaction.boundary"}
+
+    def test_by_default_a_connector_does_not_end_its_transactions(self) -> None:
         [[error]] = errors_of({**SOURCE, "transaction.boundary": "connector"}).values()
-        assert error == (
-            "The connector does not support connector-defined transaction boundaries with the given configuration. "
-            "Please reconfigure it to use a different transaction boundary definition."
-        )
+        assert error.endswith("Please reconfigure it to use a different transaction boundary definition.")
 
     def test_a_transaction_does_not_span_two_clusters(self) -> None:
         config = {**SOURCE, "producer.override.bootstrap.servers": "other:9092"}
