@@ -2,6 +2,8 @@
 
 A group whose members read a topic that the caller may not describe is answered with an error. Version 1 adds the
 protocol of each member.
+
+A coordinator that may have been replaced verifies its role first, and returns NOT_COORDINATOR if it cannot confirm it.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from barnabas.protocol.messages.consumer_group_describe import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator, Iterator
+    from collections.abc import Awaitable, Generator, Iterator, Set
 
     from barnabas.broker.broker import Broker
 
@@ -49,17 +51,35 @@ def handle_consumer_group_describe(
 ) -> ConsumerGroupDescribeResponse | Awaitable[ConsumerGroupDescribeResponse]:
     if not broker.groups.serves_consumer_groups:
         return _error_response(request, ApiException(ErrorCode.UNSUPPORTED_VERSION))
+    confirming = broker.groups.confirm(request.group_ids)
+    if confirming is not None:
+        return _answer_confirmed(broker, request, access, confirming)
     description = _Description(broker, request, access)
     return description.completed() if description.advance() else description.response
 
 
+async def _answer_confirmed(
+    broker: Broker, request: ConsumerGroupDescribeRequest, access: Access, confirming: Awaitable[Set[str]]
+) -> ConsumerGroupDescribeResponse:
+    description = _Description(broker, request, access, await confirming)
+    return (await worked_out(description)).response
+
+
 class _Description(LongAnswer):
-    """The answer; the members of a large group are described in steps."""
+    """The answer; the members of a large group are described in steps. ``unconfirmed``: groups that this broker may no
+    longer coordinate."""
 
-    __slots__ = ("_access", "_broker", "_steps", "response")
+    __slots__ = ("_access", "_broker", "_steps", "_unconfirmed", "response")
 
-    def __init__(self, broker: Broker, request: ConsumerGroupDescribeRequest, access: Access) -> None:
+    def __init__(
+        self,
+        broker: Broker,
+        request: ConsumerGroupDescribeRequest,
+        access: Access,
+        unconfirmed: Set[str] = frozenset(),
+    ) -> None:
         super().__init__()
+        self._unconfirmed = unconfirmed
         self._broker = broker
         self._access = access
         self._steps = self._describe(request)
@@ -78,6 +98,8 @@ class _Description(LongAnswer):
                 denial = access.denial(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
                 code = ErrorCode.GROUP_AUTHORIZATION_FAILED
                 described = DescribedGroup(group_id=group_id, error_code=code, error_message=denial)
+            elif group_id in self._unconfirmed:
+                described = DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR)
             else:
                 described = yield from self._broker.groups.coordinator.describe_consumer_group(group_id)
                 if request.include_authorized_operations and described.error_code == ErrorCode.NONE:

@@ -1,6 +1,8 @@
 """StreamsGroupDescribe (KIP-1071): topology, members and tasks of streams groups.
 
 A group whose topology has a topic that the caller may not describe is answered with an error.
+
+A coordinator that may have been replaced verifies its role first, and returns NOT_COORDINATOR if it cannot confirm it.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from barnabas.protocol.messages.streams_group_describe import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Set
+
     from barnabas.broker.broker import Broker
     from barnabas.protocol.messages.streams_group_describe import Topology
 
@@ -39,9 +43,25 @@ def _error_response(request: StreamsGroupDescribeRequest, error: ApiException) -
 )
 def handle_streams_group_describe(
     broker: Broker, request: StreamsGroupDescribeRequest, access: Access
-) -> StreamsGroupDescribeResponse:
+) -> StreamsGroupDescribeResponse | Awaitable[StreamsGroupDescribeResponse]:
     if not broker.groups.serves_streams_groups:
         return _error_response(request, ApiException(ErrorCode.UNSUPPORTED_VERSION))
+    confirming = broker.groups.confirm(request.group_ids)
+    if confirming is not None:
+        return _answer_confirmed(broker, request, access, confirming)
+    return _answer(broker, request, access)
+
+
+async def _answer_confirmed(
+    broker: Broker, request: StreamsGroupDescribeRequest, access: Access, confirming: Awaitable[Set[str]]
+) -> StreamsGroupDescribeResponse:
+    return _answer(broker, request, access, await confirming)
+
+
+def _answer(
+    broker: Broker, request: StreamsGroupDescribeRequest, access: Access, unconfirmed: Set[str] = frozenset()
+) -> StreamsGroupDescribeResponse:
+    """``unconfirmed``: groups that this broker may no longer coordinate."""
     response = StreamsGroupDescribeResponse()
     for group_id in request.group_ids:
         if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
@@ -52,6 +72,9 @@ def handle_streams_group_describe(
                     error_message=access.denial(AclOperation.DESCRIBE, ResourceType.GROUP, group_id),
                 )
             )
+            continue
+        if group_id in unconfirmed:
+            response.groups.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR))
             continue
         described = broker.groups.coordinator.streams.describe(group_id)
         if request.include_authorized_operations and described.error_code == ErrorCode.NONE:

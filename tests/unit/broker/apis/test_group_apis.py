@@ -17,6 +17,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.coordinator.deferred import Deferred
 from barnabas.network.api_handler import Access, HandlerTable
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
+from barnabas.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from barnabas.protocol.messages.delete_groups import DeleteGroupsRequest
 from barnabas.protocol.messages.describe_groups import DescribeGroupsRequest
 from barnabas.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -120,6 +121,7 @@ class FakeBroker:
             now_ms=lambda: self.driver.now_ms,
             answer=self._answer,
             confirm=self._confirm,
+            serves_consumer_groups=True,
         )
         self.transactions = SimpleNamespace(
             coordinator=SimpleNamespace(partition_for=lambda transactional_id: len(transactional_id) % 2)
@@ -304,6 +306,19 @@ def test_a_coordinator_that_may_have_been_replaced_returns_no_offsets(broker: Fa
     broker.unconfirmed = {"another"}
     answer = asyncio.run(broker.call(request, version))
     assert codes((answer.groups[0] if version >= 8 else answer).topics).popitem()[1] == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("unconfirmed", "code"), [(GROUP, ErrorCode.NOT_COORDINATOR), ("another", ErrorCode.GROUP_ID_NOT_FOUND)]
+)
+def test_a_coordinator_that_may_have_been_replaced_describes_no_group(
+    broker: FakeBroker, unconfirmed: str, code: ErrorCode
+) -> None:
+    broker.unconfirmed = {unconfirmed}
+    (described,) = asyncio.run(broker.call(ConsumerGroupDescribeRequest(group_ids=[GROUP]))).groups
+    assert (described.group_id, described.error_code) == (GROUP, code)
+    (described,) = asyncio.run(broker.call(DescribeGroupsRequest(groups=[GROUP]))).groups
+    assert (described.group_id, described.error_code) == (GROUP, code)
 
 
 def test_deleting_offsets_needs_read_on_each_topic(broker: FakeBroker) -> None:

@@ -90,6 +90,8 @@ class FakeBroker:
         self.served: Mapping[ApiKey, tuple[int, int]] = SERVED
         self.groups = self
         self.serves_share_groups = True
+        self.unconfirmed: set[str] | None = None
+        """None: no request has to wait for confirmations."""
         self.missing_features = MissingFeatures()
         self.share_groups = ShareGroupService(self, Persister(), Ends())  # type: ignore[arg-type]
 
@@ -102,6 +104,13 @@ class FakeBroker:
 
     def answer(self, deferred: Deferred[Any]) -> Any:
         return deferred.value
+
+    def confirm(self, group_ids: Iterable[str]) -> Awaitable[set[str]] | None:
+        async def confirmed() -> set[str]:
+            assert self.unconfirmed is not None
+            return self.unconfirmed.intersection(group_ids)
+
+        return None if self.unconfirmed is None else confirmed()
 
     def start_task(self, work: Coroutine[None, None, None]) -> None:
         asyncio.run(work)
@@ -191,6 +200,18 @@ def test_without_the_feature_each_described_group_has_the_error(broker: FakeBrok
     broker.serves_share_groups = False
     (group,) = broker.call(request_).groups
     assert (group.group_id, group.error_code) == (QUEUE, ErrorCode.UNSUPPORTED_VERSION)
+
+
+def test_a_coordinator_that_may_have_been_replaced_describes_no_group(broker: FakeBroker) -> None:
+    broker.call(heartbeat())
+    broker.unconfirmed = {QUEUE, "another"}
+    (refused,) = broker.call(describe(QUEUE)).groups
+    assert (refused.group_id, refused.error_code, refused.members) == (QUEUE, ErrorCode.NOT_COORDINATOR, [])
+    (denied,) = broker.call(describe(QUEUE), (GROUP, DESCRIBE, QUEUE)).groups
+    assert denied.error_code == ErrorCode.GROUP_AUTHORIZATION_FAILED
+    broker.unconfirmed = {"another"}
+    (group,) = broker.call(describe(QUEUE)).groups
+    assert (group.error_code, len(group.members)) == (ErrorCode.NONE, 1)
 
 
 # -- ShareGroupHeartbeat

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -108,7 +108,17 @@ class FakeBroker:
             now_ms=lambda: self.driver.now_ms,
             answer=self._answer,
             serves_streams_groups=True,
+            confirm=self._confirm,
         )
+        self.unconfirmed: set[str] | None = None
+        """None: no request has to wait for confirmations."""
+
+    def _confirm(self, group_ids: Iterable[str]) -> Awaitable[set[str]] | None:
+        async def confirmed() -> set[str]:
+            assert self.unconfirmed is not None
+            return self.unconfirmed.intersection(group_ids)
+
+        return None if self.unconfirmed is None else confirmed()
 
     def _answer(self, deferred: Deferred[Any]) -> Any:
         async def later() -> Any:
@@ -298,6 +308,20 @@ async def described(broker: FakeBroker, rights: set[str]) -> DescribedGroup:
     (group,) = (await broker.ask(request, rights)).groups
     assert isinstance(group, DescribedGroup)
     return group
+
+
+@pytest.mark.parametrize(
+    ("unconfirmed", "code", "members"), [(GROUP, ErrorCode.NOT_COORDINATOR, 0), ("another", ErrorCode.NONE, 1)]
+)
+def test_a_coordinator_that_may_have_been_replaced_describes_no_group(
+    unconfirmed: str, code: ErrorCode, members: int
+) -> None:
+    async def scene(broker: FakeBroker) -> None:
+        broker.unconfirmed = {unconfirmed}
+        group = await described(broker, {"Group:DESCRIBE", "Topic:DESCRIBE"})
+        assert (group.group_id, group.error_code, len(group.members)) == (GROUP, code, members)
+
+    run(scene)
 
 
 def test_a_description_has_the_operations_of_the_caller() -> None:
