@@ -123,6 +123,9 @@ class ScriptedShareGroups:
 
     # -- GroupService
 
+    def confirm(self, group_ids: Iterable[str]) -> None:
+        """Everything is confirmed: there is one coordinator."""
+
     def now_ms(self) -> int:
         return self._now_ms
 

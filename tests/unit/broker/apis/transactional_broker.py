@@ -141,6 +141,7 @@ class TransactionalBroker:
             clock=clock,
         )
         groups.start()
+        self.transactions._sender._delay_s = 0  # Markers are written in the loop's next turn, without a clock.
         self.transactions.start()
         delta = MetadataDelta(MetadataImage.EMPTY)
         for record in _cluster():
