@@ -39,7 +39,6 @@ OF_THE_NEW_PROTOCOL = {
     "0099": "metadata of commits",
     "0102": "static members",
     "0112": "partitions that do not exist",
-    "0113": "partitions move one by one",
     "0118": "commits during a rebalance",
     "0122": "records of partitions that were taken",
     "0130": "offsets are stored for a later commit",
