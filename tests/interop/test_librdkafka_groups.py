@@ -13,55 +13,59 @@ from tests.peers.librdkafka_suite import LibrdkafkaSuite
 
 pytestmark = [pytest.mark.interop, pytest.mark.ecosystem, pytest.mark.long, pytest.mark.timeout(1800)]
 
-OF_BOTH_PROTOCOLS = {
+OF_THE_NEW_PROTOCOL = {
+    "0014": "a topic is read again",
+    "0015": "seeks",
     "0018": "members that end while others read",
+    "0019": "groups are listed",
+    "0022": "batches",
+    "0026": "partitions pause",
+    "0029": "offsets of an assignment",
+    "0030": "commits, with callbacks and without, of stored and of given offsets",
+    "0031": "first and last offsets",
+    "0033": "subscriptions to expressions",
+    "0034": "resets of offsets",
+    "0040": "events of queues",
+    "0041": "sizes of fetches",
+    "0045": "topics that appear, and partitions that are added",
+    "0050": "topics are added to a subscription",
+    "0051": "topics are added to an assignment",
+    "0056": "balanced groups in threads",
+    "0060": "the priority of operations",
+    "0069": "partitions are added",
+    "0089": "members that poll too rarely",
+    "0091": "limits of the time between polls",
+    "0093": "a partition that is not read blocks no other",
+    "0099": "metadata of commits",
+    "0102": "static members",
+    "0112": "partitions that do not exist",
+    "0118": "commits during a rebalance",
+    "0122": "records of partitions that were taken",
+    "0130": "offsets are stored for a later commit",
+    "0137": "batches and rebalances",
+    "0140": "metadata of commits is kept",
+}
+OF_THE_CLASSIC_PROTOCOL = {
     "0019": "groups are listed",
     "0029": "offsets of an assignment",
     "0030": "commits, with callbacks and without, of stored and of given offsets",
-    "0033": "subscriptions to expressions",
-    "0045": "topics that appear, and partitions that are added",
-    "0056": "balanced groups in threads",
     "0089": "members that poll too rarely",
     "0102": "static members",
-    "0113": "partitions move one by one",
     "0118": "commits during a rebalance",
     "0130": "offsets are stored for a later commit",
     "0132": "assignors in order of preference",
 }
-OF_ONE_PROTOCOL = {
-    "0014": "a topic is read again",
-    "0015": "seeks",
-    "0022": "batches",
-    "0026": "partitions pause",
-    "0031": "first and last offsets",
-    "0034": "resets of offsets",
-    "0040": "events of queues",
-    "0041": "sizes of fetches",
-    "0050": "topics are added to a subscription",
-    "0051": "topics are added to an assignment",
-    "0069": "partitions are added",
-    "0091": "limits of the time between polls",
-    "0099": "metadata of commits",
-    "0112": "partitions that do not exist",
-    "0122": "records of partitions that were taken",
-    "0137": "batches and rebalances",
-    "0140": "metadata of commits is kept",
-}
 OF_SHARE_CONSUMERS = {
     "0170": "subscriptions",
-    "0171": "records",
     "0172": "acknowledgements",
     "0173": "commits that are not awaited",
-    "0174": "many consumers",
     "0175": "many groups",
     "0176": "commits that are awaited",
-    "0177": "transactions",
     "0178": "the end of a consumer",
     "0179": "a consumer without an end",
     "0180": "settings",
     "0181": "topics that are deleted",
     "0184": "topics that are created again",
-    "0185": "members that poll too rarely",
 }
 LIMIT_S = 1500
 SETTINGS = {
@@ -93,19 +97,18 @@ def run(suite: LibrdkafkaSuite, cluster: Cluster, number: str, protocol: str, fo
     assert not [broker.log for broker in cluster.brokers if "Traceback" in broker.log]
 
 
-@pytest.mark.parametrize("protocol", ["classic", "consumer"])
-@pytest.mark.parametrize("number", OF_BOTH_PROTOCOLS)
-def test_a_test_of_groups_passes(
-    suite: LibrdkafkaSuite, cluster: Cluster, number: str, protocol: str, tmp_path: Path
-) -> None:
-    run(suite, cluster, number, protocol, tmp_path)
-
-
-@pytest.mark.parametrize("number", OF_ONE_PROTOCOL)
-def test_a_test_of_consumers_passes_with_the_new_protocol(
+@pytest.mark.parametrize("number", OF_THE_NEW_PROTOCOL)
+def test_a_test_passes_with_the_new_protocol(
     suite: LibrdkafkaSuite, cluster: Cluster, number: str, tmp_path: Path
 ) -> None:
     run(suite, cluster, number, "consumer", tmp_path)
+
+
+@pytest.mark.parametrize("number", OF_THE_CLASSIC_PROTOCOL)
+def test_a_test_passes_with_the_classic_protocol(
+    suite: LibrdkafkaSuite, cluster: Cluster, number: str, tmp_path: Path
+) -> None:
+    run(suite, cluster, number, "classic", tmp_path)
 
 
 @pytest.mark.parametrize("number", OF_SHARE_CONSUMERS)
