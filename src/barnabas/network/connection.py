@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from struct import Struct
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -82,6 +82,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_account",
         "_authentication",
+        "_awaited",
         "_busy",
         "_caller",
         "_close_listeners",
@@ -117,6 +118,8 @@ class Connection(asyncio.BufferedProtocol):
         self._reader = FrameReader(owner.request_limits.frames)
         self._frames: deque[bytearray] = deque()
         self._busy: asyncio.Task[None] | bool = False
+        self._awaited: Awaitable[Answer] | None = None
+        """What the task will await that was created and has not begun."""
         self._caller: Hashable = self
         self._close_listeners: list[Callable[[], None]] | None = None
         self._account = owner.loop_share.account(None)
@@ -175,6 +178,8 @@ class Connection(asyncio.BufferedProtocol):
         self._unsent.clear()
         if isinstance(self._busy, asyncio.Task):
             self._busy.cancel()
+        if isinstance(self._awaited, Coroutine):
+            self._awaited.close()
         if self._resting is not None:
             self._resting.cancel()
             self._resting = None
@@ -306,9 +311,11 @@ class Connection(asyncio.BufferedProtocol):
             if type(answer) is list:
                 self.send(answer)
             elif isinstance(answer, Awaitable):
+                self._awaited = answer
                 self._busy = self._loop.create_task(self._wait_for(answer))
 
     async def _wait_for(self, awaitable: Awaitable[Answer]) -> None:
+        self._awaited = None
         try:
             answer = await awaitable
         except asyncio.CancelledError:

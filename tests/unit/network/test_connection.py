@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import time
 from collections.abc import Awaitable, Callable
 
@@ -101,6 +102,20 @@ def answers(transport: FakeTransport) -> list[bytes]:
         found.append(data[4 : 4 + size])
         data = data[4 + size :]
     return found
+
+
+@pytest.mark.anyio
+async def test_a_request_whose_connection_is_lost_at_once_is_dropped() -> None:
+    async def answer() -> Answer:
+        raise AssertionError("nobody waits for this answer")
+
+    asked = answer()
+    connection, transport = connect(Owner(lambda frame: asked))
+    receive(connection, b"1")
+    connection.connection_lost(None)
+    await asyncio.sleep(0)
+    assert inspect.getcoroutinestate(asked) == inspect.CORO_CLOSED
+    assert answers(transport) == []
 
 
 @pytest.mark.anyio
