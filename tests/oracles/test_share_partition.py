@@ -18,8 +18,8 @@ RECORDED = Path(__file__).parent / "data" / "share_partition" / "stories.json.gz
 MOVES_ON_SOONER = {"transactions", "compacted", "gaps"}
 """Stories in which records are archived without a write, or in which a new leader does not know some offsets.
 
-Our start offset then moves on immediately over finished records, Kafka's with its next write, or when a record after all
-that were stored is acquired."""
+Our start offset then moves on immediately over finished records, Kafka's with its next write, or when a record after
+all that were stored is acquired."""
 
 
 @cache

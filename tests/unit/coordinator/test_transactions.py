@@ -279,7 +279,6 @@ def test_the_end_of_a_transaction_that_could_not_be_written_is_tried_again(
     assert driver.add(producer, ORDERS) is ErrorCode.NONE
 
 
-
 def test_a_time_out_that_cannot_be_written_is_tried_again(driver: TransactionDriver) -> None:
     producer = driver.producer()
     driver.add(producer, ORDERS)
