@@ -224,7 +224,7 @@ class World:
         if self.violation is not None:
             raise self.violation
         if self.loop.steps > self.steps_max:
-            problem = self._unsettled() if self.is_healed else None
+            problem = (self._unsettled() or self._client_problem()) if self.is_healed else None
             checks.fail(f"more than {self.steps_max} events have occurred{f': {problem}' if problem else ''}")
 
     def _raise_violation(self) -> None:

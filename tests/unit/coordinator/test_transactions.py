@@ -262,6 +262,23 @@ def test_a_transaction_that_is_open_for_too_long_is_aborted_and_its_producer_fen
     assert driver.state == "CompleteAbort"
 
 
+@pytest.mark.parametrize("is_commit", [True, False])
+def test_the_end_of_a_transaction_that_could_not_be_written_is_tried_again(
+    driver: TransactionDriver, is_commit: bool
+) -> None:
+    producer = driver.producer()
+    driver.add(producer, ORDERS)
+    driver.end(producer, is_commit=is_commit)
+    driver.topic.refuse_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    driver.write_markers()
+    driver.advance(10_000)
+    assert driver.state == ("PrepareCommit" if is_commit else "PrepareAbort")
+    driver.topic.refuse_with = None
+    driver.advance(1_000)
+    assert driver.state == ("CompleteCommit" if is_commit else "CompleteAbort")
+    assert driver.add(producer, ORDERS) is ErrorCode.NONE
+
+
 def test_a_time_out_that_cannot_be_written_is_tried_again(driver: TransactionDriver) -> None:
     producer = driver.producer()
     driver.add(producer, ORDERS)

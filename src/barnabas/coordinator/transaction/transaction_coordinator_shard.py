@@ -8,6 +8,7 @@ coordinator that loads a prepared transaction writes them again; partitions igno
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -29,6 +30,7 @@ from barnabas.coordinator.transaction.transaction_records import TransactionReco
 
 __all__ = ["ProducerResult", "TransactionCoordinatorShard"]
 
+_COMPLETION_RETRY_MS = 500
 _FLEXIBLE_SINCE = 1
 """The transaction.version from which records have tagged fields."""
 
@@ -69,6 +71,7 @@ class TransactionCoordinatorShard:
         self._is_loaded = False
         self.timers: TimerQueue[TimerAction] = TimerQueue()
         self._timeouts: dict[str, Timer[TimerAction]] = {}
+        """The timer of each open transaction, and of each one whose completion must be written again."""
         self._expiry_timer: Timer[TimerAction] = Timer(self._expire_and_reschedule)
 
     # -- replay
@@ -227,11 +230,23 @@ class TransactionCoordinatorShard:
         )
         return self._change(prepared).with_response(_result(prepared.completed(now_ms)))
 
-    def complete(self, prepared: TransactionMetadata, now_ms: int) -> CoordinatorResult[ProducerResult]:
-        """End a transaction whose markers are all written. Nothing happens if it is not in that state any more."""
+    def complete(self, prepared: TransactionMetadata, now_ms: int) -> CoordinatorResult[None]:
+        """End a transaction whose markers are all written. Nothing happens if it is not in that state any more.
+
+        It is tried again if it cannot be written: nothing else ends a prepared transaction.
+        """
         if not self.is_present(prepared) or prepared.transactional_id in self._under_way:
             return CoordinatorResult()
-        return self._change(prepared.completed(now_ms))
+        result = self._change(prepared.completed(now_ms))
+
+        def failed(code: ErrorCode, at_ms: int) -> None:
+            if result.on_error is not None:
+                result.on_error(code, at_ms)
+            if self._is_loaded and self.is_present(prepared):
+                timer = self._timeouts[prepared.transactional_id] = Timer(partial(self.complete, prepared))
+                self.timers.schedule(timer, at_ms + _COMPLETION_RETRY_MS)
+
+        return CoordinatorResult(result.records, on_error=failed)
 
     # -- time
 
