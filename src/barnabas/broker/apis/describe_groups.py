@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.group_descriptions import answered_in_steps
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -17,6 +18,8 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator
+
     from barnabas.broker.broker import Broker
 
 _AUTHORIZED_OPERATIONS_SINCE = 3
@@ -30,15 +33,23 @@ def _error_response(request: DescribeGroupsRequest, error: ApiException) -> Desc
 
 
 @handles(ApiKey.DESCRIBE_GROUPS, acl=(AclRule(ResourceType.GROUP, AclOperation.DESCRIBE),), on_error=_error_response)
-def handle_describe_groups(broker: Broker, request: DescribeGroupsRequest, access: Access) -> DescribeGroupsResponse:
+def handle_describe_groups(
+    broker: Broker, request: DescribeGroupsRequest, access: Access
+) -> DescribeGroupsResponse | Awaitable[DescribeGroupsResponse]:
+    response = DescribeGroupsResponse()
+    return answered_in_steps(response, _describe(broker, request, access, response.groups))
+
+
+def _describe(
+    broker: Broker, request: DescribeGroupsRequest, access: Access, groups: list[DescribedGroup]
+) -> Iterator[None]:
     context = GroupRequestContext.of(access.context)
     wants_operations = (
         request.include_authorized_operations and access.context.api_version >= _AUTHORIZED_OPERATIONS_SINCE
     )
-    response = DescribeGroupsResponse()
     for group_id in request.groups:
         if access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
-            described = broker.groups.coordinator.describe_group(context, group_id)
+            described = yield from broker.groups.coordinator.describe_group(context, group_id)
             if wants_operations and described.error_code == ErrorCode.NONE:
                 described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
         else:
@@ -48,5 +59,4 @@ def handle_describe_groups(broker: Broker, request: DescribeGroupsRequest, acces
             )
             if access.context.api_version >= _ERROR_MESSAGE_SINCE:
                 described.error_message = access.denial(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
-        response.groups.append(described)
-    return response
+        groups.append(described)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.group_descriptions import MEMBERS_A_STEP, answered_in_steps
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -19,6 +20,8 @@ from barnabas.protocol.messages.share_group_describe import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Generator, Iterator
+
     from barnabas.broker.broker import Broker
 
 
@@ -38,13 +41,19 @@ def _error_response(request: ShareGroupDescribeRequest, error: ApiException) -> 
 )
 def handle_share_group_describe(
     broker: Broker, request: ShareGroupDescribeRequest, access: Access
-) -> ShareGroupDescribeResponse:
+) -> ShareGroupDescribeResponse | Awaitable[ShareGroupDescribeResponse]:
     if not broker.groups.serves_share_groups:
         return _error_response(request, ApiException(ErrorCode.UNSUPPORTED_VERSION))
     response = ShareGroupDescribeResponse()
+    return answered_in_steps(response, _describe(broker, request, access, response.groups))
+
+
+def _describe(
+    broker: Broker, request: ShareGroupDescribeRequest, access: Access, groups: list[DescribedGroup]
+) -> Iterator[None]:
     for group_id in request.group_ids:
         if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
-            response.groups.append(
+            groups.append(
                 DescribedGroup(
                     group_id=group_id,
                     error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -52,16 +61,20 @@ def handle_share_group_describe(
                 )
             )
             continue
-        described = broker.groups.coordinator.share.describe(group_id)
+        described = yield from broker.groups.coordinator.share.describe(group_id)
         if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
             described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
-        response.groups.append(_without_hidden_topics(described, access))
-    return response
+        described = yield from _without_hidden_topics(described, access)
+        groups.append(described)
 
 
-def _without_hidden_topics(group: DescribedGroup, access: Access) -> DescribedGroup:
+def _without_hidden_topics(group: DescribedGroup, access: Access) -> Generator[None, None, DescribedGroup]:
     """Return the group, or an error without its members if they have a topic that the caller may not describe."""
-    topics = {partitions.topic_name for member in group.members for partitions in member.assignment.topic_partitions}
+    topics: set[str] = set()
+    for number, member in enumerate(group.members, start=1):
+        topics.update(partitions.topic_name for partitions in member.assignment.topic_partitions)
+        if number % MEMBERS_A_STEP == 0:
+            yield
     allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, topics)
     if len(allowed) == len(topics):
         return group

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from barnabas.broker.group_descriptions import answered_in_steps
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -19,6 +20,8 @@ from barnabas.protocol.messages.streams_group_describe import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator
+
     from barnabas.broker.broker import Broker
     from barnabas.protocol.messages.streams_group_describe import Topology
 
@@ -39,13 +42,19 @@ def _error_response(request: StreamsGroupDescribeRequest, error: ApiException) -
 )
 def handle_streams_group_describe(
     broker: Broker, request: StreamsGroupDescribeRequest, access: Access
-) -> StreamsGroupDescribeResponse:
+) -> StreamsGroupDescribeResponse | Awaitable[StreamsGroupDescribeResponse]:
     if not broker.groups.serves_streams_groups:
         return _error_response(request, ApiException(ErrorCode.UNSUPPORTED_VERSION))
     response = StreamsGroupDescribeResponse()
+    return answered_in_steps(response, _describe(broker, request, access, response.groups))
+
+
+def _describe(
+    broker: Broker, request: StreamsGroupDescribeRequest, access: Access, groups: list[DescribedGroup]
+) -> Iterator[None]:
     for group_id in request.group_ids:
         if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
-            response.groups.append(
+            groups.append(
                 DescribedGroup(
                     group_id=group_id,
                     error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -53,11 +62,10 @@ def handle_streams_group_describe(
                 )
             )
             continue
-        described = broker.groups.coordinator.streams.describe(group_id)
+        described = yield from broker.groups.coordinator.streams.describe(group_id)
         if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
             described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
-        response.groups.append(_without_hidden_topics(described, access))
-    return response
+        groups.append(_without_hidden_topics(described, access))
 
 
 def _without_hidden_topics(group: DescribedGroup, access: Access) -> DescribedGroup:
