@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _SIZE_MAX = 4_000
 """Members and partitions of a group whose target is computed in one step."""
-_BATCH_PARTITIONS_MAX = 4_000
+_BATCH_PARTITIONS_MAX = 2_000
 """Members and partitions in the records of one batch: some milliseconds to write, and much smaller than a message may
 be."""
 _TARGET = "target"
