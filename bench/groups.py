@@ -4,7 +4,7 @@
 - share: consuming with 1, 10 and 100 members of a share group, and the time from producing to acquiring;
 - commits: OffsetCommit by members of classic and consumer groups;
 - memory: of a member on the node;
-- large: a group of 10,000 members and 100,000 partitions in our coordinator, without Kafka.
+- large: groups of 10,000 members and 100,000 partitions in our coordinator, without Kafka.
 
 Each round of a part starts a new node of each side, in turn. The load is one process with an event loop, and the same
 for both sides; its CPU is measured too. The page is written from the figures of all parts.
@@ -23,7 +23,7 @@ from bench.groups_node import Figures, running_node
 from bench.groups_rebalance import RebalanceSizes, measure_rebalances
 from bench.groups_report import RoundsOfParts, read_groups, write_groups_report
 from bench.groups_share import ShareSizes, measure_share_consuming
-from bench.large_groups import measure_large_group
+from bench.large_groups import measure_large_groups
 from bench.sides import SIDES
 
 __all__ = ["LARGE", "PARTS", "QUICK", "GroupSizes", "measure_groups"]
@@ -55,7 +55,7 @@ def measure_groups(rounds: int, sizes: GroupSizes, parts: tuple[str, ...] = (*PA
     found: dict[str, Mapping[str, list[Figures]]] = {}
     for part in parts:
         if part == LARGE:
-            found[part] = {"barnabas": [measure_large_group(members=sizes.large_members)]}
+            found[part] = {"barnabas": [measure_large_groups(members=sizes.large_members)]}
             continue
         of_sides: dict[str, list[Figures]] = {side: [] for side in SIDES}
         for number in range(rounds):

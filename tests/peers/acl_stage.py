@@ -43,6 +43,7 @@ from barnabas.protocol.messages.produce import PartitionProduceData, ProduceRequ
 from tests.interop.raw_client import RawClient
 from tests.peers import (
     acl_rows_admin,
+    acl_rows_consumer_groups,
     acl_rows_data,
     acl_rows_groups,
     acl_rows_share_groups,
@@ -88,6 +89,7 @@ def all_rows() -> Rows:
         *acl_rows_share_state.rows(),
         *acl_rows_share_groups.rows(),
         *acl_rows_streams_groups.rows(),
+        *acl_rows_consumer_groups.rows(),
     ]
 
 
@@ -114,6 +116,7 @@ def secure_settings(node: NodeProcess, users: Iterable[str]) -> dict[str, str]:
         "delegation.token.secret.key": "one-key-for-all-nodes",
         **acl_rows_share_groups.SETTINGS,
         **acl_rows_streams_groups.SETTINGS,
+        **acl_rows_consumer_groups.SETTINGS,
     }
 
 
@@ -147,6 +150,7 @@ class Stage:
         self._make_share_state(rows, {topic.name: topic.topic_id for topic in topics})
         self._make_share_groups(rows)
         self._make_streams_groups()
+        self._make_consumer_groups()
         cluster_id = self._admin.call(DescribeClusterRequest(), 2).cluster_id
         self.world = World({topic.name: topic.topic_id for topic in topics}, tokens, cluster_id)
         self.cases = cases_of(rows, self.world)
@@ -262,6 +266,10 @@ class Stage:
     def _make_streams_groups(self) -> None:
         if ApiKey.STREAMS_GROUP_HEARTBEAT in self.served:
             acl_rows_streams_groups.make_streams_groups(self._admin.call)
+
+    def _make_consumer_groups(self) -> None:
+        if ApiKey.CONSUMER_GROUP_HEARTBEAT in self.served:
+            acl_rows_consumer_groups.make_consumer_groups(self._admin.call)
 
     def grant(self, bindings: Iterable[AclBinding]) -> None:
         create_acls(self._admin, bindings)

@@ -13,6 +13,7 @@ from typing import Any
 
 from barnabas.common.config_codes import ConfigResourceType
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_loader import CoordinatorLoader
 from barnabas.coordinator.coordinator_runtime import TransactionMarker
@@ -169,7 +170,7 @@ class _Life:
         return {"answer": response.to_json(0), "create": create}
 
     def _describe(self, step: Json) -> Json:
-        groups = [self._coordinator.streams.describe(group_id) for group_id in step["groups"]]
+        groups = [whole(self._coordinator.streams.describe(group_id)) for group_id in step["groups"]]
         return {"answer": StreamsGroupDescribeResponse(groups=groups).to_json(0)}
 
     def _list(self, step: Json) -> Json:

@@ -12,6 +12,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
+from barnabas.broker.forwarding_stats import Latencies
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.coordinator_loader import CoordinatorLoader
@@ -34,6 +35,9 @@ __all__ = ["CoordinatorHost"]
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+_TICK_S = 0.005
+"""Deadlines that are due at once, as those of a group that has lost its network, are met between requests."""
 
 
 class _Coordinator(Protocol):
@@ -67,6 +71,8 @@ class CoordinatorHost(Generic[C]):
         self._replicas = replicas
         self._clock = clock
         self._on_lost = on_lost
+        self.load_times = Latencies()
+        """Times in which partitions were read."""
         # Setting the wall clock must neither end sessions nor keep them open: it advances evenly from the start.
         self._wall_offset_ms = clock.now_ms() - clock.monotonic_ms()
         self._leader_epochs: dict[int, int] = {}
@@ -155,21 +161,22 @@ class CoordinatorHost(Generic[C]):
             runtime.finish_loading(partition, shard, 0, self.now_ms())
             return
         loader = CoordinatorLoader(runtime, partition, shard, _Reader(replica, self._replicas))
-        self._continue_loading(loader)
+        self._continue_loading(loader, self._clock.monotonic_ms())
 
-    def _continue_loading(self, loader: CoordinatorLoader[Any]) -> None:
+    def _continue_loading(self, loader: CoordinatorLoader[Any], began_ms: int) -> None:
         if loader.step(self.now_ms()):
+            self.load_times.record(self._clock.monotonic_ms() - began_ms)
             self.schedule()
             return
         leader = None if loader.awaited_offset is None else self.leader_replica(loader.partition)
         if loader.awaited_offset is not None and leader is not None:
-            leader.wait_for(loader.awaited_offset, lambda error: self._committed_up_to(loader, error))
+            leader.wait_for(loader.awaited_offset, lambda error: self._committed_up_to(loader, began_ms, error))
         else:
-            asyncio.get_running_loop().call_soon(self._continue_loading, loader)
+            asyncio.get_running_loop().call_soon(self._continue_loading, loader, began_ms)
 
-    def _committed_up_to(self, loader: CoordinatorLoader[Any], error: ErrorCode) -> None:
+    def _committed_up_to(self, loader: CoordinatorLoader[Any], began_ms: int, error: ErrorCode) -> None:
         if error in (ErrorCode.NONE, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND):
-            self._continue_loading(loader)
+            self._continue_loading(loader, began_ms)
 
     def _replica(self, partition: int) -> Partition | None:
         return self._replicas.partitions.get(TopicPartition(self._topic, partition))
@@ -224,7 +231,9 @@ class CoordinatorHost(Generic[C]):
         self._timer = None
         self._timer_due_ms = None
         try:
-            self.coordinator.runtime.tick(self.now_ms())
+            loop = asyncio.get_running_loop()
+            end_s = loop.time() + _TICK_S
+            self.coordinator.runtime.tick(self.now_ms(), is_over=lambda: loop.time() >= end_s)
         except ApiException as error:
             log.warning("a timer of the coordinator on %s failed: %s", self._topic, error)
         self.schedule()

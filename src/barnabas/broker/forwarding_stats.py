@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from typing import Final
 
-__all__ = ["LATENCY_BUCKETS_MS", "OTHER_CLIENTS", "ForwardingStats", "Latencies"]
+__all__ = ["LATENCY_BUCKETS_MS", "OTHER_CLIENTS", "ForwardingStats", "Histogram", "Latencies"]
 
 LATENCY_BUCKETS_MS: Final = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10_000, 30_000, 60_000)
 CLIENTS_MAX: Final = 100
@@ -13,18 +14,30 @@ OTHER_CLIENTS: Final = "(other)"
 """Clients choose their ids. Ids beyond this number are counted together."""
 
 
-class Latencies:
-    __slots__ = ("buckets", "count", "total_ms")
+class Histogram:
+    """Counts whole numbers up to each of some bounds, and those above."""
+
+    __slots__ = ("bounds", "buckets", "count", "total")
+
+    def __init__(self, bounds: Sequence[int]) -> None:
+        self.bounds = bounds
+        self.buckets = [0] * (len(bounds) + 1)
+        self.count = 0
+        self.total = 0
+
+    def record(self, number: int) -> None:
+        self.count += 1
+        self.total += number
+        self.buckets[bisect_left(self.bounds, number)] += 1
+
+
+class Latencies(Histogram):
+    """Counts times in milliseconds."""
+
+    __slots__ = ()
 
     def __init__(self) -> None:
-        self.buckets = [0] * (len(LATENCY_BUCKETS_MS) + 1)
-        self.count = 0
-        self.total_ms = 0
-
-    def record(self, elapsed_ms: int) -> None:
-        self.count += 1
-        self.total_ms += elapsed_ms
-        self.buckets[bisect_left(LATENCY_BUCKETS_MS, elapsed_ms)] += 1
+        super().__init__(LATENCY_BUCKETS_MS)
 
 
 class ForwardingStats:

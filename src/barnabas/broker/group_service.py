@@ -22,6 +22,7 @@ from barnabas.metadata.image.metadata_image import MetadataImage
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Set
 
+    from barnabas.broker.forwarding_stats import Latencies
     from barnabas.broker.replica_manager import ReplicaManager
     from barnabas.broker.session_lease import SessionLease
     from barnabas.common.clock import Clock
@@ -67,6 +68,10 @@ class GroupService:
     def now_ms(self) -> int:
         """Return wall-clock milliseconds that advance as the monotonic clock does."""
         return self._host.now_ms()
+
+    @property
+    def load_times(self) -> Latencies:
+        return self._host.load_times
 
     def start(self) -> None:
         """Coordinate, once the broker has caught up with the metadata log."""

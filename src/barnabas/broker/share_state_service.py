@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING, TypeVar
 
 from barnabas.broker.coordinator_host import CoordinatorHost
+from barnabas.broker.forwarding_stats import Latencies
 from barnabas.common.errors import ApiException
 from barnabas.common.topic_name import SHARE_STATE_TOPIC
 from barnabas.common.topic_partition import TopicPartition
@@ -72,6 +73,9 @@ class ShareStateService:
             on_lost=reads.recheck,
         )
         self.coordinator = self._host.coordinator
+        self.load_times = self._host.load_times
+        self.write_times = Latencies()
+        """Times of writes of states, from the request to their commit."""
 
     def start(self) -> None:
         """Coordinate, once the broker has caught up with the metadata log."""
@@ -102,7 +106,13 @@ class ShareStateService:
         return self.coordinator.read(key, leader_epoch, self._host.now_ms())
 
     def write(self, key: SharePartitionKey, write: StateWrite) -> Deferred[StateOutcome]:
-        return self.coordinator.write(key, write, self._host.now_ms())
+        began_ms = self._clock.monotonic_ms()
+
+        def measured(outcome: StateOutcome) -> StateOutcome:
+            self.write_times.record(self._clock.monotonic_ms() - began_ms)
+            return outcome
+
+        return self.coordinator.write(key, write, self._host.now_ms()).map(measured)
 
     def delete(self, key: SharePartitionKey) -> Deferred[StateOutcome]:
         return self.coordinator.delete(key, self._host.now_ms())

@@ -7,6 +7,7 @@ Tombstones are replayed like all records: the log may not have been compacted ye
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
 
 from barnabas.common.errors import ApiException, InvariantViolated
@@ -18,8 +19,12 @@ from barnabas.protocol.record_batch import NO_PRODUCER_ID, BatchView, iter_batch
 __all__ = ["CoordinatorLoader", "LogReader"]
 
 STEP_BYTES = 262_144
-_STEP_RECORDS = 500
-"""The bytes and records of one step: some milliseconds of work, during which no other request is served."""
+"""How much is read at once."""
+_STEP_WORK = 65_536
+"""The work of one step: some milliseconds, during which no other request is served. A byte is one unit of work."""
+_RECORD_WORK = 150
+"""What a record takes in addition to its bytes."""
+_DONE = object()
 
 log = logging.getLogger(__name__)
 
@@ -64,16 +69,20 @@ class CoordinatorLoader(Generic[S]):
         self._reader = reader
         self._buffer_size = buffer_size
         self._offset = reader.log_start_offset
+        self._steps: Iterator[None] | None = None
+        """The rest of the batches that were read."""
+        self._now_ms = 0
         self.record_count = 0
         self.awaited_offset: int | None = None
 
     def step(self, now_ms: int) -> bool:
-        """Replay one buffer of batches; return True if the partition is loaded, has failed or is no longer led here."""
+        """Replay some records; return True if the partition is loaded, has failed or is no longer led here."""
+        self._now_ms = now_ms
         self.awaited_offset = None
         if not self._runtime.is_loading_into(self.partition, self._shard):
             return True
         try:
-            if self._offset < self._reader.log_end_offset and self._replay(now_ms):
+            if self._offset < self._reader.log_end_offset and self._replay():
                 return False
             if self._reader.high_watermark < self._offset:
                 self.awaited_offset = self._offset
@@ -97,29 +106,43 @@ class CoordinatorLoader(Generic[S]):
         while not self.step(now_ms) and self.awaited_offset is None:
             pass
 
-    def _replay(self, now_ms: int) -> bool:
-        """Return whether the read returned any batch."""
-        start, last = self._offset, self.record_count + _STEP_RECORDS
-        for batch in iter_batches(self._reader.read_batches(start, self._buffer_size)):
-            if batch.next_offset > self._offset:
-                if batch.is_control:
-                    self._replay_control(batch, now_ms)
-                else:
-                    self._replay_records(batch, now_ms)
-                self._offset = batch.next_offset
-                if self.record_count >= last:
-                    break
+    def _replay(self) -> bool:
+        """Take a step; return False if the log has no further batch."""
+        start = self._offset
+        if self._steps is None:
+            self._steps = self._replay_in_steps()
+        if next(self._steps, _DONE) is not _DONE:
+            return True
+        self._steps = None
         return self._offset > start
 
-    def _replay_control(self, batch: BatchView, now_ms: int) -> None:
+    def _replay_in_steps(self) -> Iterator[None]:
+        """Replay one buffer of batches."""
+        work = 0
+        # A copy: the log may change between the steps.
+        for batch in iter_batches(bytes(self._reader.read_batches(self._offset, self._buffer_size))):
+            if batch.next_offset <= self._offset:
+                continue
+            if batch.is_control:
+                self._replay_control(batch)
+            else:
+                for record_work in self._replay_records(batch):
+                    work += record_work
+                    if work >= _STEP_WORK:
+                        work = 0
+                        yield
+            self._offset = batch.next_offset
+
+    def _replay_control(self, batch: BatchView) -> None:
         for record in batch.records():
             kind = control_record_type(record.key)
             if kind in (ControlRecordType.COMMIT, ControlRecordType.ABORT):
                 self._shard.replay_end_transaction_marker(
-                    batch.producer_id, committed=kind is ControlRecordType.COMMIT, now_ms=now_ms
+                    batch.producer_id, committed=kind is ControlRecordType.COMMIT, now_ms=self._now_ms
                 )
 
-    def _replay_records(self, batch: BatchView, now_ms: int) -> None:
+    def _replay_records(self, batch: BatchView) -> Iterator[int]:
+        """Replay the records of a batch; yield the work that each was."""
         shard = self._shard
         producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER_ID
         for record in batch.records():
@@ -127,5 +150,6 @@ class CoordinatorLoader(Generic[S]):
                 continue
             decoded = shard.decode(record.key, record.value)
             if decoded is not None:
-                shard.replay(decoded, record.offset, producer_id, now_ms)
+                shard.replay(decoded, record.offset, producer_id, self._now_ms)
             self.record_count += 1
+            yield _RECORD_WORK + len(record.key) + len(record.value or b"")

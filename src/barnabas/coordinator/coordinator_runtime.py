@@ -15,6 +15,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
+from operator import itemgetter
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode, invariant
@@ -27,7 +28,7 @@ from barnabas.protocol.end_transaction_batch import end_transaction_batch
 from barnabas.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from barnabas.protocol.record_batch_builder import with_header
 
-__all__ = ["CoordinatorRuntime", "CoordinatorShard", "PartitionWriter", "TransactionMarker"]
+__all__ = ["CoordinatorRuntime", "CoordinatorShard", "PartitionWriter", "ShardState", "TransactionMarker"]
 
 log = logging.getLogger(__name__)
 
@@ -235,6 +236,13 @@ class CoordinatorRuntime(Generic[S]):
         for partition, context in self._contexts.items():
             if context.state is ShardState.ACTIVE:
                 yield partition, context.shard
+
+    def partition_counts(self) -> dict[ShardState, int]:
+        """Return how many partitions are in which state. May be called from another thread."""
+        counts = dict.fromkeys(ShardState, 0)
+        for context in list(self._contexts.values()):
+            counts[context.state] += 1
+        return counts
 
     def is_loading(self) -> bool:
         return any(context.state is ShardState.LOADING for context in self._contexts.values())
@@ -477,22 +485,39 @@ class CoordinatorRuntime(Generic[S]):
         if self._next_deadline_ms is None or deadline_ms < self._next_deadline_ms:
             self._next_deadline_ms = deadline_ms
 
-    def tick(self, now_ms: int) -> None:
-        """Let every shard act on its deadlines. An error of one is logged and does not prevent the others."""
-        for context in list(self._contexts.values()):
-            if context.state is not ShardState.ACTIVE:
-                continue
-            self._give_up_late(context, now_ms)
-            timers = context.shard.timers
-            while (timer := timers.pop_due(now_ms)) is not None:
-                try:
-                    self._append(context, timer.action(now_ms), now_ms, _ignore, _log_failure)
-                except Exception:
-                    self.failed_deadline_count += 1
-                    log.exception("A deadline of coordinator partition %d failed", context.partition)
+    def tick(self, now_ms: int, *, is_over: Callable[[], bool] | None = None) -> None:
+        """Let the shards act on their deadlines. An error of one is logged and does not prevent the others.
+
+        ``is_over`` is asked after each action: True leaves the others to the next tick, which is due at once.
+        """
+        for _ in self._actions(now_ms):
+            if is_over is not None and is_over():
+                break
         self._next_deadline_ms = min(self._deadlines(), default=None)
 
-    def _give_up_late(self, context: _Context[S], now_ms: int) -> None:
+    def _actions(self, now_ms: int) -> Iterator[None]:
+        """Act on the deadlines that have passed, one of each shard in turn; yield after each action."""
+        late = [context for context in self._contexts.values() if context.state is ShardState.ACTIVE]
+        for context in late:
+            yield from self._give_up_late(context, now_ms)
+        while late := _by_deadline(late, now_ms):
+            for context in late:
+                if self._act(context, now_ms):
+                    yield
+
+    def _act(self, context: _Context[S], now_ms: int) -> bool:
+        """Act on the next deadline of a shard; return False if none has passed."""
+        timer = context.shard.timers.pop_due(now_ms)
+        if timer is None:
+            return False
+        try:
+            self._append(context, timer.action(now_ms), now_ms, _ignore, _log_failure)
+        except Exception:
+            self.failed_deadline_count += 1
+            log.exception("A deadline of coordinator partition %d failed", context.partition)
+        return True
+
+    def _give_up_late(self, context: _Context[S], now_ms: int) -> Iterator[None]:
         """Answer callers that have waited too long for the high watermark. Their records stay, and may yet be
         committed."""
         for write in list(context.pending):
@@ -505,6 +530,7 @@ class CoordinatorRuntime(Generic[S]):
             if on_error is not None:
                 self._follow_up(context, on_error(ErrorCode.REQUEST_TIMED_OUT, now_ms), now_ms)
             fail(ErrorCode.REQUEST_TIMED_OUT)
+            yield
 
     def _deadlines(self) -> Iterator[int]:
         for context in self._contexts.values():
@@ -515,6 +541,13 @@ class CoordinatorRuntime(Generic[S]):
                 waiting = next((batch.deadline_ms for batch in context.pending if batch.deadline_ms is not None), None)
                 if waiting is not None:
                     yield waiting
+
+
+def _by_deadline(contexts: Iterable[_Context[S]], now_ms: int) -> list[_Context[S]]:
+    """Return the shards with a deadline that has passed, that with the earliest first."""
+    deadlines = ((context, context.shard.timers.next_deadline_ms()) for context in contexts)
+    late = [(context, deadline) for context, deadline in deadlines if deadline is not None and deadline <= now_ms]
+    return [context for context, _ in sorted(late, key=itemgetter(1))]
 
 
 def _ignore() -> None:

@@ -28,6 +28,7 @@ unused declaration costs next to nothing.
 from __future__ import annotations
 
 import sys
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Self, TypeVar, dataclass_transform
 
 from barnabas.common.uuid import Uuid
@@ -230,6 +231,7 @@ class StructMeta(type):
         if "__slots__" not in namespace:
             namespace["__slots__"] = tuple(field.name for field in fields)
         namespace["FIELDS"] = fields
+        namespace["_values"] = attrgetter("unknown_tags", *(field.name for field in fields))
         namespace["_readers"] = {}
         namespace["_writers"] = {}
         if fields or "__init__" not in namespace:
@@ -270,6 +272,7 @@ class Struct(metaclass=StructMeta):
     __slots__ = ("unknown_tags",)
 
     FIELDS: ClassVar[tuple[Field, ...]]
+    _values: ClassVar[Callable[[Struct], object]]
     _readers: ClassVar[dict[int, Any]]
     _writers: ClassVar[dict[int, Any]]
 
@@ -283,9 +286,8 @@ class Struct(metaclass=StructMeta):
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
             return NotImplemented
-        return self.unknown_tags == other.unknown_tags and all(
-            getattr(self, field.name) == getattr(other, field.name) for field in self.FIELDS
-        )
+        values = type(self)._values
+        return values(self) == values(other)
 
     __hash__ = None  # type: ignore[assignment]
 

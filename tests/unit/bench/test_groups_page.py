@@ -46,9 +46,12 @@ def test_the_cpu_of_the_load_is_shown_and_has_no_verdict() -> None:
 
 
 def test_parts_that_were_not_measured_are_left_out() -> None:
-    page = groups_page({"commits": COMMITS, "large": {"barnabas": [{"all join: CPU, s": 1.5}]}})
+    large = {"share, all join: CPU, s": 1.5, "streams, one leaves: CPU, s": 2.5}
+    page = groups_page({"commits": COMMITS, "large": {"barnabas": [large]}})
     assert "## Commits (1 round)" in page
-    assert "| all join: CPU, s | 1.5 |" in page
+    assert "| | share | streams |" in page
+    assert "| all join: CPU, s | 1.5 |  |" in page
+    assert "| one leaves: CPU, s |  | 2.5 |" in page
     assert "## Memory" not in page
 
 

@@ -62,6 +62,23 @@ def test_groups_are_listed(billing: FakeAdmin, capsys: pytest.CaptureFixture[str
     assert billing.list_groups.call_args.kwargs == {"states": ["Stable", "Empty"], "types": []}
 
 
+def test_groups_are_listed_by_type_and_state_in_any_spelling(billing: FakeAdmin) -> None:
+    assert main(["list", "--state", "notready", "--type", "Streams,share"]) == 0
+    assert billing.list_groups.call_args.kwargs == {"states": ["NotReady"], "types": ["streams", "share"]}
+
+
+@pytest.mark.parametrize(
+    ("option", "choices"),
+    [("--type", "classic, consumer, share, streams"), ("--state", "Empty, PreparingRebalance, CompletingRebalance")],
+)
+def test_an_unknown_type_or_state_is_refused(
+    option: str, choices: str, billing: FakeAdmin, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["list", option, "queue"]) == 2
+    assert f"{option} queue: choose one of {choices}" in capsys.readouterr().err
+    assert not billing.list_groups.called
+
+
 def test_a_group_is_described_with_its_lag(billing: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["describe", "--group", "billing"]) == 0
     line = capsys.readouterr().out.splitlines()[2]

@@ -49,6 +49,15 @@ def consumers(admin: FakeAdmin) -> FakeAdmin:
     return admin
 
 
+def test_a_target_that_is_being_computed_is_noted(admin: FakeAdmin, capsys: pytest.CaptureFixture[str]) -> None:
+    members = (MemberDescription("m-1", None, "a", "/1", (), (), 4, None, "consumer", ("orders",)),)
+    knows(admin, GroupDescription("g", "consumer", "consumer", "Assigning", "uniform", members, None, 5, 4))
+    admin.list_group_offsets.return_value = Results({"g": Results({}, {})}, {})
+    assert main(["describe", "g", "--state"]) == 0
+    noted = "group g: the target assignment of epoch 5 is not complete yet; the members follow that of epoch 4"
+    assert noted in capsys.readouterr().err
+
+
 @pytest.fixture
 def queue(admin: FakeAdmin) -> FakeAdmin:
     members = (MemberDescription("m-1", None, "a", "/1", tuple(ORDERS), None, 5, None, None, ("orders",)),)

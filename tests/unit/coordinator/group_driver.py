@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_loader import CoordinatorLoader
 from barnabas.coordinator.deferred import Deferred
@@ -252,7 +253,7 @@ class GroupDriver:
         return [result for part in parts for result in part]
 
     def describe(self, group: str = GROUP, version: int = 6) -> DescribedGroup:
-        return self.coordinator.describe_group(GroupRequestContext(version), group)
+        return whole(self.coordinator.describe_group(GroupRequestContext(version), group))
 
     def state(self, group: str = GROUP) -> str:
         return self.describe(group).group_state

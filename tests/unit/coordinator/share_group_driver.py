@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from barnabas.common.config_codes import ConfigResourceType
+from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
@@ -95,7 +96,7 @@ class ShareGroupDriver(GroupDriver):
         return {topic.topic_name: topic.partitions for topic in member.assignment.topic_partitions}
 
     def described(self, group: str = QUEUE) -> DescribedGroup:
-        return self.coordinator.share.describe(group)
+        return whole(self.coordinator.share.describe(group))
 
     def listed(self, *states: str, types: Iterable[str] = ()) -> list[ListedGroup]:
         request = ListGroupsRequest(states_filter=list(states), types_filter=list(types))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from barnabas.common.errors import ErrorCode
+from barnabas.common.steps import whole
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import AnyGroupRecord, KeyedRecord, decode_record
@@ -83,7 +84,7 @@ class StreamsGroupDriver(GroupDriver):
         return self.coordinator.streams.heartbeat(context, request, self.now_ms)
 
     def describe_streams(self, group: str = GROUP) -> DescribedGroup:
-        return self.coordinator.streams.describe(group)
+        return whole(self.coordinator.streams.describe(group))
 
     def group(self, group_id: str = GROUP) -> StreamsGroup:
         found = self.shard.groups.find(group_id)

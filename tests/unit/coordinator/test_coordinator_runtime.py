@@ -199,6 +199,41 @@ def test_a_deadline_may_write_and_a_failing_one_does_not_stop_the_others(talk: T
     assert talk.runtime.next_deadline_ms() is None
 
 
+def test_a_tick_that_is_over_leaves_the_other_deadlines_to_the_next(talk: Talk) -> None:
+    for number in range(3):
+        text = str(number)
+        talk.shard.timers.schedule(Timer(lambda _, text=text: CoordinatorResult([Word(text)])), 10)  # type: ignore[misc]
+    talk.runtime.tick(12, is_over=lambda: True)
+    assert [text for _, text in talk.shard.words] == ["0"]
+    assert talk.runtime.next_deadline_ms() == 10
+    talk.runtime.tick(12, is_over=lambda: len(talk.shard.words) == 3)
+    assert [text for _, text in talk.shard.words] == ["0", "1", "2"]
+    talk.runtime.tick(12)
+    assert talk.runtime.next_deadline_ms() is None
+
+
+def test_a_shard_with_many_deadlines_does_not_delay_those_of_another(talk: Talk) -> None:
+    other = talk.runtime.start_loading(1, 0, 0)
+    assert other is not None
+    talk.runtime.finish_loading(1, other, 0, 0)
+    for number in range(5):
+        talk.shard.timers.schedule(Timer(lambda _: CoordinatorResult([Word("many")])), 10 + number)
+    other.timers.schedule(Timer(lambda _: CoordinatorResult([Word("one")])), 12)
+    while not other.words:
+        talk.runtime.tick(20, is_over=lambda: True)
+    assert len(talk.shard.words) < 5
+
+
+def test_writes_that_time_out_together_are_answered_in_several_ticks(talk: Talk) -> None:
+    talk.topic.auto_commit = False
+    answers = [talk.say(str(number)) for number in range(3)]
+    talk.runtime.tick(5_001, is_over=lambda: True)
+    assert [answer.is_complete for answer in answers] == [True, False, False]
+    assert talk.runtime.next_deadline_ms() == 5_001
+    talk.runtime.tick(5_001)
+    assert all(answer.value == "REQUEST_TIMED_OUT" for answer in answers)
+
+
 def test_a_shard_that_is_not_ready_does_not_act_on_its_deadlines(talk: Talk) -> None:
     shard = talk.runtime.start_loading(1, 0, 0)
     assert shard is not None

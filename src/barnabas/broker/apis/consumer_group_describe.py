@@ -2,20 +2,18 @@
 
 A group whose members read a topic that the caller may not describe is answered with an error. Version 1 adds the
 protocol of each member.
-
-A coordinator that may have been replaced verifies its role first, and returns NOT_COORDINATOR if it cannot confirm it.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.group_descriptions import MEMBERS_A_STEP, describe_confirmed
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.common.long_response import LongAnswer
 from barnabas.common.resource import ResourceType
 from barnabas.network.api_handler import Access, AclRule, handles
-from barnabas.network.stepped_responses import worked_out
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
@@ -27,9 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Generator, Iterator, Set
 
     from barnabas.broker.broker import Broker
-
-_MEMBERS_A_STEP = 1_000
-_DONE = object()
 
 
 def _error_response(request: ConsumerGroupDescribeRequest, error: ApiException) -> ConsumerGroupDescribeResponse:
@@ -51,78 +46,50 @@ def handle_consumer_group_describe(
 ) -> ConsumerGroupDescribeResponse | Awaitable[ConsumerGroupDescribeResponse]:
     if not broker.groups.serves_consumer_groups:
         return _error_response(request, ApiException(ErrorCode.UNSUPPORTED_VERSION))
-    confirming = broker.groups.confirm(request.group_ids)
-    if confirming is not None:
-        return _answer_confirmed(broker, request, access, confirming)
-    description = _Description(broker, request, access)
-    return description.completed() if description.advance() else description.response
+    response = ConsumerGroupDescribeResponse()
+    return describe_confirmed(
+        broker, request.group_ids, response, partial(_describe, broker, request, access, response.groups)
+    )
 
 
-async def _answer_confirmed(
-    broker: Broker, request: ConsumerGroupDescribeRequest, access: Access, confirming: Awaitable[Set[str]]
-) -> ConsumerGroupDescribeResponse:
-    description = _Description(broker, request, access, await confirming)
-    return (await worked_out(description)).response
+def _describe(
+    broker: Broker,
+    request: ConsumerGroupDescribeRequest,
+    access: Access,
+    groups: list[DescribedGroup],
+    unconfirmed: Set[str],
+) -> Iterator[None]:
+    for group_id in request.group_ids:
+        if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
+            denial = access.denial(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
+            code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+            described = DescribedGroup(group_id=group_id, error_code=code, error_message=denial)
+        elif group_id in unconfirmed:
+            described = DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR)
+        else:
+            described = yield from broker.groups.coordinator.describe_consumer_group(group_id)
+            if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
+                described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
+            described = yield from _without_hidden_topics(described, access)
+        groups.append(described)
 
 
-class _Description(LongAnswer):
-    """The answer; the members of a large group are described in steps. ``unconfirmed``: groups that this broker may no
-    longer coordinate."""
-
-    __slots__ = ("_access", "_broker", "_steps", "_unconfirmed", "response")
-
-    def __init__(
-        self,
-        broker: Broker,
-        request: ConsumerGroupDescribeRequest,
-        access: Access,
-        unconfirmed: Set[str] = frozenset(),
-    ) -> None:
-        super().__init__()
-        self._unconfirmed = unconfirmed
-        self._broker = broker
-        self._access = access
-        self._steps = self._describe(request)
-        self.response = ConsumerGroupDescribeResponse()
-
-    def advance(self) -> bool:
-        return next(self._steps, _DONE) is not _DONE
-
-    async def completed(self) -> ConsumerGroupDescribeResponse:
-        return (await worked_out(self, is_begun=True)).response
-
-    def _describe(self, request: ConsumerGroupDescribeRequest) -> Iterator[None]:
-        access = self._access
-        for group_id in request.group_ids:
-            if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
-                denial = access.denial(AclOperation.DESCRIBE, ResourceType.GROUP, group_id)
-                code = ErrorCode.GROUP_AUTHORIZATION_FAILED
-                described = DescribedGroup(group_id=group_id, error_code=code, error_message=denial)
-            elif group_id in self._unconfirmed:
-                described = DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR)
-            else:
-                described = yield from self._broker.groups.coordinator.describe_consumer_group(group_id)
-                if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
-                    described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
-                described = yield from self._without_hidden_topics(described)
-            self.response.groups.append(described)
-
-    def _without_hidden_topics(self, group: DescribedGroup) -> Generator[None, None, DescribedGroup]:
-        """Return the group, or an error without its members if they have a topic that the caller may not describe."""
-        topics: set[str] = set()
-        for number, member in enumerate(group.members, start=1):
-            topics.update(member.subscribed_topic_names)
-            for assignment in (member.assignment, member.target_assignment):
-                topics.update(partitions.topic_name for partitions in assignment.topic_partitions)
-            if number % _MEMBERS_A_STEP == 0:
-                yield
-        allowed = self._access.allowed(
-            ResourceType.TOPIC, AclOperation.DESCRIBE, topics, log_if_denied=False, log_if_allowed=False
-        )
-        if len(allowed) == len(topics):
-            return group
-        return DescribedGroup(
-            group_id=group.group_id,
-            error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-            error_message="The group has described topic(s) that the client is not authorized to describe.",
-        )
+def _without_hidden_topics(group: DescribedGroup, access: Access) -> Generator[None, None, DescribedGroup]:
+    """Return the group, or an error without its members if they have a topic that the caller may not describe."""
+    topics: set[str] = set()
+    for number, member in enumerate(group.members, start=1):
+        topics.update(member.subscribed_topic_names)
+        for assignment in (member.assignment, member.target_assignment):
+            topics.update(partitions.topic_name for partitions in assignment.topic_partitions)
+        if number % MEMBERS_A_STEP == 0:
+            yield
+    allowed = access.allowed(
+        ResourceType.TOPIC, AclOperation.DESCRIBE, topics, log_if_denied=False, log_if_allowed=False
+    )
+    if len(allowed) == len(topics):
+        return group
+    return DescribedGroup(
+        group_id=group.group_id,
+        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        error_message="The group has described topic(s) that the client is not authorized to describe.",
+    )

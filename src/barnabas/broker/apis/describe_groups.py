@@ -2,14 +2,14 @@
 
 A group that does not exist is reported in state Dead; version 6 reports an error. Version 3 adds the caller's
 operations.
-
-A coordinator that may have been replaced verifies its role first, and returns NOT_COORDINATOR if it cannot confirm it.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.group_descriptions import describe_confirmed
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -19,7 +19,7 @@ from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Set
+    from collections.abc import Awaitable, Iterator, Set
 
     from barnabas.broker.broker import Broker
 
@@ -37,38 +37,29 @@ def _error_response(request: DescribeGroupsRequest, error: ApiException) -> Desc
 def handle_describe_groups(
     broker: Broker, request: DescribeGroupsRequest, access: Access
 ) -> DescribeGroupsResponse | Awaitable[DescribeGroupsResponse]:
-    confirming = broker.groups.confirm(request.groups)
-    if confirming is not None:
-        return _answer_confirmed(broker, request, access, confirming)
-    return _answer(broker, request, access)
+    response = DescribeGroupsResponse()
+    return describe_confirmed(
+        broker, request.groups, response, partial(_describe, broker, request, access, response.groups)
+    )
 
 
-async def _answer_confirmed(
-    broker: Broker, request: DescribeGroupsRequest, access: Access, confirming: Awaitable[Set[str]]
-) -> DescribeGroupsResponse:
-    return _answer(broker, request, access, await confirming)
-
-
-def _answer(
-    broker: Broker, request: DescribeGroupsRequest, access: Access, unconfirmed: Set[str] = frozenset()
-) -> DescribeGroupsResponse:
-    """``unconfirmed``: groups that this broker may no longer coordinate."""
+def _describe(
+    broker: Broker, request: DescribeGroupsRequest, access: Access, groups: list[DescribedGroup], unconfirmed: Set[str]
+) -> Iterator[None]:
     context = GroupRequestContext.of(access.context)
     wants_operations = (
         request.include_authorized_operations and access.context.api_version >= _AUTHORIZED_OPERATIONS_SINCE
     )
-    response = DescribeGroupsResponse()
     for group_id in request.groups:
         if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
             described = _denied(group_id, access)
         elif group_id in unconfirmed:
             described = DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR)
         else:
-            described = broker.groups.coordinator.describe_group(context, group_id)
+            described = yield from broker.groups.coordinator.describe_group(context, group_id)
             if wants_operations and described.error_code == ErrorCode.NONE:
                 described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
-        response.groups.append(described)
-    return response
+        groups.append(described)
 
 
 def _denied(group_id: str, access: Access) -> DescribedGroup:

@@ -1,14 +1,14 @@
 """ShareGroupDescribe (KIP-932): state, members and assignments of share groups. Version 1.
 
 A group whose members read a topic that the caller may not describe is answered with an error.
-
-A coordinator that may have been replaced verifies its role first, and returns NOT_COORDINATOR if it cannot confirm it.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.group_descriptions import MEMBERS_A_STEP, describe_confirmed
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -21,7 +21,7 @@ from barnabas.protocol.messages.share_group_describe import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Set
+    from collections.abc import Awaitable, Generator, Iterator, Set
 
     from barnabas.broker.broker import Broker
 
@@ -45,26 +45,22 @@ def handle_share_group_describe(
 ) -> ShareGroupDescribeResponse | Awaitable[ShareGroupDescribeResponse]:
     if not broker.groups.serves_share_groups:
         return _error_response(request, ApiException(ErrorCode.UNSUPPORTED_VERSION))
-    confirming = broker.groups.confirm(request.group_ids)
-    if confirming is not None:
-        return _answer_confirmed(broker, request, access, confirming)
-    return _answer(broker, request, access)
-
-
-async def _answer_confirmed(
-    broker: Broker, request: ShareGroupDescribeRequest, access: Access, confirming: Awaitable[Set[str]]
-) -> ShareGroupDescribeResponse:
-    return _answer(broker, request, access, await confirming)
-
-
-def _answer(
-    broker: Broker, request: ShareGroupDescribeRequest, access: Access, unconfirmed: Set[str] = frozenset()
-) -> ShareGroupDescribeResponse:
-    """``unconfirmed``: groups that this broker may no longer coordinate."""
     response = ShareGroupDescribeResponse()
+    return describe_confirmed(
+        broker, request.group_ids, response, partial(_describe, broker, request, access, response.groups)
+    )
+
+
+def _describe(
+    broker: Broker,
+    request: ShareGroupDescribeRequest,
+    access: Access,
+    groups: list[DescribedGroup],
+    unconfirmed: Set[str],
+) -> Iterator[None]:
     for group_id in request.group_ids:
         if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
-            response.groups.append(
+            groups.append(
                 DescribedGroup(
                     group_id=group_id,
                     error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -73,18 +69,22 @@ def _answer(
             )
             continue
         if group_id in unconfirmed:
-            response.groups.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR))
+            groups.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR))
             continue
-        described = broker.groups.coordinator.share.describe(group_id)
+        described = yield from broker.groups.coordinator.share.describe(group_id)
         if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
             described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
-        response.groups.append(_without_hidden_topics(described, access))
-    return response
+        described = yield from _without_hidden_topics(described, access)
+        groups.append(described)
 
 
-def _without_hidden_topics(group: DescribedGroup, access: Access) -> DescribedGroup:
+def _without_hidden_topics(group: DescribedGroup, access: Access) -> Generator[None, None, DescribedGroup]:
     """Return the group, or an error without its members if they have a topic that the caller may not describe."""
-    topics = {partitions.topic_name for member in group.members for partitions in member.assignment.topic_partitions}
+    topics: set[str] = set()
+    for number, member in enumerate(group.members, start=1):
+        topics.update(partitions.topic_name for partitions in member.assignment.topic_partitions)
+        if number % MEMBERS_A_STEP == 0:
+            yield
     allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, topics)
     if len(allowed) == len(topics):
         return group

@@ -1,14 +1,14 @@
 """StreamsGroupDescribe (KIP-1071): topology, members and tasks of streams groups.
 
 A group whose topology has a topic that the caller may not describe is answered with an error.
-
-A coordinator that may have been replaced verifies its role first, and returns NOT_COORDINATOR if it cannot confirm it.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from barnabas.broker.group_descriptions import describe_confirmed
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -21,7 +21,7 @@ from barnabas.protocol.messages.streams_group_describe import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Set
+    from collections.abc import Awaitable, Iterator, Set
 
     from barnabas.broker.broker import Broker
     from barnabas.protocol.messages.streams_group_describe import Topology
@@ -46,26 +46,22 @@ def handle_streams_group_describe(
 ) -> StreamsGroupDescribeResponse | Awaitable[StreamsGroupDescribeResponse]:
     if not broker.groups.serves_streams_groups:
         return _error_response(request, ApiException(ErrorCode.UNSUPPORTED_VERSION))
-    confirming = broker.groups.confirm(request.group_ids)
-    if confirming is not None:
-        return _answer_confirmed(broker, request, access, confirming)
-    return _answer(broker, request, access)
-
-
-async def _answer_confirmed(
-    broker: Broker, request: StreamsGroupDescribeRequest, access: Access, confirming: Awaitable[Set[str]]
-) -> StreamsGroupDescribeResponse:
-    return _answer(broker, request, access, await confirming)
-
-
-def _answer(
-    broker: Broker, request: StreamsGroupDescribeRequest, access: Access, unconfirmed: Set[str] = frozenset()
-) -> StreamsGroupDescribeResponse:
-    """``unconfirmed``: groups that this broker may no longer coordinate."""
     response = StreamsGroupDescribeResponse()
+    return describe_confirmed(
+        broker, request.group_ids, response, partial(_describe, broker, request, access, response.groups)
+    )
+
+
+def _describe(
+    broker: Broker,
+    request: StreamsGroupDescribeRequest,
+    access: Access,
+    groups: list[DescribedGroup],
+    unconfirmed: Set[str],
+) -> Iterator[None]:
     for group_id in request.group_ids:
         if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
-            response.groups.append(
+            groups.append(
                 DescribedGroup(
                     group_id=group_id,
                     error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -74,13 +70,12 @@ def _answer(
             )
             continue
         if group_id in unconfirmed:
-            response.groups.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR))
+            groups.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR))
             continue
-        described = broker.groups.coordinator.streams.describe(group_id)
+        described = yield from broker.groups.coordinator.streams.describe(group_id)
         if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
             described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
-        response.groups.append(_without_hidden_topics(described, access))
-    return response
+        groups.append(_without_hidden_topics(described, access))
 
 
 def _without_hidden_topics(group: DescribedGroup, access: Access) -> DescribedGroup:

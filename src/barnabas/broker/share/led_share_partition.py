@@ -14,8 +14,10 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from barnabas.broker.forwarding_stats import Histogram
 from barnabas.broker.share.fetched_batches import FetchedBatches
 from barnabas.broker.share.share_group_config import reset_age_ms
+from barnabas.broker.share.share_stats import BATCH_BOUNDS
 from barnabas.broker.share.state_writer import StateWriter, persister_error
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.share.persister import UNINITIALIZED_OFFSET
@@ -75,6 +77,7 @@ class LedSharePartition:
         "_timer_due_ms",
         "_waiting",
         "_writer",
+        "batch_sizes",
         "error",
         "key",
         "leader_epoch",
@@ -98,6 +101,8 @@ class LedSharePartition:
         """None until the persister has returned it."""
         self.error: ApiException | None = None
         """Why it was unloaded."""
+        self.batch_sizes = Histogram(BATCH_BOUNDS)
+        """The records of each batch that was acquired."""
         self._environment = environment
         self._state_epoch = 0
         self._writer = StateWriter(self._send, self._answered)

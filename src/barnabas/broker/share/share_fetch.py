@@ -47,7 +47,7 @@ class _Reading(NamedTuple):
 class ShareFetch:
     """``now_ms`` returns monotonic time. ``errors`` are of partitions that could not be looked up."""
 
-    __slots__ = ("_done", "_errors", "_leds", "_now_ms", "_params", "_stats", "_timer")
+    __slots__ = ("_began_ms", "_done", "_errors", "_leds", "_now_ms", "_params", "_requested", "_stats", "_timer")
 
     def __init__(
         self,
@@ -62,6 +62,8 @@ class ShareFetch:
         self._errors = dict(errors)
         self._now_ms = now_ms
         self._stats = stats
+        self._began_ms = now_ms()
+        self._requested = len(leds) + len(errors)
         self._done: asyncio.Future[FetchResult] | None = None
         self._timer: asyncio.TimerHandle | None = None
 
@@ -78,6 +80,7 @@ class ShareFetch:
         """Wait behind the fetches that wait already."""
         loop = asyncio.get_running_loop()
         self._done = loop.create_future()
+        self._stats.waiting_fetches += 1
         self._done.add_done_callback(self._leave)
         self._timer = loop.call_later(max(self._params.max_wait_ms, 0) / 1000, self._expire)
         for led in self._leds:
@@ -111,6 +114,7 @@ class ShareFetch:
 
     def _leave(self, _: object) -> None:
         """Wait no longer; also called if the member has disconnected."""
+        self._stats.waiting_fetches -= 1
         if self._timer is not None:
             self._timer.cancel()
         for led in self._leds:
@@ -149,6 +153,7 @@ class ShareFetch:
     def _answer(self, readings: Sequence[_Reading]) -> FetchResult:
         result = {partition: failed(partition.partition, error) for partition, error in self._errors.items()}
         left = self._params.max_records
+        self._count(readings)
         for reading in readings:
             partition = reading.led.key.partition
             if isinstance(reading.fetched, ApiException):
@@ -160,6 +165,15 @@ class ShareFetch:
         self._stats.records_acquired += self._params.max_records - left
         self._stats.failed_fetch_requests += sum(1 for answer in result.values() if answer.error_code)
         return result
+
+    def _count(self, readings: Sequence[_Reading]) -> None:
+        if readings:
+            self._stats.acquired(
+                readings[0].led.key.group_id,
+                elapsed_ms=self._now_ms() - self._began_ms,
+                acquirable=len(readings),
+                requested=self._requested,
+            )
 
     def _acquire(self, reading: _Reading, fetched: FetchedBatches, max_records: int) -> PartitionData:
         led, params = reading.led, self._params
@@ -178,6 +192,8 @@ class ShareFetch:
         )
         if acquired:
             led.locks_began()
+            for first, last, _ in acquired:
+                led.batch_sizes.record(last - first + 1)
             answer.records = fetched.records_of(acquired)
             answer.acquired_records = [
                 AcquiredRecords(first_offset=first, last_offset=last, delivery_count=count)

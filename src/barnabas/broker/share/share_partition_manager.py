@@ -185,6 +185,7 @@ class SharePartitionManager:
         group.pop(led.key, None)
         if not group:
             self._by_group.pop(led.key.group_id, None)
+            self.stats.forget_group(led.key.group_id)
         if led.writing is not None:
             self._writing[led.key] = led.writing
             led.writing.add_done_callback(lambda _: self._writing.pop(led.key, None))

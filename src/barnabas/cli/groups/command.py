@@ -12,8 +12,10 @@ from barnabas.cli.groups.tables import (
     MEMBERS,
     OFFSETS,
     STATE,
+    STATES,
     STOP,
     TOPOLOGY,
+    TYPES,
     chosen_groups,
     described_answer,
     group_names,
@@ -56,13 +58,16 @@ def list_(
     Parameters
     ----------
     state
-        Only groups in this state, for example Stable or Empty. May be repeated.
+        Only groups in this state, for example Stable or Empty, in capital or small letters. May be repeated.
     type
         Only groups of this type: classic, consumer, share or streams. May be repeated.
     """
 
+    states = _chosen("--state", state, STATES)
+    types = _chosen("--type", type, TYPES)
+
     async def work(admin: AdminClient) -> Answer:
-        found = await admin.list_groups(states=_split(state), types=_split(type))
+        found = await admin.list_groups(states=states, types=types)
         sheet = Sheet(columns=("group", "state", "type", "protocol"))
         for listing in found.groups:
             sheet.add(listing.group_id, listing.state or "", listing.type or "", listing.protocol_type)
@@ -237,5 +242,11 @@ def _others(known: Sequence[str], errors: Mapping[str, object]) -> list[str]:
     return [name for name in known if name not in errors] if not set(known) & set(errors) else []
 
 
-def _split(texts: Sequence[str] | None) -> list[str]:
-    return [part.strip() for text in texts or () for part in text.split(",") if part.strip()]
+def _chosen(option: str, texts: Sequence[str] | None, choices: Sequence[str]) -> list[str]:
+    """Return the values of an option that may be repeated or listed with commas; raise UsageError."""
+    values = [part.strip() for text in texts or () for part in text.split(",") if part.strip()]
+    known = {choice.lower(): choice for choice in choices}
+    for value in values:
+        if value.lower() not in known:
+            raise UsageError(f"{option} {value}: choose one of {', '.join(choices)}")
+    return [known[value.lower()] for value in values]

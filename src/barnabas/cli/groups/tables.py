@@ -26,8 +26,10 @@ __all__ = [
     "MEMBERS",
     "OFFSETS",
     "STATE",
+    "STATES",
     "STOP",
     "TOPOLOGY",
+    "TYPES",
     "chosen_groups",
     "described_answer",
     "group_names",
@@ -36,6 +38,11 @@ __all__ = [
 
 STOP = "stop the members of the group first; 'barnabas groups describe --members' shows them"
 OFFSETS, MEMBERS, STATE, TOPOLOGY = "offsets", "members", "state", "topology"
+TYPES = ("classic", "consumer", "share", "streams")
+STATES = (
+    "Empty", "PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling", "NotReady", "Stable", "Dead"
+)  # fmt: skip
+"""Of groups of all types."""
 _NONE = "-"
 
 
@@ -98,6 +105,12 @@ def _notes(group: GroupDescription, places: Sequence[Place], what: str) -> list[
     if late and what != TOPOLOGY:
         are = "member has" if len(late) == 1 else "members have"
         notes.append(f"group {group.group_id}: {len(late)} {are} not reached the target assignment yet")
+    epoch, target_epoch = group.group_epoch, group.assignment_epoch
+    if group.members and epoch is not None and target_epoch is not None and target_epoch < epoch and what != TOPOLOGY:
+        notes.append(
+            f"group {group.group_id}: the target assignment of epoch {epoch} is not complete yet; the members follow "
+            f"that of epoch {target_epoch}"
+        )
     return notes
 
 

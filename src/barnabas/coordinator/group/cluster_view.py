@@ -92,6 +92,11 @@ class ClusterView:
         found = self.image.topics.by_name.get(topic)
         return None if found is None else len(found.partitions)
 
+    def partition_counts(self, topics: Iterable[str]) -> Iterable[int]:
+        """Return the partition counts of those topics that exist."""
+        found = (self.image.topics.by_name.get(name) for name in topics)
+        return (len(topic.partitions) for topic in found if topic is not None)
+
     def racks(self, topic_id: Uuid, partition: int) -> frozenset[str]:
         """Return the racks of a partition's replicas."""
         found = self.image.topics.partition(topic_id, partition)

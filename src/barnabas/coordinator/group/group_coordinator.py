@@ -24,8 +24,9 @@ from barnabas.coordinator.group.consumer.group_changes import MatchTopics
 from barnabas.coordinator.group.consumer.heartbeat import validate_heartbeat
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_coordinator_shard import GroupCoordinatorShard
+from barnabas.coordinator.group.group_counts import counted_by_state
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
-from barnabas.coordinator.group.group_state import GroupState
+from barnabas.coordinator.group.group_state import GroupType
 from barnabas.coordinator.group.share.share_group_requests import ShareGroupRequests
 from barnabas.coordinator.group.streams.streams_group_requests import StreamsGroupRequests
 from barnabas.coordinator.partitioner import coordinator_partition
@@ -69,12 +70,16 @@ _LEAVE_BATCH_SINCE = 3
 class GroupCoordinatorStats(NamedTuple):
     """Numbers of groups and offsets, and counters since the partitions were loaded."""
 
-    groups_by_state: dict[str, int]
+    groups: dict[tuple[str, str], int]
+    """By kind and state."""
     offset_count: int
     offset_commit_count: int
     offset_expiration_count: int
     offset_deletion_count: int
     completed_rebalance_count: int
+    """Of classic groups."""
+    rebalance_counts: dict[str, int]
+    """The bumps of group epochs by requests, by kind of group."""
 
 
 class GroupCoordinator:
@@ -292,14 +297,15 @@ class GroupCoordinator:
             response.groups += shard.list_groups(states, types)
         return response
 
-    def describe_group(self, context: GroupRequestContext, group_id: str) -> DescribedGroup:
+    def describe_group(self, context: GroupRequestContext, group_id: str) -> Steps[DescribedGroup]:
+        """Describe a classic group, in steps if it is large."""
         if not self.is_active:
             return DescribedGroup(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         try:
             shard = self.runtime.shard(self.partition_for(group_id))
         except ApiException as error:
             return DescribedGroup(group_id=group_id, error_code=error.code)
-        return shard.describe_group(group_id, context.api_version)
+        return (yield from shard.describe_group(group_id, context.api_version))
 
     def delete_groups(self, group_ids: Iterable[str], now_ms: int) -> Deferred[list[list[DeletableGroupResult]]]:
         """Return the results, a list for each affected partition."""
@@ -321,18 +327,20 @@ class GroupCoordinator:
         )
 
     def stats(self) -> GroupCoordinatorStats:
-        groups_by_state = {state.value: 0 for state in GroupState}
-        shards = [shard for _, shard in self.runtime.active_shards()]
-        for shard in shards:
-            for state, count in shard.classic.state_counts().items():
-                groups_by_state[state.value] += count
+        """May be called from another thread than the requests."""
+        shards = [shard for _, shard in list(self.runtime.active_shards())]
         return GroupCoordinatorStats(
-            groups_by_state,
+            counted_by_state(group for shard in shards for group in list(shard.groups)),
             offset_count=sum(shard.offsets.offsets.count for shard in shards),
             offset_commit_count=sum(shard.offsets.commit_count for shard in shards),
             offset_expiration_count=sum(shard.offsets.expiration_count for shard in shards),
             offset_deletion_count=sum(shard.offsets.deletion_count for shard in shards),
             completed_rebalance_count=sum(shard.classic.rebalance.completed_count for shard in shards),
+            rebalance_counts={
+                GroupType.CONSUMER.value: sum(shard.consumer.changes.rebalance_count for shard in shards),
+                GroupType.SHARE.value: sum(shard.share.rebalance_count for shard in shards),
+                GroupType.STREAMS.value: sum(shard.streams.changes.rebalance_count for shard in shards),
+            },
         )
 
     # -- offsets

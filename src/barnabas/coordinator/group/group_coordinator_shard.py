@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterable
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
 from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.group.assignor.group_spec import Steps
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
+from barnabas.coordinator.group.classic.classic_group_member import ClassicGroupMember
 from barnabas.coordinator.group.classic.classic_groups import ClassicGroups
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_groups import ConsumerGroups
+from barnabas.coordinator.group.described_members import described_in_steps
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import (
     GroupMetadataRecord,
@@ -27,6 +30,7 @@ from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.offset_metadata_manager import OffsetMetadataManager
 from barnabas.coordinator.group.share.share_group_offsets import ShareGroupOffsets
 from barnabas.coordinator.group.share.share_groups import ShareGroups
+from barnabas.coordinator.group.stepped_work import SteppedWork
 from barnabas.coordinator.group.streams.streams_group import StreamsGroup
 from barnabas.coordinator.group.streams.streams_groups import StreamsGroups
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
@@ -49,11 +53,14 @@ class GroupCoordinatorShard:
         self._config = config
         self.timers: TimerQueue[TimerAction] = TimerQueue()
         self.groups = Groups()
-        self.classic = ClassicGroups(config, self.groups, self.timers, new_uuid)
-        self.consumer = ConsumerGroups(config, self.groups, view, self.timers, new_uuid, self.classic.rebalance)
-        self.share = ShareGroups(config, self.groups, view, self.timers)
+        self._work = SteppedWork(self.timers)
+        self.classic = ClassicGroups(config, self.groups, self.timers, self._work, new_uuid)
+        self.consumer = ConsumerGroups(
+            config, self.groups, view, self.timers, self._work, new_uuid, self.classic.rebalance
+        )
+        self.share = ShareGroups(config, self.groups, view, self.timers, self._work)
         self.share_offsets = ShareGroupOffsets(self.share, view)
-        self.streams = StreamsGroups(config, self.groups, view, self.timers)
+        self.streams = StreamsGroups(config, self.groups, view, self.timers, self._work)
         self.offsets = OffsetMetadataManager(config, self.groups, self.classic, view)
         self.unknown_record_types: dict[int, int] = {}
         """Record types newer than this code, and how many of each the log held."""
@@ -103,6 +110,7 @@ class GroupCoordinatorShard:
 
     def on_unloaded(self, now_ms: int) -> None:
         self._expiry_timer.cancel()
+        self._work.clear()
         self.consumer.on_unloaded()
         self.share.on_unloaded()
         self.streams.on_unloaded()
@@ -124,7 +132,8 @@ class GroupCoordinatorShard:
             if (not types or group.group_type.value in types) and (not states or group.state_name.lower() in states)
         ]
 
-    def describe_group(self, group_id: str, api_version: int) -> DescribedGroup:
+    def describe_group(self, group_id: str, api_version: int) -> Steps[DescribedGroup]:
+        """Describe a classic group as it is now; the members of a large one in steps."""
         group = self.groups.find(group_id)
         if not isinstance(group, ClassicGroup):
             described = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
@@ -136,23 +145,25 @@ class GroupCoordinatorShard:
             return described
         # Before it is Stable a group has no protocol to show metadata of; assignments are those of the last generation.
         protocol = group.protocol_name if group.state is GroupState.STABLE else None
-        return DescribedGroup(
+        described = DescribedGroup(
             group_id=group_id,
             group_state=group.state.value,
             protocol_type=group.protocol_type or "",
             protocol_data=protocol or "",
-            members=[
-                DescribedGroupMember(
-                    member_id=member.member_id,
-                    group_instance_id=member.group_instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    member_metadata=b"" if protocol is None else member.protocols[protocol],
-                    member_assignment=member.assignment,
-                )
-                for member in group.members.values()
-            ],
         )
+
+        def member_of(member: ClassicGroupMember) -> DescribedGroupMember:
+            return DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=b"" if protocol is None else member.protocols.get(protocol, b""),
+                member_assignment=member.assignment,
+            )
+
+        described.members = yield from described_in_steps(group.members.values(), member_of)
+        return described
 
     # -- members of the classic protocol
 

@@ -24,6 +24,7 @@ Work: TypeAlias = Generator[CoordinatorResult[None] | None, int, None]
 """It yields what to append, or None; what was appended ahead is replayed before its next step. It receives the time."""
 
 _PAUSE_MS = 1
+_DONE = object()
 
 
 class SteppedWork:
@@ -42,6 +43,11 @@ class SteppedWork:
         self._running[key] = work
         timer: Timer[TimerAction] = Timer(lambda now_ms: self._step(key, work, timer, None, now_ms))
         self._timers.schedule(timer, now_ms)
+
+    def run(self, key: Hashable, steps: Generator[None, None, None], now_ms: int) -> None:
+        """Take the first of some steps that write nothing now, and the others as work."""
+        if next(steps, _DONE) is not _DONE:
+            self.start(key, in_work(steps), now_ms)
 
     def clear(self) -> None:
         """End all work before its next step."""

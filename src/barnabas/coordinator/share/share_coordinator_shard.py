@@ -66,7 +66,8 @@ class ShareCoordinatorShard:
         self._fresh_count = 0
         """The number of share-partitions whose last snapshot is not cold."""
         self._redundant = RedundantOffsets()
-        self._pruned_before: int | None = None
+        self.pruned_before: int | None = None
+        """The offset before which records were deleted last."""
         self._cold_walk: deque[SharePartitionKey] = deque()
         self._deleted: deque[SharePartitionKey] = deque()
         self.timers: TimerQueue[TimerAction] = TimerQueue()
@@ -315,8 +316,8 @@ class ShareCoordinatorShard:
         interval_ms = self._config.share_coordinator_state_topic_prune_interval_ms
         self.timers.schedule(self._prune_timer, now_ms + interval_ms)
         offset = self._redundant.first_needed
-        if offset is not None and offset != self._pruned_before and self._delete_records(offset):
-            self._pruned_before = offset
+        if offset is not None and offset != self.pruned_before and self._delete_records(offset):
+            self.pruned_before = offset
         return CoordinatorResult()
 
     # -- pieces

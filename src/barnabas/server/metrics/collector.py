@@ -5,29 +5,37 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.registry import Collector
 
-from barnabas.broker.forwarding_stats import LATENCY_BUCKETS_MS
 from barnabas.broker.lifecycle import BrokerState
 from barnabas.common.errors import ErrorCode
 from barnabas.network.request_metrics import LATENCY_BUCKETS_S
 from barnabas.protocol.api_keys import API_TABLE
 from barnabas.security.authorizer.authorizer import ACL_COUNT_UNKNOWN
 from barnabas.server.metrics.controller import CONTROLLER_METRICS, controller_values
+from barnabas.server.metrics.coordinators import (
+    GROUP_COORDINATOR_METRICS,
+    GROUP_LOAD_TIME,
+    SHARE_COORDINATOR_METRICS,
+    group_coordinator_values,
+    share_coordinator_histograms,
+    share_coordinator_values,
+)
 from barnabas.server.metrics.log_dirs import LOG_DIR_METRICS, log_dir_values
 from barnabas.server.metrics.metric_info import MetricInfo
 from barnabas.server.metrics.replication import REPLICATION_METRICS, replication_values
-from barnabas.server.metrics.share_groups import LOAD_TIME, SHARE_GROUP_METRICS, share_group_values
+from barnabas.server.metrics.share_groups import SHARE_GROUP_METRICS, share_group_histograms, share_group_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from prometheus_client.metrics_core import Metric
 
-    from barnabas.broker.forwarding_stats import Latencies
+    from barnabas.broker.forwarding_stats import Histogram, Latencies
     from barnabas.server.broker_part import BrokerPart
     from barnabas.server.node import Node
 
@@ -144,12 +152,8 @@ METRICS: dict[str, MetricInfo] = {
             "gauge",
             "1 starting, 2 fenced, 3 running, 6 leaving the cluster, 7 stopped.",
         ),
-        MetricInfo("kafka_coordinator_group_group_count", "gauge", "Groups by state.", ("protocol", "state")),
-        MetricInfo("kafka_coordinator_group_num_offsets", "gauge", "Stored committed offsets."),
-        MetricInfo("kafka_coordinator_group_offset_commit", "counter", "Offsets committed."),
-        MetricInfo("kafka_coordinator_group_offset_expiration", "counter", "Offsets that expired."),
-        MetricInfo("kafka_coordinator_group_offset_deletion", "counter", "Offsets removed for any reason."),
-        MetricInfo("kafka_coordinator_group_group_completed_rebalance", "counter", "Rebalances completed."),
+        *GROUP_COORDINATOR_METRICS,
+        *SHARE_COORDINATOR_METRICS,
         *SHARE_GROUP_METRICS,
         MetricInfo("kafka_controller_kafka_controller_active_controller_count", "gauge", "1 on the active controller."),
         MetricInfo(
@@ -259,12 +263,17 @@ def _single(name: str, value: float) -> Metric:
 
 
 def _add_latencies(family: Any, latencies: Latencies) -> None:
+    _add_histogram(family, (), latencies, 1_000)
+
+
+def _add_histogram(family: Any, labels: tuple[str, ...], histogram: Histogram, units: int) -> None:
+    """``units`` of the histogram are one of the metric."""
     total, buckets = 0, []
-    bounds = (*(str(bound / 1000) for bound in LATENCY_BUCKETS_MS), "+Inf")
-    for bound, count in zip(bounds, list(latencies.buckets), strict=True):
+    bounds = (*(str(bound / units) for bound in histogram.bounds), "+Inf")
+    for bound, count in zip(bounds, list(histogram.buckets), strict=True):
         total += count
         buckets.append((bound, total))
-    family.add_metric((), buckets, latencies.total_ms / 1000)
+    family.add_metric(labels, buckets, histogram.total / units)
 
 
 class NodeCollector(Collector):
@@ -388,24 +397,21 @@ class NodeCollector(Collector):
         yield _single("kafka_server_broker_state", _BROKER_STATES[broker.lifecycle.state])
 
     def _groups(self, broker: BrokerPart) -> Iterator[Metric]:
-        stats = broker.groups.coordinator.stats()
-        groups = _family("kafka_coordinator_group_group_count")
-        for state, count in sorted(stats.groups_by_state.items()):
-            groups.add_metric(("classic", state), count)
-        yield groups
-        yield _single("kafka_coordinator_group_num_offsets", stats.offset_count)
-        yield _single("kafka_coordinator_group_offset_commit", stats.offset_commit_count)
-        yield _single("kafka_coordinator_group_offset_expiration", stats.offset_expiration_count)
-        yield _single("kafka_coordinator_group_offset_deletion", stats.offset_deletion_count)
-        yield _single("kafka_coordinator_group_group_completed_rebalance", stats.completed_rebalance_count)
+        families = {info.name: _family(info.name) for info in GROUP_COORDINATOR_METRICS}
+        for name, labels, value in group_coordinator_values(broker.groups.coordinator):
+            families[name].add_metric(labels, value)
+        _add_latencies(families[GROUP_LOAD_TIME], broker.groups.load_times)
+        yield from families.values()
 
     def _share_groups(self, broker: BrokerPart) -> Iterator[Metric]:
-        share_partitions = broker.share_partitions.made
-        families = {info.name: _family(info.name) for info in SHARE_GROUP_METRICS}
-        for name, labels, value in share_group_values(share_partitions):
+        state, share_partitions = broker.share_state, broker.share_partitions.made
+        families = {info.name: _family(info.name) for info in (*SHARE_COORDINATOR_METRICS, *SHARE_GROUP_METRICS)}
+        for name, labels, value in chain(share_coordinator_values(state), share_group_values(share_partitions)):
             families[name].add_metric(labels, value)
-        if share_partitions is not None:
-            _add_latencies(families[LOAD_TIME], share_partitions.stats.load_times)
+        for name, labels, histogram, units in chain(
+            share_coordinator_histograms(state), share_group_histograms(share_partitions)
+        ):
+            _add_histogram(families[name], labels, histogram, units)
         yield from families.values()
 
     def _forwarding(self) -> Iterator[Metric]:

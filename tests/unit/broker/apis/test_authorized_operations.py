@@ -5,6 +5,7 @@ Decided by the real authorizer.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 import pytest
@@ -75,7 +76,8 @@ class _Nothing:
     def create(self, *_: Any) -> None: ...
 
 
-def _dead_group(context: Any, group_id: str) -> DescribedGroup:
+def _dead_group(context: Any, group_id: str) -> Generator[None, None, DescribedGroup]:
+    yield from ()
     if context.api_version >= DEAD_GROUP_IS_AN_ERROR_SINCE and group_id == "gone":
         return DescribedGroup(group_id=group_id, group_state="Dead", error_code=ErrorCode.GROUP_ID_NOT_FOUND)
     return DescribedGroup(group_id=group_id, group_state="Dead")

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from barnabas.common.errors import ErrorCode
+from barnabas.coordinator.group import large_target
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
-from barnabas.coordinator.group.consumer import large_target
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer_protocol import write_assignment
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig, MigrationPolicy

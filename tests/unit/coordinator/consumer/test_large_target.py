@@ -7,8 +7,7 @@ from itertools import combinations
 import pytest
 
 from barnabas.common.errors import ErrorCode
-from barnabas.coordinator.group import cluster_view
-from barnabas.coordinator.group.consumer import large_target
+from barnabas.coordinator.group import cluster_view, large_target
 from barnabas.coordinator.group.modern_group import Partitions
 from tests.unit.coordinator.consumer_group_driver import Consumer, ConsumerGroupDriver
 from tests.unit.coordinator.group_driver import GROUP

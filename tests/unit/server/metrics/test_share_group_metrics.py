@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from barnabas.server.metrics.share_groups import LOAD_TIME, SHARE_GROUP_METRICS, share_group_values
+from barnabas.server.metrics.share_groups import SHARE_GROUP_METRICS, share_group_histograms, share_group_values
 from tests.unit.broker.share.share_broker import LOCK_MS, Member, ShareBroker, acquired
 
 LABELS = ("workers", "jobs", "0")
@@ -34,9 +34,42 @@ def test_each_metric_has_its_labels(broker: ShareBroker) -> None:
     Member(broker).fetch([0])
     labels = {info.name: info.labels for info in SHARE_GROUP_METRICS}
     values = list(share_group_values(broker.shares))
-    assert {name for name, _, _ in values} == labels.keys() - {LOAD_TIME}
-    assert all(len(value_labels) == len(labels[name]) for name, value_labels, _ in values)
-    assert list(share_group_values(None)) == []
+    histograms = list(share_group_histograms(broker.shares))
+    names = [name for name, _, _ in values] + [name for name, *_ in histograms]
+    found = [found for _, found, _ in values] + [found for _, found, *_ in histograms]
+    broker.produce(10)
+    Member(broker, "other").fetch([0])
+    assert {*names, *(name for name, *_ in share_group_histograms(broker.shares))} == labels.keys()
+    assert all(len(of_value) == len(labels[name]) for name, of_value in zip(names, found, strict=True))
+    assert list(share_group_values(None)) == list(share_group_histograms(None)) == []
+
+
+def histograms_of(broker: ShareBroker) -> dict[tuple[str, tuple[str, ...]], tuple[int, float]]:
+    """Return the count and the sum of each, in the unit of the metric."""
+    return {
+        (name.removeprefix("kafka_server_"), labels): (histogram.count, histogram.total / units)
+        for name, labels, histogram, units in share_group_histograms(broker.shares)
+    }
+
+
+def test_fetches_and_batches_are_measured(broker: ShareBroker) -> None:
+    member = Member(broker)
+    broker.produce(10)
+    member.fetch([0])
+    broker.produce(6)
+    member.fetch([0])
+    histograms = histograms_of(broker)
+    assert histograms["share_partition_metrics_in_flight_batch_message_count", LABELS] == (2, 16)
+    assert histograms["share_group_metrics_request_topic_partitions_fetch_ratio", ("workers",)] == (2, 200)
+    assert histograms["share_group_metrics_topic_partitions_acquire_time_seconds", ("workers",)][0] == 2
+
+
+def test_what_is_measured_by_group_ends_with_its_sessions(broker: ShareBroker) -> None:
+    member = Member(broker)
+    broker.produce(10)
+    member.fetch([0])
+    broker.shares.unload_group("workers")
+    assert list(histograms_of(broker)) == [("share_group_metrics_partition_load_time_seconds", ())]
 
 
 def test_records_sessions_and_requests_are_counted(broker: ShareBroker) -> None:

@@ -305,14 +305,19 @@ class ClassicGroup(Group):
 
     def answer_join(self, member: ClassicGroupMember, response: JoinGroupResponse) -> bool:
         """Answer the parked JoinGroup of a member of this group, if there is one."""
-        parked, member.awaiting_join = member.awaiting_join, None
+        parked = self.take_join(member)
         if parked is None:
-            return False
-        self._awaiting_join_count -= 1
-        if parked.is_complete:  # By the failure of its write.
             return False
         parked.complete(response)
         return True
+
+    def take_join(self, member: ClassicGroupMember) -> Deferred[JoinGroupResponse] | None:
+        """Return the parked JoinGroup of a member of this group, if any, for the caller to answer."""
+        parked, member.awaiting_join = member.awaiting_join, None
+        if parked is None:
+            return None
+        self._awaiting_join_count -= 1
+        return None if parked.is_complete else parked  # By the failure of its write.
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> ClassicGroupMember:
         """Return the member of a request; raises UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID for a replaced static one."""
@@ -359,6 +364,8 @@ class ClassicGroup(Group):
         invariant(self.members, f"group {self.group_id} does not have a member to select a protocol")
         member_count = len(self.members)
         candidates = {name for name, count in self._supporters.items() if count == member_count}
+        if len(candidates) == 1:
+            return candidates.pop()
         votes: dict[str, int] = {}
         for member in self.members.values():
             choice = member.vote(candidates)

@@ -92,8 +92,13 @@ class ClassicGroupMember:
 
     def answer_sync(self, response: SyncGroupResponse) -> bool:
         """Answer the parked SyncGroup, if any, unless a failed write has answered it."""
-        parked, self.awaiting_sync = self.awaiting_sync, None
-        if parked is None or parked.is_complete:
+        parked = self.take_sync()
+        if parked is None:
             return False
         parked.complete(response)
         return True
+
+    def take_sync(self) -> Deferred[SyncGroupResponse] | None:
+        """Return the parked SyncGroup, if any, for the caller to answer, unless a failed write has answered it."""
+        parked, self.awaiting_sync = self.awaiting_sync, None
+        return None if parked is None or parked.is_complete else parked

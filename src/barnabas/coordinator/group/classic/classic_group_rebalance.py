@@ -17,9 +17,11 @@ from barnabas.common.errors import ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult, TimerAction
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup, PendingTotal
 from barnabas.coordinator.group.classic.classic_group_member import ClassicGroupMember
+from barnabas.coordinator.group.classic.parked_answers import ParkedAnswers
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import GroupMetadataRecord
 from barnabas.coordinator.group.group_state import GroupState
+from barnabas.coordinator.group.stepped_work import SteppedWork
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
@@ -65,9 +67,10 @@ class _EndOfSession:
 
 
 class Rebalance:
-    def __init__(self, config: GroupCoordinatorConfig, timers: TimerQueue[TimerAction]) -> None:
+    def __init__(self, config: GroupCoordinatorConfig, timers: TimerQueue[TimerAction], work: SteppedWork) -> None:
         self._config = config
         self._timers = timers
+        self.answers = ParkedAnswers(work)
         self.completed_count = 0
         self._pending = PendingTotal()
         self._end_session: _End = self._expire_session
@@ -131,8 +134,8 @@ class Rebalance:
     def _answer_joins(self, group: ClassicGroup, now_ms: int) -> None:
         for member in list(group.members.values()):
             is_leader = group.is_leader(member.member_id)
-            group.answer_join(
-                member,
+            self.answers.add(
+                group.take_join(member),
                 JoinGroupResponse(
                     members=group.current_join_members() if is_leader else [],
                     member_id=member.member_id,
@@ -145,6 +148,7 @@ class Rebalance:
             self.reschedule_session(group, member, now_ms)
             member.is_new = False
             group.pending_sync_members.add(member.member_id)
+        self.answers.send(now_ms)
         if group.sync_timer is None:
             group.sync_timer = Timer(partial(self._expire_pending_sync, group))
         self._timers.schedule(group.sync_timer, now_ms + group.rebalance_timeout_ms)
@@ -187,15 +191,23 @@ class Rebalance:
             response = SyncGroupResponse(
                 protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
             )
-            if member.answer_sync(response):
-                # A session that expired while the member waited for the coordinator was ignored.
-                self.reschedule_session(group, member, now_ms)
+            self._answer_sync(group, member, response, now_ms)
+        self.answers.send(now_ms)
+
+    def _answer_sync(
+        self, group: ClassicGroup, member: ClassicGroupMember, response: SyncGroupResponse, now_ms: int
+    ) -> None:
+        parked = member.take_sync()
+        if parked is not None:
+            self.answers.add(parked, response)
+            # A session that expired while the member waited for the coordinator was ignored.
+            self.reschedule_session(group, member, now_ms)
 
     def fail_syncs(self, group: ClassicGroup, code: ErrorCode, now_ms: int) -> None:
         for member in list(group.members.values()):
             member.assignment = b""
-            if member.answer_sync(SyncGroupResponse(error_code=code)):
-                self.reschedule_session(group, member, now_ms)
+            self._answer_sync(group, member, SyncGroupResponse(error_code=code), now_ms)
+        self.answers.send(now_ms)
 
     def sync_received(self, group: ClassicGroup, member_id: str) -> None:
         group.pending_sync_members.discard(member_id)

@@ -22,6 +22,7 @@ from barnabas.coordinator.group.group_records import GroupMetadataRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
 from barnabas.coordinator.group.groups import Groups
+from barnabas.coordinator.group.stepped_work import SteppedWork
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -37,12 +38,13 @@ class ClassicGroups:
         config: GroupCoordinatorConfig,
         groups: Groups,
         timers: TimerQueue[TimerAction],
+        work: SteppedWork,
         new_uuid: Callable[[], str],
     ) -> None:
         self._config = config
         self._new_uuid = new_uuid
         self._groups = groups
-        self.rebalance = Rebalance(config, timers)
+        self.rebalance = Rebalance(config, timers, work)
 
     # -- looking up
 
@@ -262,6 +264,7 @@ class ClassicGroups:
 
     def on_unloaded(self, now_ms: int) -> None:
         """Refer all waiting callers to the new coordinator."""
+        self.rebalance.answers.send_all()
         for group in self:
             for member in group.members.values():
                 group.answer_join(
@@ -269,9 +272,3 @@ class ClassicGroups:
                 )
                 member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
             group.transition_to(GroupState.DEAD, now_ms)
-
-    def state_counts(self) -> dict[GroupState, int]:
-        counts = dict.fromkeys(GroupState, 0)
-        for group in self:
-            counts[group.state] += 1
-        return counts

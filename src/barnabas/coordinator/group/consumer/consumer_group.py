@@ -72,7 +72,7 @@ class ConsumerGroup(ModernGroup[ConsumerGroupMember, Partitions]):
             return ConsumerGroupState.EMPTY
         if self.epoch > self.assignment_epoch:
             return ConsumerGroupState.ASSIGNING
-        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in list(self.members.values())):
             return ConsumerGroupState.STABLE
         return ConsumerGroupState.RECONCILING
 

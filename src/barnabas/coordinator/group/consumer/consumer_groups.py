@@ -11,13 +11,13 @@ from sys import intern
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
-from barnabas.coordinator.group.assignor.group_spec import Steps
+from barnabas.coordinator.group.assignor.group_spec import Steps, WorkMeter
 from barnabas.coordinator.group.assignor.hash_order import ordered
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic.classic_group_rebalance import Rebalance
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.classic_members import ClassicMembers
-from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup, ConsumerGroupState
+from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_group_member import (
     NO_PARTITIONS,
     ConsumerGroupMember,
@@ -32,6 +32,7 @@ from barnabas.coordinator.group.consumer.group_changes import GroupChanges, Matc
 from barnabas.coordinator.group.consumer.heartbeat import LEAVE_STATIC_EPOCH, Heartbeat
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
 from barnabas.coordinator.group.consumer.static_members import require_static
+from barnabas.coordinator.group.described_members import described_in_steps
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
@@ -78,8 +79,6 @@ __all__ = ["ConsumerGroups"]
 log = logging.getLogger(__name__)
 
 _NO_EPOCH = -1
-_MEMBERS_A_STEP = 100
-"""Up to some milliseconds, for members with a hundred partitions."""
 _CLASSIC_MEMBER, _CONSUMER_MEMBER = 0, 1
 
 
@@ -90,6 +89,7 @@ class ConsumerGroups:
         groups: Groups,
         view: ClusterView,
         timers: TimerQueue[TimerAction],
+        work: SteppedWork,
         new_uuid: Callable[[], str],
         rebalance: Rebalance,
     ) -> None:
@@ -100,7 +100,7 @@ class ConsumerGroups:
         self._new_uuid = new_uuid
         member_timers = MemberTimers(timers)
         self.conversion = GroupConversion(config, view, member_timers, rebalance)
-        self.changes = GroupChanges(config, groups, view, member_timers, SteppedWork(timers), self.conversion)
+        self.changes = GroupChanges(config, groups, view, member_timers, work, self.conversion)
         self.classic_members = ClassicMembers(self.changes, self.conversion, new_uuid)
 
     def __iter__(self) -> Iterator[ConsumerGroup]:
@@ -191,13 +191,11 @@ class ConsumerGroups:
             assignor_name=group.preferred_assignor() or self._config.group_consumer_assignors[0],
         )
         present = [(member, group.target.get(member_id, {})) for member_id, member in group.members.items()]
-        for number, (member, target) in enumerate(present, start=1):
-            described.members.append(self._described(member, target))
-            if number % _MEMBERS_A_STEP == 0:
-                yield
+        described.members = yield from described_in_steps(present, self._described)
         return described
 
-    def _described(self, member: ConsumerGroupMember, target: Partitions) -> Member:
+    def _described(self, member_and_target: tuple[ConsumerGroupMember, Partitions]) -> Member:
+        member, target = member_and_target
         present: dict[Uuid, list[int]] = {}
         for partitions in (member.assigned, member.pending_revocation):
             for topic_id, epochs in partitions.items():
@@ -349,19 +347,18 @@ class ConsumerGroups:
 
     def on_loaded(self, now_ms: int) -> None:
         """Start the sessions of the loaded members, and the deadlines of those that must give up partitions."""
-        for group in self:
-            for member in group.members.values():
+        self.changes.work.run("consumer sessions", self._start_sessions(now_ms), now_ms)
+
+    def _start_sessions(self, now_ms: int) -> Steps[None]:
+        meter = WorkMeter()
+        for group, member in [(found, member) for found in self for member in found.members.values()]:
+            if member.member_id in group.members:
                 timeout_ms = None if member.classic is None else member.classic.session_timeout_ms
                 self.changes.start_session(group.group_id, member.member_id, now_ms, timeout_ms)
                 if member.state is MemberState.UNREVOKED_PARTITIONS:
                     self.changes.start_rebalance_timeout(group.group_id, member, now_ms)
+            if meter.is_full(1):
+                yield
 
     def on_unloaded(self) -> None:
         self.changes.timers.clear()
-        self.changes.work.clear()
-
-    def state_counts(self) -> dict[ConsumerGroupState, int]:
-        counts = dict.fromkeys(ConsumerGroupState, 0)
-        for group in self:
-            counts[group.state] += 1
-        return counts

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from enum import Enum
 from functools import partial
 from typing import NamedTuple
 
@@ -29,18 +28,19 @@ from barnabas.coordinator.group.consumer.consumer_group_records import (
 )
 from barnabas.coordinator.group.consumer.conversion import GroupConversion
 from barnabas.coordinator.group.consumer.current_assignment import Owned, Reconciliation, Target
-from barnabas.coordinator.group.consumer.large_target import is_large, store_new_target
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
-from barnabas.coordinator.group.consumer.target_assignment import AssignmentInput
+from barnabas.coordinator.group.consumer.target_assignment import TARGETS, AssignmentInput
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings, is_within
+from barnabas.coordinator.group.large_target import LargeTargets, is_large
 from barnabas.coordinator.group.member_timers import (
     REMOVAL_RETRY_PAUSE_MS,
     MemberAction,
     MemberTimers,
     TimerKind,
 )
+from barnabas.coordinator.group.metadata_hashes import MetadataHashes
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS
 from barnabas.coordinator.group.stepped_work import SteppedWork, Work, in_work
 
@@ -55,15 +55,8 @@ comes back to ``GroupChanges.regular_expressions_matched``. Raises INVALID_REGUL
 _REFRESH_PAUSE_MS = 10_000
 """Regular expressions of a group are not matched again before."""
 _FAR_MS = 2_147_483_647
+_PATTERNS = "patterns"
 Nothing = CoordinatorResult[None]
-
-
-class _Job(Enum):
-    """What is done for a group between requests."""
-
-    TARGET = "target"
-    TOPICS = "topics"
-    PATTERNS = "patterns"
 
 
 class SubscriptionChange(NamedTuple):
@@ -88,6 +81,8 @@ class GroupChanges:
         self.view = view
         self.timers = timers
         self.work = work
+        self._hashes = MetadataHashes(view, work)
+        self._targets = LargeTargets(groups, ConsumerGroup, TARGETS, work)
         self.rebalance_count = 0
         self._groups = groups
         self._conversion = conversion
@@ -191,7 +186,7 @@ class GroupChanges:
             now_ms = yield None
             yield self._store_matched(group_id, matched, version, now_ms)
 
-        self.work.start((group_id, _Job.PATTERNS), store_later(), now_ms)
+        self.work.start((group_id, _PATTERNS), store_later(), now_ms)
         return CoordinatorResult()
 
     def _store_matched(
@@ -231,7 +226,7 @@ class GroupChanges:
         epoch = group.epoch
         if not is_bumped and not group.has_metadata_expired(now_ms):
             return epoch
-        metadata_hash = self._metadata_hash(group.group_id, group.topics_with(before, member), now_ms)
+        metadata_hash = self._hashes.of(group.group_id, group.topics_with(before, member), now_ms)
         if is_bumped or metadata_hash != group.metadata_hash:
             epoch += 1
             records.append(epoch_record(group.group_id, epoch, metadata_hash))
@@ -240,15 +235,6 @@ class GroupChanges:
         if group.has_partition_metadata_record:
             records.append(partition_metadata_tombstone(group.group_id))
         return epoch
-
-    def _metadata_hash(self, group_id: str, topics: Iterable[str], now_ms: int) -> int:
-        """Return the hash of a group's topics; raises COORDINATOR_LOAD_IN_PROGRESS while many are read for that."""
-        if not self.view.is_long_to_hash(topics):
-            return self.view.metadata_hash(topics)
-        key = (group_id, _Job.TOPICS)
-        if not self.work.is_running(key):
-            self.work.start(key, in_work(self.view.prepare_hash_in_steps(topics)), now_ms)
-        raise ApiException(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "The topics of the group are still being read.")
 
     def update_target(
         self,
@@ -265,10 +251,11 @@ class GroupChanges:
         """
         if group.assignment_epoch >= epoch or not self._may_assign(group, now_ms):
             return self.present_target(group, member)
-        if is_large(len(group.members), group.topics_with(before, member), self.view):
+        if is_large(len(group.members), self.view.partition_counts(group.topics_with(before, member))):
             assignor = self._assignor_of(group.preferred_assignor())
-            work = self._store_new_target(group.group_id, assignor)
-            self.work.start((group.group_id, _Job.TARGET), work, now_ms)
+            self._targets.start(
+                group.group_id, lambda found: AssignmentInput.copied(found, assignor, self.view), now_ms
+            )
             return self.present_target(group, member)
         assignor = self._assignor_of(group.preferred_assignor(before, member))
         targets = whole(AssignmentInput.of(group, epoch, assignor, self.view, before, member).targets_in_steps())
@@ -281,13 +268,8 @@ class GroupChanges:
     def _assignor_of(self, preferred: str | None) -> str:
         return preferred or self.config.group_consumer_assignors[0]
 
-    def _store_new_target(self, group_id: str, assignor: str) -> Work:
-        group = self.find(group_id)
-        if group is not None and group.assignment_epoch < group.epoch:
-            yield from store_new_target(group, assignor, self.view, lambda found: self.find(group_id) is found)
-
     def _may_assign(self, group: ConsumerGroup, now_ms: int) -> bool:
-        if self.work.is_running((group.group_id, _Job.TARGET)):
+        if self._targets.is_running(group.group_id):
             return False
         return self.settings.may_assign(group.group_id, group.assignment_timestamp_ms, now_ms)
 
@@ -341,10 +323,9 @@ class GroupChanges:
             records += member_tombstones(group_id, member.member_id)
         unused = self._unused_patterns(group, leaving)
         records += [regular_expression_record(group_id, pattern, None) for pattern in unused]
-        topics, metadata_hash = group.subscribers_without(leaving, unused), group.metadata_hash
-        if not self.view.is_long_to_hash(topics):
-            metadata_hash = self.view.metadata_hash(topics)
-        else:  # The next heartbeat has it computed.
+        metadata_hash = self._hashes.known(group.subscribers_without(leaving, unused))
+        if metadata_hash is None:  # The next heartbeat has it computed.
+            metadata_hash = group.metadata_hash
             group.request_metadata_refresh()
         records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
@@ -21,10 +21,15 @@ from barnabas.coordinator.group.assignor.member_assignment import iterated
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.consumer.consumer_group import ConsumerGroup
 from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGroupMember
+from barnabas.coordinator.group.consumer.consumer_group_records import (
+    target_assignment_epoch_record,
+    target_assignment_record,
+)
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression, subscribed_topics
+from barnabas.coordinator.group.large_target import TargetKind
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 
-__all__ = ["AssignmentInput", "Targets"]
+__all__ = ["TARGETS", "AssignmentInput", "Targets"]
 
 Targets = Mapping[str, Partitions]
 """The partitions of members; one that is absent has none."""
@@ -88,6 +93,17 @@ class AssignmentInput(NamedTuple):
             None,
         )
 
+    def held(self, group: ConsumerGroup, targets: Targets) -> Iterator[tuple[str, Partitions]]:
+        """Return the targets by the ids of present members: a static one may have been replaced, others have left."""
+        for member_id, target in targets.items():
+            if member_id in group.members:
+                yield member_id, target
+                continue
+            member = self.members.get(member_id)
+            successor = None if member is None else group.static_members.get(member.instance_id or "")
+            if successor is not None and successor not in targets:
+                yield successor, target
+
     def targets_in_steps(self) -> Steps[Targets]:
         """Compute the targets in steps of a few milliseconds; those of the members in Kafka's order."""
         spec = yield from self._spec()
@@ -141,6 +157,22 @@ class _Subscriptions:
             topic_ids = ordered([topic_id for topic_id in found if topic_id is not None], len(names))
             self._by_subscription[key] = topic_ids
         return MemberSubscription(member.rack_id, member.instance_id, topic_ids, assigned)
+
+
+def _kept(before: Partitions, target: Partitions) -> Partitions:
+    if before == target:
+        return before
+    kept = {topic_id: of_topic & target.get(topic_id, frozenset()) for topic_id, of_topic in before.items()}
+    return {topic_id: of_topic for topic_id, of_topic in kept.items() if of_topic}
+
+
+def _size(target: Partitions) -> int:
+    return sum(map(len, target.values()))
+
+
+TARGETS: TargetKind[Partitions] = TargetKind(
+    NO_PARTITIONS, target_assignment_record, target_assignment_epoch_record, _size, _kept
+)
 
 
 def _assignor(name: str) -> PartitionAssignor:

@@ -6,12 +6,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.common.steps import whole
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH, require_text
 from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings
+from barnabas.coordinator.group.large_target import LargeTargets, is_large
+from barnabas.coordinator.group.metadata_hashes import MetadataHashes
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 from barnabas.coordinator.group.share.share_group import ShareGroup
 from barnabas.coordinator.group.share.share_group_member import ShareGroupMember
@@ -20,9 +23,11 @@ from barnabas.coordinator.group.share.share_group_records import (
     epoch_record,
     member_record,
     state_partitions_record,
+    target_assignment_epoch_record,
+    target_assignment_record,
 )
 from barnabas.coordinator.group.share.state_calls import DecidedHeartbeat, InitializeStates
-from barnabas.coordinator.group.share.target_assignment import new_target
+from barnabas.coordinator.group.share.target_assignment import AssignmentInput
 from barnabas.coordinator.share.persister import UNINITIALIZED_OFFSET
 from barnabas.protocol.messages.share_group_heartbeat import (
     Assignment,
@@ -55,6 +60,8 @@ class Heartbeat:
         config: GroupCoordinatorConfig,
         settings: HeartbeatSettings,
         view: ClusterView,
+        hashes: MetadataHashes,
+        targets: LargeTargets[ShareGroup, Partitions],
         context: GroupRequestContext,
         request: ShareGroupHeartbeatRequest,
         now_ms: int,
@@ -62,10 +69,14 @@ class Heartbeat:
         self._config = config
         self._settings = settings
         self._view = view
+        self._hashes = hashes
+        self._targets = targets
         self._context = context
         self._request = request
         self._now_ms = now_ms
         self._records: list[CoordinatorRecord] = []
+        self.has_bumped = False
+        """Whether the request has bumped the group epoch."""
 
     def decide(self, group: ShareGroup) -> CoordinatorResult[DecidedHeartbeat]:
         request, group_id = self._request, group.group_id
@@ -138,9 +149,10 @@ class Heartbeat:
         if not is_bumped and not group.has_metadata_expired(self._now_ms):
             return epoch, group.subscribers, False
         subscribers = group.subscribers_with(before, member)
-        metadata_hash = self._view.metadata_hash(subscribers)
+        metadata_hash = self._hashes.of(group.group_id, subscribers, self._now_ms)
         is_bumped = is_bumped or metadata_hash != group.metadata_hash
         if is_bumped:
+            self.has_bumped = True
             epoch += 1
             self._records.append(epoch_record(group.group_id, epoch, metadata_hash))
         group.set_metadata_deadline(self._now_ms + _FAR_MS, epoch)
@@ -149,14 +161,30 @@ class Heartbeat:
     def _update_target(
         self, group: ShareGroup, epoch: int, member: ShareGroupMember, subscribers: Mapping[str, int]
     ) -> tuple[int, Partitions]:
-        """Return the member's target, computed for this epoch unless the last computation was just now."""
-        if group.assignment_epoch >= epoch or not self._settings.may_assign(
-            group.group_id, group.assignment_timestamp_ms, self._now_ms
-        ):
-            return group.assignment_epoch, group.target.get(member.member_id, NO_PARTITIONS)
-        targets, changed = new_target(group, epoch, self._view, member, subscribers, self._now_ms)
-        self._records += changed
-        return epoch, targets.get(member.member_id, NO_PARTITIONS)
+        """Return the member's target, computed for this epoch unless the last computation was just now.
+
+        That of a large group is computed later, between requests.
+        """
+        group_id, now_ms = group.group_id, self._now_ms
+        present = group.assignment_epoch, group.target.get(member.member_id, NO_PARTITIONS)
+        if group.assignment_epoch >= epoch or not self._may_assign(group):
+            return present
+        if is_large(len(group.members), self._view.partition_counts(subscribers)):
+            self._targets.start(group_id, lambda found: AssignmentInput.copied(found, self._view), now_ms)
+            return present
+        targets = whole(AssignmentInput.of(group, epoch, self._view, member, subscribers).targets_in_steps())
+        self._records += [
+            target_assignment_record(group_id, member_id, target)
+            for member_id, target in targets.items()
+            if group.target.get(member_id) != target
+        ]
+        self._records.append(target_assignment_epoch_record(group_id, epoch, now_ms))
+        return epoch, targets[member.member_id]
+
+    def _may_assign(self, group: ShareGroup) -> bool:
+        if self._targets.is_running(group.group_id):
+            return False
+        return self._settings.may_assign(group.group_id, group.assignment_timestamp_ms, self._now_ms)
 
     # -- state of share-partitions
 

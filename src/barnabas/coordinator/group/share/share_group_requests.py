@@ -13,6 +13,7 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorResult
 from barnabas.coordinator.deferred import Deferred, gather
+from barnabas.coordinator.group.assignor.group_spec import Steps
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.modern_group import Partitions
 from barnabas.coordinator.group.share.heartbeat import validate_heartbeat
@@ -72,7 +73,8 @@ class ShareGroupRequests:
             group_id, lambda shard: decide(shard).with_response(ErrorCode.NONE), lambda code: code, now_ms
         )
 
-    def describe(self, group_id: str) -> DescribedGroup:
+    def describe(self, group_id: str) -> Steps[DescribedGroup]:
+        """Describe a group, in steps if it is large."""
         if not self._coordinator.is_active:
             return DescribedGroup(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
         if not group_id:
@@ -81,7 +83,7 @@ class ShareGroupRequests:
             shard = self._coordinator.runtime.shard(self._coordinator.partition_for(group_id))
         except ApiException as error:
             return DescribedGroup(group_id=group_id, error_code=error.code)
-        return shard.share.describe(group_id)
+        return (yield from shard.share.describe_in_steps(group_id))
 
     def partitions(self, group_id: str) -> Partitions:
         """Return the partitions of a group that have start offsets; or raise ApiException."""

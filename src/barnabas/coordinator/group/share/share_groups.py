@@ -11,23 +11,27 @@ from sys import intern
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.group.assignor.group_spec import Steps, WorkMeter
 from barnabas.coordinator.group.assignor.hash_order import ordered
 from barnabas.coordinator.group.cluster_view import ClusterView
+from barnabas.coordinator.group.described_members import described_in_steps
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH
 from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings
+from barnabas.coordinator.group.large_target import LargeTargets
 from barnabas.coordinator.group.member_timers import (
     REMOVAL_RETRY_PAUSE_MS,
     MemberAction,
     MemberTimers,
     TimerKind,
 )
+from barnabas.coordinator.group.metadata_hashes import MetadataHashes
 from barnabas.coordinator.group.modern_group import NO_PARTITIONS, Partitions
 from barnabas.coordinator.group.share.heartbeat import Heartbeat
-from barnabas.coordinator.group.share.share_group import ShareGroup, ShareGroupState
+from barnabas.coordinator.group.share.share_group import ShareGroup
 from barnabas.coordinator.group.share.share_group_member import ShareGroupMember
 from barnabas.coordinator.group.share.share_group_records import (
     epoch_record,
@@ -36,7 +40,8 @@ from barnabas.coordinator.group.share.share_group_records import (
 )
 from barnabas.coordinator.group.share.state_calls import DecidedHeartbeat
 from barnabas.coordinator.group.share.state_partitions import StatePartitions
-from barnabas.coordinator.group.share.target_assignment import ASSIGNOR
+from barnabas.coordinator.group.share.target_assignment import ASSIGNOR, TARGETS
+from barnabas.coordinator.group.stepped_work import SteppedWork
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.share_group_describe import Assignment as DescribedAssignment
 from barnabas.protocol.messages.share_group_describe import DescribedGroup, Member
@@ -70,7 +75,12 @@ Nothing = CoordinatorResult[None]
 
 class ShareGroups:
     def __init__(
-        self, config: GroupCoordinatorConfig, groups: Groups, view: ClusterView, timers: TimerQueue[TimerAction]
+        self,
+        config: GroupCoordinatorConfig,
+        groups: Groups,
+        view: ClusterView,
+        timers: TimerQueue[TimerAction],
+        work: SteppedWork,
     ) -> None:
         self._config = config
         self._settings = HeartbeatSettings("share", config.share_limits, view)
@@ -78,6 +88,10 @@ class ShareGroups:
         self._view = view
         self._timers = MemberTimers(timers)
         self._end_session: MemberAction = self._session_expired
+        self._work = work
+        self.rebalance_count = 0
+        self._hashes = MetadataHashes(view, work)
+        self._targets = LargeTargets(groups, ShareGroup, TARGETS, work)
 
     def __iter__(self) -> Iterator[ShareGroup]:
         return self._groups.of_kind(ShareGroup)
@@ -111,8 +125,11 @@ class ShareGroups:
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
                 f"The share group has reached its maximum capacity of {size_max} members.",
             )
-        decision = Heartbeat(self._config, self._settings, self._view, context, request, now_ms)
+        decision = Heartbeat(
+            self._config, self._settings, self._view, self._hashes, self._targets, context, request, now_ms
+        )
         result = decision.decide(group)
+        self.rebalance_count += decision.has_bumped
         self._start_session(group_id, member_id, now_ms)
         return result
 
@@ -131,7 +148,10 @@ class ShareGroups:
             return CoordinatorResult()
 
         records: list[CoordinatorRecord] = [*member_tombstones(group_id, member_id)]
-        metadata_hash = self._view.metadata_hash(group.subscribers_with(member, None))
+        metadata_hash = self._hashes.known(group.subscribers_with(member, None))
+        if metadata_hash is None:  # The next heartbeat has it computed.
+            metadata_hash = group.metadata_hash
+            group.request_metadata_refresh()
         records.append(epoch_record(group_id, group.epoch + 1, metadata_hash))
         return CoordinatorResult(records, is_ahead=True, on_append=end_session)
 
@@ -185,19 +205,21 @@ class ShareGroups:
 
     # -- ShareGroupDescribe
 
-    def describe(self, group_id: str) -> DescribedGroup:
+    def describe_in_steps(self, group_id: str) -> Steps[DescribedGroup]:
+        """Describe the group as it is now; the members of a large one in steps."""
         try:
             group = self.require(group_id)
         except ApiException as error:
             return DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
-        return DescribedGroup(
+        described = DescribedGroup(
             group_id=group_id,
             group_state=group.state_name,
             group_epoch=group.epoch,
             assignment_epoch=group.assignment_epoch,
             assignor_name=ASSIGNOR,
-            members=[self._described(member) for member in group.members.values()],
         )
+        described.members = yield from described_in_steps(group.members.values(), self._described)
+        return described
 
     def _described(self, member: ShareGroupMember) -> Member:
         named = ((topic_id, self._view.name_of(topic_id), of_topic) for topic_id, of_topic in member.assigned.items())
@@ -314,15 +336,15 @@ class ShareGroups:
 
     def on_loaded(self, now_ms: int) -> None:
         """Start the sessions of the loaded members."""
-        for group in self:
-            for member_id in group.members:
+        self._work.run("share sessions", self._start_sessions(now_ms), now_ms)
+
+    def _start_sessions(self, now_ms: int) -> Steps[None]:
+        meter = WorkMeter()
+        for group, member_id in [(found, member_id) for found in self for member_id in found.members]:
+            if member_id in group.members:
                 self._start_session(group.group_id, member_id, now_ms)
+            if meter.is_full(1):
+                yield
 
     def on_unloaded(self) -> None:
         self._timers.clear()
-
-    def state_counts(self) -> dict[ShareGroupState, int]:
-        counts = dict.fromkeys(ShareGroupState, 0)
-        for group in self:
-            counts[group.state] += 1
-        return counts

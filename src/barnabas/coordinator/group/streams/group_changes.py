@@ -11,16 +11,20 @@ from functools import partial
 from typing import NamedTuple
 
 from barnabas.common.errors import ApiException, ErrorCode
-from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.common.steps import whole
+from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.groups import Groups
+from barnabas.coordinator.group.large_target import LargeTargets, is_large
 from barnabas.coordinator.group.member_timers import (
     REMOVAL_RETRY_PAUSE_MS,
     MemberAction,
     MemberTimers,
     TimerKind,
 )
+from barnabas.coordinator.group.metadata_hashes import MetadataHashes
+from barnabas.coordinator.group.stepped_work import SteppedWork
 from barnabas.coordinator.group.streams.configured_topology import ConfiguredTopology
 from barnabas.coordinator.group.streams.current_assignment import next_assignment
 from barnabas.coordinator.group.streams.heartbeat_status import assignment_delayed
@@ -31,13 +35,14 @@ from barnabas.coordinator.group.streams.streams_group_records import (
     current_assignment_record,
     epoch_record,
     member_tombstones,
+    target_assignment_epoch_record,
+    target_assignment_record,
     topology_record,
 )
 from barnabas.coordinator.group.streams.streams_group_settings import StreamsGroupSettings
-from barnabas.coordinator.group.streams.target_assignment import new_target
+from barnabas.coordinator.group.streams.target_assignment import TARGETS, AssignmentInput, Targets
 from barnabas.coordinator.group.streams.tasks import NO_TASKS, TasksTuple
 from barnabas.coordinator.group.streams.topology import StreamsTopology, topology_value
-from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.streams_group_heartbeat import EndpointToPartitions, Status, Topology
 
 __all__ = ["GroupChanges", "Preparation", "Target"]
@@ -66,15 +71,23 @@ class Target(NamedTuple):
 
 class GroupChanges:
     def __init__(
-        self, config: GroupCoordinatorConfig, groups: Groups, view: ClusterView, timers: TimerQueue[TimerAction]
+        self,
+        config: GroupCoordinatorConfig,
+        groups: Groups,
+        view: ClusterView,
+        timers: MemberTimers,
+        work: SteppedWork,
     ) -> None:
         self.config = config
         self.settings = StreamsGroupSettings(config, view)
-        self.timers = MemberTimers(timers)
+        self.timers = timers
+        self.work = work
         self.rebalance_count = 0
         self._groups = groups
         self._view = view
         self._end_session: MemberAction = partial(self._remove, TimerKind.SESSION, "its session expired", None)
+        self._hashes = MetadataHashes(view, work)
+        self._targets = LargeTargets(groups, StreamsGroup, TARGETS, work)
 
     def find(self, group_id: str) -> StreamsGroup | None:
         return self._groups.find_of_kind(group_id, StreamsGroup)
@@ -93,6 +106,8 @@ class GroupChanges:
             if known is None:
                 raise ApiException(ErrorCode.UNKNOWN_SERVER_ERROR, "Neither the group nor the request has a topology.")
             return known
+        if known is not None and group.has_accepted(sent):
+            return known
         value = topology_value(sent)
         topology = StreamsTopology.of(value)
         if known is None:
@@ -100,6 +115,7 @@ class GroupChanges:
             return topology
         if known.epoch <= topology.epoch and known != topology:
             raise ApiException(ErrorCode.INVALID_REQUEST, "Topology updates are not supported yet.")
+        group.accept(sent)
         return known
 
     def prepare(self, group: StreamsGroup, topology: StreamsTopology, now_ms: int) -> Preparation:
@@ -107,7 +123,7 @@ class GroupChanges:
         configured = group.configured_topology
         if group.topology is not None and configured is not None and not group.has_metadata_expired(now_ms):
             return Preparation(configured, group.metadata_hash, has_topic_change=False)
-        metadata_hash = self._view.metadata_hash(topology.required_topics())
+        metadata_hash = self._hashes.of(group.group_id, topology.required_topics(), now_ms)
         has_topic_change = metadata_hash != group.metadata_hash
         if has_topic_change or group.topology is None or configured is None:
             configured = configure_topics(topology, metadata_hash, self._view.partition_count_of)
@@ -168,19 +184,48 @@ class GroupChanges:
         statuses: list[Status],
         now_ms: int,
     ) -> Target:
-        """Return the member's target, computed for this epoch unless a delay applies; then ``statuses`` says so."""
+        """Return the member's target, computed for this epoch unless a delay applies; then ``statuses`` says so.
+
+        That of a large group is computed later, between requests.
+        """
         if self.timers.is_scheduled(group.group_id, _NO_MEMBER, TimerKind.INITIAL_REBALANCE):
             statuses.append(assignment_delayed("initial rebalance delay"))
             return Target(group.assignment_epoch, NO_TASKS)
         if group.assignment_epoch < epoch and self._may_assign(group, now_ms):
-            targets, changed = new_target(group, epoch, configured, assignment_configs, member, now_ms)
-            records += changed
-            return Target(epoch, targets[member.member_id])
+            if not self._is_large(group, configured):
+                input_ = AssignmentInput.of(group, epoch, configured, assignment_configs, member)
+                targets = self._store_target(group, input_, records, now_ms)
+                return Target(epoch, targets[member.member_id])
+            self._start_target(group, configured, assignment_configs, now_ms)
         if group.assignment_epoch < epoch:
             statuses.append(assignment_delayed("assignment interval"))
         return Target(group.assignment_epoch, group.target.get(member.member_id, NO_TASKS))
 
+    def _is_large(self, group: StreamsGroup, configured: ConfiguredTopology) -> bool:
+        subtopologies = configured.subtopologies or {}
+        return is_large(len(group.members), (subtopology.task_count for subtopology in subtopologies.values()))
+
+    def _start_target(
+        self, group: StreamsGroup, configured: ConfiguredTopology, assignment_configs: Mapping[str, str], now_ms: int
+    ) -> None:
+        self._targets.start(
+            group.group_id, lambda found: AssignmentInput.copied(found, configured, assignment_configs), now_ms
+        )
+
+    def _store_target(
+        self, group: StreamsGroup, input_: AssignmentInput, records: list[CoordinatorRecord], now_ms: int
+    ) -> Targets:
+        """Add the records of a target that is computed in one step."""
+        targets = whole(input_.targets_in_steps())
+        for member_id, target in targets.items():
+            if group.target.get(member_id) != target:
+                records.append(target_assignment_record(group.group_id, member_id, target))
+        records.append(target_assignment_epoch_record(group.group_id, input_.epoch, now_ms))
+        return targets
+
     def _may_assign(self, group: StreamsGroup, now_ms: int) -> bool:
+        if self._targets.is_running(group.group_id):
+            return False
         return self.settings.may_assign(group.group_id, group.assignment_timestamp_ms, now_ms)
 
     def start_initial_delay(self, group_id: str, now_ms: int) -> None:
@@ -197,9 +242,12 @@ class GroupChanges:
         records: list[CoordinatorRecord] = []
         if group is not None and group.members and group.configured_topology is not None:
             if group.assignment_epoch < group.epoch and self._may_assign(group, now_ms):
-                configs = group.assignment_configs
-                _, changed = new_target(group, group.epoch, group.configured_topology, configs, None, now_ms)
-                records += changed
+                configured, configs = group.configured_topology, group.assignment_configs
+                if self._is_large(group, configured):
+                    self._start_target(group, configured, configs, now_ms)
+                else:
+                    input_ = AssignmentInput.of(group, group.epoch, configured, configs, None)
+                    self._store_target(group, input_, records, now_ms)
         return CoordinatorResult(records, is_ahead=True)
 
     def cancel_initial_delay(self, group_id: str) -> None:

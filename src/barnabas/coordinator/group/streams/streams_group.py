@@ -23,6 +23,7 @@ from barnabas.coordinator.group.streams.streams_group_records import group_tombs
 from barnabas.coordinator.group.streams.task_processes import TaskProcessIndex
 from barnabas.coordinator.group.streams.tasks import TasksTuple
 from barnabas.coordinator.group.streams.topology import StreamsTopology
+from barnabas.protocol.messages import streams_group_heartbeat as heartbeat
 
 __all__ = ["StreamsGroup", "StreamsGroupState"]
 
@@ -57,6 +58,8 @@ class StreamsGroup(ModernGroup[StreamsGroupMember, TasksTuple]):
         self.shutdown_requester: str | None = None
         """The member that requested the shutdown of the application."""
         self.member_count_max = 0
+        self._accepted: tuple[StreamsTopology | None, heartbeat.Topology | None] = (None, None)
+        """The group's topology, and one that a member sent and that was compared with it."""
 
     # -- Group
 
@@ -68,7 +71,7 @@ class StreamsGroup(ModernGroup[StreamsGroupMember, TasksTuple]):
             return StreamsGroupState.NOT_READY
         if self.epoch > self.assignment_epoch:
             return StreamsGroupState.ASSIGNING
-        if all(member.is_reconciled_to(self.assignment_epoch) for member in self.members.values()):
+        if all(member.is_reconciled_to(self.assignment_epoch) for member in list(self.members.values())):
             return StreamsGroupState.STABLE
         return StreamsGroupState.RECONCILING
 
@@ -145,6 +148,14 @@ class StreamsGroup(ModernGroup[StreamsGroupMember, TasksTuple]):
             self.shutdown_requester = member_id
 
     # -- topology
+
+    def accept(self, sent: heartbeat.Topology) -> None:
+        """Remember a topology that fits the group's: most members send the same one, with hundreds of names."""
+        self._accepted = self.topology, sent
+
+    def has_accepted(self, sent: heartbeat.Topology) -> bool:
+        topology, accepted = self._accepted
+        return topology is self.topology and accepted == sent
 
     def configure(self, configured: ConfiguredTopology) -> None:
         self.configured_topology = configured

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.group.assignor.group_spec import Steps
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.streams.heartbeat import DecidedHeartbeat
 from barnabas.coordinator.group.streams.heartbeat_checks import validate_heartbeat
@@ -41,7 +42,8 @@ class StreamsGroupRequests:
             now_ms,
         )
 
-    def describe(self, group_id: str) -> DescribedGroup:
+    def describe(self, group_id: str) -> Steps[DescribedGroup]:
+        """Describe a group, in steps if it is large."""
         coordinator = self._coordinator
         if not coordinator.is_active:
             return DescribedGroup(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -51,7 +53,7 @@ class StreamsGroupRequests:
             shard = coordinator.runtime.shard(coordinator.partition_for(group_id))
         except ApiException as error:
             return DescribedGroup(group_id=group_id, error_code=error.code)
-        return shard.streams.describe(group_id)
+        return (yield from shard.streams.describe_in_steps(group_id))
 
 
 def _heartbeat_error(code: ErrorCode, message: str | None) -> DecidedHeartbeat:

@@ -8,14 +8,18 @@ from functools import singledispatchmethod
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
+from barnabas.coordinator.group.assignor.group_spec import Steps, WorkMeter
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic.converted_group_record import ConvertedGroupRecord
 from barnabas.coordinator.group.cluster_view import ClusterView
+from barnabas.coordinator.group.described_members import described_in_steps
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH
+from barnabas.coordinator.group.member_timers import MemberTimers
+from barnabas.coordinator.group.stepped_work import SteppedWork
 from barnabas.coordinator.group.streams.group_changes import GroupChanges
 from barnabas.coordinator.group.streams.heartbeat import DecidedHeartbeat, Heartbeat
 from barnabas.coordinator.group.streams.streams_group import StreamsGroup
@@ -26,7 +30,7 @@ from barnabas.coordinator.group.streams.streams_group_values import (
     member_without_assignment,
     target_assignment_tasks,
 )
-from barnabas.coordinator.group.streams.tasks import NO_TASKS, sorted_tasks
+from barnabas.coordinator.group.streams.tasks import NO_TASKS, TasksTuple, sorted_tasks
 from barnabas.coordinator.group.streams.topology import StreamsTopology
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages import streams_group_describe as describe
@@ -65,11 +69,16 @@ _NO_EPOCH = -1
 
 class StreamsGroups:
     def __init__(
-        self, config: GroupCoordinatorConfig, groups: Groups, view: ClusterView, timers: TimerQueue[TimerAction]
+        self,
+        config: GroupCoordinatorConfig,
+        groups: Groups,
+        view: ClusterView,
+        timers: TimerQueue[TimerAction],
+        work: SteppedWork,
     ) -> None:
         self._config = config
         self._groups = groups
-        self.changes = GroupChanges(config, groups, view, timers)
+        self.changes = GroupChanges(config, groups, view, MemberTimers(timers), work)
 
     def __iter__(self) -> Iterator[StreamsGroup]:
         return self._groups.of_kind(StreamsGroup)
@@ -121,19 +130,22 @@ class StreamsGroups:
 
     # -- StreamsGroupDescribe
 
-    def describe(self, group_id: str) -> describe.DescribedGroup:
+    def describe_in_steps(self, group_id: str) -> Steps[describe.DescribedGroup]:
+        """Describe the group as it is now; the members of a large one in steps."""
         try:
             group = self.require(group_id)
         except ApiException as error:
             return describe.DescribedGroup(group_id=group_id, error_code=error.code, error_message=error.message)
-        return describe.DescribedGroup(
+        described = describe.DescribedGroup(
             group_id=group_id,
             group_state=group.state_name,
             group_epoch=group.epoch,
             assignment_epoch=group.assignment_epoch,
             topology=_described_topology(group),
-            members=[_described_member(group, member) for member in group.members.values()],
         )
+        present = [(member, group.target.get(member_id, NO_TASKS)) for member_id, member in group.members.items()]
+        described.members = yield from described_in_steps(present, _described_member)
+        return described
 
     # -- replay
 
@@ -216,11 +228,17 @@ class StreamsGroups:
 
     def on_loaded(self, now_ms: int) -> None:
         """Start the sessions of the loaded members, and the deadlines of those that must give up tasks."""
-        for group in self:
-            for member in group.members.values():
+        self.changes.work.run("streams sessions", self._start_sessions(now_ms), now_ms)
+
+    def _start_sessions(self, now_ms: int) -> Steps[None]:
+        meter = WorkMeter()
+        for group, member in [(found, member) for found in self for member in found.members.values()]:
+            if member.member_id in group.members:
                 self.changes.start_session(group.group_id, member.member_id, now_ms)
                 if member.state is MemberState.UNREVOKED_TASKS:
                     self.changes.start_rebalance_timeout(group.group_id, member, now_ms)
+            if meter.is_full(1):
+                yield
 
     def on_unloaded(self) -> None:
         self.changes.timers.clear()
@@ -237,8 +255,9 @@ def _described_topology(group: StreamsGroup) -> describe.Topology | None:
     return None if group.topology is None else group.topology.describe()
 
 
-def _described_member(group: StreamsGroup, member: StreamsGroupMember) -> describe.Member:
-    assigned, target = member.assigned_tasks, group.target.get(member.member_id, NO_TASKS)
+def _described_member(member_and_target: tuple[StreamsGroupMember, TasksTuple]) -> describe.Member:
+    member, target = member_and_target
+    assigned = member.assigned_tasks
     endpoint = member.user_endpoint
     return describe.Member(
         member_id=member.member_id,
