@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.simulation, pytest.mark.timeout(240)]
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
 SEEDS = int(os.environ.get("BARNABAS_SIMULATION_SEEDS", "48"))
-SAMPLE_EVERY = 8
+SAMPLE_EVERY = 10
 SAMPLE_SEEDS_MAX = 4
 
 

@@ -275,11 +275,12 @@ def _patch(path: str, position: int, data: bytes) -> None:
 
 
 def _remains(rot: _Rot) -> bool:
+    """Return whether the file is still corrupt, or deleted. Nothing remains of a disk that was replaced."""
     try:
         with open(rot.path, "rb") as file:
             found = file.read()
     except FileNotFoundError:
-        return rot.after is None
+        return rot.after is None and os.path.isdir(os.path.dirname(rot.path))
     if rot.after is None:
         return not found
     return found[rot.position : rot.position + len(rot.after)] == rot.after

@@ -8,7 +8,6 @@ from typing import Any
 from tests.simulation.cluster.defects import defect, replace_in
 
 NEEDS = "consumer_groups"
-RUNTIME = "coordinator.coordinator_runtime"
 CHANGES = "coordinator.group.consumer.group_changes"
 GROUP = "coordinator.group.consumer.consumer_group"
 GROUPS = "coordinator.group.consumer.consumer_groups"
@@ -36,23 +35,6 @@ def _() -> None:
 
     replace_in(GROUPS, "ConsumerGroups.heartbeat", make)
     replace_in("coordinator.group.group_records", "KeyedRecord.is_ahead", lambda original: False)
-
-
-@defect("heartbeats-do-not-wait-for-commits", "a heartbeat is answered before what it builds on is committed", NEEDS)
-def _() -> None:
-    def make(original: Any) -> Any:
-        def append(self: Any, context: Any, result: Any, now_ms: int, answer: Any, fail: Any, *rest: Any) -> None:
-            if not result.is_ahead:
-                original(self, context, result, now_ms, answer, fail, *rest)
-                return
-            offset = context.ahead_offset
-            original(self, context, result, now_ms, _unchanged, fail, *rest)
-            if context.ahead_offset > offset or not result.records:
-                answer()
-
-        return append
-
-    replace_in(RUNTIME, "CoordinatorRuntime._append", make)
 
 
 @defect("records-of-a-decision-are-replayed-backwards", "the records of one decision are replayed in reverse", NEEDS)
@@ -169,37 +151,7 @@ def _() -> None:
     replace_in(CHANGES, "GroupChanges.start_rebalance_timeout", lambda original: _unchanged)
 
 
-@defect("unsubscribed-partitions-stay", "a member keeps partitions of topics that it no longer subscribes to", NEEDS)
-def _() -> None:
-    replace_in(
-        STEP, "Reconciliation.subscribed", lambda original: property(lambda self: set(self.target.partitions) | _ALL)
-    )
-
-
-class _Everything(frozenset[Any]):
-    def __contains__(self, item: object) -> bool:
-        return True
-
-    def __ror__(self, other: Any) -> Any:
-        return self
-
-
-_ALL = _Everything()
-
-
 # --- targets
-
-
-@defect("target-without-the-changed-member", "a target is computed with the old subscription of its member", NEEDS)
-def _() -> None:
-    def make(original: Any) -> Any:
-        def of(cls: Any, group: Any, epoch: int, assignor: str, view: Any, before: Any, changed: Any) -> Any:
-            present = group.members.get(changed.member_id, changed)
-            return original.__func__(cls, group, epoch, assignor, view, before, present)
-
-        return classmethod(of)
-
-    replace_in(TARGET, "AssignmentInput.of", make)
 
 
 @defect("targets-of-others-are-not-stored", "only the target of the member that sent the request is stored", NEEDS)
@@ -219,11 +171,6 @@ def _() -> None:
         return update_target
 
     replace_in(CHANGES, "GroupChanges.update_target", make)
-
-
-@defect("changed-topics-are-not-noticed", "groups do not learn of topics that were created or deleted", NEEDS)
-def _() -> None:
-    replace_in("coordinator.group.groups", "Groups.request_metadata_refresh", lambda original: _unchanged)
 
 
 @defect("new-topics-match-no-pattern", "regular expressions are matched with the topics that exist at first", NEEDS)
@@ -246,11 +193,6 @@ def _() -> None:
 
 
 # --- members and their epochs
-
-
-@defect("old-epochs-are-accepted", "a member that was left behind continues with its old epoch", NEEDS)
-def _() -> None:
-    replace_in(HEARTBEAT, "Heartbeat._validate_epoch", lambda original: _unchanged)
 
 
 @defect("lost-answers-fence-members", "a member that missed one answer is removed", NEEDS)
@@ -298,28 +240,6 @@ def _() -> None:
 
 
 # --- offsets
-
-
-@defect("commits-of-removed-members-count", "offsets of a member that was removed are accepted", NEEDS)
-def _() -> None:
-    def make(original: Any) -> Any:
-        def validate(self: Any, committer: Any) -> Any:
-            return original(self, committer) if committer.member_id in self.members else None
-
-        return validate
-
-    replace_in(GROUP, "ConsumerGroup.validate_offset_commit", make)
-
-
-@defect("commits-of-old-epochs-count", "offsets of partitions that a member has given up are accepted", NEEDS)
-def _() -> None:
-    def make(original: Any) -> Any:
-        def validate(self: Any, committer: Any) -> Any:
-            original(self, committer)
-
-        return validate
-
-    replace_in(GROUP, "ConsumerGroup.validate_offset_commit", make)
 
 
 @defect("commits-of-the-epoch-before-are-refused", "a commit that a heartbeat has overtaken is refused", NEEDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from tests.simulation.cluster.defects import defect, replace_in
@@ -59,7 +60,13 @@ def _() -> None:
 
 @defect("locks-never-end", "a record stays with a member that forgets it", NEEDS)
 def _() -> None:
-    replace_in(PARTITION, "SharePartition.expire_locks", lambda original: lambda self, now_ms: None)
+    def make(original: Any) -> Any:
+        def expire_locks(self: Any, now_ms: int) -> None:
+            self._records.earliest_deadline_ms = None
+
+        return expire_locks
+
+    replace_in(PARTITION, "SharePartition.expire_locks", make)
 
 
 @defect("renewals-have-no-effect", "the renewal of a lock is accepted, but the lock ends as before", NEEDS)
@@ -88,21 +95,6 @@ def _() -> None:
         return within
 
     replace_in("broker.share.share_group_config", "_within", make)
-
-
-@defect("any-member-acknowledges", "a member may acknowledge records that another one has acquired since", NEEDS)
-def _() -> None:
-    def make(original: Any) -> Any:
-        def check(self: Any, part: Any) -> None:
-            self._member_id, member_id = part.member_id, self._member_id
-            try:
-                original(self, part)
-            finally:
-                self._member_id = member_id
-
-        return check
-
-    replace_in(ACKNOWLEDGEMENT, "Acknowledgement._check", make)
 
 
 @defect("released-records-are-lost", "a record that a member releases is not delivered again", NEEDS)
@@ -151,8 +143,6 @@ def _() -> None:
     def make(original: Any) -> Any:
         def write(self: Any, write: Any) -> Any:
             original(self, write)
-            import asyncio
-
             done = asyncio.get_running_loop().create_future()
             done.set_result(None)
             return done
@@ -160,14 +150,6 @@ def _() -> None:
         return write
 
     replace_in("broker.share.state_writer", "StateWriter.write", make)
-
-
-@defect("failed-acknowledgements-count", "an acknowledgement that could not be stored counts", NEEDS)
-def _() -> None:
-    async def stored(self: Any, batches: Any) -> None:
-        await self._send(batches)
-
-    replace_in("broker.share.state_writer", "StateWriter._stored", lambda original: stored)
 
 
 @defect("state-is-not-read", "a new leader delivers all records again, from the first one", NEEDS)
@@ -198,17 +180,6 @@ def _() -> None:
         return property(lambda self: original.fget(self)._replace(delivery_count=1))
 
     replace_in(RANGE, "InFlightRange.state_batch", make)
-
-
-@defect("old-leaders-store-state", "the state that a former leader writes is accepted", NEEDS)
-def _() -> None:
-    def make(original: Any) -> Any:
-        def refusal(self: Any, key: Any, known: Any, *, leader_epoch: int = -1, state_epoch: int = -1) -> Any:
-            return original(self, key, known, state_epoch=state_epoch)
-
-        return refusal
-
-    replace_in(COORDINATOR, "ShareCoordinatorShard._refusal", make)
 
 
 @defect("snapshots-lack-the-last-update", "a snapshot of share state does not contain what it replaces", NEEDS)
@@ -248,15 +219,6 @@ def _() -> None:
     replace_in(COORDINATOR, "ShareCoordinatorShard._take_decided", take)
 
 
-@defect("needed-state-is-pruned", "the log of share state is deleted up to the newest snapshot of any partition", NEEDS)
-def _() -> None:
-    replace_in(
-        "coordinator.share.redundant_offsets",
-        "RedundantOffsets._lowest",
-        lambda original: lambda self: max(self._offsets.values(), default=0),
-    )
-
-
 @defect("cold-snapshots-begin-again", "a snapshot that repeats the state has the first start offset", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
@@ -276,21 +238,6 @@ def _() -> None:
 @defect("loaded-share-members-have-no-sessions", "members of share groups that were loaded never expire", NEEDS)
 def _() -> None:
     replace_in(GROUPS, "ShareGroups.on_loaded", lambda original: _unchanged)
-
-
-@defect(
-    "share-members-leave-their-partitions", "a share group does not reassign partitions of a member that left", NEEDS
-)
-def _() -> None:
-    def make(original: Any) -> Any:
-        def fence(self: Any, *arguments: Any) -> Any:
-            result = original(self, *arguments)
-            result.records[:] = [record for record in result.records if record.value is None]
-            return result
-
-        return fence
-
-    replace_in(GROUPS, "ShareGroups._fence", make)
 
 
 @defect("state-is-never-initialized", "a share group never initializes the state of its partitions", NEEDS)

@@ -1,4 +1,4 @@
-"""Defects in streams groups: tasks, epochs, topologies, deadlines, offsets."""
+"""Defects in streams groups: tasks, topologies, deadlines."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from tests.simulation.cluster.defects import defect, replace_in
 
 NEEDS = "streams_groups"
 CHANGES = "coordinator.group.streams.group_changes"
-GROUP = "coordinator.group.streams.streams_group"
 GROUPS = "coordinator.group.streams.streams_groups"
-HEARTBEAT = "coordinator.group.streams.heartbeat"
 PROCESSES = "coordinator.group.streams.task_processes"
 STEP = "coordinator.group.streams.current_assignment"
 
@@ -38,29 +36,6 @@ def _() -> None:
         return update
 
     replace_in(PROCESSES, "TaskProcessIndex.update", make)
-
-
-@defect("instances-have-tasks-in-two-roles", "an instance receives a task that it still has in another role", NEEDS)
-def _() -> None:
-    replace_in(STEP, "_Step._has_own_process", lambda original: lambda self, subtopology_id, partition: False)
-    replace_in(
-        STEP,
-        "_Step._is_active_unreleased",
-        lambda original: (
-            lambda self, subtopology_id, partition: self.processes.active(subtopology_id, partition) is not None
-        ),
-    )
-
-
-@defect("streams-epoch-advances-before-revocation", "a member has the target's epoch before it gives up tasks", NEEDS)
-def _() -> None:
-    def make(original: Any) -> Any:
-        def moved(self: Any, state: Any, epoch: int, assigned: Any, pending_revocation: Any) -> Any:
-            return original(self, state, self.target_epoch, assigned, pending_revocation)
-
-        return moved
-
-    replace_in(STEP, "_Step._moved", make)
 
 
 @defect("missed-tasks-are-not-repeated", "a member whose answer was lost never learns its tasks", NEEDS)
@@ -109,12 +84,7 @@ def _() -> None:
     )
 
 
-# --- epochs, deadlines, offsets
-
-
-@defect("streams-epochs-are-not-compared", "a member of a streams group that was left behind continues", NEEDS)
-def _() -> None:
-    replace_in(HEARTBEAT, "validate_member_epoch", lambda original: _unchanged)
+# --- deadlines, members that leave
 
 
 @defect("silent-streams-members-stay", "a member of a streams group without heartbeats stays in it", NEEDS)
@@ -145,30 +115,3 @@ def _() -> None:
         return fence
 
     replace_in(CHANGES, "GroupChanges.fence", make)
-
-
-@defect("removals-are-tried-once", "the removal of a member that cannot be written is not tried again", NEEDS)
-def _() -> None:
-    def make(original: Any) -> Any:
-        def fence(self: Any, *arguments: Any) -> Any:
-            result = original(self, *arguments)
-            return _TriedOnce(result.records, is_ahead=True, on_append=result.on_append)
-
-        return fence
-
-    from barnabas.coordinator.coordinator_result import CoordinatorResult
-
-    class _TriedOnce(CoordinatorResult[None]):
-        """A decision whose failure has no effect."""
-
-        __slots__ = ()
-
-        def __setattr__(self, name: str, value: Any) -> None:
-            super().__setattr__(name, None if name == "on_error" else value)
-
-    replace_in(CHANGES, "GroupChanges.fence", make)
-
-
-@defect("offsets-of-former-tasks-count", "offsets of tasks that a member has given up are accepted", NEEDS)
-def _() -> None:
-    replace_in(GROUP, "StreamsGroup.validate_offset_commit", lambda original: lambda self, committer: None)
