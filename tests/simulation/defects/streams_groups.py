@@ -57,14 +57,16 @@ def _() -> None:
 @defect("tasks-of-other-members-are-not-stored", "only the tasks of the member that sent the request are stored", NEEDS)
 def _() -> None:
     def make(original: Any) -> Any:
-        def new_target(group: Any, epoch: int, topology: Any, configs: Any, changed: Any, now_ms: int) -> Any:
-            targets, records = original(group, epoch, topology, configs, changed, now_ms)
-            own = None if changed is None else changed.member_id
-            return targets, [record for record in records if getattr(record.key, "member_id", own) == own]
+        def store_target(self: Any, group: Any, input_: Any, records: list[Any], now_ms: int) -> Any:
+            targets = original(self, group, input_, records, now_ms)
+            if input_.changed is not None:
+                own = input_.changed.member_id
+                records[:] = [record for record in records if getattr(record.key, "member_id", own) == own]
+            return targets
 
-        return new_target
+        return store_target
 
-    replace_in(CHANGES, "new_target", make)
+    replace_in(CHANGES, "GroupChanges._store_target", make)
 
 
 # --- topologies
