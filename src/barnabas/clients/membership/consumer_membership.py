@@ -93,10 +93,10 @@ class ConsumerMembership(Membership):
         answer = self._answered(response, now_ms)
         if answer is Answer.ACCEPTED and response.assignment is not None and self.is_member:
             self._target = read_assignment(response.assignment)
-            if self._target != self._owned:
+            if self._target != self._owned or self._step is not None:
                 self._move(MemberState.RECONCILING)
-            elif self.state is not MemberState.ACKNOWLEDGING:
-                self._move(MemberState.STABLE)
+            elif self.state is MemberState.RECONCILING:
+                self._move(MemberState.ACKNOWLEDGING)  # It waits for what it assigned meanwhile and has withdrawn.
         return answer
 
     def leave(self) -> ConsumerGroupHeartbeatRequest | None:

@@ -140,6 +140,29 @@ def test_a_newer_assignment_is_the_step_after_the_one_under_way() -> None:
     assert stepped(membership).added == parts("orders", 7)
 
 
+def test_partitions_that_were_withdrawn_before_they_were_begun_are_acknowledged() -> None:
+    """The coordinator gives them to another member only when this one reports that it does not have them."""
+    membership = joined((ORDERS, [0]))
+    beat(membership, answer(2, (ORDERS, [0]), (OTHER, [5])), INTERVAL_MS)
+    assert owned(beat(membership, answer(2, (ORDERS, [0])), 2 * INTERVAL_MS)) is None
+    assert membership.due_ms() == 0
+    assert owned(beat(membership, answer(3), 2 * INTERVAL_MS)) == {ORDERS: [0]}
+    assert membership.state is MemberState.STABLE
+
+
+def test_partitions_that_were_withdrawn_while_they_were_begun_are_given_up() -> None:
+    membership = joined((ORDERS, [0]))
+    beat(membership, answer(2, (ORDERS, [0, 7])), INTERVAL_MS)
+    step = membership.next_step()
+    assert step is not None
+    beat(membership, answer(2, (ORDERS, [0])), 2 * INTERVAL_MS)
+    assert membership.is_current(step)
+    membership.reconciled(step)
+    assert owned(beat(membership, answer(2), 2 * INTERVAL_MS)) == {ORDERS: [0, 7]}
+    assert stepped(membership).revoked == parts("orders", 7)
+    assert owned(beat(membership, answer(3), 3 * INTERVAL_MS)) == {ORDERS: [0]}
+
+
 def test_topics_without_a_known_name_wait() -> None:
     membership = member()
     beat(membership, answer(1, (ORDERS, [0]), (OTHER, [1])))
