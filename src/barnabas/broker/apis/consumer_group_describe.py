@@ -83,9 +83,7 @@ def _without_hidden_topics(group: DescribedGroup, access: Access) -> Generator[N
             topics.update(partitions.topic_name for partitions in assignment.topic_partitions)
         if number % MEMBERS_A_STEP == 0:
             yield
-    allowed = access.allowed(
-        ResourceType.TOPIC, AclOperation.DESCRIBE, topics, log_if_denied=False, log_if_allowed=False
-    )
+    allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, topics)
     if len(allowed) == len(topics):
         return group
     return DescribedGroup(
