@@ -21,6 +21,7 @@ from barnabas.clients.consumer.range_assignor import (
     subscribed_topics,
     subscription,
 )
+from barnabas.clients.consumer.rebalance_listener import IgnoredRebalances, RebalanceListener
 from barnabas.clients.errors import ClientError, RemoteProtocolError
 from barnabas.clients.leader_tracker import start_guarded
 from barnabas.clients.topic_metadata import TopicMetadataSource
@@ -33,11 +34,10 @@ from barnabas.protocol.messages.leave_group import LeaveGroupRequest, MemberIden
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterable, Mapping
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from barnabas.clients.consumer.config import GroupConfig
     from barnabas.clients.consumer.group_coordinator import GroupCoordinator
-    from barnabas.clients.consumer.rebalance_listener import RebalanceListener
     from barnabas.clients.network_client import NetworkClient
     from barnabas.common.topic_partition import TopicPartition
     from barnabas.protocol.messages.join_group import JoinGroupResponse
@@ -77,7 +77,7 @@ class ClassicMember:
         self._network = network
         self._coordinator = coordinator
         self._topics = sorted(topics)
-        self._listener = listener
+        self._listener: RebalanceListener = listener
         self._instance_id = config.instance_id
         self._session_timeout_s = config.session_timeout_ms / 1000
         self._rebalance_timeout_s = config.max_poll_interval_ms / 1000
@@ -109,6 +109,7 @@ class ClassicMember:
 
     async def leave(self) -> None:
         """Leave the group. A static member stays until its session ends, so that it may return."""
+        self._listener = IgnoredRebalances()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -133,7 +134,7 @@ class ClassicMember:
             is_removed = False
             try:
                 self.assigned = await self._join()
-                await self._while_beating(self._listener.partitions_assigned(self.assigned))
+                await self._while_beating(self._begin_assigned)
                 await self._beat_until_rebalance()
             except _Again as again:
                 is_removed = again.is_removed
@@ -155,11 +156,18 @@ class ClassicMember:
         if held and is_removed:
             await self._listener.partitions_lost(held)
         elif held:
-            await self._while_beating(self._listener.partitions_revoked(held))
+            await self._while_beating(lambda: self._listener.partitions_revoked(held))
 
-    async def _while_beating(self, work: Awaitable[None]) -> None:
+    async def _begin_assigned(self) -> None:
+        await self._listener.partitions_assigned(self.assigned)
+
+    async def _while_beating(self, work: Callable[[], Awaitable[None]]) -> None:
         """Send heartbeats while the listener works. The next request reports their errors."""
-        task = asyncio.ensure_future(work)
+
+        async def working() -> None:
+            await work()  # Chooses the listener only now: the member may be leaving.
+
+        task = asyncio.ensure_future(working())
         try:
             while not (await asyncio.wait([task], timeout=self._heartbeat_interval_s))[0]:
                 try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 from barnabas.clients.admin.errors import AdminError
 from barnabas.clients.consumer.group_coordinator import Committer
 from barnabas.clients.consumer.heartbeats import Heartbeats
+from barnabas.clients.consumer.rebalance_listener import IgnoredRebalances, RebalanceListener
 from barnabas.clients.errors import ClientError, UnsupportedVersion
 from barnabas.clients.leader_tracker import start_guarded
 from barnabas.clients.membership.consumer_membership import ConsumerMembership, MemberOptions
@@ -27,7 +28,6 @@ from barnabas.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     from barnabas.clients.consumer.config import GroupConfig
     from barnabas.clients.consumer.group_coordinator import GroupCoordinator
-    from barnabas.clients.consumer.rebalance_listener import RebalanceListener
     from barnabas.clients.membership.consumer_membership import Subscription
     from barnabas.clients.network_client import NetworkClient
 
@@ -61,7 +61,7 @@ class ConsumerMember:
         self.ended = asyncio.Event()
         self.failure: Exception | None = None
         self._coordinator = coordinator
-        self._listener = listener
+        self._listener: RebalanceListener = listener
         self._has_pattern = subscription.pattern is not None
         self._instance_id = config.instance_id
         options = MemberOptions(subscription, config.max_poll_interval_ms, config.instance_id, config.remote_assignor)
@@ -98,6 +98,7 @@ class ConsumerMember:
         return True
 
     async def leave(self) -> None:
+        self._listener = IgnoredRebalances()
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -160,7 +161,7 @@ class ConsumerMember:
                 self._heartbeats.wake()
 
     async def _took_a_step(self) -> bool:
-        membership, listener = self._membership, self._listener
+        membership = self._membership
         if membership.state is MemberState.FENCED:
             await self._lose()
             membership.released()
@@ -170,11 +171,11 @@ class ConsumerMember:
         if step is None:
             return False
         if step.revoked:
-            await listener.partitions_revoked(step.revoked)
+            await self._listener.partitions_revoked(step.revoked)
             self.assigned -= step.revoked
         if membership.is_current(step):
             self.assigned |= step.added
-            await listener.partitions_assigned(step.added)
+            await self._listener.partitions_assigned(step.added)
         membership.reconciled(step)
         return True
 

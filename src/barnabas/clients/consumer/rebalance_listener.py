@@ -6,7 +6,7 @@ from typing import Protocol
 
 from barnabas.common.topic_partition import TopicPartition
 
-__all__ = ["RebalanceListener"]
+__all__ = ["IgnoredRebalances", "RebalanceListener"]
 
 
 class RebalanceListener(Protocol):
@@ -23,3 +23,16 @@ class RebalanceListener(Protocol):
 
     async def partitions_lost(self, partitions: frozenset[TopicPartition]) -> None:
         """Drop the partitions. They may belong to other members already, so nothing can be committed for them."""
+
+
+class IgnoredRebalances(RebalanceListener):
+    """Takes the place of the listener of a member that leaves: its caller has given up all partitions."""
+
+    async def partitions_revoked(self, partitions: frozenset[TopicPartition]) -> None:
+        pass
+
+    async def partitions_assigned(self, partitions: frozenset[TopicPartition]) -> None:
+        pass
+
+    async def partitions_lost(self, partitions: frozenset[TopicPartition]) -> None:
+        pass

@@ -190,6 +190,19 @@ def test_a_static_member_names_its_instance_and_does_not_leave() -> None:
     assert ApiKey.LEAVE_GROUP not in group.asked
 
 
+def test_a_member_that_leaves_is_assigned_nothing_more() -> None:
+    async def use(member: ClassicMember, listener: Rebalances) -> None:
+        for _ in range(1_000):
+            if member.assigned:  # The listener has not been called yet.
+                break
+            await asyncio.sleep(0)
+        assert member.assigned
+        await member.leave()
+        assert listener.calls.empty()
+
+    as_member(Group(), use)
+
+
 def test_a_rebalance_waits_until_the_listener_has_given_up_its_partitions() -> None:
     group = Group()
 
