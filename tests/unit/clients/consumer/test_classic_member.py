@@ -34,6 +34,7 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
+from tests.unit.clients.consumer.until import until
 from tests.unit.clients.memory_cluster import TOPIC, MemoryCluster, MemoryConnection
 
 OTHER = "other-member"
@@ -250,12 +251,11 @@ def test_a_coordinator_that_moves_is_found_again(api: ApiKey) -> None:
         assert await listener.calls.get() == ALL
         assert await member.commit(at({1: 3}))
         assert await member.committed([TopicPartition(TOPIC, 0), TopicPartition(TOPIC, 1)]) == at({1: 3})
-        await asyncio.sleep(0.02)
+        await until(lambda: group.asked.count(ApiKey.FIND_COORDINATOR) >= 3)
         assert listener.calls.empty()
         await member.leave()
 
     as_member(group, use)
-    assert group.asked.count(ApiKey.FIND_COORDINATOR) >= 3
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,7 @@ from barnabas.protocol.messages.offset_fetch import (
     OffsetFetchResponsePartitions,
     OffsetFetchResponseTopics,
 )
+from tests.unit.clients.consumer.until import until
 from tests.unit.clients.memory_cluster import TOPIC, TOPIC_ID, MemoryCluster, MemoryConnection
 
 NO_SUCH = ErrorCode.GROUP_ID_NOT_FOUND
@@ -232,7 +233,9 @@ def test_a_member_that_is_fenced_while_it_gives_up_does_not_go_on() -> None:
         listener.gives_up.clear()
         assert await listener.calls.get() == ("revoked", {1, 2, 3})
         group.errors[ApiKey.CONSUMER_GROUP_HEARTBEAT].append(ErrorCode.FENCED_MEMBER_EPOCH)
-        await asyncio.sleep(0.02)
+        await until(lambda: not group.errors[ApiKey.CONSUMER_GROUP_HEARTBEAT])
+        for _ in range(50):  # The member receives the answer.
+            await asyncio.sleep(0)
         listener.gives_up.set()
         assert await listener.calls.get() == ("lost", {0})
         assert listener.committed == [False]
