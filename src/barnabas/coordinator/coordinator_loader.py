@@ -76,7 +76,7 @@ class CoordinatorLoader(Generic[S]):
         self.awaited_offset: int | None = None
 
     def step(self, now_ms: int) -> bool:
-        """Replay some records; return True if the partition is loaded, has failed or is no longer led here."""
+        """Replay some records; return True if the partition is loaded, loading failed, or this broker has lost it."""
         self._now_ms = now_ms
         self.awaited_offset = None
         if not self._runtime.is_loading_into(self.partition, self._shard):

@@ -1,81 +1,56 @@
-"""A process of the consumer protocol (KIP-848). It keeps to the rules of Kafka's client.
-
-It has one heartbeat under way, tells everything that it knows after an error, gives up partitions before it says so,
-and joins again when it was removed. Some of its requests are late, or sent twice, and it may never give up partitions.
-"""
+"""A process of the consumer protocol (KIP-848)."""
 
 from __future__ import annotations
 
 import asyncio
-import random
-from typing import TYPE_CHECKING, Any
+from collections.abc import Set
+from typing import Any
 
 from barnabas.common.errors import ErrorCode
 from tests.simulation.cluster import consumer_group_requests as requests
-from tests.simulation.cluster.consumer_group_checks import REMOVED, Moment, TopicPartition
-from tests.simulation.cluster.member_process import LATE, ProcessEnded, Removed
+from tests.simulation.cluster.consumer_group_checks import TopicPartition
+from tests.simulation.cluster.heartbeat_process import HeartbeatProcess
 from tests.simulation.cluster.subscribing_process import SubscribingProcess
-
-if TYPE_CHECKING:
-    from tests.simulation.cluster.consumer_group_shape import MemberShape
-    from tests.simulation.cluster.observed_client import Attempt
-    from tests.simulation.cluster.world import World
 
 __all__ = ["ConsumerProcess"]
 
-TWICE = 0.03
-GIVES_UP_S = (0.0, 0.0, 0.05, 0.4)
-"""How long a process takes to give up partitions."""
-NEVER_S = 3600.0
-NEVER_GIVES_UP = 0.15
 
-
-class ConsumerProcess(SubscribingProcess):
-    def __init__(
-        self, world: World, shape: MemberShape, draw: random.Random, number: int, dies_s: float | None
-    ) -> None:
-        super().__init__(world, shape, draw, number, dies_s)
-        self._tells_all = True
-        self._told_held: frozenset[TopicPartition] = frozenset()
-        self._gives_up_at_s = 0.0
-
+class ConsumerProcess(HeartbeatProcess, SubscribingProcess):
     def is_join(self, request: Any) -> bool:
         return requests.is_join(request)
 
-    def decided_late(self, attempt: Attempt) -> None:
-        self._tells_all = True
-
-    def due_in_s(self) -> float:
-        """Partitions that were given up are reported immediately."""
-        if not self.me.must_give_up:
-            return super().due_in_s()
-        return max(self._gives_up_at_s - self.world.loop.now_s, 0.0)
-
-    # --- joining and leaving
-
-    async def join(self) -> None:
+    def join_request(self) -> Any:
         me = self.me
-        while True:
-            if self.is_due_to_die:
-                raise ProcessEnded("dies before it joins")
+        me.told = self.subscription
+        return requests.join(
+            me.group, me.member_id, me.instance_id, self.subscription, self.shape.assignor, self.settings.rebalance_ms
+        )
+
+    def heartbeat_request(self, held: frozenset[TopicPartition], *, is_full: bool) -> Any:
+        me = self.me
+        request = requests.heartbeat(me.group, me.member_id, me.epoch, me.instance_id)
+        if is_full or self.subscription != me.told:
+            requests.add_subscription(request, self.subscription, self.shape.assignor)
             me.told = self.subscription
-            request = requests.join(
-                me.group,
-                me.member_id,
-                me.instance_id,
-                self.subscription,
-                self.shape.assignor,
-                self.settings.rebalance_ms,
-            )
-            moment = self.checks.moment(me.group)
-            attempt, answer = await self.send(request)
-            if attempt is not None and self._code_of(attempt, answer, moment) is ErrorCode.NONE:
-                self._tells_all = False
-                self.checks.joined(me, attempt, answer.member_epoch, moment)
-                self._receive(attempt, answer, moment, is_full=True)
-                self.world.say(f"{self.name} joins in epoch {me.epoch} with {len(me.held)} partitions")
-                return
-            await self.pause()
+        if is_full or held != self._told_held:
+            requests.add_partitions(request, held)
+        if is_full:
+            request.rebalance_timeout_ms = self.settings.rebalance_ms
+        return request
+
+    def wanted_of(self, answer: Any) -> frozenset[TopicPartition] | None:
+        return None if answer.assignment is None else requests.partitions_of(answer.assignment)
+
+    def name_of(self, found: TopicPartition) -> str:
+        return f"{self.checks.name_of(found)}-{found.partition}"
+
+    @property
+    def retried(self) -> Set[ErrorCode]:
+        return requests.retried(self.shape.protocols)
+
+    @property
+    def has_told_its_wishes(self) -> bool:
+        return self.me.told == self.subscription
 
     async def leave(self) -> str:
         me = self.me
@@ -86,90 +61,10 @@ class ConsumerProcess(SubscribingProcess):
         code = "an unknown outcome" if answer is None else ErrorCode(answer.error_code).name
         return f"leaves{' for a short time' if returns else ''}: {code}"
 
-    # --- heartbeats
-
     async def step(self) -> None:
-        if self.me.must_give_up and self.world.loop.now_s >= self._gives_up_at_s:
-            await self._give_up()
+        await self.maybe_give_up()
         if self.draw.random() < 0.25:
-            await asyncio.gather(self._heartbeat(), self.commit())
+            await asyncio.gather(self.heartbeat(), self.commit())
         else:
-            await self._heartbeat()
+            await self.heartbeat()
             await self.commit()
-
-    async def _give_up(self) -> None:
-        me = self.me
-        if self.draw.random() < 0.6:
-            await self.commit()
-        for partition in me.must_give_up:
-            del me.held[partition]
-            self.positions.pop(partition, None)
-
-    async def _heartbeat(self) -> None:
-        me = self.me
-        is_full, held = self._tells_all, frozenset(me.held)
-        request = requests.heartbeat(me.group, me.member_id, me.epoch, me.instance_id)
-        if is_full or self.subscription != me.told:
-            requests.add_subscription(request, self.subscription, self.shape.assignor)
-            me.told = self.subscription
-        if is_full or held != self._told_held:
-            requests.add_partitions(request, held)
-        if is_full:
-            request.rebalance_timeout_ms = self.settings.rebalance_ms
-        if not self.world.is_healed and self.draw.random() < LATE:
-            # The process gives it up at once, and it arrives later.
-            self.client.send_late(request, self.draw.choice((0.01, 0.3, 1.5)))
-            me.unknown_outcomes += 1
-            self._tells_all, self.is_settled = True, False
-            return
-        moment = self.checks.moment(me.group)
-        self._tells_all = False
-        attempt, answer = await self.send(request)
-        if self._code_of(attempt, answer, moment) is not ErrorCode.NONE or attempt is None:
-            return
-        self._told_held = held
-        self._receive(attempt, answer, moment, is_full=is_full)
-        if not self.world.is_healed and self.draw.random() < TWICE:
-            self.client.send_late(request, self.draw.choice((0.0, 0.2, 1.0)))
-
-    def _code_of(self, attempt: Attempt | None, answer: Any, moment: Moment) -> ErrorCode | None:
-        """Return the code of an answer, None without one. Raise Removed; fail for an error that has no reason."""
-        me = self.me
-        code = None if answer is None else ErrorCode(answer.error_code)
-        if code is ErrorCode.NONE:
-            return code
-        self._tells_all, self.is_settled = True, False
-        if attempt is None:
-            return None
-        if code in REMOVED:
-            self.checks.refused(me, attempt, code, moment)
-            raise Removed(f"{code.name} {answer.error_message}")
-        me.unknown_outcomes += 1
-        if code is not None and code not in requests.retried(self.shape.protocols):
-            self.world.checks.fail(f"{self.name} receives {code.name} for a heartbeat: {answer.error_message}")
-        self.client.forget_coordinator()
-        return code
-
-    def _receive(self, attempt: Attempt, answer: Any, moment: Moment, *, is_full: bool) -> None:
-        me, now_s = self.me, self.world.loop.now_s
-        self.checks.reached(me, answer.member_epoch, moment)
-        before, wanted = me.must_give_up, me.wanted
-        if answer.assignment is not None:
-            wanted = requests.partitions_of(answer.assignment)
-            self.checks.assigned(me, attempt, answer.member_epoch, wanted, moment)
-        me.epoch, me.wanted, me.unknown_outcomes = answer.member_epoch, wanted, 0
-        if me.must_give_up - before:
-            self._begin_to_give_up()
-        me.decided(attempt, is_full=is_full)
-        for partition in me.wanted:
-            me.held.setdefault(partition, now_s)
-        self.checks.holds(me, attempt, moment)
-        self._tells_all = self._tells_all or me.is_confused
-        self.is_settled = not me.must_give_up and not self._tells_all and me.told == self.subscription
-
-    def _begin_to_give_up(self) -> None:
-        me = self.me
-        never = not self.world.is_healed and self.draw.random() < NEVER_GIVES_UP
-        self._gives_up_at_s = self.world.loop.now_s + (NEVER_S if never else self.draw.choice(GIVES_UP_S))
-        names = ", ".join(sorted(f"{self.checks.name_of(found)}-{found.partition}" for found in me.must_give_up))
-        self.world.say(f"{self.name} must give up {names} in epoch {me.epoch}{', but never does' if never else ''}")

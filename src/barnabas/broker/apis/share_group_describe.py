@@ -8,7 +8,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from barnabas.broker.group_descriptions import MEMBERS_A_STEP, describe_confirmed
+from barnabas.broker.group_descriptions import MEMBERS_A_STEP, DescribedKind, describe_confirmed
 from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.resource import ResourceType
@@ -21,9 +21,10 @@ from barnabas.protocol.messages.share_group_describe import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Generator, Iterator, Set
+    from collections.abc import Awaitable, Set
 
     from barnabas.broker.broker import Broker
+    from barnabas.coordinator.group.assignor.group_spec import Steps
 
 
 def _error_response(request: ShareGroupDescribeRequest, error: ApiException) -> ShareGroupDescribeResponse:
@@ -47,49 +48,22 @@ def handle_share_group_describe(
         return _error_response(request, ApiException(ErrorCode.UNSUPPORTED_VERSION))
     response = ShareGroupDescribeResponse()
     return describe_confirmed(
-        broker, request.group_ids, response, partial(_describe, broker, request, access, response.groups)
+        broker, request.group_ids, response, partial(_KIND.steps, broker, request, access, response.groups)
     )
 
 
-def _describe(
-    broker: Broker,
-    request: ShareGroupDescribeRequest,
-    access: Access,
-    groups: list[DescribedGroup],
-    unconfirmed: Set[str],
-) -> Iterator[None]:
-    for group_id in request.group_ids:
-        if not access.allows(ResourceType.GROUP, AclOperation.DESCRIBE, group_id):
-            groups.append(
-                DescribedGroup(
-                    group_id=group_id,
-                    error_code=ErrorCode.GROUP_AUTHORIZATION_FAILED,
-                    error_message=access.denial(AclOperation.DESCRIBE, ResourceType.GROUP, group_id),
-                )
-            )
-            continue
-        if group_id in unconfirmed:
-            groups.append(DescribedGroup(group_id=group_id, error_code=ErrorCode.NOT_COORDINATOR))
-            continue
-        described = yield from broker.groups.coordinator.share.describe(group_id)
-        if request.include_authorized_operations and described.error_code == ErrorCode.NONE:
-            described.authorized_operations = access.operations_on(ResourceType.GROUP, group_id)
-        described = yield from _without_hidden_topics(described, access)
-        groups.append(described)
-
-
-def _without_hidden_topics(group: DescribedGroup, access: Access) -> Generator[None, None, DescribedGroup]:
-    """Return the group, or an error without its members if they have a topic that the caller may not describe."""
+def _topics_of(group: DescribedGroup) -> Steps[Set[str]]:
     topics: set[str] = set()
     for number, member in enumerate(group.members, start=1):
         topics.update(partitions.topic_name for partitions in member.assignment.topic_partitions)
         if number % MEMBERS_A_STEP == 0:
             yield
-    allowed = access.allowed(ResourceType.TOPIC, AclOperation.DESCRIBE, topics)
-    if len(allowed) == len(topics):
-        return group
-    return DescribedGroup(
-        group_id=group.group_id,
-        error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-        error_message="The group has described topic(s) that the client is not authorized to describe.",
-    )
+    return topics
+
+
+_KIND = DescribedKind(
+    DescribedGroup,
+    lambda broker, group_id: broker.groups.coordinator.share.describe(group_id),
+    _topics_of,
+    "The group has described topic(s) that the client is not authorized to describe.",
+)

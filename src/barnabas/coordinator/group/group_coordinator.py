@@ -173,6 +173,25 @@ class GroupCoordinator:
 
         return self.write(group_id, explained, lambda code: on_failure(code, message[0]), now_ms)
 
+    def describe(
+        self,
+        group_id: str,
+        describe: Callable[[GroupCoordinatorShard], Steps[T]],
+        new_description: Callable[..., T],
+        *,
+        takes_empty_id: bool = False,
+    ) -> Steps[T]:
+        """Let the group's shard describe it. ``new_description`` takes ``group_id`` and ``error_code``."""
+        if not self.is_active:
+            return new_description(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        if not group_id and not takes_empty_id:
+            return new_description(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
+        try:
+            shard = self.runtime.shard(self.partition_for(group_id))
+        except ApiException as error:
+            return new_description(group_id=group_id, error_code=error.code)
+        return (yield from describe(shard))
+
     # -- membership
 
     def join_group(
@@ -260,15 +279,7 @@ class GroupCoordinator:
 
     def describe_consumer_group(self, group_id: str) -> Steps[DescribedConsumerGroup]:
         """Describe a group, in steps if it is large."""
-        if not self.is_active:
-            return DescribedConsumerGroup(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if not group_id:
-            return DescribedConsumerGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-        try:
-            shard = self.runtime.shard(self.partition_for(group_id))
-        except ApiException as error:
-            return DescribedConsumerGroup(group_id=group_id, error_code=error.code)
-        return (yield from shard.consumer.describe_in_steps(group_id))
+        return self.describe(group_id, lambda shard: shard.consumer.describe_in_steps(group_id), DescribedConsumerGroup)
 
     def follow_metadata(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Let the groups that depend on changed or deleted topics compute their assignments again."""
@@ -299,13 +310,12 @@ class GroupCoordinator:
 
     def describe_group(self, context: GroupRequestContext, group_id: str) -> Steps[DescribedGroup]:
         """Describe a classic group, in steps if it is large."""
-        if not self.is_active:
-            return DescribedGroup(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        try:
-            shard = self.runtime.shard(self.partition_for(group_id))
-        except ApiException as error:
-            return DescribedGroup(group_id=group_id, error_code=error.code)
-        return (yield from shard.describe_group(group_id, context.api_version))
+        return self.describe(
+            group_id,
+            lambda shard: shard.describe_group(group_id, context.api_version),
+            DescribedGroup,
+            takes_empty_id=True,
+        )
 
     def delete_groups(self, group_ids: Iterable[str], now_ms: int) -> Deferred[list[list[DeletableGroupResult]]]:
         """Return the results, a list for each affected partition."""

@@ -17,7 +17,7 @@ _ANSWERS_A_STEP = 100
 
 
 class ParkedAnswers:
-    """The parked requests are no longer those of a member: nothing else may answer them."""
+    """The member has given up its parked requests: nothing else answers them."""
 
     def __init__(self, work: SteppedWork) -> None:
         self._work = work

@@ -10,6 +10,7 @@ from barnabas.coordinator.group.consumer.consumer_group_member import ConsumerGr
 from barnabas.coordinator.group.consumer.regular_expression import ResolvedRegularExpression
 from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_state import GroupType
+from barnabas.coordinator.group.member_tombstones import MemberTombstones
 from barnabas.protocol.records.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
 )
@@ -47,6 +48,15 @@ __all__ = [
 
 def _record(key: Message, value: Message | None) -> KeyedRecord:
     return KeyedRecord(GroupType.CONSUMER, key, value)
+
+
+_MEMBER_TOMBSTONES = MemberTombstones(
+    GroupType.CONSUMER,
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupMemberMetadataKey,
+)
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> KeyedRecord:
@@ -96,28 +106,12 @@ def partition_metadata_tombstone(group_id: str) -> KeyedRecord:
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[KeyedRecord]:
-    return [
-        _record(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
-        _record(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
-        _record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None),
-    ]
+    return _MEMBER_TOMBSTONES.of_member(group_id, member_id)
 
 
 def group_tombstones(group_id: str, member_ids: Iterable[str], patterns: Iterable[str]) -> list[KeyedRecord]:
-    """Remove a group and all of its parts. Kafka expects assignments before members, and the group last."""
-    members = list(member_ids)
-    records = [
-        _record(ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
-        for member_id in members
-    ]
-    records += [
-        _record(ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
-        for member_id in members
-    ]
-    records.append(_record(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None))
-    records += [
-        _record(ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None) for member_id in members
-    ]
+    """Remove a group and all of its parts, the group last."""
+    records = _MEMBER_TOMBSTONES.of_all_members(group_id, member_ids)
     records += [regular_expression_record(group_id, pattern, None) for pattern in patterns]
     records.append(partition_metadata_tombstone(group_id))
     records.append(_record(ConsumerGroupMetadataKey(group_id=group_id), None))

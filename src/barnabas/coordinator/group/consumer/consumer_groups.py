@@ -11,7 +11,7 @@ from sys import intern
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
-from barnabas.coordinator.group.assignor.group_spec import Steps, WorkMeter
+from barnabas.coordinator.group.assignor.group_spec import Steps
 from barnabas.coordinator.group.assignor.hash_order import ordered
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic.classic_group_rebalance import Rebalance
@@ -38,6 +38,7 @@ from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH
+from barnabas.coordinator.group.loaded_members import start_deadlines
 from barnabas.coordinator.group.member_timers import MemberTimers
 from barnabas.coordinator.group.modern_group import Partitions
 from barnabas.coordinator.group.stepped_work import SteppedWork
@@ -347,18 +348,15 @@ class ConsumerGroups:
 
     def on_loaded(self, now_ms: int) -> None:
         """Start the sessions of the loaded members, and the deadlines of those that must give up partitions."""
-        self.changes.work.run("consumer sessions", self._start_sessions(now_ms), now_ms)
 
-    def _start_sessions(self, now_ms: int) -> Steps[None]:
-        meter = WorkMeter()
-        for group, member in [(found, member) for found in self for member in found.members.values()]:
-            if member.member_id in group.members:
-                timeout_ms = None if member.classic is None else member.classic.session_timeout_ms
-                self.changes.start_session(group.group_id, member.member_id, now_ms, timeout_ms)
-                if member.state is MemberState.UNREVOKED_PARTITIONS:
-                    self.changes.start_rebalance_timeout(group.group_id, member, now_ms)
-            if meter.is_full(1):
-                yield
+        def start(group: ConsumerGroup, member: ConsumerGroupMember) -> None:
+            timeout_ms = None if member.classic is None else member.classic.session_timeout_ms
+            self.changes.start_session(group.group_id, member.member_id, now_ms, timeout_ms)
+            if member.state is MemberState.UNREVOKED_PARTITIONS:
+                self.changes.start_rebalance_timeout(group.group_id, member, now_ms)
+
+        steps = start_deadlines(self, self.changes.timers, start)
+        self.changes.work.run("consumer sessions", steps, now_ms)
 
     def on_unloaded(self) -> None:
         self.changes.timers.clear()

@@ -8,6 +8,7 @@ from barnabas.common.uuid import Uuid
 from barnabas.coordinator.group.assignor.hash_order import in_order
 from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_state import GroupType
+from barnabas.coordinator.group.member_tombstones import MemberTombstones
 from barnabas.coordinator.group.modern_group import Partitions
 from barnabas.coordinator.group.share.share_group_member import ShareGroupMember
 from barnabas.coordinator.group.share.state_partitions import StatePartitions
@@ -41,6 +42,15 @@ __all__ = [
 
 def _record(key: Message, value: Message | None) -> KeyedRecord:
     return KeyedRecord(GroupType.SHARE, key, value)
+
+
+_MEMBER_TOMBSTONES = MemberTombstones(
+    GroupType.SHARE,
+    ShareGroupCurrentMemberAssignmentKey,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupTargetAssignmentMetadataKey,
+    ShareGroupMemberMetadataKey,
+)
 
 
 def epoch_record(group_id: str, epoch: int, metadata_hash: int) -> KeyedRecord:
@@ -81,28 +91,12 @@ def state_partitions_record(
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[KeyedRecord]:
-    return [
-        _record(ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
-        _record(ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
-        _record(ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None),
-    ]
+    return _MEMBER_TOMBSTONES.of_member(group_id, member_id)
 
 
 def group_tombstones(group_id: str, member_ids: Iterable[str]) -> list[KeyedRecord]:
-    """Remove a group and all of its parts. Kafka expects assignments before members, and the group last."""
-    members = list(member_ids)
-    records = [
-        _record(ShareGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
-        for member_id in members
-    ]
-    records += [
-        _record(ShareGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
-        for member_id in members
-    ]
-    records.append(_record(ShareGroupTargetAssignmentMetadataKey(group_id=group_id), None))
-    records += [
-        _record(ShareGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None) for member_id in members
-    ]
+    """Remove a group and all of its parts, the group last."""
+    records = _MEMBER_TOMBSTONES.of_all_members(group_id, member_ids)
     records.append(_record(ShareGroupStatePartitionMetadataKey(group_id=group_id), None))
     records.append(_record(ShareGroupMetadataKey(group_id=group_id), None))
     return records

@@ -75,15 +75,9 @@ class ShareGroupRequests:
 
     def describe(self, group_id: str) -> Steps[DescribedGroup]:
         """Describe a group, in steps if it is large."""
-        if not self._coordinator.is_active:
-            return DescribedGroup(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if not group_id:
-            return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-        try:
-            shard = self._coordinator.runtime.shard(self._coordinator.partition_for(group_id))
-        except ApiException as error:
-            return DescribedGroup(group_id=group_id, error_code=error.code)
-        return (yield from shard.share.describe_in_steps(group_id))
+        return self._coordinator.describe(
+            group_id, lambda shard: shard.share.describe_in_steps(group_id), DescribedGroup
+        )
 
     def partitions(self, group_id: str) -> Partitions:
         """Return the partitions of a group that have start offsets; or raise ApiException."""

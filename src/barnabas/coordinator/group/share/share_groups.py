@@ -11,7 +11,7 @@ from sys import intern
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
-from barnabas.coordinator.group.assignor.group_spec import Steps, WorkMeter
+from barnabas.coordinator.group.assignor.group_spec import Steps
 from barnabas.coordinator.group.assignor.hash_order import ordered
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.described_members import described_in_steps
@@ -22,6 +22,7 @@ from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH
 from barnabas.coordinator.group.heartbeat_settings import HeartbeatSettings
 from barnabas.coordinator.group.large_target import LargeTargets
+from barnabas.coordinator.group.loaded_members import start_deadlines
 from barnabas.coordinator.group.member_timers import (
     REMOVAL_RETRY_PAUSE_MS,
     MemberAction,
@@ -336,15 +337,11 @@ class ShareGroups:
 
     def on_loaded(self, now_ms: int) -> None:
         """Start the sessions of the loaded members."""
-        self._work.run("share sessions", self._start_sessions(now_ms), now_ms)
 
-    def _start_sessions(self, now_ms: int) -> Steps[None]:
-        meter = WorkMeter()
-        for group, member_id in [(found, member_id) for found in self for member_id in found.members]:
-            if member_id in group.members:
-                self._start_session(group.group_id, member_id, now_ms)
-            if meter.is_full(1):
-                yield
+        def start(group: ShareGroup, member: ShareGroupMember) -> None:
+            self._start_session(group.group_id, member.member_id, now_ms)
+
+        self._work.run("share sessions", start_deadlines(self, self._timers, start), now_ms)
 
     def on_unloaded(self) -> None:
         self._timers.clear()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_state import GroupType
+from barnabas.coordinator.group.member_tombstones import MemberTombstones
 from barnabas.coordinator.group.streams.streams_group_member import StreamsGroupMember
 from barnabas.coordinator.group.streams.streams_group_values import (
     current_assignment_value,
@@ -42,6 +43,15 @@ __all__ = [
 
 def _record(key: Message, value: Message | None) -> KeyedRecord:
     return KeyedRecord(GroupType.STREAMS, key, value)
+
+
+_MEMBER_TOMBSTONES = MemberTombstones(
+    GroupType.STREAMS,
+    StreamsGroupCurrentMemberAssignmentKey,
+    StreamsGroupTargetAssignmentMemberKey,
+    StreamsGroupTargetAssignmentMetadataKey,
+    StreamsGroupMemberMetadataKey,
+)
 
 
 def epoch_record(
@@ -86,28 +96,12 @@ def target_assignment_epoch_record(group_id: str, epoch: int, timestamp_ms: int)
 
 
 def member_tombstones(group_id: str, member_id: str) -> list[KeyedRecord]:
-    return [
-        _record(StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None),
-        _record(StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None),
-        _record(StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None),
-    ]
+    return _MEMBER_TOMBSTONES.of_member(group_id, member_id)
 
 
 def group_tombstones(group_id: str, member_ids: Iterable[str]) -> list[KeyedRecord]:
-    """Remove a group and all of its parts. Kafka expects assignments before members, and both before the group."""
-    members = list(member_ids)
-    records = [
-        _record(StreamsGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None)
-        for member_id in members
-    ]
-    records += [
-        _record(StreamsGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None)
-        for member_id in members
-    ]
-    records.append(_record(StreamsGroupTargetAssignmentMetadataKey(group_id=group_id), None))
-    records += [
-        _record(StreamsGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None) for member_id in members
-    ]
+    """Remove a group and all of its parts."""
+    records = _MEMBER_TOMBSTONES.of_all_members(group_id, member_ids)
     records.append(_record(StreamsGroupMetadataKey(group_id=group_id), None))
     records.append(_record(StreamsGroupTopologyKey(group_id=group_id), None))
     return records

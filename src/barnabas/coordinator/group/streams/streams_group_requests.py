@@ -44,16 +44,9 @@ class StreamsGroupRequests:
 
     def describe(self, group_id: str) -> Steps[DescribedGroup]:
         """Describe a group, in steps if it is large."""
-        coordinator = self._coordinator
-        if not coordinator.is_active:
-            return DescribedGroup(group_id=group_id, error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        if not group_id:
-            return DescribedGroup(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
-        try:
-            shard = coordinator.runtime.shard(coordinator.partition_for(group_id))
-        except ApiException as error:
-            return DescribedGroup(group_id=group_id, error_code=error.code)
-        return (yield from shard.streams.describe_in_steps(group_id))
+        return self._coordinator.describe(
+            group_id, lambda shard: shard.streams.describe_in_steps(group_id), DescribedGroup
+        )
 
 
 def _heartbeat_error(code: ErrorCode, message: str | None) -> DecidedHeartbeat:

@@ -8,7 +8,7 @@ from functools import singledispatchmethod
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
-from barnabas.coordinator.group.assignor.group_spec import Steps, WorkMeter
+from barnabas.coordinator.group.assignor.group_spec import Steps
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic.converted_group_record import ConvertedGroupRecord
 from barnabas.coordinator.group.cluster_view import ClusterView
@@ -18,6 +18,7 @@ from barnabas.coordinator.group.group_records import KeyedRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.groups import Groups
 from barnabas.coordinator.group.heartbeat_request import JOIN_EPOCH, LEAVE_EPOCH
+from barnabas.coordinator.group.loaded_members import start_deadlines
 from barnabas.coordinator.group.member_timers import MemberTimers
 from barnabas.coordinator.group.stepped_work import SteppedWork
 from barnabas.coordinator.group.streams.group_changes import GroupChanges
@@ -228,17 +229,14 @@ class StreamsGroups:
 
     def on_loaded(self, now_ms: int) -> None:
         """Start the sessions of the loaded members, and the deadlines of those that must give up tasks."""
-        self.changes.work.run("streams sessions", self._start_sessions(now_ms), now_ms)
 
-    def _start_sessions(self, now_ms: int) -> Steps[None]:
-        meter = WorkMeter()
-        for group, member in [(found, member) for found in self for member in found.members.values()]:
-            if member.member_id in group.members:
-                self.changes.start_session(group.group_id, member.member_id, now_ms)
-                if member.state is MemberState.UNREVOKED_TASKS:
-                    self.changes.start_rebalance_timeout(group.group_id, member, now_ms)
-            if meter.is_full(1):
-                yield
+        def start(group: StreamsGroup, member: StreamsGroupMember) -> None:
+            self.changes.start_session(group.group_id, member.member_id, now_ms)
+            if member.state is MemberState.UNREVOKED_TASKS:
+                self.changes.start_rebalance_timeout(group.group_id, member, now_ms)
+
+        steps = start_deadlines(self, self.changes.timers, start)
+        self.changes.work.run("streams sessions", steps, now_ms)
 
     def on_unloaded(self) -> None:
         self.changes.timers.clear()
