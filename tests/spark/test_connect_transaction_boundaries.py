@@ -149,6 +149,7 @@ def assert_whole(found: list[str]) -> int:
     return len(found)
 
 
+@pytest.mark.long  # test_transactions_end_as_in_kafkas_worker has marked records, too.
 def test_transactions_end_after_marked_records(spark: SparkSession, node: Node, tmp_path: Path, out: str) -> None:
     async def scenario() -> None:
         async with stage_of(spark, node, tmp_path, Marked) as stage:
