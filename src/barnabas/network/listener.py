@@ -20,6 +20,7 @@ from barnabas.network.connection import Connection
 from barnabas.network.loop_scheduler import LoopShare
 from barnabas.network.refusal_log import RefusalLog
 from barnabas.network.request_limits import RequestLimits
+from barnabas.network.stop_accepting import stop_accepting
 from barnabas.security.principal import ANONYMOUS
 from barnabas.security.principal_builder import AuthenticationContext, PrincipalRefused, session_principal
 
@@ -119,12 +120,13 @@ class Listener:
         if self._tls_check is not None:
             self._tls_check.cancel()
         if self._server is not None:
-            self._server.close()
+            await stop_accepting(self._server)
         for connection in list(self.connections):
             connection.close()
         await asyncio.sleep(0)
         for connection in list(self.connections):
             connection.abort()
+        await asyncio.sleep(0)
         if self.security is not None and self.security.sasl is not None:
             self.security.sasl.close()
 

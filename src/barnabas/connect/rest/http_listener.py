@@ -21,6 +21,7 @@ from barnabas.connect.rest.loop_sharing import LoopSharing
 from barnabas.connect.rest.request_log import LineBudget
 from barnabas.connect.rest.rest_settings import UnusableRestSetting
 from barnabas.connect.settings.listener_urls import Listener
+from barnabas.network.stop_accepting import stop_accepting
 from barnabas.security.tls import ServerTls
 
 __all__ = ["HttpListener", "bind"]
@@ -73,13 +74,13 @@ class HttpListener:
             return False
         before = self._server
         self._server = await self._serve(self._socket.dup(), self.tls.context)
-        before.close()
+        await stop_accepting(before)
         return True
 
     async def close(self) -> None:
         """Close, after giving pending answers a short time."""
         if self._server is not None:
-            self._server.close()
+            await stop_accepting(self._server)
         self._socket.close()
         for connection in list(self._state.connections):
             connection.shutdown()
@@ -89,6 +90,7 @@ class HttpListener:
             for task in late:
                 task.cancel()
             await asyncio.gather(*late, return_exceptions=True)
+        await asyncio.sleep(0)  # A closed transport closes its socket in the loop's next turn.
 
     async def _serve(self, sock: socket.socket, context: ssl.SSLContext | None) -> asyncio.Server:
         def connected() -> asyncio.Protocol:
