@@ -7,7 +7,7 @@ import asyncio
 __all__ = ["stop_accepting"]
 
 _TURNS_TO_ACCEPT = 2
-"""asyncio accepts a connection in steps: a task makes the transport, and the loop calls ``connection_made`` after it."""
+"""asyncio accepts in steps: a task makes the transport, and the loop then calls ``connection_made``."""
 
 
 async def stop_accepting(server: asyncio.Server) -> None:
