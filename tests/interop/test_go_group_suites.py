@@ -1,7 +1,7 @@
 """The tests that franz-go and sarama have of their own groups pass on a cluster of three of our nodes.
 
-franz-go's cover the classic protocol, the new one and share groups; sarama's the classic protocol. ``make test`` runs
-some of franz-go's with few records, ``make ecosystem`` all.
+franz-go's cover the classic protocol, the new one and share groups; sarama's the classic protocol.
+``make ecosystem`` runs them; compiling them takes a minute.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from barnabas.testing import Cluster
 from tests.peers.go import go_suite, run_suite
 from tests.peers.sarama_suite import SaramaSuite
 
-pytestmark = [pytest.mark.interop, pytest.mark.ecosystem, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.interop, pytest.mark.ecosystem, pytest.mark.long, pytest.mark.timeout(900)]
 
 SETTINGS = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "8"}
 FRANZ = {
@@ -68,17 +68,6 @@ def environment(cluster: Cluster, records: int) -> dict[str, str]:
     }
 
 
-def only(names: set[str]) -> str:
-    return f"^({'|'.join(sorted(names))})$"
-
-
-def test_tests_of_franz_go_pass(cluster: Cluster, franz: Path) -> None:
-    outcomes = run_suite(franz, only(FRANZ), environment(cluster, 2000), timeout_s=240)
-    assert outcomes.is_passed, outcomes.printed
-    assert outcomes.passed == FRANZ
-
-
-@pytest.mark.long
 def test_all_tests_of_franz_go_pass(cluster: Cluster, franz: Path) -> None:
     outcomes = run_suite(franz, ".", environment(cluster, 100_000), timeout_s=840)
     assert outcomes.is_passed, outcomes.printed
@@ -86,7 +75,6 @@ def test_all_tests_of_franz_go_pass(cluster: Cluster, franz: Path) -> None:
     assert outcomes.passed > FRANZ
 
 
-@pytest.mark.long
 def test_all_tests_of_groups_of_sarama_pass(cluster: Cluster, sarama: SaramaSuite) -> None:
     outcomes = sarama.run(cluster, SARAMA_OF_GROUPS, timeout_s=600)
     assert outcomes.is_passed, outcomes.printed

@@ -13,6 +13,7 @@ from barnabas.common.acl import AclPermissionType
 from barnabas.common.resource import PatternType
 from tests.peers.commands import Run, runner
 from tests.peers.kinds import KAFKA
+from tests.peers.quorums import wait_until
 from tests.peers.secure import SecureNode
 from tests.peers.secure_kinds import running_kind, sasl_properties, write_properties
 from tests.peers.streams_application import StreamsApplication
@@ -59,8 +60,9 @@ def alice(peer: SecureNode, tmp_path: Path) -> tuple[str, ...]:
 
 
 def grant(admin: SyncAdminClient, needs: Sequence[Need]) -> None:
-    """Give alice these rights, and no others."""
-    admin.delete_acls([AclBindingFilter(principal="User:alice")])
+    """Give alice these rights, and no others. Kafka's broker has them a moment after the answer."""
+    hers = AclBindingFilter(principal="User:alice")
+    admin.delete_acls([hers])
     rules = [
         AclBinding(
             need.resource.type, need.resource.name, PatternType.PREFIXED if need.is_prefixed else PatternType.LITERAL,
@@ -70,6 +72,7 @@ def grant(admin: SyncAdminClient, needs: Sequence[Need]) -> None:
     ]  # fmt: skip
     if rules:
         admin.create_acls(rules).raise_for_errors()
+    wait_until(lambda: set(admin.describe_acls(hers)) == set(rules), what="alice has exactly these rights")
 
 
 def without_each(needs: Sequence[Need]) -> list[Need | None]:

@@ -79,7 +79,7 @@ GOOD = 8
 """The values of the first four batches, with the null."""
 
 
-@pytest.mark.parametrize("file_format", ["parquet", "orc"])
+@pytest.mark.parametrize("file_format", ["parquet", pytest.param("orc", marks=pytest.mark.long)])
 def test_batches_of_changing_shapes_are_read_back_and_misfits_are_bad_records(
     spark: SparkSession, node: Node, tmp_path: Path, file_format: str
 ) -> None:

@@ -359,6 +359,7 @@ def java_worker(node: Node, folder: Path) -> Iterator[ConnectWorker]:
         worker.stop()
 
 
+@pytest.mark.long  # It starts Kafka's worker.
 def test_transactions_end_as_in_kafkas_worker(
     spark: SparkSession, node: Node, tmp_path: Path, out: str, kafka_peer: Path
 ) -> None:

@@ -81,13 +81,24 @@ public class Transactions {
         System.out.println("distinct: " + values.stream().distinct().count() + " of " + values.size());
         System.out.println("rapid: " + rapid(server, output));
         try (Admin admin = Admin.create(Map.of("bootstrap.servers", server))) {
-            System.out.println("listed: " + admin.listTransactions().all().get().stream().map(found ->
-                found.transactionalId() + " " + found.state()).toList());
+            System.out.println("listed: " + settled(admin));
             System.out.println("described: " + admin.describeTransactions(List.of("copier")).description("copier").get().state());
         } catch (Exception error) {
             System.out.println("admin: " + error);
         }
         Exit.exit(0);
+    }
+
+    /** Waits for the markers of the last transactions: a producer may close before they are written. */
+    private static List<String> settled(Admin admin) throws Exception {
+        for (int attempt = 0; ; attempt++) {
+            List<String> states = admin.listTransactions().all().get().stream().map(found ->
+                found.transactionalId() + " " + found.state()).toList();
+            if (attempt == 300 || states.stream().noneMatch(state -> state.contains(" Prepare"))) {
+                return states;
+            }
+            Thread.sleep(100);
+        }
     }
 
     /** Ends transactions at once, so that an abort may be of a transaction without records. */

@@ -161,8 +161,10 @@ async def _measure_all(
         if name in _NEEDS_TOPICS and not is_shown:
             if not made.topics:
                 await _set_up(load, admins[0], made)
-            await _until_shown(admins[0], list(made.topics))
+            await _until_topics_shown(admins[0], list(made.topics))
             is_shown = True
+        if name == "describe-acls":
+            await _until_rules_shown(admins[0], load, len(made.rules))
         figures.append(await measure_requests(name, load.requests, admins, _request(name, load, made), stop))
         if figures[-1].failure is not None and not _is_without_authorizer(figures[-1]):
             return
@@ -198,8 +200,7 @@ def _request(name: str, load: AdminLoad, made: CreatedResources) -> Callable[[Ad
         return _all_of(results)
 
     async def describe_acls(admin: AdminClient, index: int) -> int:
-        principal = f"User:{load.scope}"
-        return sum([1 async for _ in admin.describe_acls(AclBindingFilter(principal=principal))])
+        return await _shown_rules(admin, load)
 
     calls = (create_topics, describe_topics, describe_configs, alter_configs, create_acls, describe_acls)
     return dict(zip(OPERATIONS, calls, strict=True))[name]
@@ -218,14 +219,37 @@ async def _set_up(load: AdminLoad, admin: AdminClient, made: CreatedResources) -
     await _create(load, admin, made, [load.topic(index) for index in range(load.makes_topics)])
 
 
-async def _until_shown(admin: AdminClient, names: list[str]) -> None:
+async def _until_topics_shown(admin: AdminClient, names: list[str]) -> None:
     """Wait until the broker has the new topics, which it receives a moment after the controller."""
+
+    async def all_shown() -> bool:
+        return not (await admin.describe_topics(names)).errors
+
+    if names:
+        await _until(all_shown)
+
+
+async def _until_rules_shown(admin: AdminClient, load: AdminLoad, count: int) -> None:
+    """Wait until the broker has the new ACLs, so that each request that is measured returns all of them."""
+
+    async def all_shown() -> bool:
+        return await _shown_rules(admin, load) >= count
+
+    if count:
+        await _until(all_shown)
+
+
+async def _shown_rules(admin: AdminClient, load: AdminLoad) -> int:
+    return sum([1 async for _ in admin.describe_acls(AclBindingFilter(principal=f"User:{load.scope}"))])
+
+
+async def _until(holds: Callable[[], Awaitable[bool]]) -> None:
     loop = asyncio.get_running_loop()
     end = loop.time() + _VISIBLE_WITHIN_S
-    while names and loop.time() < end:
-        names = list(map(str, (await admin.describe_topics(names)).errors))
-        if names:
-            await asyncio.sleep(_LOOK_EVERY_S)
+    while loop.time() < end:
+        if await holds():
+            return
+        await asyncio.sleep(_LOOK_EVERY_S)
 
 
 def _all_of(results: Results[Any, Any]) -> int:
