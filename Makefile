@@ -31,7 +31,7 @@ UV_INSTALL := $(BIN)/uv pip install --quiet --python $(BIN)/python --build-const
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --no-annotate --custom-compile-command "make lock" $(ARGS)
 PYTEST := $(BIN)/python -m pytest
-# tests/conftest.py says how many workers: three for two cores. The tests of a module stay on one, in the order given there.
+# tests/conftest.py says how many workers: two for each core. The tests of a module stay on one, in the order given there.
 WORKERS ?= auto
 SEEDS ?= 200
 FIRST ?=

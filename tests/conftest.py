@@ -2,7 +2,7 @@
 
 With several workers (``make test``) the tests of a module stay on one worker, because they share nodes. Those of
 ``tests/spark`` all stay on the same worker, because they share a Spark session, except modules with a session of their
-own. Tests wait for nodes and timeouts during a third of their time, so three workers share two cores.
+own. Tests wait for nodes and timeouts during half of their time, so two workers share a core.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LONGEST = ("simulation", "storage_faults")
 def pytest_xdist_auto_num_workers() -> int:
     """The number for ``-n auto``."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(cores * 3 // 2, 1)
+    return cores * 2
 
 
 @pytest.hookimpl(optionalhook=True)
