@@ -16,12 +16,12 @@ from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.steps import whole
 from barnabas.common.uuid import Uuid
 from barnabas.coordinator.coordinator_loader import CoordinatorLoader
-from barnabas.coordinator.coordinator_runtime import TransactionMarker
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group.cluster_view import ClusterView
 from barnabas.coordinator.group.group_coordinator import GroupCoordinator
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
+from barnabas.coordinator.transaction_marker import TransactionMarker
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage, MetadataProvenance
 from barnabas.protocol.messages.delete_groups import DeleteGroupsResponse
 from barnabas.protocol.messages.list_groups import ListGroupsRequest

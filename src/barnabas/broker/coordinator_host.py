@@ -16,6 +16,7 @@ from barnabas.broker.forwarding_stats import Latencies
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.coordinator.coordinator_loader import CoordinatorLoader
+from barnabas.network.promised_answer import PromisedAnswer
 from barnabas.storage.produced_batch import AppendOrigin
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class CoordinatorHost(Generic[C]):
         self._timer: asyncio.TimerHandle | None = None
         self._timer_due_ms: int | None = None
         self.coordinator = new_coordinator(self)
+        self.coordinator.runtime.append_soon = self._append_soon
         replicas.add_lost_logs_listener(self._logs_lost)
 
     def now_ms(self) -> int:
@@ -203,7 +205,23 @@ class CoordinatorHost(Generic[C]):
         self.coordinator.runtime.on_high_watermark(partition, replica.log.high_watermark, self.now_ms())
         return info.first_offset
 
+    def _append_soon(self) -> None:
+        """Append what is decided in this turn of the loop: after the requests that have been received."""
+        asyncio.get_running_loop().call_soon(self._append_shared)
+
+    def _append_shared(self) -> None:
+        self.coordinator.runtime.append_shared()
+        self.schedule()
+
     # --- answers and time
+
+    def promise(self, deferred: Deferred[T]) -> T | PromisedAnswer[T]:
+        """Return the result of a handler whose request does not delay the next ones of its kind."""
+        if deferred.is_complete:
+            return deferred.value
+        promised: PromisedAnswer[T] = PromisedAnswer()
+        deferred.on_complete(promised.give)
+        return promised
 
     def answer(self, deferred: Deferred[T]) -> T | Awaitable[T]:
         """Return a handler's result: the value if it is complete, else an awaitable of it."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
     from barnabas.metadata.image.metadata_image import MetadataDelta
     from barnabas.metadata.publisher import LoaderManifest
-
+    from barnabas.network.promised_answer import PromisedAnswer
 
 __all__ = ["GroupService"]
 
@@ -133,6 +133,10 @@ class GroupService:
     def answer(self, deferred: Deferred[T]) -> T | Awaitable[T]:
         """Return a handler's result: the value if it is complete, else an awaitable of it."""
         return self._host.answer(deferred)
+
+    def promise(self, deferred: Deferred[T]) -> T | PromisedAnswer[T]:
+        """Return the result of a handler whose request does not delay the next ones of its kind."""
+        return self._host.promise(deferred)
 
     def confirm(self, group_ids: Iterable[str]) -> Awaitable[Set[str]] | None:
         """Return an awaitable to await before the state of these groups is sent; None if it may be sent immediately.

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from barnabas.common.error_code import error_of
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_name import GROUP_METADATA_TOPIC
-from barnabas.coordinator.coordinator_runtime import TransactionMarker
 from barnabas.coordinator.transaction.transaction_metadata import TRANSACTIONS_V2, TransactionState
+from barnabas.coordinator.transaction_marker import TransactionMarker
 from barnabas.protocol.end_transaction_batch import end_transaction_batch
 from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarker,

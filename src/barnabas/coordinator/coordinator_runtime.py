@@ -16,25 +16,24 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
 from operator import itemgetter
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 
-from barnabas.common.errors import ApiException, ErrorCode, invariant
+from barnabas.common.errors import ApiException, ErrorCode
+from barnabas.coordinator.coordinator_batch import coordinator_batch, parts_of
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, CoordinatorResult, TimerAction
 from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.pending_write import PendingWrite, ignore, log_failure
 from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
+from barnabas.coordinator.shared_append import SharedAppend, SharedWrite, Sharing
 from barnabas.coordinator.timer_queue import TimerQueue
-from barnabas.protocol.compression import Compression, compress
+from barnabas.coordinator.transaction_marker import TransactionMarker
+from barnabas.protocol.compression import Compression
 from barnabas.protocol.end_transaction_batch import end_transaction_batch
-from barnabas.protocol.record_batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
-from barnabas.protocol.record_batch_builder import with_header
+from barnabas.protocol.record_batch import NO_PRODUCER_ID
 
-__all__ = ["CoordinatorRuntime", "CoordinatorShard", "PartitionWriter", "ShardState", "TransactionMarker"]
+__all__ = ["CoordinatorRuntime", "CoordinatorShard", "PartitionWriter", "ShardState"]
 
 log = logging.getLogger(__name__)
-
-_TRANSACTIONAL = 0x10
-_RECORDS_PER_BATCH = 2_000
-"""The size of batches whose records need not stay together, such as tombstones of expired entries."""
 
 
 class PartitionWriter(Protocol):
@@ -69,70 +68,10 @@ S = TypeVar("S", bound=CoordinatorShard)
 T = TypeVar("T")
 
 
-class TransactionMarker(NamedTuple):
-    """The end of a producer's transaction in one partition."""
-
-    producer_id: int
-    producer_epoch: int
-    is_commit: bool
-    coordinator_epoch: int
-
-
 class ShardState(Enum):
     LOADING = "loading"
     ACTIVE = "active"
     FAILED = "failed"
-
-
-class _PendingWrite:
-    """An appended, uncommitted batch and the waiting answer. Without records: an answer that waits for earlier ones."""
-
-    __slots__ = (
-        "answer",
-        "base_offset",
-        "deadline_ms",
-        "fail",
-        "marker",
-        "next_offset",
-        "on_commit",
-        "on_error",
-        "producer_id",
-        "records",
-    )
-
-    def __init__(
-        self,
-        base_offset: int,
-        next_offset: int,
-        records: list[CoordinatorRecord],
-        deadline_ms: int,
-        *,
-        producer_id: int = NO_PRODUCER_ID,
-        marker: TransactionMarker | None = None,
-    ) -> None:
-        """``records``: those of them that were not replayed ahead are replayed at the commit."""
-        self.base_offset = base_offset
-        self.next_offset = next_offset
-        self.records = records
-        self.producer_id = producer_id
-        """The producer in whose transaction the records are."""
-        self.marker = marker
-        """The end of a transaction, in place of records."""
-        self.deadline_ms: int | None = deadline_ms
-        """None after it has passed: the records are still replayed once committed, but no caller waits."""
-        self.on_commit: Callable[[int], CoordinatorResult[None] | None] | None = None
-        self.on_error: Callable[[ErrorCode, int], CoordinatorResult[None] | None] | None = None
-        self.answer: Callable[[], None] = _ignore
-        self.fail: Callable[[ErrorCode], None] = _log_failure
-
-    def then(
-        self, result: CoordinatorResult[Any], answer: Callable[[], None], fail: Callable[[ErrorCode], None]
-    ) -> None:
-        self.on_commit, self.on_error, self.answer, self.fail = result.on_commit, result.on_error, answer, fail
-
-    def give_up(self) -> None:
-        self.deadline_ms = self.on_commit = self.on_error = None
-        self.answer, self.fail = _ignore, _log_failure
 
 
 class _Context(Generic[S]):
@@ -146,6 +85,8 @@ class _Context(Generic[S]):
         "partition",
         "pending",
         "shard",
+        "shared",
+        "sharing",
         "state",
     )
 
@@ -154,11 +95,14 @@ class _Context(Generic[S]):
         self.leader_epoch = leader_epoch
         self.shard = shard
         self.state = ShardState.LOADING
-        self.pending: deque[_PendingWrite] = deque()
+        self.pending: deque[PendingWrite] = deque()
         self.high_watermark = -1
         self.ahead_offset = -1
         """The offset after the last record that was replayed before its commit."""
         self.is_completing = False
+        self.sharing = Sharing()
+        self.shared: SharedAppend | None = None
+        """Writes of this turn that are appended together, at its end or before anything else is decided."""
 
 
 class CoordinatorRuntime(Generic[S]):
@@ -178,6 +122,10 @@ class CoordinatorRuntime(Generic[S]):
         self._new_shard = new_shard
         self._compression = compression
         self._contexts: dict[int, _Context[S]] = {}
+        self._sharing: list[_Context[S]] = []
+        """Partitions that have had writes to append together since the last ``append_shared``."""
+        self.append_soon: Callable[[], None] | None = None
+        """Lets ``append_shared`` be called at the end of the turn; None if every write is appended at once."""
         self._next_deadline_ms: int | None = None
         self.failed_deadline_count = 0
         """The number of deadlines whose action raised: each is a bug that only delayed the action."""
@@ -212,7 +160,7 @@ class CoordinatorRuntime(Generic[S]):
         context.state = ShardState.ACTIVE
         context.high_watermark = max(context.high_watermark, high_watermark)
         for result in shard.on_loaded(now_ms):
-            self._append(context, result, now_ms, _ignore, _log_failure)
+            self._append(context, result, now_ms, ignore, log_failure)
         return True
 
     def fail_loading(self, partition: int, shard: S) -> None:
@@ -227,9 +175,12 @@ class CoordinatorRuntime(Generic[S]):
         if context is None or (leader_epoch is not None and leader_epoch < context.leader_epoch):
             return
         del self._contexts[partition]
+        shared, context.shared = context.shared, None
         for pending in context.pending:
             pending.fail(ErrorCode.NOT_COORDINATOR)
         context.pending.clear()
+        if shared is not None:
+            shared.fail(ErrorCode.NOT_COORDINATOR)
         context.shard.on_unloaded(now_ms)
 
     def active_shards(self) -> Iterator[tuple[int, S]]:
@@ -251,7 +202,15 @@ class CoordinatorRuntime(Generic[S]):
 
     def shard(self, partition: int) -> S:
         """Return the loaded shard; raises ApiException if it is not loaded."""
-        return self._active(partition).shard
+        return self._settled(partition).shard
+
+    def _settled(self, partition: int) -> _Context[S]:
+        """Return the partition with all of its writes appended."""
+        context = self._active(partition)
+        if context.shared is None:
+            return context
+        self._append_shared(context)
+        return self._active(partition)  # A failed append may have ended the leadership.
 
     def _active(self, partition: int) -> _Context[S]:
         context = self._contexts.get(partition)
@@ -284,7 +243,7 @@ class CoordinatorRuntime(Generic[S]):
                 answer.complete(on_failure(code))
 
         try:
-            context = self._active(partition)
+            context = self._settled(partition)
             result = decide(context.shard)
         except ApiException as error:
             fail(error.code)
@@ -296,6 +255,67 @@ class CoordinatorRuntime(Generic[S]):
 
         self._append(context, result, now_ms, give_answer, fail, producer)
 
+    def write_together(
+        self,
+        partition: int,
+        decide: Callable[[S], CoordinatorResult[T]],
+        *,
+        now_ms: int,
+        answer: Deferred[T],
+        on_failure: Callable[[ErrorCode], T],
+    ) -> None:
+        """Do the same with records on which no decision of this kind builds, such as committed offsets.
+
+        Those of one turn of the event loop are appended together, unless each of the last ones was alone in its turn.
+        All other decisions come after their append.
+        """
+        if self.append_soon is None:
+            self.write(partition, decide, now_ms=now_ms, answer=answer, on_failure=on_failure)
+            return
+        try:
+            context = self._active(partition)
+            result = decide(context.shard)
+        except ApiException as error:
+            answer.complete(on_failure(error.code))
+            return
+        if not result.records:
+            answer.complete(cast(T, result.response))
+            return
+        write, shared = SharedWrite(result, answer, on_failure), context.shared
+        if shared is None:
+            if context.sharing.is_alone():
+                self._append(context, result, now_ms, write.give_answer, write.fail)
+                return
+            shared = context.shared = SharedAppend(now_ms)
+            if not self._sharing:
+                self.append_soon()
+            self._sharing.append(context)
+        shared.add(write)
+        if shared.is_full:
+            self._append_shared(context)
+
+    def append_shared(self) -> None:
+        """Append what ``write_together`` has collected."""
+        sharing, self._sharing = self._sharing, []
+        for context in sharing:
+            if context.shared is not None:
+                self._append_shared(context)
+
+    def _append_shared(self, context: _Context[S]) -> None:
+        shared, context.shared = context.shared, None
+        if shared is None:
+            return
+        context.sharing.appended(len(shared.writes))
+
+        def failed(code: ErrorCode) -> None:
+            if not shared.may_fit_alone(code):
+                shared.fail(code)
+                return
+            for write in shared.writes:
+                self._append(context, write.result, shared.now_ms, write.give_answer, write.fail)
+
+        self._append(context, CoordinatorResult(shared.records), shared.now_ms, shared.give_answers, failed)
+
     def end_transaction(
         self, partition: int, marker: TransactionMarker, *, now_ms: int, answer: Deferred[ErrorCode]
     ) -> None:
@@ -306,7 +326,7 @@ class CoordinatorRuntime(Generic[S]):
                 answer.complete(code)
 
         try:
-            context = self._active(partition)
+            context = self._settled(partition)
             batch = end_transaction_batch(
                 marker.producer_id,
                 marker.producer_epoch,
@@ -319,7 +339,7 @@ class CoordinatorRuntime(Generic[S]):
             fail(error.code)
             return
         deadline_ms = now_ms + self._commit_timeout_ms
-        pending = _PendingWrite(offset, offset + 1, [], deadline_ms, marker=marker)
+        pending = PendingWrite(offset, offset + 1, [], deadline_ms, marker=marker)
         pending.answer, pending.fail = lambda: answer.complete(ErrorCode.NONE), fail
         context.pending.append(pending)
         self._complete_committed(context, now_ms)
@@ -329,10 +349,10 @@ class CoordinatorRuntime(Generic[S]):
     def write_quietly(self, partition: int, decide: Callable[[S], CoordinatorResult[Any]], *, now_ms: int) -> None:
         """Perform a write of the coordinator's own, for which no caller waits."""
         try:
-            context = self._active(partition)
-            self._append(context, decide(context.shard), now_ms, _ignore, _log_failure)
+            context = self._settled(partition)
+            self._append(context, decide(context.shard), now_ms, ignore, log_failure)
         except ApiException as error:
-            _log_failure(error.code)
+            log_failure(error.code)
 
     def on_high_watermark(self, partition: int, high_watermark: int, now_ms: int) -> None:
         context = self._contexts.get(partition)
@@ -363,7 +383,7 @@ class CoordinatorRuntime(Generic[S]):
             return
         was_completing, context.is_completing = context.is_completing, True
         try:
-            for part in self._parts(records, result.is_atomic):
+            for part in parts_of(records, is_atomic=result.is_atomic):
                 self._append_part(context, result, part, now_ms, producer)
         except ApiException as error:
             log.warning("Could not append %d records to partition %d: %s", len(records), context.partition, error)
@@ -389,7 +409,8 @@ class CoordinatorRuntime(Generic[S]):
         producer: ProducerIdAndEpoch | None,
     ) -> None:
         """Append one batch, and replay what does not wait for its commit. No earlier write is completed in between."""
-        base_offset = self._writer.append(context.partition, self._build_batch(records, now_ms, producer))
+        batch = coordinator_batch(records, self._compression, now_ms, producer)
+        base_offset = self._writer.append(context.partition, batch)
         producer_id = NO_PRODUCER_ID if producer is None else producer.producer_id
         next_offset = base_offset
         for record in records:
@@ -399,7 +420,7 @@ class CoordinatorRuntime(Generic[S]):
             next_offset += record.count
         late = [] if result.is_ahead else records
         deadline_ms = now_ms + self._commit_timeout_ms
-        context.pending.append(_PendingWrite(base_offset, next_offset, late, deadline_ms, producer_id=producer_id))
+        context.pending.append(PendingWrite(base_offset, next_offset, late, deadline_ms, producer_id=producer_id))
 
     def _wait_for_earlier(
         self,
@@ -411,44 +432,16 @@ class CoordinatorRuntime(Generic[S]):
     ) -> None:
         """Answer a decision without records when what it builds on is committed."""
         end = context.pending[-1].next_offset
-        write = _PendingWrite(end, end, [], now_ms + self._commit_timeout_ms)
+        write = PendingWrite(end, end, [], now_ms + self._commit_timeout_ms)
         write.then(result, answer, fail)
         context.pending.append(write)
 
-    def _replay_committed(self, context: _Context[S], write: _PendingWrite, now_ms: int) -> None:
+    def _replay_committed(self, context: _Context[S], write: PendingWrite, now_ms: int) -> None:
         offset = write.base_offset
         for record in write.records:
             if not record.is_ahead:
                 context.shard.replay(record, offset, write.producer_id, now_ms)
             offset += record.count
-
-    def _parts(self, records: list[CoordinatorRecord], is_atomic: bool) -> Iterable[list[CoordinatorRecord]]:
-        if is_atomic or len(records) <= _RECORDS_PER_BATCH:
-            return (records,)
-        return (records[first : first + _RECORDS_PER_BATCH] for first in range(0, len(records), _RECORDS_PER_BATCH))
-
-    def _build_batch(self, records: list[CoordinatorRecord], now_ms: int, producer: ProducerIdAndEpoch | None) -> bytes:
-        chunks: list[bytes] = []
-        count = 0
-        for record in records:
-            record.write(chunks, count)
-            count += record.count
-        section = b"".join(chunks)
-        if self._compression:
-            section = compress(self._compression, section)
-        return with_header(
-            section,
-            base_offset=0,
-            leader_epoch=-1,
-            attributes=self._compression | (0 if producer is None else _TRANSACTIONAL),
-            last_offset_delta=count - 1,
-            base_timestamp=now_ms,
-            max_timestamp=now_ms,
-            producer_id=NO_PRODUCER_ID if producer is None else producer.producer_id,
-            producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer.epoch,
-            base_sequence=NO_SEQUENCE,
-            count=count,
-        )
 
     def _complete_committed(self, context: _Context[S], now_ms: int) -> None:
         """Replay and answer writes below the high watermark, in order. Answering may write again: calls do not nest."""
@@ -473,7 +466,7 @@ class CoordinatorRuntime(Generic[S]):
 
     def _follow_up(self, context: _Context[S], result: CoordinatorResult[None] | None, now_ms: int) -> None:
         if result is not None and (result.records or result.on_commit is not None):
-            self._append(context, result, now_ms, _ignore, _log_failure)
+            self._append(context, result, now_ms, ignore, log_failure)
 
     # -- time
 
@@ -510,8 +503,9 @@ class CoordinatorRuntime(Generic[S]):
         timer = context.shard.timers.pop_due(now_ms)
         if timer is None:
             return False
+        self._append_shared(context)
         try:
-            self._append(context, timer.action(now_ms), now_ms, _ignore, _log_failure)
+            self._append(context, timer.action(now_ms), now_ms, ignore, log_failure)
         except Exception:
             self.failed_deadline_count += 1
             log.exception("A deadline of coordinator partition %d failed", context.partition)
@@ -548,12 +542,3 @@ def _by_deadline(contexts: Iterable[_Context[S]], now_ms: int) -> list[_Context[
     deadlines = ((context, context.shard.timers.next_deadline_ms()) for context in contexts)
     late = [(context, deadline) for context, deadline in deadlines if deadline is not None and deadline <= now_ms]
     return [context for context, _ in sorted(late, key=itemgetter(1))]
-
-
-def _ignore() -> None:
-    pass
-
-
-def _log_failure(code: ErrorCode) -> None:
-    invariant(code != ErrorCode.NONE, "a failure has a code")
-    log.warning("A write of the coordinator's own failed with %s; it is retried on the next occasion", code.name)

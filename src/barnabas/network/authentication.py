@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from barnabas.network.close_connection import CloseConnection
 from barnabas.protocol.api_keys import ApiKey
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from barnabas.network.connection import Answer, Connection, ConnectionOwner
+    from barnabas.network.promised_answer import PromisedAnswer
     from barnabas.security.principal import Principal
     from barnabas.security.principal_builder import PrincipalBuilder
     from barnabas.security.sasl.sasl_authenticator import Login, Outcome
@@ -90,7 +91,7 @@ class Authentication:
         """True until the client has logged in."""
         return self._connection.mechanism is None
 
-    def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:
+    def process(self, connection: Connection, frame: bytearray) -> Answer | PromisedAnswer[Any] | Awaitable[Answer]:
         """Process a frame instead of the listener's processor."""
         if self._authenticator.is_pending:
             return self._advance(bytes(frame))

@@ -1,7 +1,8 @@
 """One client connection: frames in, responses out in request order.
 
 Requests of a connection are handled one after the other, as in Kafka: while one waits (a long poll, a join), the next
-ones stay queued and the socket is not read. Handlers run inline; only a handler that waits becomes a task. If a client
+ones stay queued and the socket is not read. Handlers run inline; only a handler that waits becomes a task. Requests
+whose answers are promised (``promised_answer``) are handled together, and answered in order. If a client
 does not read its responses, its requests are not read either. The unread part of a large response stays where it is (in
 a mapped segment) instead of being copied.
 
@@ -15,11 +16,12 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Coroutine
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from barnabas.network.close_connection import CloseConnection
 from barnabas.network.framing import FrameReader, InvalidFrameSize
 from barnabas.network.loop_scheduler import TURN_S
+from barnabas.network.promised_answer import PromisedAnswer, PromisedAnswers
 from barnabas.security.principal import ANONYMOUS, Principal
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ Answer = list[bytes | memoryview] | None
 
 
 class RequestProcessor(Protocol):
-    def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:
+    def process(self, connection: Connection, frame: bytearray) -> Answer | PromisedAnswer[Any] | Awaitable[Answer]:
         """Answer one request; raises CloseConnection if it cannot be answered."""
         ...
 
@@ -90,9 +92,11 @@ class Connection(asyncio.BufferedProtocol):
         "_corked",
         "_frames",
         "_is_in_rotation",
+        "_is_keeping_promises",
         "_loop",
         "_owner",
         "_processor",
+        "_promised",
         "_reader",
         "_reading_paused",
         "_resting",
@@ -124,6 +128,9 @@ class Connection(asyncio.BufferedProtocol):
         self._close_listeners: list[Callable[[], None]] | None = None
         self._account = owner.loop_share.account(None)
         self._is_in_rotation = False
+        self._promised: PromisedAnswers | None = None
+        """Answers that are promised, and those behind them."""
+        self._is_keeping_promises = False
         self._closing = False
         self._corked: list[bytes] | None = None
         self._reading_paused = False
@@ -156,7 +163,7 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_waiting(self) -> bool:
         """True while a request is being answered."""
-        return bool(self._busy)
+        return bool(self._busy) or bool(self._promised)
 
     # --- asyncio's callbacks
 
@@ -176,6 +183,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closing = True
         self._frames.clear()
         self._unsent.clear()
+        self._promised = None
         if isinstance(self._busy, asyncio.Task):
             self._busy.cancel()
         if isinstance(self._awaited, Coroutine):
@@ -217,7 +225,7 @@ class Connection(asyncio.BufferedProtocol):
             for frame in self._reader.received(nbytes):
                 if self._closing:
                     break
-                if self._busy or self._writing_paused or self._frames:
+                if self._frames or self._must_wait(frame):
                     self._frames.append(frame)
                 elif not is_waiting and (is_first or self._loop.time() < end_of_turn):
                     is_first = False
@@ -303,13 +311,15 @@ class Connection(asyncio.BufferedProtocol):
         try:
             answer = self._processor.process(self, frame)
         except CloseConnection as error:
-            self._refuse(str(error))
+            self._refuse_in_turn(str(error))
         except Exception:
             log.exception("request from %s failed unexpectedly; closing the connection", self.peer)
             self.abort()
         else:
             if type(answer) is list:
-                self.send(answer)
+                self._send_in_turn(answer)
+            elif type(answer) is PromisedAnswer:
+                self._promise(answer, frame)
             elif isinstance(answer, Awaitable):
                 self._awaited = answer
                 self._busy = self._loop.create_task(self._wait_for(answer))
@@ -321,7 +331,7 @@ class Connection(asyncio.BufferedProtocol):
         except asyncio.CancelledError:
             return
         except CloseConnection as error:
-            self._refuse(str(error))
+            self._refuse_in_turn(str(error))
             return
         except Exception:
             log.exception("request from %s failed unexpectedly; closing the connection", self.peer)
@@ -330,8 +340,84 @@ class Connection(asyncio.BufferedProtocol):
         self._busy = self._resting is not None
         self.last_active = self._loop.time()
         if answer is not None:
-            self.send(answer)
+            self._send_in_turn(answer)
         self._continue()
+
+    # --- promised answers
+
+    def _must_wait(self, frame: bytearray) -> bool:
+        """Return whether a request must wait for earlier ones."""
+        if self._busy or self._writing_paused:
+            return True
+        return self._promised is not None and self._promised.delay(frame)
+
+    def _promise(self, answer: PromisedAnswer[Any], frame: bytearray) -> None:
+        if self._promised is None:
+            self._promised = PromisedAnswers(frame)
+        self._promised.add(answer)
+        answer.when_given(self._promise_kept)
+
+    def _promise_kept(self) -> None:
+        """Send all answers in one write when the last one is given, which is usually the case at the same time."""
+        if self._promised is None or self._is_keeping_promises:
+            return
+        if self._promised.are_all_given() and not self._frames:
+            self._send_promised()
+        else:
+            self._is_keeping_promises = True
+            self._loop.call_soon(self._keep_promises)
+
+    def _keep_promises(self) -> None:
+        self._is_keeping_promises = False
+        self._send_promised()
+        self._continue()
+
+    def _send_promised(self) -> None:
+        started = self.last_active = self._loop.time()
+        outer, self._corked = self._corked, []
+        try:
+            self._send_given()
+        finally:
+            self._uncork()
+            self._corked = outer
+            self._account.charge(self._loop.time() - started)
+
+    def _send_given(self) -> None:
+        while self._promised is not None and (given := self._promised.pop_given()) is not None:
+            if not self._promised:
+                self._promised = None
+            try:
+                answer = given.take()
+            except CloseConnection as error:
+                self._refuse(str(error))
+            except Exception:
+                log.exception("the answer to %s failed unexpectedly; closing the connection", self.peer)
+                self.abort()
+            else:
+                if answer is not None:
+                    self.send(answer)
+
+    def _send_in_turn(self, answer: Sequence[bytes | memoryview]) -> None:
+        """Send an answer after the promised ones of earlier requests."""
+        if self._promised is None:
+            self.send(answer)
+        else:
+            self._promised.add_given(lambda _: answer)
+
+    def _refuse_in_turn(self, reason: str) -> None:
+        """Close the connection for a request, after the promised answers to earlier ones."""
+        if self._promised is None:
+            self._refuse(reason)
+            return
+
+        def refuse(_: object) -> Answer:
+            raise CloseConnection(reason)
+
+        self._busy = True
+        self._frames.clear()
+        self._promised.add_given(refuse)
+
+    # --- turns
 
     def _wait_for_turn(self) -> None:
         if not self._is_in_rotation:
@@ -348,14 +434,14 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._uncork()
             self._account.charge(self._loop.time() - started)
-        if self._frames and not (self._busy or self._writing_paused or self._closing):
+        if self._has_work():
             self._is_in_rotation = True
         else:
             self._maybe_resume_reading()
         return self._is_in_rotation
 
     def _handle_some(self, end_of_turn: float) -> None:
-        while self._frames and not (self._busy or self._writing_paused or self._closing):
+        while self._has_work():
             self._handle(self._frames.popleft())
             if self._loop.time() >= end_of_turn:
                 return
@@ -367,10 +453,14 @@ class Connection(asyncio.BufferedProtocol):
         if self._frames and not self._account.is_overdrawn(started := self._loop.time()):
             self._handle_some(started + TURN_S)
             self._account.charge(self._loop.time() - started)
-        if self._frames and not (self._busy or self._writing_paused or self._closing):
+        if self._has_work():
             self._wait_for_turn()
         else:
             self._maybe_resume_reading()
+
+    def _has_work(self) -> bool:
+        """Return whether the next request can be handled now."""
+        return bool(self._frames) and not self._closing and not self._must_wait(self._frames[0])
 
     def _has_enough_frames(self) -> bool:
         frames = self._frames
@@ -458,6 +548,7 @@ class Connection(asyncio.BufferedProtocol):
     # --- closing
 
     def _refuse(self, reason: str) -> None:
+        """Close the connection because of a request that cannot be answered."""
         self._owner.broke_protocol(self, reason)
         self.close()
 

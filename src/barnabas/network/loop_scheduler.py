@@ -1,9 +1,9 @@
 """Shares the loop's time between connections that always have another request.
 
 A caller may use a few milliseconds of each short window immediately, which is more than well-behaved clients need.
-Requests beyond that wait in a rotation: one connection at a time has a turn of a millisecond, callers alternate, and
-everything else that is ready runs between two turns. So a flood over many connections delays other clients by the
-rest of one turn, not by a turn for each connection.
+Requests beyond that wait in a rotation: connections have turns of up to a millisecond, callers alternate, and
+everything else that is ready runs between two turns. Connections with few requests share a turn. So a flood over many
+connections delays other clients by the rest of one turn, not by a turn for each connection.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ TURN_S = 0.001
 _WINDOW_S = 0.02
 _SHARE_S = 0.004
 _ACCOUNTS_MAX = 4096
+_SHARING_MAX = 100
+"""Connections in one turn."""
 
 
 def call_after_others(run: Callable[[], None]) -> object:
@@ -61,9 +63,12 @@ class Account:
 class LoopShare:
     """The share of one loop: the accounts of its callers, and the rotation."""
 
-    def __init__(self, call_soon: Callable[[Callable[[], None]], object] | None = None) -> None:
-        """``call_soon`` is that of the running loop by default."""
+    def __init__(
+        self, call_soon: Callable[[Callable[[], None]], object] | None = None, *, turn_s: float = TURN_S
+    ) -> None:
+        """``call_soon`` is that of the running loop by default. A turn ends after ``turn_s`` seconds."""
         self._call_soon = call_soon or call_after_others
+        self._turn_s = turn_s
         self._accounts: dict[Hashable, Account] = {}
         self._rotation: FairQueue[tuple[Hashable, Waiting]] = FairQueue()
         self._is_scheduled = False
@@ -88,11 +93,18 @@ class LoopShare:
 
     def _next(self) -> None:
         self._is_scheduled = False
-        caller, connection = self._rotation.pop()
+        now = asyncio.get_running_loop().time
+        end_of_turn = now() + self._turn_s
+        going_on: list[tuple[Hashable, Waiting]] = []
         try:
-            goes_on = connection.take_turn()
+            for _ in range(_SHARING_MAX):
+                caller, connection = self._rotation.pop()
+                if connection.take_turn():
+                    going_on.append((caller, connection))
+                if not self._rotation or now() >= end_of_turn:
+                    break
         finally:
+            for caller, connection in going_on:
+                self._rotation.put(caller, (caller, connection))
             if self._rotation:
                 self._schedule()
-        if goes_on:
-            self.wait(caller, connection)

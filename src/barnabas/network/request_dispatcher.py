@@ -22,6 +22,7 @@ from barnabas.common.resource import CLUSTER_NAME, ResourceType
 from barnabas.network.api_handler import Access
 from barnabas.network.close_connection import CloseConnection
 from barnabas.network.long_work_scheduler import LongWork, work_owner
+from barnabas.network.promised_answer import PromisedAnswer
 from barnabas.network.request_limits import RequestLimits
 from barnabas.network.request_metrics import ApiStats
 from barnabas.network.request_splitting import ANSWERED_IN_PARTS, join_parts, parts_of
@@ -53,6 +54,8 @@ _FLEXIBLE_CORRELATION = Struct(">ix")
 _LOWEST_REAL_PRODUCE = 3
 _INLINE_BYTES_MAX = 256 * 1024
 """Longer requests are decoded on a thread, unless most of their bytes are records, which are not decoded then."""
+_PROMISED_BYTES_MAX = 4096
+"""The response to a longer request may be long, too: it is encoded in steps."""
 _RECORD_CARRIERS = frozenset({ApiKey.PRODUCE, ApiKey.ENVELOPE})
 _LONG_BY_THEMSELVES = frozenset({ApiKey.FETCH, ApiKey.OFFSET_FETCH, ApiKey.SYNC_GROUP})
 """APIs whose handlers take turns, or take no time for an element."""
@@ -137,7 +140,7 @@ class RequestDispatcher:
 
     def process(
         self, connection: Connection, frame: bytearray, refusal: ApiException | None = None
-    ) -> Answer | Awaitable[Answer]:
+    ) -> Answer | PromisedAnswer[Any] | Awaitable[Answer]:
         """Answer a request; with ``refusal`` the response is that error and the handler is not called."""
         started = perf_counter()
         try:
@@ -195,6 +198,10 @@ class RequestDispatcher:
         if refusal is not None:
             return self._answer(route, context, handler.on_error(request, refusal), started, len(frame))
         response = self.call(handler, request, context)
+        if type(response) is PromisedAnswer and len(frame) <= _PROMISED_BYTES_MAX:
+            busy_s = 0.0 if self.quotas is None else perf_counter() - started
+            response.encode = partial(self._answer_promised, route, context, started, len(frame), connection, busy_s)
+            return response
         if type(response) is not handler.response_type and isinstance(response, Awaitable):
             busy_s = 0.0 if self.quotas is None else perf_counter() - started
             return self._answer_later(
@@ -366,6 +373,20 @@ class RequestDispatcher:
                 busy_s += response.busy_s
             self._throttle(connection, context, response, request_bytes, busy_s)
         return await self._answer_in_steps(route, context, response, started, request_bytes)
+
+    def _answer_promised(
+        self,
+        route: _Route,
+        context: RequestContext,
+        started: float,
+        request_bytes: int,
+        connection: Connection,
+        busy_s: float,
+        response: Message,
+    ) -> Answer:
+        if self.quotas is not None:
+            self._throttle(connection, context, response, request_bytes, busy_s)
+        return self._answer(route, context, response, started, request_bytes)
 
     def _unexpected(self, context: RequestContext) -> ApiException:
         """Log the cause; the client only learns that the server failed."""

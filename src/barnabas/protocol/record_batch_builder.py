@@ -7,6 +7,7 @@ timestamp is that of the first record, unless a delete horizon replaces it.
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import TYPE_CHECKING, Final
 
 from barnabas.common.crc32c import crc32c
@@ -38,7 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["RecordBatchBuilder", "build_batch", "empty_batch", "encode_record", "retain_records", "with_header"]
 
+_CRC = Struct(">I")
 _OFFSET_DELTA_MAX = 0x7FFFFFFF
+_COPIED_ONCE_MIN: Final = 65536
 _PARTS_JOINED_AT_ONCE: Final = 10_000
 _NULL = b"\x01"
 _NO_HEADERS = b"\x00"
@@ -269,6 +272,8 @@ def encode_record(
         _append_headers(parts, headers)
     else:
         parts.append(_NO_HEADERS)
+    if value is not None and len(value) >= _COPIED_ONCE_MIN:
+        return b"".join((write_varint(sum(map(len, parts))), *parts))
     body = b"".join(parts)
     return write_varint(len(body)) + body
 
@@ -338,11 +343,9 @@ def with_header(
     count: int,
 ) -> bytes:
     """Return the header of these fields, with its checksum, followed by a record section."""
-    out = bytearray(BATCH_HEADER_SIZE + len(section))
-    out[BATCH_HEADER_SIZE:] = section
     fields = (attributes, last_offset_delta, base_timestamp, max_timestamp, producer_id, producer_epoch, base_sequence)
-    length = len(out) - LOG_OVERHEAD
-    BATCH_HEADER.pack_into(out, 0, base_offset, length, leader_epoch, MAGIC, 0, *fields, count)
-    crc = crc32c(memoryview(out)[CRC_START:])
-    BATCH_HEADER.pack_into(out, 0, base_offset, length, leader_epoch, MAGIC, crc, *fields, count)
-    return bytes(out)
+    length = BATCH_HEADER_SIZE + len(section) - LOG_OVERHEAD
+    header = bytearray(BATCH_HEADER_SIZE)
+    BATCH_HEADER.pack_into(header, 0, base_offset, length, leader_epoch, MAGIC, 0, *fields, count)
+    _CRC.pack_into(header, CRC_START - _CRC.size, crc32c(section, crc32c(memoryview(header)[CRC_START:])))
+    return b"".join((header, section))

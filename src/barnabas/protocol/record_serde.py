@@ -185,7 +185,9 @@ def decode_coordinator_record(
 
 def encode_versioned(message: Message, version: int) -> bytes:
     """Return a two-byte version and the message."""
-    return _VERSION.pack(version) + message.encode(version)
+    chunks = [_VERSION.pack(version)]
+    message.write(version, chunks)
+    return b"".join(chunks)
 
 
 def decode_versioned(cls: type[M], data: bytes | memoryview) -> tuple[M, int]:

@@ -61,6 +61,8 @@ class Segment:
         "_max_timestamp_offset",
         "_offset_index",
         "_pool",
+        "_tail",
+        "_tail_offset",
         "_time_index",
         "_transaction_index",
         "base_offset",
@@ -99,6 +101,10 @@ class Segment:
         self._max_timestamp: int | None = None if size else NO_TIMESTAMP
         self._max_timestamp_offset = base_offset
         self._first_timestamp: int | None = None
+        self._tail: tuple[int, int, int] | None = None
+        """The last offset before the batch that was appended last, the last offset of that batch, and its position."""
+        self._tail_offset: int | None = None
+        """The last offset that was appended here."""
         self.damaged: Sequence[DamagedRange] = ()
         self.jumps: Mapping[int, int] = _NO_JUMPS
         """Where a walk continues, by the position of each damaged range."""
@@ -200,6 +206,9 @@ class Segment:
             self.bytes_since_index_entry = 0
         self.size = position + size
         self.bytes_since_index_entry += size
+        if self._tail_offset is not None:
+            self._tail = (self._tail_offset, last_offset, position)
+        self._tail_offset = last_offset
         return position
 
     def create_file(self) -> None:
@@ -302,11 +311,16 @@ class Segment:
 
         None if every batch ends before it. In a compacted segment the batch may also start after it. Raises
         DamagedRangeError for an offset in a damaged range. An index with wrong positions is dropped; one that skips
-        damage stays.
+        damage stays. Readers at the end of a log find its last batch without a search.
         """
         for damage in self.damaged:
             if damage.first_offset <= offset < damage.next_offset:
                 raise DamagedRangeError(self.path, damage)
+        if self._tail is not None and offset > self._tail[0]:
+            try:
+                return self._find_from(self._tail[1], self._tail[2], offset)
+            except (CorruptIndexError, CorruptSegmentError):
+                self._forget_tail()
         if self.size <= _WALK_CHUNK:
             try:
                 return self._find_from(-1, 0, offset)
@@ -319,6 +333,9 @@ class Segment:
             _log.warning("searching %s without its index, which is wrong: %s", self.path, error)
             self.offset_index.clear()
             return found
+
+    def _forget_tail(self) -> None:
+        self._tail = self._tail_offset = None
 
     def _find_from(self, indexed: int, start: int, offset: int) -> tuple[int, int, int, int] | None:
         """Do the same as ``find``, from an entry of the index: the last offset of the batch at ``start``."""
@@ -388,6 +405,7 @@ class Segment:
     # Checking
 
     def set_damaged(self, damaged: Sequence[DamagedRange]) -> None:
+        self._forget_tail()
         self.damaged = tuple(damaged)
         self.jumps = {damage.position: damage.end for damage in damaged} or _NO_JUMPS
 
@@ -402,6 +420,7 @@ class Segment:
         self._max_timestamp = max_timestamp
         self._max_timestamp_offset = max_timestamp_offset
         self._first_timestamp = None
+        self._forget_tail()
 
     def truncate_to(self, offset: int) -> int:
         """Remove the batches that end at or after ``offset``; return the number of bytes removed."""
@@ -470,6 +489,7 @@ class Segment:
 
     def _replace_with_prefix(self, position: int) -> None:
         """Keep the first ``position`` bytes, in a new file: the old one may be mapped by a reader."""
+        self._forget_tail()
         temporary = segment_path(self.directory, self.base_offset, ".log", CLEANED_SUFFIX)
         target = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, FILE_MODE)
         try:

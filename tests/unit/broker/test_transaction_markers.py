@@ -9,9 +9,9 @@ from typing import Any
 from barnabas.broker.transaction_markers import MarkerSender
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.coordinator.coordinator_runtime import TransactionMarker
 from barnabas.coordinator.transaction.transaction_coordinator import PreparedTransaction
 from barnabas.coordinator.transaction.transaction_metadata import TransactionMetadata, TransactionState
+from barnabas.coordinator.transaction_marker import TransactionMarker
 from barnabas.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,

@@ -46,12 +46,13 @@ class MemoryLog:
 
 
 class MemoryTopic:
-    """All partitions. ``commit`` moves the high watermark; ``refuse_with`` lets appends fail."""
+    """All partitions. ``commit`` moves the high watermark; ``refuse_with`` fails appends, ``bytes_max`` long ones."""
 
     def __init__(self) -> None:
         self.logs: dict[int, MemoryLog] = {}
         self.auto_commit = True
         self.refuse_with: ErrorCode | None = None
+        self.bytes_max: int | None = None
         self.uuids = count(1)
         """The source of ids for all coordinators of the topic, so that ids are unique."""
         self.runtime: object = None
@@ -63,6 +64,8 @@ class MemoryTopic:
     def append(self, partition: int, batch: bytes) -> int:
         if self.refuse_with is not None:
             raise ApiException(self.refuse_with)
+        if self.bytes_max is not None and len(batch) > self.bytes_max:
+            raise ApiException(ErrorCode.MESSAGE_TOO_LARGE)
         base_offset = self.log(partition).append(batch)
         if self.auto_commit:
             self.commit(partition)

@@ -11,6 +11,7 @@ from barnabas.coordinator.coordinator_result import CoordinatorRecord, Coordinat
 from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime
 from barnabas.coordinator.deferred import Deferred, gather
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
+from barnabas.coordinator.transaction_marker import TransactionMarker
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.record_batch import iter_batches
 from tests.unit.coordinator.memory_log import MemoryTopic
@@ -268,3 +269,170 @@ def test_responses_can_be_gathered() -> None:
     parts[0].complete(1)
     assert whole.map(sum).value == 3
     assert gather([]).value == []
+
+
+class Turns:
+    """Collects the writes of a turn; ``end`` ends it."""
+
+    def __init__(self, talk: Talk) -> None:
+        self._talk = talk
+        self.requested = 0
+        talk.runtime.append_soon = self._request
+
+    def _request(self) -> None:
+        self.requested += 1
+
+    def end(self) -> None:
+        self._talk.runtime.append_shared()
+
+    def say(self, *texts: str, partition: int = 0) -> Deferred[str]:
+        answer: Deferred[str] = Deferred()
+        records: list[CoordinatorRecord] = [Word(text) for text in texts]
+        self._talk.runtime.write_together(
+            partition,
+            lambda _: CoordinatorResult(records, "+".join(texts)),
+            now_ms=1,
+            answer=answer,
+            on_failure=lambda code: code.name,
+        )
+        return answer
+
+
+@pytest.fixture
+def turns(talk: Talk) -> Turns:
+    return Turns(talk)
+
+
+def test_writes_of_a_turn_are_appended_as_one_batch_and_answered_in_order(talk: Talk, turns: Turns) -> None:
+    answers: list[str] = []
+    for texts in (("a",), ("b", "c"), ("d",)):
+        turns.say(*texts).on_complete(answers.append)
+    assert (answers, talk.topic.log(0).batches) == ([], [])
+    assert turns.requested == 1
+    turns.end()
+    assert answers == ["a", "b+c", "d"]
+    assert talk.shard.words == [(0, "a"), (1, "b"), (2, "c"), (3, "d")]
+    assert len(talk.topic.log(0).batches) == 1
+    turns.say("e")
+    assert turns.requested == 2
+
+
+def test_writes_that_were_alone_in_their_turns_do_not_wait_for_others(talk: Talk, turns: Turns) -> None:
+    for text in "abcd":
+        assert not turns.say(text).is_complete
+        turns.end()
+    for text in "efgh":
+        assert turns.say(text).value == text
+    tried = [turns.say(text) for text in "ij"]
+    assert not any(answer.is_complete for answer in tried)
+    turns.end()
+    assert not turns.say("k").is_complete, "others share the appends again"
+    turns.end()
+    assert "".join(text for _, text in talk.shard.words) == "abcdefghijk"
+
+
+def test_without_turns_a_write_is_appended_at_once(talk: Talk) -> None:
+    answer: Deferred[str] = Deferred()
+    talk.runtime.write_together(
+        0, lambda _: CoordinatorResult([Word("a")], "a"), now_ms=1, answer=answer, on_failure=lambda code: code.name
+    )
+    assert answer.value == "a"
+
+
+def test_shared_writes_wait_for_the_high_watermark_together(talk: Talk, turns: Turns) -> None:
+    talk.topic.auto_commit = False
+    answers = [turns.say("a"), turns.say("b")]
+    turns.end()
+    assert not any(answer.is_complete for answer in answers)
+    assert talk.shard.words == []
+    talk.topic.commit(0)
+    assert [answer.value for answer in answers] == ["a", "b"]
+
+
+def test_shared_writes_that_are_not_committed_in_time_all_fail(talk: Talk, turns: Turns) -> None:
+    talk.topic.auto_commit = False
+    answers = [turns.say("a"), turns.say("b")]
+    turns.end()
+    assert talk.runtime.next_deadline_ms() == 5_001
+    talk.runtime.tick(5_001)
+    assert [answer.value for answer in answers] == ["REQUEST_TIMED_OUT"] * 2
+    talk.topic.commit(0)
+    assert talk.shard.words == [(0, "a"), (1, "b")]
+
+
+def test_a_failed_append_fails_each_of_the_writes_that_share_it(talk: Talk, turns: Turns) -> None:
+    answers = [turns.say("a"), turns.say("b")]
+    talk.topic.refuse_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    turns.end()
+    assert [answer.value for answer in answers] == ["NOT_ENOUGH_REPLICAS"] * 2
+    talk.topic.refuse_with = None
+    assert turns.say("c").is_complete is False
+    turns.end()
+    assert talk.shard.words == [(0, "c")]
+
+
+def test_writes_whose_batch_is_too_large_are_appended_one_by_one(talk: Talk, turns: Turns) -> None:
+    talk.topic.bytes_max = 200
+    answers = [turns.say(text) for text in ("a" * 60, "b" * 500, "c" * 60)]
+    turns.end()
+    assert [answer.value[:3] for answer in answers] == ["aaa", "MES", "ccc"]
+    assert [text[0] for _, text in talk.shard.words] == ["a", "c"]
+
+
+def test_other_writes_reads_and_deadlines_come_after_shared_writes_before_them(talk: Talk, turns: Turns) -> None:
+    turns.say("a")
+    assert talk.say("b").value == "b"
+    turns.say("c")
+    assert [text for _, text in talk.runtime.shard(0).words] == ["a", "b", "c"]
+    turns.say("d")
+    talk.shard.timers.schedule(Timer(lambda _: CoordinatorResult([Word("e")])), 10)
+    talk.runtime.tick(10)
+    turns.say("f")
+    talk.runtime.write_quietly(0, lambda _: CoordinatorResult([Word("g")]), now_ms=1)
+    turns.end()
+    assert "".join(text for _, text in talk.shard.words) == "abcdefg"
+
+
+def test_a_marker_comes_after_the_shared_writes_before_it(talk: Talk, turns: Turns) -> None:
+    turns.say("a")
+    ended: Deferred[ErrorCode] = Deferred()
+    marker = TransactionMarker(producer_id=7, producer_epoch=0, is_commit=True, coordinator_epoch=0)
+    talk.runtime.end_transaction(0, marker, now_ms=1, answer=ended)
+    assert ended.value is ErrorCode.NONE
+    assert [base_offset for base_offset, _, _ in talk.topic.log(0).batches] == [0, 1]
+
+
+def test_shared_writes_of_a_partition_that_is_led_elsewhere_fail(talk: Talk, turns: Turns) -> None:
+    answers = [turns.say("a"), turns.say("b", partition=7)]
+    talk.runtime.unload(0, 1)
+    assert [answer.value for answer in answers] == ["NOT_COORDINATOR"] * 2
+    turns.end()
+    assert talk.topic.log(0).batches == []
+
+
+def test_a_refused_decision_and_one_without_records_do_not_wait_for_the_append(talk: Talk, turns: Turns) -> None:
+    def refuse(_: Words) -> CoordinatorResult[str]:
+        raise ApiException(ErrorCode.ILLEGAL_GENERATION)
+
+    refused: Deferred[str] = Deferred()
+    talk.runtime.write_together(0, refuse, now_ms=1, answer=refused, on_failure=lambda code: code.name)
+    assert refused.value == "ILLEGAL_GENERATION"
+    assert turns.say().value == ""
+
+
+def test_many_writes_of_a_turn_are_appended_in_several_batches(talk: Talk, turns: Turns) -> None:
+    answers = [turns.say(str(number)) for number in range(1_200)]
+    turns.end()
+    assert all(answer.is_complete for answer in answers)
+    assert [text for _, text in talk.shard.words] == [str(number) for number in range(1_200)]
+    assert len(talk.topic.log(0).batches) == 3
+
+
+def test_an_answer_to_a_shared_write_may_write_again(talk: Talk, turns: Turns) -> None:
+    later: list[Deferred[str]] = []
+    turns.say("a").on_complete(lambda _: later.append(turns.say("c")))
+    turns.say("b").on_complete(lambda _: later.append(talk.say("d")))
+    turns.end()
+    turns.end()
+    assert [answer.value for answer in later] == ["c", "d"]
+    assert "".join(text for _, text in talk.shard.words) == "abcd"

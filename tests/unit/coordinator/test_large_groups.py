@@ -11,10 +11,12 @@ from barnabas.common.steps import whole
 from barnabas.coordinator import coordinator_loader
 from barnabas.coordinator.coordinator_loader import CoordinatorLoader
 from barnabas.coordinator.deferred import Deferred
-from barnabas.coordinator.group import cluster_view, described_members, large_target
+from barnabas.coordinator.group import cluster_view, described_members, group_records, large_target
 from barnabas.coordinator.group.assignor import group_spec
-from barnabas.coordinator.group.classic import parked_answers
+from barnabas.coordinator.group.classic import classic_group, classic_group_rebalance, classic_groups, parked_answers
+from barnabas.protocol import stepped_writing
 from barnabas.protocol.messages.join_group import JoinGroupResponse
+from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from tests.unit.coordinator.group_driver import GroupDriver
 from tests.unit.coordinator.share_group_driver import QUEUE, ShareGroupDriver
 from tests.unit.coordinator.streams_group_driver import StreamsGroupDriver, StreamsThread
@@ -196,6 +198,116 @@ def test_a_member_that_is_removed_before_its_answer_still_receives_it(monkeypatc
     group.leave((follower, None))
     group.advance(10)
     assert answers[follower].value.member_id == follower
+
+
+@pytest.fixture
+def large_classic(monkeypatch: pytest.MonkeyPatch) -> GroupDriver:
+    """Every group of two members is large, and a step is one member."""
+    for module, name in (
+        (classic_groups, "_MEMBERS_AT_ONCE"),
+        (classic_group, "_MEMBERS_A_STEP"),
+        (classic_group_rebalance, "_MEMBERS_A_STEP"),
+        (group_records, "_ENCODED_AT_ONCE"),
+        (stepped_writing, "ELEMENTS_A_STEP"),
+    ):
+        monkeypatch.setattr(module, name, 1)
+    return GroupDriver().load()
+
+
+ASSIGNED = (b"for the leader", b"for the follower")
+
+
+def synced(group: GroupDriver) -> tuple[list[str], list[Deferred[SyncGroupResponse]], int]:
+    """Let two members join and sync; return their ids, the leader's first, their syncs, and the generation."""
+    leader, _ = group.stable_member()
+    group.advance(10)
+    follower, joined = group.join_known()
+    group.join(leader)
+    generation = joined.value.generation_id
+    answers = [
+        group.sync(follower, generation),
+        group.sync(leader, generation, dict(zip((leader, follower), ASSIGNED, strict=True))),
+    ]
+    return [leader, follower], answers[::-1], generation
+
+
+def test_the_assignments_of_a_large_classic_group_are_stored_and_answered_in_steps(large_classic: GroupDriver) -> None:
+    group, before = large_classic, batch_count(large_classic)
+    members, answers, generation = synced(group)
+    assert group.state() == "CompletingRebalance"
+    assert not any(answer.is_complete for answer in answers)
+    complete = []
+    for _ in range(20):
+        group.advance(1)
+        complete.append(sum(answer.is_complete for answer in answers))
+    assert set(complete) == {0, 1, 2}
+    assert [answer.value.assignment for answer in answers] == list(ASSIGNED)
+    assert batch_count(group) == before + 2, "a batch for the first generation, and one for the second"
+    assert group.state() == "Stable"
+    restarted = group.restarted()
+    assert restarted.describe() == group.describe()
+    assert restarted.heartbeat(members[0], generation) == ErrorCode.NONE
+
+
+def test_a_large_record_is_encoded_as_a_small_one_is(
+    large_classic: GroupDriver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced(large_classic)
+    large_classic.advance(100)
+    in_steps = large_classic.topic.log(0).records()
+    monkeypatch.setattr(classic_groups, "_MEMBERS_AT_ONCE", 1_000)
+    at_once = GroupDriver().load()
+    synced(at_once)
+    at_once.advance(100)
+    assert [key for key, _ in in_steps] == [key for key, _ in at_once.topic.log(0).records()]
+    assert [len(value or b"") for _, value in in_steps] == [
+        len(value or b"") for _, value in at_once.topic.log(0).records()
+    ]
+
+
+def test_a_rebalance_ends_the_encoding_of_a_large_classic_group(large_classic: GroupDriver) -> None:
+    group = large_classic
+    members, answers, _ = synced(group)
+    group.advance(1)
+    before = batch_count(group)
+    group.leave((members[1], None))
+    assert [answer.value.error_code for answer in answers] == [
+        ErrorCode.REBALANCE_IN_PROGRESS,
+        ErrorCode.UNKNOWN_MEMBER_ID,
+    ]
+    group.advance(100)
+    assert batch_count(group) == before
+    assert group.state() == "PreparingRebalance"
+
+
+def test_assignments_of_a_large_classic_group_that_cannot_be_stored_begin_a_rebalance(
+    large_classic: GroupDriver,
+) -> None:
+    group = large_classic
+    _, answers, _ = synced(group)
+    group.topic.refuse_with = ErrorCode.NOT_ENOUGH_REPLICAS
+    group.advance(100)
+    assert {answer.value.error_code for answer in answers} == {ErrorCode.COORDINATOR_NOT_AVAILABLE}
+    assert group.state() == "PreparingRebalance"
+
+
+def test_a_member_that_syncs_again_before_its_answer_receives_its_assignment(large_classic: GroupDriver) -> None:
+    group = large_classic
+    members, answers, generation = synced(group)
+    while not answers[0].is_complete:
+        group.advance(1)
+    assert not answers[1].is_complete
+    assert group.sync(members[1], generation).value.assignment == ASSIGNED[1]
+    group.advance(10)
+    assert answers[1].value.assignment == ASSIGNED[1]
+
+
+def test_members_that_wait_for_a_step_are_answered_when_the_coordinator_ends(large_classic: GroupDriver) -> None:
+    group = large_classic
+    _, answers, _ = synced(group)
+    group.advance(1)
+    group.coordinator.runtime.unload(0, group.now_ms)
+    assert all(answer.is_complete for answer in answers)
 
 
 # -- loading

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import time
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from barnabas.network.authentication import ConnectionSecurity
 from barnabas.network.close_connection import CloseConnection
 from barnabas.network.connection import Answer, Connection, RequestProcessor
 from barnabas.network.loop_scheduler import LoopShare
+from barnabas.network.promised_answer import PromisedAnswer
 from barnabas.network.request_limits import RequestLimits
 
 
@@ -54,7 +56,7 @@ class Owner:
     request_limits = RequestLimits(bytes_max=1000, bytes_min=0)
     security: ConnectionSecurity | None = None
 
-    def __init__(self, respond: Callable[[bytes], Answer | Awaitable[Answer]]) -> None:
+    def __init__(self, respond: Callable[[bytes], Answer | PromisedAnswer[Any] | Awaitable[Answer]]) -> None:
         self.loop_share = LoopShare()
         self._respond = respond
         self.processor: RequestProcessor = self
@@ -62,7 +64,7 @@ class Owner:
         self.closed_count = 0
         self.faults: list[str] = []
 
-    def process(self, connection: Connection, frame: bytearray) -> Answer | Awaitable[Answer]:
+    def process(self, connection: Connection, frame: bytearray) -> Answer | PromisedAnswer[Any] | Awaitable[Answer]:
         return self._respond(bytes(frame))
 
     def opened(self, connection: Connection) -> bool:
@@ -394,3 +396,147 @@ def test_a_connection_pauses_after_a_response_that_waited() -> None:
         assert not connection.is_waiting or connection.is_closing
 
     asyncio.run(scenario())
+
+
+class Promising:
+    """Promises the answers to frames that begin with ``pp``, and echoes others."""
+
+    def __init__(self) -> None:
+        self.handled: list[bytes] = []
+        self.promised: list[PromisedAnswer[bytes]] = []
+
+    def respond(self, frame: bytes) -> Answer | PromisedAnswer[bytes]:
+        self.handled.append(frame)
+        if frame == b"pp unreadable":
+            raise CloseConnection("it cannot be read")
+        if frame == b"pp refused":
+            return echo(frame)
+        if not frame.startswith(b"pp"):
+            return echo(frame)
+        promised: PromisedAnswer[bytes] = PromisedAnswer()
+        promised.encode = lambda response: [response]
+        self.promised.append(promised)
+        return promised
+
+
+async def some_turns() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.anyio
+async def test_requests_with_promised_answers_are_handled_together_and_answered_in_order() -> None:
+    promising = Promising()
+    connection, transport = connect(Owner(promising.respond))
+    receive(connection, b"pp 1", b"pp refused", b"pp 2", b"other")
+    assert promising.handled == [b"pp 1", b"pp refused", b"pp 2"]
+    assert transport.writes == []
+    assert connection.is_waiting
+    promising.promised[1].give(b"second")
+    await some_turns()
+    assert transport.writes == []
+    promising.promised[0].give(b"first")
+    await some_turns()
+    assert answers(transport) == [b"first", b"answer to pp refused", b"second", b"answer to other"]
+    assert not connection.is_waiting
+
+
+@pytest.mark.anyio
+async def test_answers_that_are_given_together_are_sent_in_one_write() -> None:
+    promising = Promising()
+    connection, transport = connect(Owner(promising.respond))
+    receive(connection, b"pp 1", b"pp 2", b"pp 3")
+    for number, promised in enumerate(promising.promised):
+        promised.give(b"%d" % number)
+    await some_turns()
+    assert answers(transport) == [b"0", b"1", b"2"]
+    assert len(transport.writes) == 1
+
+
+@pytest.mark.anyio
+async def test_the_only_promised_answer_is_sent_when_it_is_given() -> None:
+    promising = Promising()
+    connection, transport = connect(Owner(promising.respond))
+    receive(connection, b"pp 1")
+    promising.promised[0].give(b"first")
+    assert answers(transport) == [b"first"]
+    receive(connection, b"other")
+    await some_turns()
+    assert answers(transport) == [b"first", b"answer to other"]
+
+
+@pytest.mark.anyio
+async def test_a_connection_has_a_limited_number_of_promised_answers() -> None:
+    promising = Promising()
+    connection, transport = connect(Owner(promising.respond))
+    receive(connection, *(b"pp %d" % number for number in range(105)))
+    await some_turns()
+    assert len(promising.handled) == 100
+    for promised in promising.promised:
+        promised.give(b"x")
+    await some_turns()
+    for promised in promising.promised[100:]:
+        promised.give(b"x")
+    await some_turns()
+    assert len(answers(transport)) == 105
+
+
+@pytest.mark.anyio
+async def test_a_request_that_cannot_be_read_closes_after_the_promised_answers_before_it() -> None:
+    promising = Promising()
+    owner = Owner(promising.respond)
+    connection, transport = connect(owner)
+    receive(connection, b"pp 1", b"pp unreadable", b"pp 2")
+    assert not transport.is_closed
+    promising.promised[0].give(b"first")
+    await some_turns()
+    assert answers(transport) == [b"first"]
+    assert transport.is_closed
+    assert owner.faults == ["192.0.2.7:50000: it cannot be read"]
+    assert promising.handled == [b"pp 1", b"pp unreadable"]
+
+
+@pytest.mark.anyio
+async def test_a_promised_answer_that_cannot_be_encoded_closes_the_connection() -> None:
+    promising = Promising()
+    connection, transport = connect(Owner(promising.respond))
+    receive(connection, b"pp 1", b"pp 2")
+
+    def fail(_: bytes) -> Answer:
+        raise ValueError("a bug")
+
+    promising.promised[0].encode = fail
+    for promised in promising.promised:
+        promised.give(b"x")
+    await some_turns()
+    assert transport.is_aborted
+    assert answers(transport) == []
+
+
+@pytest.mark.anyio
+async def test_answers_that_are_given_after_the_end_of_the_connection_are_dropped() -> None:
+    promising = Promising()
+    connection, transport = connect(Owner(promising.respond))
+    receive(connection, b"pp 1")
+    connection.connection_lost(None)
+    promising.promised[0].give(b"first")
+    await some_turns()
+    assert answers(transport) == []
+
+
+@pytest.mark.anyio
+async def test_a_request_that_waits_is_answered_after_the_promised_answers_before_it() -> None:
+    promising = Promising()
+
+    async def late() -> Answer:
+        return [b"late"]
+
+    connection, transport = connect(Owner(lambda frame: late() if frame == b"pp long" else promising.respond(frame)))
+    receive(connection, b"pp 1", b"pp long", b"pp 2")
+    await some_turns()
+    assert transport.writes == []
+    assert promising.handled == [b"pp 1", b"pp 2"]
+    for promised in promising.promised:
+        promised.give(b"kept")
+    await some_turns()
+    assert answers(transport) == [b"kept", b"late", b"kept"]

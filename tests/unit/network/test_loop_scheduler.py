@@ -90,3 +90,62 @@ def test_a_request_that_arrives_during_a_step_is_read_before_the_next_step(journ
 
     asyncio.run(scenario())
     assert journal == ["turn", "read", "turn", "read", "turn", "read"]
+
+
+class Pipelined:
+    """A connection with some requests, each of which takes a moment of the clock of the test."""
+
+    def __init__(self, name: str, requests: int, journal: list[str]) -> None:
+        self._name, self._left, self._journal = name, requests, journal
+
+    def take_turn(self) -> bool:
+        self._left -= 1
+        self._journal.append(self._name)
+        return self._left > 0
+
+
+def test_connections_with_few_requests_share_a_turn(journal: list[str]) -> None:
+    async def scenario() -> None:
+        share = LoopShare(turn_s=60.0)
+        for name in "abc":
+            share.wait(name, Pipelined(name, 2, journal))
+        for _ in range(2):
+            await asyncio.sleep(0)
+        assert journal == ["a", "b", "c"]
+        for _ in range(2):
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert journal == ["a", "b", "c", "a", "b", "c"]
+
+
+def test_a_turn_that_is_over_leaves_the_other_connections_to_the_next(journal: list[str]) -> None:
+    async def scenario() -> None:
+        share = LoopShare(turn_s=0.0)
+        for name in "ab":
+            share.wait(name, Pipelined(name, 1, journal))
+        for _ in range(2):
+            await asyncio.sleep(0)
+        assert journal == ["a"]
+        for _ in range(2):
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert journal == ["a", "b"]
+
+
+def test_a_turn_that_raises_leaves_the_others_in_the_rotation(journal: list[str]) -> None:
+    class Broken:
+        def take_turn(self) -> bool:
+            raise ValueError("a bug")
+
+    async def scenario() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda loop, context: journal.append(context["message"][:9]))
+        share = LoopShare(turn_s=60.0)
+        for name, connection in (("a", Pipelined("a", 2, journal)), ("b", Broken()), ("c", Pipelined("c", 1, journal))):
+            share.wait(name, connection)
+        for _ in range(4):
+            await asyncio.sleep(0)
+
+    asyncio.run(scenario())
+    assert journal == ["a", "Exception", "c", "a"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from barnabas.protocol.record_batch import BatchView, TimestampType, iter_batche
 from barnabas.storage.errors import StorageError
 from barnabas.storage.file_pool import FilePool
 from barnabas.storage.partition_log import PartitionLog
+from barnabas.storage.segment import Segment
 from tests.unit.storage.log_driver import (
     NOW_MS,
     all_records,
@@ -161,6 +162,42 @@ def test_reading_from_every_offset_finds_the_right_batch_with_and_without_index(
         for offset in range(log.log_end_offset):
             view = BatchView(log.read(offset, 1 << 20, min_one_message=True).records)
             assert view.base_offset <= offset <= view.last_offset
+
+
+def test_a_reader_at_the_end_finds_the_last_batch_without_a_search(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    for index in range(40):
+        append(log, batch(b"%d" % index, b"x"))
+    walked: list[int] = []
+    walk = Segment.walk
+
+    def counted(segment: Segment, position: int = 0) -> Iterator[tuple[int, int, int, int]]:
+        for found in walk(segment, position):
+            walked.append(found[2])
+            yield found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Segment, "walk", counted)
+        assert log.active_segment.find(79) == log.active_segment.find(78)
+        assert walked == [78, 78]
+        assert log.active_segment.find(80) is None
+        found = log.active_segment.find(77)
+    assert found is not None
+    assert found[2:] == (76, 77)
+
+
+def test_the_last_batch_is_found_after_a_truncation_and_further_appends(tmp_path: Path) -> None:
+    log = new_log(tmp_path)
+    for index in range(10):
+        append(log, batch(b"%d" % index))
+    log.truncate_to(4, now_ms=NOW_MS)
+    assert [log.active_segment.find(offset) is None for offset in (3, 4)] == [False, True]
+    for count in (1, 2, 3):
+        append(log, batch(*[b"again"] * count))
+        found = log.active_segment.find(log.log_end_offset - 1)
+        assert found is not None
+        assert found[2:] == (log.log_end_offset - count, log.log_end_offset - 1)
+    assert [value for _, value in offsets_and_values(log)] == [b"0", b"1", b"2", b"3", *[b"again"] * 6]
 
 
 def test_log_append_time_replaces_the_producers_timestamps(tmp_path: Path) -> None:

@@ -65,8 +65,8 @@ def handle_offset_commit(
     answer = groups.coordinator.commit_offsets(GroupRequestContext.of(access.context), request, groups.now_ms())
 
     if not refused:
-        return groups.answer(answer)
-    return groups.answer(answer.map(lambda response: _merged(refused, response)))
+        return groups.promise(answer)
+    return groups.promise(answer.map(lambda response: _merged(refused, response)))
 
 
 def _existing(

@@ -12,7 +12,7 @@ from barnabas.common.acl import AclOperation
 from barnabas.common.errors import ApiException
 from barnabas.common.resource import ResourceType
 from barnabas.common.topic_partition import TopicPartition
-from barnabas.coordinator.coordinator_runtime import TransactionMarker
+from barnabas.coordinator.transaction_marker import TransactionMarker
 from barnabas.network.api_handler import Access, AclRule, handles
 from barnabas.protocol.api_keys import ApiKey
 from barnabas.protocol.messages.write_txn_markers import (

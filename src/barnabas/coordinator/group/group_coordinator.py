@@ -15,7 +15,7 @@ from typing import NamedTuple, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult
-from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter, TransactionMarker
+from barnabas.coordinator.coordinator_runtime import CoordinatorRuntime, PartitionWriter
 from barnabas.coordinator.deferred import Deferred, gather
 from barnabas.coordinator.group.assignor.group_spec import Steps
 from barnabas.coordinator.group.classic.classic_group_rebalance import append_error
@@ -31,6 +31,7 @@ from barnabas.coordinator.group.share.share_group_requests import ShareGroupRequ
 from barnabas.coordinator.group.streams.streams_group_requests import StreamsGroupRequests
 from barnabas.coordinator.partitioner import coordinator_partition
 from barnabas.coordinator.producer_id_and_epoch import ProducerIdAndEpoch
+from barnabas.coordinator.transaction_marker import TransactionMarker
 from barnabas.metadata.image.metadata_image import MetadataDelta, MetadataImage
 from barnabas.protocol.compression import Compression
 from barnabas.protocol.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
@@ -358,14 +359,22 @@ class GroupCoordinator:
     def commit_offsets(
         self, context: GroupRequestContext, request: OffsetCommitRequest, now_ms: int
     ) -> Deferred[OffsetCommitResponse]:
-        """Accept the empty group id too: old clients commit under it."""
-        return self.write(
-            request.group_id,
+        """Accept the empty group id too: old clients commit under it.
+
+        Commits that arrive together are appended together: none depends on the offset that another one commits.
+        """
+        answer: Deferred[OffsetCommitResponse] = Deferred()
+        if not self.is_active:
+            answer.complete(commit_error(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
+            return answer
+        self.runtime.write_together(
+            self.partition_for(request.group_id),
             lambda shard: shard.offsets.commit_offsets(context, request, now_ms),
-            lambda code: commit_error(request, code),
-            now_ms,
-            takes_empty_id=True,
+            now_ms=now_ms,
+            answer=answer,
+            on_failure=lambda code: commit_error(request, append_error(code)),
         )
+        return answer
 
     def commit_transactional_offsets(
         self, request: TxnOffsetCommitRequest, now_ms: int

@@ -6,6 +6,7 @@ newer than this code becomes an UnknownRecord.
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from functools import lru_cache
 from struct import Struct
 from typing import NamedTuple
@@ -16,6 +17,7 @@ from barnabas.coordinator.coordinator_result import SingleRecord
 from barnabas.coordinator.group.group_state import GroupType
 from barnabas.coordinator.group.offset_and_metadata import NO_LEADER_EPOCH, NO_METADATA, OffsetAndMetadata
 from barnabas.protocol.errors import BufferUnderflow
+from barnabas.protocol.record_batch_builder import encode_record
 from barnabas.protocol.record_serde import CoordinatorKind, decode_coordinator_record, encode_versioned
 from barnabas.protocol.records.group_metadata_key import GroupMetadataKey
 from barnabas.protocol.records.group_metadata_value import GroupMetadataValue
@@ -24,6 +26,7 @@ from barnabas.protocol.records.legacy_offset_commit_value import LegacyOffsetCom
 from barnabas.protocol.records.offset_commit_key import OffsetCommitKey
 from barnabas.protocol.records.offset_commit_value import OffsetCommitValue
 from barnabas.protocol.schema import Message
+from barnabas.protocol.stepped_writing import write_in_steps
 from barnabas.protocol.varint import write_varint
 
 __all__ = [
@@ -47,6 +50,8 @@ _KEYED_TYPES: dict[int, GroupType] = {
 _KEYED_VERSION = 0
 
 _GROUP_METADATA_VERSION = 3
+_ENCODED_AT_ONCE = 5
+"""Steps of 100 members each."""
 _OFFSET_VERSION_WITH_EXPIRY = 1  # The only version that can hold the expiry of the offset.
 _OFFSET_VERSION = 4
 
@@ -157,11 +162,31 @@ class TopicOffsetsRecord:
 class GroupMetadataRecord(SingleRecord):
     """A generation of a classic group with its members and assignments, or with ``value`` None its removal."""
 
-    __slots__ = ("group_id", "value")
+    __slots__ = ("_encoded", "group_id", "value")
 
     def __init__(self, group_id: str, value: GroupMetadataValue | None) -> None:
         self.group_id = group_id
         self.value = value
+        self._encoded: bytes | None = None
+
+    def encode_in_steps(self) -> Generator[None, None, None]:
+        """Encode the record of a large group in advance, in steps of some milliseconds."""
+        if self.value is None:
+            return
+        chunks = [_INT16.pack(_GROUP_METADATA_VERSION)]
+        for step, _ in enumerate(write_in_steps(self.value, _GROUP_METADATA_VERSION, chunks), start=1):
+            if step % _ENCODED_AT_ONCE == 0:
+                yield
+        encoded = b"".join(chunks)
+        yield
+        self._encoded = encode_record(0, 0, self.encode_key(), encoded)
+        yield
+
+    def write(self, chunks: list[bytes], offset_delta: int) -> None:
+        if self._encoded is not None and offset_delta == 0:
+            chunks.append(self._encoded)
+        else:
+            super().write(chunks, offset_delta)
 
     def encode_key(self) -> bytes:
         return _INT16.pack(_GROUP_METADATA) + GroupMetadataKey(group=self.group_id).encode(0)

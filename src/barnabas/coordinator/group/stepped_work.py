@@ -10,7 +10,7 @@ import logging
 from collections.abc import Generator, Hashable
 from typing import TypeAlias, TypeVar
 
-from barnabas.common.errors import ApiException
+from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult, TimerAction
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
 
@@ -71,13 +71,15 @@ class SteppedWork:
         self._timers.schedule(timer, now_ms + _PAUSE_MS)
         if result is None:
             return CoordinatorResult()
-        result.on_error = lambda code, now_ms: self._end(key, work)
-        return result
+        undo = result.on_error
 
-    def _end(self, key: Hashable, work: Work) -> CoordinatorResult[None]:
-        if self._running.get(key) is work:
-            del self._running[key]
-        return CoordinatorResult()
+        def failed(code: ErrorCode, now_ms: int) -> CoordinatorResult[None] | None:
+            if self._running.get(key) is work:
+                del self._running[key]
+            return None if undo is None else undo(code, now_ms)
+
+        result.on_error = failed
+        return result
 
 
 def in_work(steps: Generator[None, None, T]) -> Generator[CoordinatorResult[None] | None, int, T]:

@@ -120,6 +120,7 @@ class FakeBroker:
             coordinator=self.driver.coordinator,
             now_ms=lambda: self.driver.now_ms,
             answer=self._answer,
+            promise=self._answer,
             confirm=self._confirm,
             serves_consumer_groups=True,
         )

@@ -6,9 +6,9 @@ import pytest
 
 from barnabas.common.errors import ErrorCode
 from barnabas.common.uuid import Uuid
-from barnabas.coordinator.coordinator_runtime import TransactionMarker
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
+from barnabas.coordinator.transaction_marker import TransactionMarker
 from barnabas.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,

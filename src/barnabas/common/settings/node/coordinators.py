@@ -27,6 +27,7 @@ __all__ = ["CoordinatorSettings"]
 
 _BUFFERS_GROW = "Buffers grow with what they hold, up to the limits of other settings."
 _LOADED_IN_STEPS = "State is loaded in steps of 256 KB, so that other requests are answered in between."
+_NEVER_LINGERS = "Offsets that are committed at the same time are written together; nothing waits for more."
 _NOTHING_LINGERS = "Records are appended when they are decided: nothing lingers."
 _ONE_EVENT_LOOP = "One event loop does this work, without a pool or queue to size."
 
@@ -54,7 +55,7 @@ class CoordinatorSettings(SettingTable):
         "How often regular expressions in subscriptions are matched with the topics again.",
         internal=True)
     group_consumer_session_timeout_ms: int = setting(INT, "45000", "1..", MEDIUM, READ_ONLY)
-    group_coordinator_append_linger_ms = no_effect(_NOTHING_LINGERS, INT, "-1", "-1..", MEDIUM, READ_ONLY,
+    group_coordinator_append_linger_ms = no_effect(_NEVER_LINGERS, INT, "-1", "-1..", MEDIUM, READ_ONLY,
         "How long group records are collected before they are written; -1 adapts to the load.")
     group_coordinator_background_threads = no_effect(_ONE_EVENT_LOOP, INT, "2", "1..", HIGH, READ_ONLY,
         "How many threads do a group coordinator's slow work.")

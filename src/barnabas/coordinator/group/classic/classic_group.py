@@ -13,9 +13,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from barnabas.common.errors import ApiException, ErrorCode, invariant
+from barnabas.common.steps import whole
 from barnabas.coordinator.coordinator_result import CoordinatorRecord, TimerAction
 from barnabas.coordinator.deferred import Deferred
 from barnabas.coordinator.group import consumer_protocol
+from barnabas.coordinator.group.assignor.group_spec import Steps
 from barnabas.coordinator.group.classic.classic_group_member import ClassicGroupMember, Protocols
 from barnabas.coordinator.group.group import CheckPartition, Group, OffsetCommitter, OffsetExpiry
 from barnabas.coordinator.group.group_records import GroupMetadataRecord
@@ -27,6 +29,8 @@ from barnabas.protocol.messages.sync_group import SyncGroupResponse
 from barnabas.protocol.records.group_metadata_value import GroupMetadataValue, MemberMetadata
 
 __all__ = ["ClassicGroup", "PendingTotal"]
+
+_MEMBERS_A_STEP = 1_000
 
 
 class PendingTotal:
@@ -453,26 +457,36 @@ class ClassicGroup(Group):
 
     def to_record_value(self, assignments: Mapping[str, bytes]) -> GroupMetadataValue:
         """Return the group's value to commit. The state timestamp is when the group entered its present state."""
-        name = self.protocol_name
+        return whole(self.to_record_value_in_steps(assignments))
+
+    def to_record_value_in_steps(self, assignments: Mapping[str, bytes]) -> Steps[GroupMetadataValue]:
+        """Return the same in steps of a few milliseconds. The members must not change meanwhile."""
+        value = self._record_value_without_members()
+        for member in list(self.members.values()):
+            value.members.append(self._member_metadata(member, assignments))
+            if len(value.members) % _MEMBERS_A_STEP == 0:
+                yield
+        return value
+
+    def _record_value_without_members(self) -> GroupMetadataValue:
         return GroupMetadataValue(
             protocol_type=self.protocol_type or "",
             generation=self.generation_id,
-            protocol=name,
+            protocol=self.protocol_name,
             leader=self.leader_id,
             current_state_timestamp=-1 if self.state_timestamp_ms is None else self.state_timestamp_ms,
-            members=[
-                MemberMetadata(
-                    member_id=member.member_id,
-                    group_instance_id=member.group_instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    rebalance_timeout=member.rebalance_timeout_ms,
-                    session_timeout=member.session_timeout_ms,
-                    subscription=member.protocols[name or ""],
-                    assignment=assignments.get(member.member_id, b""),
-                )
-                for member in self.members.values()
-            ],
+        )
+
+    def _member_metadata(self, member: ClassicGroupMember, assignments: Mapping[str, bytes]) -> MemberMetadata:
+        return MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_timeout_ms,
+            session_timeout=member.session_timeout_ms,
+            subscription=member.protocols[self.protocol_name or ""],
+            assignment=assignments.get(member.member_id, b""),
         )
 
 

@@ -21,12 +21,14 @@ from barnabas.coordinator.group.classic.parked_answers import ParkedAnswers
 from barnabas.coordinator.group.group_coordinator_config import GroupCoordinatorConfig
 from barnabas.coordinator.group.group_records import GroupMetadataRecord
 from barnabas.coordinator.group.group_state import GroupState
-from barnabas.coordinator.group.stepped_work import SteppedWork
+from barnabas.coordinator.group.stepped_work import SteppedWork, Work
 from barnabas.coordinator.timer_queue import Timer, TimerQueue
 from barnabas.protocol.messages.join_group import JoinGroupResponse
 from barnabas.protocol.messages.sync_group import SyncGroupResponse
 
 __all__ = ["Rebalance", "append_error"]
+
+_MEMBERS_A_STEP = 1_000
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +72,7 @@ class Rebalance:
     def __init__(self, config: GroupCoordinatorConfig, timers: TimerQueue[TimerAction], work: SteppedWork) -> None:
         self._config = config
         self._timers = timers
+        self._work = work
         self.answers = ParkedAnswers(work)
         self.completed_count = 0
         self._pending = PendingTotal()
@@ -187,12 +190,27 @@ class Rebalance:
     # -- assignments
 
     def propagate_assignments(self, group: ClassicGroup, now_ms: int) -> None:
-        for member in list(group.members.values()):
-            response = SyncGroupResponse(
-                protocol_type=group.protocol_type, protocol_name=group.protocol_name, assignment=member.assignment
-            )
-            self._answer_sync(group, member, response, now_ms)
-        self.answers.send(now_ms)
+        """Answer the members that have synced; those of a large group in steps."""
+        work = self._propagate(group, now_ms)
+        if len(group.members) > _MEMBERS_A_STEP:
+            self._work.start(("propagation", group.group_id, group.generation_id), work, now_ms)
+        else:
+            for _ in work:
+                pass
+
+    def _propagate(self, group: ClassicGroup, now_ms: int) -> Work:
+        """A request that waits stays with its member until its step: meanwhile the session of the member cannot end."""
+        assigned = [(member, member.awaiting_sync, member.assignment) for member in group.members.values()]
+        protocol_type, protocol_name = group.protocol_type, group.protocol_name
+        for first in range(0, len(assigned), _MEMBERS_A_STEP):
+            for member, parked, assignment in assigned[first : first + _MEMBERS_A_STEP]:
+                if parked is not None and member.awaiting_sync is parked:
+                    response = SyncGroupResponse(
+                        protocol_type=protocol_type, protocol_name=protocol_name, assignment=assignment
+                    )
+                    self._answer_sync(group, member, response, now_ms)
+            self.answers.send(now_ms)
+            now_ms = yield None
 
     def _answer_sync(
         self, group: ClassicGroup, member: ClassicGroupMember, response: SyncGroupResponse, now_ms: int

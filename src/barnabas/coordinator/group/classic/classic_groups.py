@@ -8,10 +8,13 @@ scratch; afterwards it must not undo changes by members since the record was dec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, TypeVar
 
 from barnabas.common.errors import ApiException, ErrorCode
 from barnabas.coordinator.coordinator_result import CoordinatorResult, TimerAction
 from barnabas.coordinator.deferred import Deferred
+from barnabas.coordinator.group.assignor.group_spec import Steps
 from barnabas.coordinator.group.classic.classic_group import ClassicGroup
 from barnabas.coordinator.group.classic.classic_group_member import ClassicGroupMember
 from barnabas.coordinator.group.classic.classic_group_rebalance import Rebalance, append_error
@@ -22,7 +25,7 @@ from barnabas.coordinator.group.group_records import GroupMetadataRecord
 from barnabas.coordinator.group.group_request_context import GroupRequestContext
 from barnabas.coordinator.group.group_state import GroupState
 from barnabas.coordinator.group.groups import Groups
-from barnabas.coordinator.group.stepped_work import SteppedWork
+from barnabas.coordinator.group.stepped_work import SteppedWork, Work, in_work
 from barnabas.coordinator.timer_queue import TimerQueue
 from barnabas.protocol.messages.heartbeat import HeartbeatRequest
 from barnabas.protocol.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -30,6 +33,11 @@ from barnabas.protocol.messages.leave_group import LeaveGroupResponse, MemberIde
 from barnabas.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 __all__ = ["ClassicGroups"]
+
+T = TypeVar("T")
+
+_MEMBERS_AT_ONCE = 1_000
+"""The assignments of a larger group are encoded in steps."""
 
 
 class ClassicGroups:
@@ -44,6 +52,7 @@ class ClassicGroups:
         self._config = config
         self._new_uuid = new_uuid
         self._groups = groups
+        self._work = work
         self.rebalance = Rebalance(config, timers, work)
 
     # -- looking up
@@ -102,7 +111,7 @@ class ClassicGroups:
         self.rebalance.sync_received(group, member.member_id)
         if not group.is_leader(member.member_id):
             return CoordinatorResult()
-        return self._commit_assignments(group, request)
+        return self._commit_assignments(group, request, now_ms)
 
     def _validate_sync(self, request: SyncGroupRequest) -> tuple[ClassicGroup, ClassicGroupMember]:
         group = self.find(request.group_id)
@@ -122,11 +131,36 @@ class ClassicGroups:
         return group, member
 
     def _commit_assignments(
-        self, group: ClassicGroup, request: SyncGroupRequest
+        self, group: ClassicGroup, request: SyncGroupRequest, now_ms: int
     ) -> CoordinatorResult[SyncGroupResponse]:
-        generation_id = group.generation_id
         assignments = {item.member_id: bytes(item.assignment) for item in request.assignments}
+        if len(group.members) > _MEMBERS_AT_ONCE:
+            self._work.start(("assignments", group.group_id), self._commit_in_steps(group, assignments), now_ms)
+            return CoordinatorResult()
         record = GroupMetadataRecord(group.group_id, group.to_record_value(assignments))
+        return self._commit_generation(group, record)
+
+    def _commit_in_steps(self, group: ClassicGroup, assignments: dict[str, bytes]) -> Work:
+        """Encode the record of a large group between requests. A rebalance that begins meanwhile answers the syncs."""
+        generation_id = group.generation_id
+        is_current = partial(self._is_completing, group, generation_id)
+        value = yield from in_work(_while(is_current, group.to_record_value_in_steps(assignments)))
+        if value is None:
+            return
+        record = GroupMetadataRecord(group.group_id, value)
+        yield from in_work(_while(is_current, record.encode_in_steps()))
+        if is_current():
+            yield self._commit_generation(group, record)
+
+    def _is_completing(self, group: ClassicGroup, generation_id: int) -> bool:
+        return (
+            self._groups.find(group.group_id) is group
+            and group.state is GroupState.COMPLETING_REBALANCE
+            and group.generation_id == generation_id
+        )
+
+    def _commit_generation(self, group: ClassicGroup, record: GroupMetadataRecord) -> CoordinatorResult[Any]:
+        generation_id = group.generation_id
 
         def propagate(now_ms: int) -> CoordinatorResult[None]:
             if group.state is GroupState.STABLE and group.generation_id == generation_id:
@@ -272,3 +306,15 @@ class ClassicGroups:
                 )
                 member.answer_sync(SyncGroupResponse(error_code=ErrorCode.NOT_COORDINATOR))
             group.transition_to(GroupState.DEAD, now_ms)
+
+
+def _while(is_current: Callable[[], bool], steps: Steps[T]) -> Steps[T | None]:
+    """Take the steps as long as they are of use; return None afterwards."""
+    while is_current():
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        yield
+    return None
