@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -135,6 +138,28 @@ def test_a_failing_task_is_restarted_and_its_status_says_so_without_secrets(
             await worker.until("/connectors/m/status", _runs_on(1, worker))
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_a_worker_that_waits_for_its_topics_names_the_cause_and_stops_at_once(
+    barnabas_node: Node, tmp_path: Path
+) -> None:
+    settings = worker_settings(barnabas_node.bootstrap_servers, "impossible") | {
+        "listeners": "http://127.0.0.1:0",
+        "status.storage.replication.factor": "3",
+    }
+    file, log = tmp_path / "worker.properties", tmp_path / "log"
+    file.write_text("".join(f"{name}={text}\n" for name, text in settings.items()))
+    with log.open("w") as stderr:
+        process = subprocess.Popen([sys.executable, "-m", "barnabas", "worker", str(file)], stderr=stderr)
+    try:
+        asyncio.run(eventually(lambda: "INVALID_REPLICATION_FACTOR" in log.read_text()))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0  # Without the signal it waits for a minute, and fails.
+    finally:
+        process.kill()
+        process.wait()
+    assert log.read_text().count("INVALID_REPLICATION_FACTOR") == 1
+    assert "lower status.storage.replication.factor (it is 3)" in log.read_text()
 
 
 @pytest.mark.long
