@@ -188,8 +188,9 @@ class TopicToFiles(SinkConnector):
     def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
         errors: dict[str, list[str]] = {}
         try:
-            _root(settings)
-        except (TerminalError, KeyError) as error:
+            if _DIRECTORY in settings:
+                _root(settings)
+        except TerminalError as error:
             errors[_DIRECTORY] = [str(error)]
         for name, allowed in ((_PARTITION_BY, _FOLDERS), (_RECORD_COLUMNS, _COLUMNS)):
             wrong = [value for value in _list(settings.get(name)) if value not in allowed]
