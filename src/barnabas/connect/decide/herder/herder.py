@@ -81,6 +81,7 @@ from barnabas.connect.decide.session_key import KeyRotation, SessionView
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
 from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning, TopicsUsed
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
+from barnabas.connect.worker_names import naming_worker
 
 __all__ = ["Herder"]
 
@@ -324,6 +325,7 @@ class Herder:
         self.connector_error(connector, trace, retriable=False)
 
     def _failed(self, unit: Unit, trace: str, *, retriable: bool) -> None:
+        trace = naming_worker(trace, self.context.settings.worker_id)  # Any worker may show the status.
         what_next = self.automatic_restarts.failed(unit, retriable=retriable)
         log.error("%s has failed: %s\n%s", named(unit), trace.rstrip(), what_next)
         self.statuses.set(unit, TaskState.FAILED, f"{trace.rstrip()}\n{what_next}".rstrip())

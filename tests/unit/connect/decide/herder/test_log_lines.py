@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
@@ -92,6 +93,13 @@ def test_the_life_of_a_task_is_logged(driver: HerderDriver, caplog: pytest.LogCa
     ]
     assert "INFO starting task c-0" in lines(caplog)
     assert lines(caplog)[-1] == "INFO task c-0 has stopped"
+
+
+def test_a_status_names_its_worker_because_any_worker_may_show_it(driver: HerderDriver) -> None:
+    driver.herder.task_event(TaskFailed(TASK, "/data does not exist on this worker. This worker's disk is empty."))
+    driver.run()
+    trace = json.loads(driver.statuses[b"status-task-c-0"] or b"")["trace"]
+    assert trace.startswith("/data does not exist on worker here:8083. Worker here:8083's disk is empty.")
 
 
 def test_requested_restarts_are_logged(driver: HerderDriver, caplog: pytest.LogCaptureFixture) -> None:
