@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from barnabas.connect.plugins.api import SinkTask, TerminalError
 from barnabas.connect_spark.queries.record_path import SINK_COLUMNS, ConverterPath, strict, used_columns
+from barnabas.connect_spark.sessions.spark_settings import SparkSettings
+from barnabas.connect_spark.sessions.worker_session import session_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,3 +131,17 @@ def test_unknown_columns_are_refused(used: tuple[str, ...], named: str) -> None:
     task.used = used
     with pytest.raises(TerminalError, match=rf"Writes.columns returns {named}; a sink can use topic, partition"):
         used_columns(task)
+
+
+def test_a_plan_names_all_columns_and_whole_paths(spark: SparkSession, tmp_path: Path) -> None:
+    session = spark.newSession()
+    conf = session_conf(SparkSettings.of({}, worker_id="h:8083"))
+    for name in ("spark.sql.debug.maxToStringFields", "spark.sql.maxMetadataStringLength"):
+        session.conf.set(name, conf[name])
+    folder = tmp_path / ("a" * 120)
+    columns = [f"id AS column_{number}" for number in range(60)]
+    session.range(2).selectExpr(*columns).write.mode("overwrite").parquet(str(folder))
+    plan = session.read.parquet(str(folder)).filter("column_0 > 1")._explain_string()
+    assert "column_59" in plan
+    assert "more fields" not in plan
+    assert folder.name in plan

@@ -68,6 +68,20 @@ def test_a_missing_setting_is_reported_as_missing_and_in_no_other_way(plugin: Pl
         )  # As in Kafka.
 
 
+def test_settings_with_few_values_recommend_them() -> None:
+    recommended = {
+        (plugin.name.rpartition(".")[2], info.value.name): info.value.recommended_values
+        for plugin in CONNECTOR_PLUGINS
+        for info in VALIDATION.validate({"connector.class": plugin.name}).configs
+    }
+    assert recommended["TopicToFiles", "format"] == ["parquet", "json", "csv", "orc"]
+    assert recommended["FilesToTopic", "format"] == ["lines", "whole", "json", "csv", "parquet"]
+    assert recommended["JdbcSource", "mode"] == ["bulk", "incrementing", "timestamp", "timestamp+incrementing"]
+    assert recommended["JdbcSink", "insert.mode"] == ["insert", "upsert", "update"]
+    assert recommended["TopicToDelta", "pk.mode"] == ["none", "record_key", "record_value"]
+    assert recommended["TopicToFiles", "errors.tolerance"] == []  # As in Kafka.
+
+
 def test_aliases_that_give_a_setting_two_meanings_are_refused() -> None:
     converter = "org.apache.kafka.connect.transforms.TimestampConverter$Value"
     config = {"connector.class": "MockSource", "transforms": "a,a.target", "transforms.a.type": converter}
