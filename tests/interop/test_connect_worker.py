@@ -55,7 +55,11 @@ async def _leader_first(*workers: InProcessWorker) -> list[InProcessWorker]:
     return [leader, *(worker for worker in workers if worker is not leader)]
 
 
-def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnabas_node: Node) -> None:
+def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(
+    barnabas_node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "barnabas")
+
     async def story() -> None:
         ledger = TaskLedger()
         options: dict[str, Any] = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}
@@ -83,8 +87,12 @@ def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnaba
 
             metrics = (await leader.request("GET", "/metrics")).text
             assert 'connect_protocol{connect_protocol="SESSIONED"} 1.0' in metrics
+            caplog.clear()
             await leader.die()
             await follower.until("/connectors/m/status", _runs_on(3, follower))
+            lost = f"worker {leader.worker_id} is lost to group two-workers: {follower.url}/ receives "
+            assert [text for text in caplog.messages if text.startswith(lost)]
+            assert [text for text in caplog.messages if text.startswith("taking over task m-")]
             assert set(ledger.owners.values()) == {follower.worker_id}
             assert (await follower.request("DELETE", "/connectors/m")).status_code == 204
             await follower.until("/connectors", lambda found: found == [])

@@ -141,7 +141,7 @@ def test_a_plan_names_all_columns_and_whole_paths(spark: SparkSession, tmp_path:
     folder = tmp_path / ("a" * 120)
     columns = [f"id AS column_{number}" for number in range(60)]
     session.range(2).selectExpr(*columns).write.mode("overwrite").parquet(str(folder))
-    plan = session.read.parquet(str(folder)).filter("column_0 > 1")._explain_string()
+    plan = str(session.read.parquet(str(folder)).filter("column_0 > 1")._jdf.queryExecution().simpleString())
     assert "column_59" in plan
     assert "more fields" not in plan
     assert folder.name in plan

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
+from urllib.parse import urlsplit
 
 from barnabas.connect.decide.group.membership_events import (
     Assigned,
@@ -40,6 +41,8 @@ class GroupLog:
     def __init__(self, context: HerderContext) -> None:
         self._context = context
         self._group = context.settings.group_id
+        self._reported: set[str] = set()
+        """Workers, by ``host:port``, whose loss was logged."""
 
     def noticed(self, notice: MembershipEvent) -> None:
         match notice:
@@ -56,6 +59,29 @@ class GroupLog:
                     self._gone(worker, delay_ms)
             case _:
                 pass
+
+    def leads(self) -> None:
+        """Report lost workers that no earlier round of this leader had as members, such as the leader before.
+
+        Their last statuses say that work runs on them. Called after an assignment by this worker.
+        """
+        members = self._context.group.member_worker_ids
+        self._reported -= members
+        for worker, units in self._work_elsewhere().items():
+            if worker not in members | self._reported:
+                owners = self._context.group.owners
+                self._gone(WorkerGone(worker, {unit: owners.get(unit) for unit in units}), 0)
+
+    def _work_elsewhere(self) -> dict[str, list[Unit]]:
+        """Return the configured connectors and tasks that are said to run, by their worker."""
+        statuses = self._context.statuses
+        units: list[Unit] = [*statuses.connectors(), *statuses.all_tasks()]
+        found: dict[str, list[Unit]] = {}
+        for unit in units:
+            status = statuses.task(unit) if isinstance(unit, ConnectorTaskId) else statuses.connector(unit)
+            if status is not None and status.state is not TaskState.UNASSIGNED and self._is_configured(unit):
+                found.setdefault(status.worker_id, []).append(unit)
+        return found
 
     def _assigned(self, notice: Assigned) -> None:
         assignment = notice.assignment
@@ -76,8 +102,9 @@ class GroupLog:
             for url in sorted({owner for owner in worker.new_owners.values() if owner is not None})
         ]
         waiting = [unit for unit, owner in worker.new_owners.items() if owner is None and self._is_configured(unit)]
-        if waiting:
+        if waiting and delay_ms:
             moves.append(f"{listed(waiting)} waits up to {delay_ms / 1000:g} s for its return")
+        self._reported.add(urlsplit(worker.url).netloc or worker.url)
         is_lost = any(self._is_said_to_run(unit) for unit in worker.new_owners)
         log.log(
             logging.WARNING if is_lost else logging.INFO,

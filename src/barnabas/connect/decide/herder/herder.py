@@ -192,6 +192,8 @@ class Herder:
             case Assigned() if not self._is_stopping:
                 self._is_lost = False
                 self.rebalance.assigned(notice, owners, member_urls, are_all_members_ours=are_all_members_ours)
+                if notice.is_leader:
+                    self._group_log.leads()
             case StopWork():
                 self.rebalance.stop_work(notice)
             case Lost(reason):

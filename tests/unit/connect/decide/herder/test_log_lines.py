@@ -73,6 +73,17 @@ def test_a_worker_that_gave_up_its_work_has_left(driver: HerderDriver, caplog: p
     assert lines(caplog)[0].startswith(f"INFO worker {OTHER_URL} has left group workers")
 
 
+def test_a_new_leader_reports_the_lost_leader_once_with_the_new_owners_of_its_work(
+    driver: HerderDriver, caplog: pytest.LogCaptureFixture
+) -> None:
+    driver.outside.replay_status(*task_status_record(OTHER_TASK, Status(TaskState.RUNNING, "lost:8083", 1)))
+    driver.hold("write_status")
+    for _ in range(2):
+        driver.member("c", TASK, owners={OTHER_TASK: OTHER_URL})
+    warnings = [line for line in lines(caplog) if line.startswith("WARNING")]
+    assert warnings == [f"WARNING worker lost:8083 is lost to group workers: {OTHER_URL} receives task c-1"]
+
+
 def test_taking_over_names_the_worker_before(driver: HerderDriver, caplog: pytest.LogCaptureFixture) -> None:
     driver.outside.replay_status(*task_status_record(OTHER_TASK, Status(TaskState.RUNNING, "there:8083", 1)))
     driver.member("c", TASK, OTHER_TASK)
