@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -133,15 +134,25 @@ def test_unknown_columns_are_refused(used: tuple[str, ...], named: str) -> None:
         used_columns(task)
 
 
-def test_a_plan_names_all_columns_and_whole_paths(spark: SparkSession, tmp_path: Path) -> None:
-    session = spark.newSession()
+@pytest.fixture
+def whole_plans(spark: SparkSession) -> Iterator[None]:
+    """Apply the settings of a worker's session that concern plans."""
+    names = ("spark.sql.debug.maxToStringFields", "spark.sql.maxMetadataStringLength")
     conf = session_conf(SparkSettings.of({}, worker_id="h:8083"))
-    for name in ("spark.sql.debug.maxToStringFields", "spark.sql.maxMetadataStringLength"):
-        session.conf.set(name, conf[name])
+    for name in names:
+        spark.conf.set(name, conf[name])
+    yield
+    for name in names:
+        spark.conf.unset(name)
+
+
+@pytest.mark.usefixtures("whole_plans")
+def test_a_plan_names_all_columns_and_whole_paths(spark: SparkSession, tmp_path: Path) -> None:
     folder = tmp_path / ("a" * 120)
-    columns = [f"id AS column_{number}" for number in range(60)]
-    session.range(2).selectExpr(*columns).write.mode("overwrite").parquet(str(folder))
-    plan = str(session.read.parquet(str(folder)).filter("column_0 > 1")._jdf.queryExecution().simpleString())
+    folder.mkdir()
+    columns = ", ".join(f"column_{number} BIGINT" for number in range(60))
+    frame = spark.read.schema(columns).parquet(str(folder)).filter("column_0 > 1")
+    plan = str(frame._jdf.queryExecution().simpleString())
     assert "column_59" in plan
     assert "more fields" not in plan
     assert folder.name in plan

@@ -13,7 +13,7 @@ from tests.simulation.cluster.virtual_loop import VirtualLoop
 def run(loop: VirtualLoop, problems: list[str], **options: float) -> tuple[list[float], Retries]:
     """Fail with each problem in turn. Return the times of the attempts."""
     times: list[float] = []
-    retries = Retries(now_s=loop.time, **options)
+    retries = Retries(**options)
 
     async def story() -> None:
         for problem in problems:
@@ -58,7 +58,7 @@ def test_a_cause_that_passes_by_itself_is_not_logged(loop: VirtualLoop, caplog: 
 
 
 def test_a_wait_can_be_cancelled(loop: VirtualLoop) -> None:
-    task = loop.create_task(Retries(now_s=loop.time).failed("a"))
+    task = loop.create_task(Retries().failed("a"))
     loop.run_until(loop.time())
     task.cancel()
     loop.run_until(loop.time())
