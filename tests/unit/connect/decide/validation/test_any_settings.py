@@ -75,6 +75,7 @@ def test_settings_with_few_values_recommend_them() -> None:
         for info in VALIDATION.validate({"connector.class": plugin.name}).configs
     }
     assert recommended["TopicToFiles", "format"] == ["parquet", "json", "csv", "orc"]
+    assert recommended["TopicToFiles", "compression"] == ["none", "snappy", "gzip", "zstd", "lz4_raw"]
     assert recommended["FilesToTopic", "format"] == ["lines", "whole", "json", "csv", "parquet"]
     assert recommended["JdbcSource", "mode"] == ["bulk", "incrementing", "timestamp", "timestamp+incrementing"]
     assert recommended["JdbcSink", "insert.mode"] == ["insert", "upsert", "update"]
