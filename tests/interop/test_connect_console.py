@@ -12,13 +12,14 @@ from urllib.parse import quote
 
 import pytest
 
+from barnabas.connect.decide.tasks.task_progress import QueryPlan
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.plugins.discovery import discover
 from barnabas.connect.rest.application import Mount
 from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.rest.rest_settings import RestSettings
 from tests.interop.chromium import Chromium, require_chromium
-from tests.peers.console_scene import EVIL, PREFIX, SceneHerder, console_of
+from tests.peers.console_scene import EVIL, PREFIX, SceneHerder, SceneInsight, console_of
 from tests.peers.scripted_herder import ScriptedCluster
 
 pytestmark = [pytest.mark.interop, pytest.mark.anyio]
@@ -32,6 +33,8 @@ PAGES = (
     "connectors/lines/tasks/0/plan",
     "connectors/" + quote(EVIL, safe=""),
 )
+JDBC_SOURCE = "barnabas.connect_spark.connectors.jdbc.jdbc_source.JdbcSource"
+TOPIC_TO_FILES = "barnabas.connect_spark.connectors.files.topic_to_files.TopicToFiles"
 FILE_STREAM_SINK = "barnabas.connect_spark.connectors.files.file_stream.FileStreamSink"
 
 
@@ -103,6 +106,28 @@ async def test_a_long_reason_does_not_break_the_names_of_connectors(browser: Chr
     del worker.herder.cluster.connectors[EVIL], worker.herder.cluster.connectors["stopped-one"]
     del worker.herder.cluster.connectors["orders-to-files"]
     worker.herder.failed[ConnectorTaskId("lines", 0)] = "There is a long reason why it could not go on. " * 9
+    await asyncio.to_thread(look)
+
+
+async def test_the_page_of_a_plan_shows_all_of_it(
+    browser: Chromium, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [f"+- Project [{', '.join(f'column_{number}_{line}' for number in range(60))}]" for line in range(100)]
+
+    async def long_plan(_: SceneInsight, task: ConnectorTaskId) -> QueryPlan:
+        return QueryPlan("\n".join(lines), "\n".join(f'"rows": {line}' for line in range(100)), None)
+
+    def look() -> None:
+        for width in (360, 1280):
+            browser.size(width)
+            browser.open(worker.url + "connectors/lines/tasks/0/plan")
+            for part in ("plan", "progress"):
+                shown = browser.run(f"(e => [e.scrollHeight, e.clientHeight, e.scrollWidth, e.clientWidth])({part})")
+                assert shown[0] <= shown[1], (part, width)  # Nothing is behind a scroll bar.
+                assert shown[2] <= shown[3], (part, width)
+            assert browser.run("document.getElementById('plan').textContent") == "\n".join(lines)
+
+    monkeypatch.setattr(SceneInsight, "query_plan", long_plan)
     await asyncio.to_thread(look)
 
 
@@ -228,6 +253,40 @@ async def test_a_form_creates_a_connector_and_shows_errors_beside_fields(browser
         "file": "/data/out.txt",
         "topics": "orders",
     }
+
+
+async def test_settings_with_few_values_are_chosen_from_a_list(browser: Chromium, worker: Worker) -> None:
+    def choices(setting: str) -> list[str]:
+        field = f"document.getElementById('setting-{setting}')"
+        browser.wait_for(f"{field}?.tagName === 'SELECT'")
+        return [str(text) for text in browser.run(f"[...{field}.options].map(option => option.textContent)")]
+
+    def choose(class_name: str) -> None:
+        browser.run(f"document.getElementById('plugin').value = {json.dumps(class_name)}")
+        browser.run("document.getElementById('plugin').dispatchEvent(new Event('change'))")
+
+    def look() -> None:
+        browser.size(1280)
+        browser.open(worker.url + "create")
+        choose(JDBC_SOURCE)
+        modes = ["bulk", "incrementing", "timestamp", "timestamp+incrementing"]
+        assert choices("mode") == ["Choose one", *modes, "another value …"]
+        choose(TOPIC_TO_FILES)
+        assert choices("format") == ["default (parquet)", "parquet", "json", "csv", "orc", "another value …"]
+        field = "document.getElementById('setting-format')"
+        browser.run(f"{field}.value = 'csv'; {field}.dispatchEvent(new Event('change'))")
+        browser.click("#as-json")
+        browser.wait_for("JSON.parse(document.getElementById('json-text').value).format === 'csv'")
+        browser.click("#as-form")
+        assert choices("format")
+        browser.run(f"{field}.value = [...{field}.options].pop().value; {field}.dispatchEvent(new Event('change'))")
+        browser.wait_for(f"{field}.tagName === 'INPUT' && document.activeElement === {field}")
+        browser.type("#setting-format", "${env:FORMAT}")
+        browser.wait_for("document.getElementById('setting-format').getAttribute('aria-invalid') === 'true'")
+
+    browser.problems.clear()
+    await asyncio.to_thread(look)
+    assert browser.problems == []
 
 
 async def test_a_connector_is_changed_as_json(browser: Chromium, worker: Worker) -> None:

@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -52,7 +55,11 @@ async def _leader_first(*workers: InProcessWorker) -> list[InProcessWorker]:
     return [leader, *(worker for worker in workers if worker is not leader)]
 
 
-def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnabas_node: Node) -> None:
+def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(
+    barnabas_node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "barnabas")
+
     async def story() -> None:
         ledger = TaskLedger()
         options: dict[str, Any] = {"session.timeout.ms": "6000", "heartbeat.interval.ms": "1000"}
@@ -80,8 +87,12 @@ def test_two_workers_share_a_connector_and_one_takes_over_from_the_other(barnaba
 
             metrics = (await leader.request("GET", "/metrics")).text
             assert 'connect_protocol{connect_protocol="SESSIONED"} 1.0' in metrics
+            caplog.clear()
             await leader.die()
             await follower.until("/connectors/m/status", _runs_on(3, follower))
+            lost = f"worker {leader.worker_id} is lost to group two-workers: {follower.url}/ receives "
+            assert [text for text in caplog.messages if text.startswith(lost)]
+            assert [text for text in caplog.messages if text.startswith("taking over task m-")]
             assert set(ledger.owners.values()) == {follower.worker_id}
             assert (await follower.request("DELETE", "/connectors/m")).status_code == 204
             await follower.until("/connectors", lambda found: found == [])
@@ -135,6 +146,28 @@ def test_a_failing_task_is_restarted_and_its_status_says_so_without_secrets(
             await worker.until("/connectors/m/status", _runs_on(1, worker))
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_a_worker_that_waits_for_its_topics_names_the_cause_and_stops_at_once(
+    barnabas_node: Node, tmp_path: Path
+) -> None:
+    settings = worker_settings(barnabas_node.bootstrap_servers, "impossible") | {
+        "listeners": "http://127.0.0.1:0",
+        "status.storage.replication.factor": "3",
+    }
+    file, log = tmp_path / "worker.properties", tmp_path / "log"
+    file.write_text("".join(f"{name}={text}\n" for name, text in settings.items()))
+    with log.open("w") as stderr:
+        process = subprocess.Popen([sys.executable, "-m", "barnabas", "worker", str(file)], stderr=stderr)
+    try:
+        asyncio.run(eventually(lambda: "INVALID_REPLICATION_FACTOR" in log.read_text()))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0  # Without the signal it waits for a minute, and fails.
+    finally:
+        process.kill()
+        process.wait()
+    assert log.read_text().count("INVALID_REPLICATION_FACTOR") == 1
+    assert "lower status.storage.replication.factor (it is 3)" in log.read_text()
 
 
 @pytest.mark.long

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
 from barnabas.connect.plugins.api import SinkTask, TerminalError
 from barnabas.connect_spark.queries.record_path import SINK_COLUMNS, ConverterPath, strict, used_columns
+from barnabas.connect_spark.sessions.spark_settings import SparkSettings
+from barnabas.connect_spark.sessions.worker_session import session_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -128,3 +132,27 @@ def test_unknown_columns_are_refused(used: tuple[str, ...], named: str) -> None:
     task.used = used
     with pytest.raises(TerminalError, match=rf"Writes.columns returns {named}; a sink can use topic, partition"):
         used_columns(task)
+
+
+@pytest.fixture
+def whole_plans(spark: SparkSession) -> Iterator[None]:
+    """Apply the settings of a worker's session that concern plans."""
+    names = ("spark.sql.debug.maxToStringFields", "spark.sql.maxMetadataStringLength")
+    conf = session_conf(SparkSettings.of({}, worker_id="h:8083"))
+    for name in names:
+        spark.conf.set(name, conf[name])
+    yield
+    for name in names:
+        spark.conf.unset(name)
+
+
+@pytest.mark.usefixtures("whole_plans")
+def test_a_plan_names_all_columns_and_whole_paths(spark: SparkSession, tmp_path: Path) -> None:
+    folder = tmp_path / ("a" * 120)
+    folder.mkdir()
+    columns = ", ".join(f"column_{number} BIGINT" for number in range(60))
+    frame = spark.read.schema(columns).parquet(str(folder)).filter("column_0 > 1")
+    plan = str(frame._jdf.queryExecution().simpleString())
+    assert "column_59" in plan
+    assert "more fields" not in plan
+    assert folder.name in plan

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+from barnabas.network.daemon_call import daemon_call
 
 if TYPE_CHECKING:
     from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
@@ -18,7 +19,7 @@ async def make_spark_runtime(
     *, config: WorkerConfig, offsets: OffsetStore, registry: PluginRegistry, worker_id: str
 ) -> TaskRuntime:
     """Create it on a thread, because importing its modules takes a while and the REST API listens already."""
-    module = await asyncio.to_thread(import_module, "barnabas.connect_spark.spark_runtime")
+    module = await daemon_call(lambda: import_module("barnabas.connect_spark.spark_runtime"))
     runtime: TaskRuntime = module.SparkTaskRuntime(
         registry.with_full_names(config.texts),
         offsets,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
@@ -63,6 +64,8 @@ OWN_CONNECTORS = (
     "barnabas.connect_spark.connectors.files.topic_to_files:TopicToFiles",
     "barnabas.connect_spark.connectors.topic_to_topic:TopicToTopic",
 )
+
+_MOCKS = "barnabas.connect.plugins.mock_connectors:"
 
 _FORMER_MODULES = {
     "barnabas.connect_spark.connectors.files.file_stream": "barnabas.connect.spark.connectors.file_stream",
@@ -200,7 +203,8 @@ def _allowed_connector(name: str) -> list[Plugin]:
 
 
 def _own_connector(name: str) -> list[Plugin]:
-    return [connector_plugin(_load(name), "barnabas", *_former_names(name))]
+    plugin = connector_plugin(_load(name), "barnabas", *_former_names(name))
+    return [replace(plugin, is_for_tests=name.startswith(_MOCKS))]
 
 
 def _former_names(name: str) -> tuple[str, ...]:

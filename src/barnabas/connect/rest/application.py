@@ -36,9 +36,17 @@ from barnabas.connect.rest.media_types import accepts_json, is_json
 from barnabas.connect.rest.openapi import openapi_document
 from barnabas.connect.rest.request_body import SMALL_BYTES, BodyLimits, BodyMemory, RequestBody, Sender
 from barnabas.connect.rest.request_freshness import FRESHNESS_HEADER
-from barnabas.connect.rest.request_log import AnsweredRequest, RequestLog, one_line
+from barnabas.connect.rest.request_log import AnsweredRequest, Outcome, RequestLog, one_line
 from barnabas.connect.rest.response_headers import HeaderRule, apply_header_rules
-from barnabas.connect.rest.responses import Refused, allowed_methods, encoded, error_answer, not_started, refusal
+from barnabas.connect.rest.responses import (
+    Refused,
+    allowed_methods,
+    encoded,
+    error_answer,
+    error_message,
+    not_started,
+    refusal,
+)
 from barnabas.connect.rest.roles import ANONYMOUS, Role, User
 from barnabas.connect.rest.route import Access, Route
 from barnabas.connect.rest.route_table import matching, path_segments
@@ -48,6 +56,7 @@ __all__ = ["ListenerKind", "Mount", "RestApplication", "RestRules"]
 REQUEST_TIMEOUT_S = 90.0
 _QUERY_FIELDS_MAX = 100
 _OPENAPI = ["openapi.json"]
+_OTHER_WORKER = "another worker"
 _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 
 
@@ -168,15 +177,18 @@ class _Exchange:
         self._log = log
         self._is_known = False
         """Whether the sender is authenticated."""
+        self._user_name = ANONYMOUS.name if rules.authenticator is None else ""
         self._method: str = scope["method"]
         self._path = scope["raw_path"].decode("ascii", "replace")
         self._query = scope["query_string"].decode("ascii", "replace")
 
     async def answer(self) -> ASGIApp:
         begun = perf_counter()
+        is_path_refused = False
         try:
             answer = await self._answer()
         except Refused as refused:
+            is_path_refused = True
             answer = refusal(refused)
         except ConnectError as error:
             forget_frames(error)
@@ -186,13 +198,15 @@ class _Exchange:
             text = f"The worker failed to handle the request ({type(error).__name__}); see its log."
             answer = error_answer(ConnectError(text))
         if isinstance(answer, Response):
-            self._log.answered(self._told, answer.status_code, (perf_counter() - begun) * 1000)
+            spent_ms, status = (perf_counter() - begun) * 1000, answer.status_code
+            is_refusal = is_path_refused or (status >= 400 and status != 404)
+            self._log.answered(self._told, Outcome(status, spent_ms, error_message(answer), is_refusal))
         return answer
 
     @property
     def _told(self) -> AnsweredRequest:
         host, port = self._scope.get("client") or ("", 0)
-        return AnsweredRequest(self._method, self._path, host, port, self._is_known)
+        return AnsweredRequest(self._method, self._path, host, port, self._is_known, self._user_name)
 
     async def _answer(self) -> ASGIApp:
         self._check_browser()
@@ -257,11 +271,11 @@ class _Exchange:
             body = await self._body.read(self._rules.body_limits.bytes_max, self._sender)
             freshness = await self._services.internal.vouched_for(self._method, self._target, self._headers, body)
             if freshness is not None:
-                self._is_known = True
+                self._is_known, self._user_name = True, freshness.user
                 return User(freshness.user, Role.named(freshness.role))
         certificate = self._scope.get("extensions", {}).get("tls", {}).get("client_cert_der")
         user = await authenticator.user(Credentials(authorization, certificate, self._sender.address))
-        self._is_known = True
+        self._is_known, self._user_name = True, user.name
         return user
 
     @property
@@ -302,7 +316,8 @@ class _Exchange:
             async with asyncio.timeout(self._rules.request_timeout_s) as bound:
                 reply = await route.handler(self._services, request)
                 # The handler of an internal request has verified the signature.
-                self._is_known = self._is_known or route.access is Access.INTERNAL
+                if route.access is Access.INTERNAL:
+                    self._is_known, self._user_name = True, _OTHER_WORKER
                 return reply
         except TimeoutError:
             if not bound.expired():

@@ -21,6 +21,7 @@ from barnabas.connect.entities import ErrorMessage
 from barnabas.connect.errors import RequestFailed
 from barnabas.connect.rest.request_freshness import FRESHNESS_HEADER, Freshness, SentRequest
 from barnabas.connect.rest.request_signature import signed_headers
+from barnabas.connect.worker_names import naming_worker
 
 __all__ = ["Answer", "InternalClient", "encoded_segment", "request_body"]
 
@@ -150,4 +151,4 @@ def _judged(response: httpx.Response, body: bytes) -> Answer:
     except (msgspec.DecodeError, UnicodeDecodeError):
         # A server between the workers, such as a proxy, has returned its own form.
         raise _Answered(status, f"The worker at {response.request.url.host} answered with {status}") from None
-    raise _Answered(status, error.message)
+    raise _Answered(status, naming_worker(error.message, response.request.url.netloc.decode()))

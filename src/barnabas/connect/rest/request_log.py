@@ -1,7 +1,10 @@
 """Log a line for each request of a known sender; for others a limited number, so that they can't fill the log.
 
-Text from unknown clients, such as the path, is truncated and shown on one line. Refused requests are logged as on a
-node: once a minute for each host and reason, and a few lines in ten seconds for all (``network.refusal_log``).
+A line names the user and the address of the client. Changes are INFO, reads are DEBUG, refused requests are warnings
+with the reason. A connector, task or other object that does not exist is an answer, not a refusal.
+
+Text from unknown clients, such as the path, is truncated and shown on one line. Their refused requests are logged as on
+a node: once a minute for each host and reason, and a few lines in ten seconds for all (``network.refusal_log``).
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from dataclasses import dataclass
 
 from barnabas.network.refusal_log import RefusalLog
 
-__all__ = ["AnsweredRequest", "LineBudget", "RequestLog", "one_line"]
+__all__ = ["AnsweredRequest", "LineBudget", "Outcome", "RequestLog", "one_line"]
 
 log = logging.getLogger("barnabas.connect.rest.application")
 
@@ -36,9 +39,25 @@ class AnsweredRequest:
     port: int
     is_known: bool
     """Whether its sender is authenticated."""
+    user: str = ""
+    """Empty until the sender is authenticated."""
 
     def __str__(self) -> str:
-        return f"{one_line(self.method)} {one_line(self.path)}"
+        return f"{one_line(self.method)} {one_line(self.path)} by {one_line(self.user) or 'an unknown user'}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """``reason`` is the message of an answer that is an error."""
+
+    status: int
+    spent_ms: float
+    reason: str = ""
+    is_refusal: bool = False
+
+    def __str__(self) -> str:
+        reason = f": {one_line(' '.join(self.reason.split()))}" if self.reason else ""
+        return f"{self.status} after {self.spent_ms:.0f} ms{reason}"
 
 
 class LineBudget:
@@ -77,18 +96,27 @@ class RequestLog:
         self._lines = LineBudget(_LINES_PER_WINDOW, now_s)
         self._failures = LineBudget(_FAILURES_PER_WINDOW, now_s)
 
-    def answered(self, request: AnsweredRequest, status: int, spent_ms: float) -> None:
-        level = logging.DEBUG if request.method in _SAFE_METHODS else logging.INFO
+    def answered(self, request: AnsweredRequest, outcome: Outcome) -> None:
+        level = self._level(request, outcome)
         if not log.isEnabledFor(level):
             return
         if request.is_known:
-            log.log(level, "%s: %d after %d ms", request, status, spent_ms)
-        elif status >= 400:
-            self._refusals.refused(request.host, request.port, f"{request}: {status}", self._now_s())
+            log.log(level, "%s from %s:%d: %s", request, request.host, request.port, outcome)
+        elif outcome.is_refusal:
+            reason = f"{request}: {outcome.status} {' '.join(outcome.reason.split())}"
+            self._refusals.refused(request.host, request.port, reason, self._now_s())
         elif self._lines.take():
-            log.log(level, "%s: %d after %d ms%s", request, status, spent_ms, self._lines.since_last())
+            more = self._lines.since_last()
+            log.log(level, "%s from %s:%d: %s%s", request, request.host, request.port, outcome, more)
+
+    @staticmethod
+    def _level(request: AnsweredRequest, outcome: Outcome) -> int:
+        if outcome.is_refusal:
+            return logging.WARNING
+        return logging.DEBUG if request.method in _SAFE_METHODS else logging.INFO
 
     def failed(self, request: AnsweredRequest) -> None:
         """Log an exception without another explanation; call it in its handler."""
         if request.is_known or self._failures.take():
-            log.exception("%s failed%s", request, "" if request.is_known else self._failures.since_last())
+            peer = f"{request.host}:{request.port}"
+            log.exception("%s from %s failed%s", request, peer, "" if request.is_known else self._failures.since_last())

@@ -13,7 +13,7 @@ from barnabas.connect.errors import ConnectError
 from barnabas.connect.rest.api_request import Reply
 from barnabas.connect.rest.authentication import NotAuthenticated, TooManyFailures
 
-__all__ = ["Refused", "allowed_methods", "encoded", "error_answer", "not_started", "refusal"]
+__all__ = ["Refused", "allowed_methods", "encoded", "error_answer", "error_message", "not_started", "refusal"]
 
 _JSON = "application/json"
 
@@ -47,6 +47,16 @@ def error_answer(error: ConnectError) -> Response:
     if isinstance(error, TooManyFailures):
         response.headers["Retry-After"] = str(round(error.wait_s) + 1)
     return response
+
+
+def error_message(answer: Response) -> str:
+    """Return the message of an error, also of one that another worker has answered; empty for another answer."""
+    if answer.status_code < 400:
+        return ""
+    try:
+        return msgspec.json.decode(answer.body, type=ErrorMessage).message
+    except msgspec.DecodeError:
+        return ""
 
 
 def refusal(refused: Refused) -> Response:

@@ -14,11 +14,11 @@ from barnabas.common.config_providers import ConfigProviders
 from barnabas.connect.decide.herder.outside import ConfigMap
 from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskInsight, TaskProgress
 from barnabas.connect.identifiers import ConnectorTaskId
+from barnabas.connect.redaction import names_a_class, without
 from barnabas.connect.run.config_references import resolve_references
 
 __all__ = ["InsightWithoutSecrets", "KnownSecrets", "LinesWithoutSecrets", "hide_secrets", "trace_of"]
 
-_HIDDEN = "[hidden]"
 _OWN_LENGTH_MIN = 4
 _LENGTH_MIN = 6
 """A shorter text ("1", "true") also occurs where it is not a secret. A connector's own traces may hide more than those
@@ -36,9 +36,11 @@ class KnownSecrets:
         """Return the settings with references resolved; settings without a value are omitted. Raise ConnectError."""
         given: list[str] = []
         written = {name: text for name, text in config.items() if text is not None}
-        resolved = resolve_references(written, self._providers, given)
+        classes = {name: text for name, text in written.items() if names_a_class(name)}
+        others = {name: text for name, text in written.items() if name not in classes}
+        resolved = resolve_references(classes, self._providers) | resolve_references(others, self._providers, given)
         self.add(given)
-        return resolved
+        return {name: resolved[name] for name in written}
 
     def add(self, given: list[str]) -> None:
         known = {*self._texts}
@@ -48,9 +50,7 @@ class KnownSecrets:
         self._texts = tuple(sorted(known, key=len, reverse=True))  # One may be a part of another.
 
     def hide(self, text: str) -> str:
-        for secret in self._texts:
-            text = text.replace(secret, _HIDDEN)
-        return text
+        return without(text, self._texts)
 
 
 class LinesWithoutSecrets(logging.Formatter):
@@ -84,10 +84,12 @@ class InsightWithoutSecrets:
 
 def hide_secrets(text: str, raw: ConfigMap, resolved: Mapping[str, str]) -> str:
     """Hide secrets, because a trace may quote a setting."""
-    for name, secret in resolved.items():
-        if len(secret) >= _OWN_LENGTH_MIN and secret != raw.get(name):
-            text = text.replace(secret, _HIDDEN)
-    return text
+    secrets = {
+        secret
+        for name, secret in resolved.items()
+        if len(secret) >= _OWN_LENGTH_MIN and secret != raw.get(name) and not names_a_class(name)
+    }
+    return without(text, sorted(secrets, key=len, reverse=True))
 
 
 def trace_of(error: BaseException) -> str:

@@ -31,8 +31,10 @@ from barnabas.connect.rest.rest_server import RestServer
 from barnabas.connect.rest.rest_settings import RestSettings
 from barnabas.connect.run.internal_topics.worker_topics import WorkerTopics
 from barnabas.connect.run.known_secrets import KnownSecrets, LinesWithoutSecrets
+from barnabas.connect.run.retries import Retries
 from barnabas.connect.run.running_worker import RunningWorker, WorkerFailed
 from barnabas.connect.settings.worker_config import WorkerConfig
+from barnabas.network.daemon_call import daemon_call
 
 __all__ = ["MakeRuntime", "Worker", "WorkerFailed", "run_worker"]
 
@@ -78,7 +80,7 @@ class Worker:
     async def _start(self, parts: AsyncExitStack) -> RunningWorker:
         parts.push_async_callback(self.rest.stop)
         await self.rest.start()
-        registry = await asyncio.to_thread(self._discover)
+        registry = await daemon_call(self._discover)
         validation = validation_of(self.config, registry)
         topics = WorkerTopics(
             self._settings,
@@ -123,6 +125,7 @@ class Worker:
         """Return the id of the backing cluster. Wait for it, because the worker needs it to start."""
         servers = self._settings["bootstrap.servers"]
         deadline_ms = self._clock.monotonic_ms() + _START_TIMEOUT_S * 1000
+        retries = Retries()
         while True:
             try:
                 return (await admin.describe_cluster(timeout_s=_ATTEMPT_S)).cluster_id or ""
@@ -132,8 +135,8 @@ class Worker:
                         f"no broker of bootstrap.servers={servers} can be reached: {error}. Start the cluster, "
                         "or change the addresses"
                     ) from error
-                log.warning("waiting for a broker of bootstrap.servers=%s: %s", servers, error)
-                await asyncio.sleep(0.5)
+                cause = str(error) or f"no answer in {_ATTEMPT_S:g} s"
+                await retries.failed(f"waiting for a broker of bootstrap.servers={servers}: {cause}")
 
     def _group_network(self) -> NetworkClient:
         """Return the network. The worker's address identifies the member in the group, as in Kafka."""

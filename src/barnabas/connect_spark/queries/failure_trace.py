@@ -10,6 +10,8 @@ import re
 import traceback
 from collections.abc import Iterator, Mapping
 
+from barnabas.connect.redaction import without
+
 __all__ = ["failure_trace", "reason_of", "without_secrets"]
 
 _TRACE_MAX = 30_000
@@ -64,10 +66,8 @@ def _is_wrapper(text: str) -> bool:
 
 
 def without_secrets(text: str, config: Mapping[str, str]) -> str:
-    for name, value in config.items():
-        if value and len(value) > 3 and _SECRET_NAME.search(name):
-            text = text.replace(value, "[hidden]")
-    return text
+    secrets = {value for name, value in config.items() if value and len(value) > 3 and _SECRET_NAME.search(name)}
+    return without(text, sorted(secrets, key=len, reverse=True))
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:

@@ -92,7 +92,10 @@ class RemoteSession(Sessions):
             self._close()
         if self._session is None:
             self._reason = None
+            began_s = time.monotonic()
             self._session = self._open()
+            where, spent_s = self._settings.shown_master, time.monotonic() - began_s
+            log.info("the Spark session of task %s on %s is ready after %.1f s", self._task, where, spent_s)
         found: SparkSession = self._session
         return found
 

@@ -52,6 +52,9 @@ _CONF = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.maxConcurrentOutputFileWriters": "64",  # Files by topic or hour are written without sorting first.
+    # Plans in the console name all columns and whole paths.
+    "spark.sql.debug.maxToStringFields": "1000",
+    "spark.sql.maxMetadataStringLength": "1000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # Records of polled sources are decoded where they are written, and not in the driver, row by row.
     "spark.sql.execution.arrow.localRelationThreshold": "0",

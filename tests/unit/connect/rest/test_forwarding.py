@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from barnabas.connect.errors import RequestFailed
+from barnabas.connect.errors import ConnectError, RequestFailed
 from barnabas.connect.rest.internal_client import InternalClient, request_body
 from barnabas.connect.rest.request_freshness import FRESHNESS_HEADER
 from barnabas.connect.rest.request_signature import SIGNATURE_HEADER
@@ -54,6 +54,19 @@ async def test_a_request_that_must_not_be_forwarded_is_a_conflict(text: str) -> 
     answer = await workers.send("B", "DELETE", f"/connectors/c?forward={text}")
     assert (answer.status_code, answer.json()["message"]) == (409, CONFLICT)
     assert workers.forwarded == []
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("asked", "named"), [("B", "Worker 127.0.0.1:29511"), ("A", "This worker")])
+async def test_a_message_about_this_worker_that_another_one_shows_names_it(asked: str, named: str) -> None:
+    workers = RestWorkers()
+
+    async def refused(name: str) -> None:
+        raise ConnectError("This worker does not have the connector class X")
+
+    workers.herders["A"].connectors.delete = refused  # type: ignore[method-assign]
+    answer = await workers.send(asked, "DELETE", "/connectors/c")
+    assert answer.json()["message"] == f"{named} does not have the connector class X"
 
 
 @pytest.mark.anyio

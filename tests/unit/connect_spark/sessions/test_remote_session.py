@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import uuid
 from itertools import islice
 from types import SimpleNamespace
@@ -64,13 +65,17 @@ def test_a_server_that_accepts_none_of_the_ids_is_reported() -> None:
 
 
 @pytest.mark.usefixtures("prepared")
-def test_a_session_that_has_ended_meanwhile_is_opened_again() -> None:
+def test_a_session_that_has_ended_meanwhile_is_opened_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     sessions = [SimpleNamespace(version="4.0.5", client=SimpleNamespace(close=lambda: None)) for _ in range(2)]
     left = list(sessions)
     remote = _remote(lambda user, session_id: left.pop(0))
     assert remote.session() is sessions[0]
     sessions[0].version = ""
     assert remote.session() is sessions[1]
+    ready, again, _ = caplog.messages
+    assert re.fullmatch(r"the Spark session of task c-0 on sc://h:1 is ready after \d+\.\d s", ready)
+    assert again == "opening the Spark session of task c-0 again"
 
 
 @pytest.mark.usefixtures("prepared")

@@ -16,6 +16,11 @@ from barnabas.connect.decide.group.connect_protocol import (
 from barnabas.connect.decide.group.cooperative_assignor import CooperativeAssignor
 from barnabas.connect.decide.group.eager_assignor import EagerAssignor
 from barnabas.connect.decide.group.group_settings import GroupSettings
+from barnabas.connect.decide.group.membership_events import (
+    MembershipEvent,
+    WorkerGone,
+    WorkersChanged,
+)
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.protocol.errors import DecodeError
 from barnabas.protocol.messages.join_group import JoinGroupResponse
@@ -24,10 +29,14 @@ __all__ = ["Leadership"]
 
 
 class Leadership:
-    """``report_problem`` receives a line for the log."""
+    """``report_problem`` receives a line for the log, ``notify`` the changes of the members."""
 
     def __init__(
-        self, settings: GroupSettings, snapshot: Callable[[], ConfigSnapshot], report_problem: Callable[[str], None]
+        self,
+        settings: GroupSettings,
+        snapshot: Callable[[], ConfigSnapshot],
+        report_problem: Callable[[str], None],
+        notify: Callable[[MembershipEvent], None],
     ) -> None:
         self.owners: dict[str | ConnectorTaskId, str] = {}
         """The URL of the worker of each connector and task, after the last round that this member led."""
@@ -36,6 +45,10 @@ class Leadership:
         """Whether every member of that round is a worker of this project, judged by their ids."""
         self._snapshot = snapshot
         self._report_problem = report_problem
+        self._notify = notify
+        self._urls: dict[str, str] = {}
+        """The URL of each member, by id, in the last round that this member led."""
+        self._led_generation = -1
         self._eager: Assignor = EagerAssignor()
         self._cooperative: Assignor = CooperativeAssignor(
             max_delay_ms=settings.scheduled_rebalance_max_delay_ms,
@@ -61,7 +74,11 @@ class Leadership:
         else:
             assignor = self._cooperative if agreed.is_cooperative else self._eager
             assignments = assignor.assign(round_)
+        before = self._urls, self.owners
         self._remember(members, assignments, agreed)
+        if before[0] and last_completed_generation <= self._led_generation:  # Otherwise another member has led since.
+            self._report_changes(*before, max((given.delay_ms for given in assignments.values()), default=0))
+        self._led_generation = response.generation_id
         self.are_all_members_ours = all(is_ours(member.member_id) for member in response.members)
         nothing = Assignment(agreed, 0, round_.leader_id, round_.leader_url, config.offset)
         return [
@@ -72,13 +89,25 @@ class Leadership:
     def _remember(
         self, members: Mapping[str, WorkerMetadata], assignments: Mapping[str, Assignment], agreed: ProtocolVersion
     ) -> None:
-        self.member_urls = frozenset(member.url for member in members.values())
+        self._urls = {member_id: member.url for member_id, member in members.items()}
+        self.member_urls = frozenset(self._urls.values())
         self.owners = {}
         for member_id, member in members.items():
             has = assignments.get(member_id, Assignment())
             if agreed.is_cooperative and member.allocation is not None:
                 has = member.allocation.followed_by(has)
             self.owners |= dict.fromkeys((*has.connectors, *has.tasks), member.url)
+
+    def _report_changes(
+        self, urls_before: Mapping[str, str], owners_before: Mapping[str | ConnectorTaskId, str], delay_ms: int
+    ) -> None:
+        joined = tuple(sorted(url for member, url in self._urls.items() if member not in urls_before))
+        gone = tuple(
+            WorkerGone(url, {unit: self.owners.get(unit) for unit, owner in owners_before.items() if owner == url})
+            for url in sorted(url for member, url in urls_before.items() if member not in self._urls)
+        )
+        if joined or gone:
+            self._notify(WorkersChanged(joined, gone, delay_ms))
 
     def _read(self, response: JoinGroupResponse, agreed: ProtocolVersion) -> dict[str, WorkerMetadata]:
         """Read the metadata. A member with unreadable metadata is omitted, so that the others are not affected."""

@@ -112,7 +112,7 @@ class Membership:
         self._outputs: list[Output] = []
         self._local_assignment = LocalAssignment(self._notify, self._new_id)
         self._catch_up = CatchUp(settings, self._notify)
-        self._leadership = Leadership(settings, snapshot, self._report_problem)
+        self._leadership = Leadership(settings, snapshot, self._report_problem, self._notify)
         self._heartbeat = Heartbeat(settings)
         self._coordinator: Address | None = None
         self._last_id = 0

@@ -6,6 +6,7 @@ with ``configs_read`` or ``configs_unreadable``. All other notices are for infor
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -22,6 +23,8 @@ __all__ = [
     "ReadConfigs",
     "StopWork",
     "MembershipProblem",
+    "WorkerGone",
+    "WorkersChanged",
 ]
 
 
@@ -91,6 +94,27 @@ class ProtocolChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerGone:
+    """A worker that is no longer a member, with its former work and the URLs of the new owners; None for work that
+    waits."""
+
+    url: str
+    new_owners: Mapping[str | ConnectorTaskId, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersChanged:
+    """The group has other members than in the previous round. Only a leader that led that round, too, receives this.
+
+    ``delay_ms`` is how long work without an owner waits for the return of its worker.
+    """
+
+    joined: tuple[str, ...]
+    gone: tuple[WorkerGone, ...]
+    delay_ms: int
+
+
+@dataclass(frozen=True, slots=True)
 class MembershipProblem:
     """A message for the log: the event and the reaction to it."""
 
@@ -105,5 +129,13 @@ class MembershipFailed:
 
 
 MembershipEvent: TypeAlias = (
-    Joining | Assigned | StopWork | Lost | ReadConfigs | ProtocolChanged | MembershipProblem | MembershipFailed
+    Joining
+    | Assigned
+    | StopWork
+    | Lost
+    | ReadConfigs
+    | ProtocolChanged
+    | WorkersChanged
+    | MembershipProblem
+    | MembershipFailed
 )

@@ -62,11 +62,12 @@ from barnabas.connect.decide.group.membership_events import (
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
 from barnabas.connect.decide.herder.automatic_restarts import AutomaticRestarts
 from barnabas.connect.decide.herder.connector_requests import ConnectorRequests
+from barnabas.connect.decide.herder.group_log import GroupLog
 from barnabas.connect.decide.herder.herder_context import HerderContext, PluginCatalog
 from barnabas.connect.decide.herder.herder_counters import RebalanceTimes, StartUps
 from barnabas.connect.decide.herder.herder_settings import HerderSettings
 from barnabas.connect.decide.herder.leader_requests import InternalRequests
-from barnabas.connect.decide.herder.local_work import LocalWork, Unit
+from barnabas.connect.decide.herder.local_work import LocalWork, Unit, named
 from barnabas.connect.decide.herder.offset_requests import OffsetRequests
 from barnabas.connect.decide.herder.outside import Outside, TaskToStart
 from barnabas.connect.decide.herder.rebalance_listener import RebalanceListener
@@ -80,6 +81,7 @@ from barnabas.connect.decide.session_key import KeyRotation, SessionView
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
 from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning, TopicsUsed
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
+from barnabas.connect.worker_names import naming_worker
 
 __all__ = ["Herder"]
 
@@ -114,6 +116,7 @@ class Herder:
         self.rebalance_times = RebalanceTimes()
         self.connector_starts = StartUps()
         self.task_starts = StartUps()
+        self._group_log = GroupLog(self.context)
         self._has_been_assigned = False
         self._is_stopping = False
         self._is_lost = False
@@ -181,6 +184,7 @@ class Herder:
         are_all_members_ours: bool = False,
     ) -> None:
         """Handle a notice of the membership. The other arguments belong to Assigned and are empty for a follower."""
+        self._group_log.noticed(notice)
         match notice:
             case Joining():
                 self.rebalance_times.began(self._outside.monotonic_ms())
@@ -188,6 +192,8 @@ class Herder:
             case Assigned() if not self._is_stopping:
                 self._is_lost = False
                 self.rebalance.assigned(notice, owners, member_urls, are_all_members_ours=are_all_members_ours)
+                if notice.is_leader:
+                    self._group_log.leads()
             case StopWork():
                 self.rebalance.stop_work(notice)
             case Lost(reason):
@@ -235,6 +241,7 @@ class Herder:
             case ConnectorConfigChanged(connector):
                 self._connector_changed(connector, is_new=not before.contains(connector), offset=offset)
             case ConnectorRemoved(connector):
+                log.info("connector %s was deleted", connector)
                 self.assigned_work.refresh()
                 self.rebalance.needed(offset, f"connector {connector} was removed")
             case TaskConfigsCommitted(connector, _):
@@ -250,6 +257,7 @@ class Herder:
                 self._outside.start(self._outside.set_logger_level(namespace, level))
 
     def _connector_changed(self, connector: str, *, is_new: bool, offset: int) -> None:
+        log.info("connector %s was %s", connector, "created" if is_new else "given a new configuration")
         if self.assigned_work.is_assigned(connector):
             self.automatic_restarts.forget(connector)
             self.assigned_work.restart((connector,))
@@ -267,9 +275,11 @@ class Herder:
             case TaskRunning() if self.work.is_running(task):
                 self.task_starts.succeeded += 1
                 self.automatic_restarts.running(task)
+                log.info("task %s is running", task)
                 self.statuses.set(task, TaskState.RUNNING)
                 self.statuses.uses_topics(task, self._sink_topics(task))
             case TaskPaused() if self.work.is_running(task):
+                log.info("task %s is paused", task)
                 self.statuses.set(task, TaskState.PAUSED)
             case TopicsUsed(_, topics) if self.work.is_running(task):
                 self.statuses.uses_topics(task, sorted(topics))
@@ -296,6 +306,7 @@ class Herder:
         self.connector_state_set(connector, state)
 
     def connector_state_set(self, connector: str, state: TargetState) -> None:
+        log.info("connector %s is %s", connector, state_of(state).value.lower())
         self.statuses.set(connector, state_of(state))
         if state is TargetState.STARTED:
             self.reconfiguration.request(connector)
@@ -305,24 +316,26 @@ class Herder:
         self._failed(connector, trace, retriable=retriable)
 
     def unit_starting(self, unit: Unit) -> None:
+        log.info("starting %s", named(unit))
         self.statuses.take(unit)
 
     def unit_stopped(self, unit: Unit) -> None:
+        log.info("%s has stopped", named(unit))
         self.statuses.let_go(unit)
 
     def _fail_for_good(self, connector: str, trace: str) -> None:
         self.connector_error(connector, trace, retriable=False)
 
     def _failed(self, unit: Unit, trace: str, *, retriable: bool) -> None:
+        trace = naming_worker(trace, self.context.settings.worker_id)  # Any worker may show the status.
         what_next = self.automatic_restarts.failed(unit, retriable=retriable)
-        log.error("%s has failed: %s\n%s", _named(unit), trace.rstrip(), what_next)
+        log.error("%s has failed: %s\n%s", named(unit), trace.rstrip(), what_next)
         self.statuses.set(unit, TaskState.FAILED, f"{trace.rstrip()}\n{what_next}".rstrip())
 
     def _heal(self, unit: Unit) -> None:
         if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):
-            log.info(
-                "restarting %s automatically, attempt %d", _named(unit), self.automatic_restarts.restart_count(unit)
-            )
+            count = self.automatic_restarts.restart_count(unit)
+            log.info("restarting %s automatically, attempt %d", named(unit), count)
             self.statuses.set(unit, TaskState.RESTARTING, has_version=False)
             self.assigned_work.restart((unit,))
 
@@ -332,7 +345,3 @@ class Herder:
             return sorted({partition.topic for partition in parse_partitions(partitions or "{}")})
         except ValueError:
             return []
-
-
-def _named(unit: Unit) -> str:
-    return f"task {unit}" if isinstance(unit, ConnectorTaskId) else f"connector {unit}"

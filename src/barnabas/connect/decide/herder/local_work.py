@@ -19,10 +19,14 @@ from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 
-__all__ = ["Admission", "LocalWork", "StartFailed", "Unit", "Wanted", "WorkListener"]
+__all__ = ["Admission", "LocalWork", "StartFailed", "Unit", "Wanted", "WorkListener", "named"]
 
 Unit = str | ConnectorTaskId
 """A connector by its name, or a task."""
+
+
+def named(unit: Unit) -> str:
+    return f"task {unit}" if isinstance(unit, ConnectorTaskId) else f"connector {unit}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ paused connector stays paused.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from barnabas.connect.decide.backing_stores.config_records import restart_record
 from barnabas.connect.decide.backing_stores.config_state import RestartRequested
 from barnabas.connect.decide.herder.assigned_work import AssignedWork
+from barnabas.connect.decide.herder.group_log import listed
 from barnabas.connect.decide.herder.herder_context import HerderContext
 from barnabas.connect.decide.herder.local_work import LocalWork, Unit
 from barnabas.connect.decide.herder.status_updates import Statuses
@@ -20,6 +22,8 @@ from barnabas.connect.errors import ConnectError, NotAssigned, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, TaskState
 
 __all__ = ["Restarts"]
+
+log = logging.getLogger(__name__)
 
 
 class Restarts:
@@ -60,6 +64,7 @@ class Restarts:
             self._context.require_leader("Only the leader can process restart requests.")
             owner = self._context.group.owners.get(unit)
             raise NotAssigned(f"Cannot restart {what} since it is not assigned to this member", owner)
+        log.info("restarting %s, as a user requested", what)
         self._on_restart(unit)
         self._assigned_work.restart((unit,))
         await self._context.outside.until(lambda: self._work.is_steady(unit))
@@ -96,6 +101,7 @@ class Restarts:
             pending, self._pending = self._pending, {}
             for request in pending.values():
                 units = [unit for unit in self._plan(request) if self._assigned_work.is_assigned(unit)]
+                log.info("restarting %s, as a user requested", listed(units))
                 for unit in units:
                     self._on_restart(unit)
                     self._statuses.set(unit, TaskState.RESTARTING, has_version=False)

@@ -22,7 +22,7 @@ from barnabas.connect.decide.backing_stores.status_records import (
     topic_status_removal,
 )
 from barnabas.connect.decide.herder.herder_context import HerderContext
-from barnabas.connect.decide.herder.local_work import Unit
+from barnabas.connect.decide.herder.local_work import Unit, named
 from barnabas.connect.entities import ActiveTopics, ConnectorState, ConnectorStatus, TaskStatus
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
@@ -61,6 +61,8 @@ class Statuses:
         context = self._context
         known = context.statuses.connector(unit) if isinstance(unit, str) else context.statuses.task(unit)
         if known is not None and known.worker_id != context.settings.worker_id:
+            if known.state is not TaskState.UNASSIGNED:
+                log.info("taking over %s, which was %s on worker %s", named(unit), known.state.value, known.worker_id)
             self.set(unit, TaskState.UNASSIGNED)
 
     def let_go(self, unit: Unit) -> None:

@@ -49,6 +49,8 @@ class Plugin:
     """Additional full names."""
     location: str = "barnabas"
     """The distribution that contains it."""
+    is_for_tests: bool = False
+    """Whether it moves no data. Listings have such plugins last."""
 
     @property
     def full_names(self) -> tuple[str, ...]:
@@ -66,8 +68,8 @@ class Plugin:
         return frozenset(names)
 
     @property
-    def order(self) -> tuple[str, PluginVersion]:
-        return (self.name, PluginVersion(self.version or ""))
+    def order(self) -> tuple[bool, str, PluginVersion]:
+        return (self.is_for_tests, self.name, PluginVersion(self.version or ""))
 
     def __str__(self) -> str:
         return f"{self.name}" + (f" {self.version}" if self.version else "") + f" ({self.type.text})"

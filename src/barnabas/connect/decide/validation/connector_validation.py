@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from barnabas.common.config_def import missing
 from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
+from barnabas.common.config_validators import ValidString
 from barnabas.connect.decide.registry.plugin import Plugin, PluginType
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry, VersionNotFound
 from barnabas.connect.decide.validation.client_overrides import PREFIXES, ClientOverrides
@@ -102,6 +103,14 @@ def validate_all(
     return states
 
 
+def _offer_choices(config_def: ConfigDef, states: Mapping[str, SettingState]) -> None:
+    """Recommend the allowed strings of settings that have no recommender. Kafka recommends none for its own settings,
+    so this is for those of connectors."""
+    for key in config_def:
+        if key.recommender is None and isinstance(key.validator, ValidString):
+            states[key.name].recommended = list(key.validator.allowed)
+
+
 class ConnectorValidation:
     """Validates connectors for one worker."""
 
@@ -168,6 +177,7 @@ class _Run:
         self._check_nulls_and_names(keys + plugin.config_def, states, extra)
         if wrong_version is None:
             own = validate_all(plugin.config_def, self._config, self._unresolved)
+            _offer_choices(plugin.config_def, own)
             self._merge_nulls(own, extra)
             states = {**states, **own}
             keys = keys + plugin.config_def

@@ -119,8 +119,12 @@ def plugin_keys(
 
 
 def alias_keys(registry: PluginRegistry, config: Mapping[str, str | None]) -> list[ConfigKey]:
-    """Return the settings of each transform and predicate that the aliases name."""
+    """Return the settings of each transform and predicate that the aliases name.
+
+    Raise BadRequest for two aliases that share a setting.
+    """
     keys: list[ConfigKey] = []
+    aliases: dict[str, str] = {}
     for setting, type_, group, kind in _ALIAS_KINDS:
         listed = dict.fromkeys(alias.strip() for alias in (config.get(setting) or "").split(",") if alias.strip())
         for alias in list(listed)[:ALIASES_MAX]:  # More are refused as a whole.
@@ -153,11 +157,21 @@ def alias_keys(registry: PluginRegistry, config: Mapping[str, str | None]) -> li
                 ),
             )
             named = config.get(f"{prefix}type")
-            keys += plugin_keys(registry, (type_,), pair, named, is_version_always_visible=True)
+            of_alias = plugin_keys(registry, (type_,), pair, named, is_version_always_visible=True)
             own = _own_config(registry, type_, config.get(f"{prefix}type"))
             if own is not None:
-                keys += (own + _CONDITION if setting == "transforms" else own).embedded(prefix, in_group, 2)
+                of_alias += (own + _CONDITION if setting == "transforms" else own).embedded(prefix, in_group, 2)
+            for key in of_alias:
+                _claim(key.name, setting, alias, aliases)
+            keys += of_alias
     return keys
+
+
+def _claim(name: str, setting: str, alias: str, aliases: dict[str, str]) -> None:
+    """Note that the setting belongs to the alias. Raise BadRequest if it belongs to another one."""
+    other = aliases.setdefault(name, alias)
+    if other != alias:
+        raise BadRequest(f"{name} is a setting of both {setting} aliases {other} and {alias}; rename one of them.")
 
 
 def _own_config(registry: PluginRegistry, type_: PluginType, name: str | None) -> ConfigDef | None:

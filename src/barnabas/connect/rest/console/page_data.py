@@ -89,7 +89,7 @@ class PageData:
         return sorted(self._herder.statuses.active_topics(name).topics)
 
     def connector_plugins(self) -> list[PluginInfo]:
-        return sorted(self._plugins.listing(connectors_only=True), key=lambda plugin: (plugin.type, plugin.class_name))
+        return self._plugins.listing(connectors_only=True)
 
     async def plan(self, task: ConnectorTaskId) -> QueryPlan | None:
         insight = self._insight

@@ -21,6 +21,7 @@ from barnabas.clients.errors import ClientError, UnsupportedVersion
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.errors import Transient
 from barnabas.connect.errors import ConnectError
+from barnabas.connect.run.retries import Retries
 from barnabas.connect.settings.worker_settings import WORKER_CONFIG_DEF
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ _SET_ELSEWHERE = frozenset({"topic", "partitions", "replication.factor", _POLICY
 _MAY_NOT = frozenset({ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.TOPIC_AUTHORIZATION_FAILED})
 _COMES_LATER = frozenset({ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.LEADER_NOT_AVAILABLE})
 """Brokers that start together with the worker may not all be registered yet."""
-_TRY_AGAIN_S = 0.5
 
 
 class UnusableTopic(ConnectError):
@@ -117,15 +117,38 @@ def _number(settings: Mapping[str, object], name: str) -> int:
     return int(str(settings.get(name, WORKER_CONFIG_DEF[name].default)))
 
 
-async def ensure_internal_topic(admin: AdminClient, topic: InternalTopic, *, timeout_s: float) -> None:
-    """Create the topic, or check the existing one. Raise UnusableTopic, ClientError, TimeoutError."""
-    async with asyncio.timeout(timeout_s):
-        if not await _create(admin, topic):
+async def ensure_internal_topic(admin: AdminClient, topic: InternalTopic, *, timeout_s: float) -> str | None:
+    """Create the topic, or check the existing one. Return why this worker may not create it, if that is so: then the
+    topic may be missing.
+
+    Raise UnusableTopic, also with the cause after the timeout; ClientError; TimeoutError if no broker has answered.
+    """
+    retries = Retries()
+    try:
+        async with asyncio.timeout(timeout_s):
+            return await _create_or_check(admin, topic, retries)
+    except TimeoutError as error:
+        if retries.problem is None:
+            raise
+        raise UnusableTopic(f"{retries.problem}. The worker has tried for {timeout_s:g} s") from error
+
+
+async def _create_or_check(admin: AdminClient, topic: InternalTopic, retries: Retries) -> str | None:
+    try:
+        if not await _create(admin, topic, retries):
             await _verify_policy(admin, topic)
+    except _MayNotCreate as refused:
+        await _verify_policy(admin, topic)
+        return str(refused)
+    return None
 
 
-async def _create(admin: AdminClient, topic: InternalTopic) -> bool:
-    """Create the topic. Return whether it is new."""
+class _MayNotCreate(Exception):
+    pass
+
+
+async def _create(admin: AdminClient, topic: InternalTopic, retries: Retries) -> bool:
+    """Create the topic. Return whether it is new. Raise _MayNotCreate without the right."""
     wanted = NewTopic(
         topic.name,
         None if topic.partitions == -1 else topic.partitions,
@@ -140,20 +163,19 @@ async def _create(admin: AdminClient, topic: InternalTopic) -> bool:
                 return False
             if error.code in _MAY_NOT:
                 log.info("using topic %s unchecked, because this worker may not create topics: %s", topic.name, error)
-                return False
+                raise _MayNotCreate(str(error)) from error
             if error.code not in _COMES_LATER:
                 raise UnusableTopic(_not_created(topic, error)) from error
-            log.warning("%s; trying again", _not_created(topic, error))
+            await retries.failed(_not_created(topic, error))
         except UnsupportedVersion:
             return False
         except ClientError as error:
             if not isinstance(error, Transient):
                 raise
-            log.warning("topic %s can't be created yet: %s; trying again", topic.name, error)
+            await retries.failed(f"topic {topic.name} ({topic.setting}) can't be created yet: {error}")
         else:
             log.info("topic %s was created", topic.name)
             return True
-        await asyncio.sleep(_TRY_AGAIN_S)
 
 
 def _not_created(topic: InternalTopic, error: AdminError) -> str:

@@ -27,10 +27,13 @@ from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.errors import ConnectError
 from barnabas.connect.run.internal_topics.topic_admin import InternalTopic, ensure_internal_topic, ensure_partitions
 from barnabas.connect.run.internal_topics.topic_writer import TopicWriter, WriteFailed
+from barnabas.connect.run.retries import Retries
 
 __all__ = ["ReadFailed", "TopicLog", "WriteFailed"]
 
 _PAUSE_S = 0.1
+_GRACE_S = 2.0
+"""A topic that was just created may be unknown to some brokers."""
 _PASSING = frozenset(
     {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.REPLICA_NOT_AVAILABLE}
 )
@@ -83,14 +86,15 @@ class TopicLog:
 
         Raise UnusableTopic for a topic that must not be used, ReadFailed, ClientError.
         """
+        retries = Retries(pause_s=_PAUSE_S, grace_s=_GRACE_S)
         try:
-            await ensure_internal_topic(self._admin, self.topic, timeout_s=timeout_s)
+            refusal = await ensure_internal_topic(self._admin, self.topic, timeout_s=timeout_s)
             async with asyncio.timeout(timeout_s):
-                metadata = await self._load()
+                metadata = await self._load(retries, refusal)
         except TimeoutError as error:
             raise ReadFailed(
-                f"topic {self.topic.name} was not found in {timeout_s:g} s "
-                f"-> check bootstrap.servers and {self.topic.setting}, and whether the brokers run"
+                f"{retries.problem or f'topic {self.topic.name} was not found'}. The worker has tried for "
+                f"{timeout_s:g} s -> check bootstrap.servers and {self.topic.setting}, and whether the brokers run"
             ) from error
         ensure_partitions(self.topic, len(metadata.partitions))
         beginnings = await self._offsets(metadata.partitions, OffsetSpec.earliest(), timeout_s)
@@ -126,17 +130,37 @@ class TopicLog:
     ) -> None:
         await self.close()
 
-    async def _load(self) -> TopicMetadata:
+    async def _load(self, retries: Retries, refusal: str | None) -> TopicMetadata:
+        """``refusal`` says why this worker could not create the topic."""
         while True:
             try:
                 return await self._source.load()
             except AdminError as error:
                 if error.code not in _PASSING:
-                    raise ReadFailed(f"topic {self.topic.name} can't be read: {error}") from error
+                    raise ReadFailed(self._unreadable(error)) from error
+                problem = self._missing(error, refusal)
             except ClientError as error:
                 if not isinstance(error, Transient):
                     raise
-            await asyncio.sleep(_PAUSE_S)
+                problem = f"topic {self.topic.name} ({self.topic.setting}) can't be read yet: {error}"
+            await retries.failed(problem)
+
+    def _missing(self, error: AdminError, refusal: str | None) -> str:
+        name, setting = self.topic.name, self.topic.setting
+        if refusal is None:
+            return f"topic {name} ({setting}) can't be read yet: {error}"
+        return (
+            f"topic {name} ({setting}) does not exist, and the worker's principal may not create it ({refusal}) "
+            f"-> create it with cleanup.policy=compact, or allow the principal CREATE and DESCRIBE on it"
+        )
+
+    def _unreadable(self, error: AdminError) -> str:
+        hint = (
+            " -> the worker's principal needs READ, WRITE and DESCRIBE on it"
+            if error.code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            else ""
+        )
+        return f"topic {self.topic.name} ({self.topic.setting}) can't be read: {error}{hint}"
 
     async def _offsets(self, partitions: Sequence[int], which: OffsetSpec, timeout_s: float) -> dict[int, int]:
         wanted = {TopicPartition(self.topic.name, partition): which for partition in partitions}

@@ -197,6 +197,6 @@ class FilesToTopic(SourceConnector):
         path = str(settings.get(_DIRECTORY) or "/")
         if not Path(path).is_absolute():
             errors[_DIRECTORY] = [f"{path} is not an absolute path: workers may run in different folders."]
-        if settings.get(_SCHEMA) and settings.get(_FORMAT) not in ("json", "csv"):
-            errors[_SCHEMA] = [f"format={settings.get(_FORMAT)} does not use a schema: only json and csv do."]
+        if settings.get(_SCHEMA) and settings.get(_FORMAT, "json") not in ("json", "csv"):
+            errors[_SCHEMA] = [f"format={settings[_FORMAT]} does not use a schema: only json and csv do."]
         return errors

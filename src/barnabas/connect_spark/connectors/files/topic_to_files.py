@@ -133,6 +133,16 @@ class TopicToFilesTask(SinkTask):
         return self._schema.rows(found)
 
 
+class _Compressions:
+    """Recommends those of the format."""
+
+    def valid_values(self, name: str, settings: Mapping[str, Any]) -> Sequence[str]:
+        return _COMPRESSIONS.get(str(settings.get(_FORMAT)), ())
+
+    def visible(self, name: str, settings: Mapping[str, Any]) -> bool:
+        return True
+
+
 class TopicToFiles(SinkConnector):
     """Records of topics in files, each exactly once."""
 
@@ -171,7 +181,13 @@ class TopicToFiles(SinkConnector):
                 "Columns that all files have from the first one on, with their types, such as id BIGINT, price DOUBLE. "
                 "Other columns take their type from the first batch that has them. Not for json, which has no types.",
             ),
-            ConfigKey(_COMPRESSION, ConfigType.STRING, "", "How files are compressed; empty for the format's default."),
+            ConfigKey(
+                _COMPRESSION,
+                ConfigType.STRING,
+                "",
+                "How files are compressed; empty for the format's default.",
+                recommender=_Compressions(),
+            ),
             ConfigKey(
                 _FILE_ROWS,
                 ConfigType.LONG,
@@ -188,8 +204,9 @@ class TopicToFiles(SinkConnector):
     def validate(cls, config: Mapping[str, str], settings: Mapping[str, Any]) -> Mapping[str, Sequence[str]]:
         errors: dict[str, list[str]] = {}
         try:
-            _root(settings)
-        except (TerminalError, KeyError) as error:
+            if _DIRECTORY in settings:
+                _root(settings)
+        except TerminalError as error:
             errors[_DIRECTORY] = [str(error)]
         for name, allowed in ((_PARTITION_BY, _FOLDERS), (_RECORD_COLUMNS, _COLUMNS)):
             wrong = [value for value in _list(settings.get(name)) if value not in allowed]

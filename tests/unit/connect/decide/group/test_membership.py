@@ -24,11 +24,13 @@ from barnabas.connect.decide.group.membership_events import (
     ProtocolChanged,
     ReadConfigs,
     StopWork,
+    WorkersChanged,
 )
 from barnabas.protocol.api_keys import API_TABLE, ApiKey
 from barnabas.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from tests.unit.connect.decide.group.memory_group import MemoryGroup, Worker
 
+URL_OF = "http://%s:8083/"
 EAGER, COMPATIBLE = ProtocolVersion.EAGER, ProtocolVersion.COMPATIBLE
 
 
@@ -199,6 +201,34 @@ def test_a_killed_worker_is_replaced_when_its_session_has_ended(group: MemoryGro
     took_ms = group.settle()
     assert 8_000 < took_ms < 11_500
     assert len(first.running) == 8
+
+
+def test_the_leader_reports_workers_that_join_and_that_are_lost_and_who_takes_over(group: MemoryGroup) -> None:
+    first, second = two(group)
+    assert [change.joined for change in first.of_type(WorkersChanged)] == [(URL_OF % "second",)]
+    lost = frozenset(second.running)
+    group.kill(second)
+    group.run_until(lambda: len(first.running) == 8)
+    (gone,) = first.of_type(WorkersChanged)[-1].gone
+    assert gone.url == URL_OF % "second"
+    assert dict(gone.new_owners) == dict.fromkeys(lost, URL_OF % "first")
+    assert not second.of_type(WorkersChanged)
+
+
+def test_the_leader_reports_work_of_a_lost_worker_that_waits_for_its_return(group: MemoryGroup) -> None:
+    first, second = two(group, reassign_immediately=False, scheduled_rebalance_max_delay_ms=60_000)
+    group.kill(second)
+    group.run_until(lambda: len(first.of_type(WorkersChanged)) == 2)
+    change = first.of_type(WorkersChanged)[-1]
+    assert change.delay_ms == 60_000
+    assert set(change.gone[0].new_owners.values()) == {None}
+
+
+def test_a_new_leader_reports_no_worker_as_lost_that_it_never_saw(group: MemoryGroup) -> None:
+    first, second = two(group)
+    group.leave(first)
+    group.run_until(lambda: len(second.running) == 8)
+    assert not [change for change in second.of_type(WorkersChanged) if change.gone]
 
 
 def test_with_kafkas_delay_no_worker_takes_the_work_before_the_delay_ends(group: MemoryGroup) -> None:

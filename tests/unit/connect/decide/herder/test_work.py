@@ -243,7 +243,7 @@ def test_a_connector_of_an_unknown_class_fails_once_with_the_reason() -> None:
     driver.advance(3_600_000)
     assert len(driver.calls_of("start_connector")) == 1
     assert driver.calls_of("generate_task_configs") == []
-    assert b"this worker does not have it" in (driver.statuses[b"status-connector-c"] or b"")
+    assert b"worker here:8083 does not have it" in (driver.statuses[b"status-connector-c"] or b"")
 
 
 def test_a_connector_that_fails_is_stopped_and_started_again(driver: HerderDriver) -> None:

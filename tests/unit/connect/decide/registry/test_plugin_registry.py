@@ -43,6 +43,14 @@ class TestDiscovery:
         names = ("MockSource", "MockSink", "FileStreamSource", "FileStreamSink")
         assert [found.connector(name).type in CONNECTORS for name in names] == [True] * 4
 
+    def test_connectors_that_move_no_data_are_the_last_of_their_type(self) -> None:
+        listed = [plugin.class_name.rpartition(".")[2] for plugin in discover([]).listing()]
+        assert {"MockSinkConnector", "MockSourceConnector", "Generator"} <= set(listed)
+        assert listed[-1] == "MockSourceConnector"
+        sinks = [plugin.class_name for plugin in discover([]).listing() if plugin.type == "sink"]
+        assert sinks[-1].endswith("MockSinkConnector")
+        assert sinks[:-1] == sorted(sinks[:-1])
+
     @pytest.mark.parametrize("separator", [".", ":"])
     @pytest.mark.parametrize(
         ("module", "class_name"),

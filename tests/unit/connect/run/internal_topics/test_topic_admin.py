@@ -1,16 +1,24 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
+from barnabas.clients.admin.config_entries import ConfigResource
+from barnabas.clients.admin.errors import admin_error
+from barnabas.clients.admin.topics import NewTopic
+from barnabas.common.error_code import ErrorCode
 from barnabas.connect.run.internal_topics.topic_admin import (
     InternalTopic,
     UnusableTopic,
     config_topic,
+    ensure_internal_topic,
     ensure_partitions,
     internal_client_properties,
     offset_topic,
     status_topic,
 )
+from tests.simulation.cluster.virtual_loop import VirtualLoop
 
 SETTINGS: dict[str, object] = {
     "bootstrap.servers": "a:1",
@@ -72,3 +80,52 @@ def test_only_the_config_topic_must_have_one_partition() -> None:
         ensure_partitions(config_topic(SETTINGS), 2)
     ensure_partitions(config_topic(SETTINGS), 1)
     ensure_partitions(offset_topic(SETTINGS), 50)
+
+
+class FakeAdmin:
+    """Refuses to create a topic with these errors in turn, the last one forever."""
+
+    def __init__(self, *codes: ErrorCode) -> None:
+        self.codes = list(codes)
+        self.attempts = 0
+
+    async def create_topics(self, topics: Sequence[NewTopic], *, wait: bool) -> FakeAdmin:
+        self.attempts += 1
+        return self
+
+    def raise_for_errors(self) -> None:
+        code = self.codes.pop(0) if len(self.codes) > 1 else self.codes[0]
+        if code is not ErrorCode.NONE:
+            raise admin_error(code, "only 1 broker is registered", "offsets")
+
+    async def describe_configs(self, resources: Sequence[ConfigResource], *, keys: Sequence[str]) -> object:
+        raise admin_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None, "offsets")
+
+
+def ensure(*codes: ErrorCode) -> tuple[FakeAdmin, str | None]:
+    """Create the offset topic within a minute of a virtual loop."""
+    loop, admin = VirtualLoop(), FakeAdmin(*codes)
+    task = loop.create_task(ensure_internal_topic(admin, offset_topic(SETTINGS), timeout_s=60))  # type: ignore[arg-type]
+    loop.run_until(loop.time() + 100)
+    return admin, task.result()
+
+
+def test_too_few_brokers_are_named_as_the_cause_and_the_log_is_short(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(UnusableTopic) as raised:
+        ensure(ErrorCode.INVALID_REPLICATION_FACTOR)
+    text = str(raised.value)
+    assert "INVALID_REPLICATION_FACTOR: only 1 broker is registered" in text
+    assert "start more brokers, or lower offset.storage.replication.factor (it is 3)" in text
+    assert "The worker has tried for 60 s" in text
+    assert 1 <= len(caplog.records) <= 3
+
+
+def test_brokers_that_register_later_are_waited_for() -> None:
+    admin, refusal = ensure(ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.INVALID_REPLICATION_FACTOR, ErrorCode.NONE)
+    assert (admin.attempts, refusal) == (3, None)
+
+
+def test_a_missing_right_to_create_is_returned_because_the_topic_may_exist() -> None:
+    _, refusal = ensure(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    assert refusal is not None
+    assert "TOPIC_AUTHORIZATION_FAILED" in refusal

@@ -3,6 +3,12 @@
 const GENERAL = "Settings of this class";
 const OTHER = "Other settings";
 const SECRET = /(password|passphrase|secret|token)$/i;
+const ANOTHER = " another";
+
+// Whether the recommended values are the usual choices; versions may also be ranges.
+function isChoice(definition, values) {
+  return definition?.type === "STRING" && values.length > 0 && !definition.name.endsWith("version");
+}
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -21,6 +27,7 @@ export class Form {
     this.groups = new Map();
     this.adopted = new Map();
     this.touched = new Set();
+    this.free = new Set();
   }
 
   // Use an existing control of the page as the field of this setting.
@@ -43,6 +50,7 @@ export class Form {
     this.fields.clear();
     this.groups.clear();
     this.touched.clear();
+    this.free.clear();
     this.place.replaceChildren();
   }
 
@@ -61,7 +69,7 @@ export class Form {
       wanted.add(value.name);
       const group = definition ? (definition.group ?? GENERAL) : OTHER;
       if (!order.includes(group)) order.splice(-1, 0, group);
-      const field = this.field(value.name, definition, group);
+      const field = this.field(value.name, definition, group, value.recommended_values);
       showErrors(field.control, errors);
       showRecommended(field, value.recommended_values);
       if (errors.length || definition?.required || this.settings.has(value.name)) field.group.open = true;
@@ -81,13 +89,22 @@ export class Form {
     this.fields.delete(name);
   }
 
-  field(name, definition, groupName) {
+  field(name, definition, groupName, values = []) {
     const known = this.fields.get(name);
-    const form = JSON.stringify([definition?.type, groupName]);
+    const choices = isChoice(definition, values) && !this.free.has(name) ? values.filter(Boolean) : [];
+    const form = JSON.stringify([definition?.type, groupName, choices]);
     if (known?.form === form) return known;
-    known?.box.remove();
-    const made = { ...this.made(name, definition), form, group: this.group(groupName) };
-    made.group.append(made.box);
+    const made = { ...this.made(name, definition, choices), form, group: this.group(groupName) };
+    if (known?.group === made.group) known.box.replaceWith(made.box);
+    else {
+      known?.box.remove();
+      made.group.append(made.box);
+    }
+    made.release = () => {
+      this.free.add(name);
+      this.field(name, definition, groupName);
+      this.focus(name);
+    };
     this.fields.set(name, made);
     return made;
   }
@@ -101,9 +118,9 @@ export class Form {
     return this.groups.get(name);
   }
 
-  made(name, definition) {
+  made(name, definition, choices) {
     const id = `setting-${name}`;
-    const control = this.madeControl(id, definition);
+    const control = this.madeControl(id, definition, choices);
     const value = this.settings.get(name) ?? "";
     control.value = value;
     if (control.value !== value && control.tagName === "SELECT") control.append(new Option(value, value, true, true));
@@ -117,6 +134,7 @@ export class Form {
       box.append(element("p", { class: "help", id: `${id}-help` }, definition.documentation));
     }
     const write = () => {
+      if (control.value === ANOTHER) return;
       if (control.value === "") this.settings.delete(name);
       else this.settings.set(name, control.value);
       this.touched.add(name);
@@ -124,17 +142,21 @@ export class Form {
     control.addEventListener("input", write);
     control.addEventListener("change", () => {
       write();
-      this.onChange();
+      if (control.value === ANOTHER) this.fields.get(name).release();
+      else this.onChange();
     });
     return { control, box };
   }
 
-  madeControl(id, definition) {
+  madeControl(id, definition, choices) {
     const common = { id, name: id, "aria-required": definition?.required ? "true" : null };
     const fallback = definition?.default_value;
-    if (definition?.type === "BOOLEAN") {
-      const unset = new Option(fallback === null ? "not set" : `default (${fallback})`, "");
-      return element("select", common, unset, new Option("true", "true"), new Option("false", "false"));
+    const isBoolean = definition?.type === "BOOLEAN";
+    if (isBoolean || choices.length) {
+      const unset = new Option(fallback ? `default (${fallback})` : definition.required ? "Choose one" : "not set", "");
+      const offered = (isBoolean ? ["true", "false"] : choices).map((value) => new Option(value, value));
+      const another = isBoolean ? [] : [new Option("another value …", ANOTHER)];
+      return element("select", common, unset, ...offered, ...another);
     }
     const isSecret = definition ? definition.type === "PASSWORD" : SECRET.test(id);
     const isNumber = ["INT", "LONG", "SHORT"].includes(definition?.type);
