@@ -18,17 +18,20 @@ __all__ = [
     "ConfigInfos",
     "ConfigKeyInfo",
     "ConfigValueInfo",
+    "ConnectorDetails",
     "ConnectorInfo",
     "ConnectorOffset",
     "ConnectorOffsets",
     "ConnectorState",
     "ConnectorStatus",
     "ErrorMessage",
+    "LastFailure",
     "LogLine",
     "LoggerLevel",
     "Message",
     "PluginInfo",
     "ServerInfo",
+    "TaskDetails",
     "TaskInfo",
     "TaskStatus",
     "WorkerHealth",
@@ -90,6 +93,33 @@ class TaskStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     worker_id: str
     version: str | None
     trace: str = ""
+
+
+class LastFailure(msgspec.Struct, frozen=True):
+    """The last failure, while no batch has succeeded since. ``time`` in milliseconds since 1970; ``next`` is a sentence
+    about what follows, or about what has happened since."""
+
+    time: int
+    reason: str
+    restarts: int
+    restarts_max: int
+    next: str
+
+
+class ConnectorDetails(ConnectorState, frozen=True, omit_defaults=True):
+    """``waits_for``: topics of a sink that do not exist."""
+
+    last_failure: LastFailure | None = None
+    waits_for: tuple[str, ...] = ()
+    dead_letter_topic: str = ""
+
+
+class TaskDetails(TaskStatus, frozen=True, omit_defaults=True):
+    """Counts are since the task was created, on any of our workers."""
+
+    last_failure: LastFailure | None = None
+    skipped_records: int = 0
+    dead_letters: int = 0
 
 
 class ConnectorStatus(msgspec.Struct, frozen=True):

@@ -46,6 +46,7 @@ from barnabas.connect.decide.backing_stores.config_state import (
     TargetStateChanged,
     TaskConfigsCommitted,
 )
+from barnabas.connect.decide.backing_stores.status_records import Failure
 from barnabas.connect.decide.backing_stores.status_state import ConnectorStatusChanged, TaskStatusChanged
 from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
 from barnabas.connect.decide.group.membership_events import (
@@ -78,7 +79,15 @@ from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfigurat
 from barnabas.connect.decide.herder.zombie_fencing import ZombieFencing
 from barnabas.connect.decide.session_key import KeyRotation, SessionView
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
-from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning, TopicsUsed
+from barnabas.connect.decide.tasks.task_runtime import (
+    BatchSucceeded,
+    RecordsSkipped,
+    TaskEvent,
+    TaskFailed,
+    TaskPaused,
+    TaskRunning,
+    TopicsUsed,
+)
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
 
 __all__ = ["Herder"]
@@ -97,7 +106,7 @@ class Herder:
         self.work = LocalWork(outside, self, self._admit)
         self.assigned_work = AssignedWork(self.work, self.context.configs.snapshot)
         self.rebalance = RebalanceListener(self.context, self.work, self.assigned_work, self._taken_up)
-        self.automatic_restarts = AutomaticRestarts(settings.restart_budget, outside, self._heal)
+        self.automatic_restarts = AutomaticRestarts(settings.restart_budget, outside, self._heal, self._lasted)
         self.reconfiguration = TaskReconfiguration(
             self.context, runs_here=self.work.is_running, fail=self._fail_for_good
         )
@@ -107,7 +116,7 @@ class Herder:
         self.offsets = OffsetRequests(self.context, self.internal)
         self.fencing = ZombieFencing(self.context, self.internal, self.assigned_work.is_assigned)
         self.restarts = Restarts(
-            self.context, self.work, self.assigned_work, self.statuses, on_restart=self.automatic_restarts.forget
+            self.context, self.work, self.assigned_work, self.statuses, on_restart=self._restart_requested
         )
         self.failure: str | None = None
         """Why this worker can't become a member of its group; permanent."""
@@ -251,7 +260,7 @@ class Herder:
 
     def _connector_changed(self, connector: str, *, is_new: bool, offset: int) -> None:
         if self.assigned_work.is_assigned(connector):
-            self.automatic_restarts.forget(connector)
+            self._restart_requested(connector)
             self.assigned_work.restart((connector,))
         if is_new:
             self.rebalance.needed(offset, f"connector {connector} is new")
@@ -271,6 +280,10 @@ class Herder:
                 self.statuses.uses_topics(task, self._sink_topics(task))
             case TaskPaused() if self.work.is_running(task):
                 self.statuses.set(task, TaskState.PAUSED)
+            case BatchSucceeded() if self.work.is_running(task):
+                self.statuses.recovered(task)
+            case RecordsSkipped(_, records, dead_letters) if self.work.is_running(task):
+                self.statuses.skipped(task, records, dead_letters)
             case TopicsUsed(_, topics) if self.work.is_running(task):
                 self.statuses.uses_topics(task, sorted(topics))
             case TaskFailed(_, trace, retriable) if self.work.ended(task):
@@ -284,6 +297,10 @@ class Herder:
         """A connector requests new configs for its tasks."""
         self.reconfiguration.request(connector)
 
+    def topics_missing(self, connector: str, topics: tuple[str, ...]) -> None:
+        """Note which topics of a sink that runs here do not exist, maybe none."""
+        self.statuses.waits_for(connector, topics)
+
     def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None:
         """Note that a connector has reported that it can't continue."""
         if self.work.give_up(connector):
@@ -294,6 +311,8 @@ class Herder:
         self.connector_starts.succeeded += 1
         self.automatic_restarts.running(connector)
         self.connector_state_set(connector, state)
+        if not self.automatic_restarts.restart_count(connector):
+            self._lasted(connector)
 
     def connector_state_set(self, connector: str, state: TargetState) -> None:
         self.statuses.set(connector, state_of(state))
@@ -305,6 +324,9 @@ class Herder:
         self._failed(connector, trace, retriable=retriable)
 
     def unit_starting(self, unit: Unit) -> None:
+        failure = self.statuses.last_failure(unit)
+        if failure is not None:
+            self.automatic_restarts.continue_with(unit, failure.restarts)
         self.statuses.take(unit)
 
     def unit_stopped(self, unit: Unit) -> None:
@@ -316,7 +338,8 @@ class Herder:
     def _failed(self, unit: Unit, trace: str, *, retriable: bool) -> None:
         what_next = self.automatic_restarts.failed(unit, retriable=retriable)
         log.error("%s has failed: %s\n%s", _named(unit), trace.rstrip(), what_next)
-        self.statuses.set(unit, TaskState.FAILED, f"{trace.rstrip()}\n{what_next}".rstrip())
+        restarts, restarts_max = self.automatic_restarts.restart_count(unit), self.automatic_restarts.restarts_max
+        self.statuses.failed(unit, Failure(trace.rstrip(), self._outside.now_ms(), restarts, restarts_max, what_next))
 
     def _heal(self, unit: Unit) -> None:
         if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):
@@ -325,6 +348,16 @@ class Herder:
             )
             self.statuses.set(unit, TaskState.RESTARTING, has_version=False)
             self.assigned_work.restart((unit,))
+
+    def _restart_requested(self, unit: Unit) -> None:
+        self.automatic_restarts.forget(unit)
+        self.statuses.restart_requested(unit)
+
+    def _lasted(self, unit: Unit) -> None:
+        """A connector has no batches: it has recovered when it has run for long enough, or at its first start after a
+        user's restart."""
+        if isinstance(unit, str):
+            self.statuses.recovered(unit)
 
     def _sink_topics(self, task: ConnectorTaskId) -> list[str]:
         partitions = (self.config.task_config(task) or {}).get(TASK_PARTITIONS)

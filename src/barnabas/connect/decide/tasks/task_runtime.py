@@ -17,7 +17,9 @@ from barnabas.connect.decide.tasks.task_work import TaskWork
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 
 __all__ = [
+    "BatchSucceeded",
     "OffsetStore",
+    "RecordsSkipped",
     "TaskEvent",
     "TaskFailed",
     "TaskListener",
@@ -72,7 +74,23 @@ class TopicsUsed:
     topics: frozenset[str]
 
 
-TaskEvent = TaskRunning | TaskPaused | TaskFailed | TaskStopped | TopicsUsed
+@dataclass(frozen=True, slots=True)
+class BatchSucceeded:
+    """The first batch since the task has started is written, and its positions are safe."""
+
+    task: ConnectorTaskId
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsSkipped:
+    """Tolerated bad records were left out; ``dead_letters`` of them are in the dead-letter topic."""
+
+    task: ConnectorTaskId
+    records: int
+    dead_letters: int
+
+
+TaskEvent = TaskRunning | TaskPaused | TaskFailed | TaskStopped | TopicsUsed | BatchSucceeded | RecordsSkipped
 
 TaskListener = Callable[[TaskEvent], None]
 """Called on the loop, in the order of a task's events. The last event is Failed or Stopped."""
