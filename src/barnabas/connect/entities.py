@@ -24,6 +24,8 @@ __all__ = [
     "ConnectorOffsets",
     "ConnectorState",
     "ConnectorStatus",
+    "DeadLetter",
+    "DeadLetters",
     "ErrorMessage",
     "LastFailure",
     "LogLine",
@@ -147,6 +149,34 @@ class ConnectorOffset(msgspec.Struct, frozen=True):
 
 class ConnectorOffsets(msgspec.Struct, frozen=True):
     offsets: list[ConnectorOffset]
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A record of a dead-letter topic. Long texts are cut; bytes that are no text are escaped.
+
+    ``error`` has the headers ``__connect.errors.*`` without their prefix, ``headers`` the others. ``time`` in
+    milliseconds since 1970.
+    """
+
+    partition: int
+    offset: int
+    time: int
+    key: str | None
+    value: str | None
+    key_bytes: int
+    value_bytes: int
+    error: dict[str, str]
+    headers: dict[str, str | None]
+
+
+class DeadLetters(msgspec.Struct, frozen=True):
+    """``total`` counts the records in the topic, of all its connectors; of them the last ``examined`` were read."""
+
+    topic: str
+    exists: bool = True
+    total: int = 0
+    examined: int = 0
+    letters: list[DeadLetter] = []
 
 
 class PluginInfo(msgspec.Struct, frozen=True, omit_defaults=True):

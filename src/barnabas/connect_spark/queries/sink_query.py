@@ -298,6 +298,7 @@ class SinkProgram:
                 figures.has_sent_dead_letters(count, succeeded=False)
                 raise
             figures.has_sent_dead_letters(count)
+        figures.has_skipped(count, dead_letters=count if self._policy.dead_letter_topic else 0)
 
     def _prepare_dead_letters(self) -> None:
         if self._policy.tolerates and self._policy.dead_letter_topic:
