@@ -87,6 +87,8 @@ def _notes(found: Document) -> list[str]:
 def _refusal(error: RequestRefused, connector: str) -> Problem:
     if error.status == _NOT_FOUND and error.message == "HTTP 404 Not Found":
         return Problem(
-            "the worker does not show dead letters", connector, advice="read the topic with 'barnabas topics read'"
+            "the worker does not show dead letters",
+            connector,
+            advice="'barnabas topics tail' shows the records of the topic",
         )
     return problem_of_request(error, connector)

@@ -15,7 +15,6 @@ import logging
 from collections.abc import Iterable
 from dataclasses import replace
 
-from barnabas.common.errors import invariant
 from barnabas.connect.decide.backing_stores.status_records import (
     Failure,
     Status,
@@ -208,7 +207,8 @@ class Statuses:
         plain, statuses = self.connector_status(name), self._context.statuses
         config = self._context.config.connector_config(name) or {}
         status = statuses.connector(name)
-        invariant(status is not None, "a connector without a status raises NotFound")
+        if status is None:
+            return plain
         tasks: list[TaskStatus] = [task_details(task, found) for task, found in statuses.tasks(name).items()]
         return ConnectorStatus(name, connector_details(status, config), tasks, plain.type)
 
@@ -220,10 +220,8 @@ class Statuses:
 
     def task_details(self, task: ConnectorTaskId) -> TaskStatus:
         """Return the status with fields that Kafka's workers do not have."""
-        self.task_status(task)
-        status = self._context.statuses.task(task)
-        invariant(status is not None, "a task without a status raises NotFound")
-        return task_details(task, status)
+        plain, status = self.task_status(task), self._context.statuses.task(task)
+        return plain if status is None else task_details(task, status)
 
     def _is_gone(self, connector: str) -> bool:
         """Return whether it was deleted. Its last status stays in the topic until its worker has stopped it."""

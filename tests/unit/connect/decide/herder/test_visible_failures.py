@@ -12,6 +12,7 @@ from barnabas.connect.decide.backing_stores.status_records import Status, task_s
 from barnabas.connect.decide.herder.herder_settings import RestartBudget
 from barnabas.connect.decide.herder.local_work import StartFailed
 from barnabas.connect.decide.tasks.task_runtime import BatchSucceeded, RecordsSkipped, TaskFailed, TaskRunning
+from barnabas.connect.entities import ConnectorDetails, TaskDetails
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
 from tests.unit.connect.decide.herder.herder_driver import (
     OTHER_URL,
@@ -50,6 +51,12 @@ def fail_and_restart(driver: HerderDriver, times: int) -> None:
         event(driver, TaskRunning(TASK))
 
 
+def details(driver: HerderDriver) -> TaskDetails:
+    found = driver.herder.statuses.task_details(TASK)
+    assert isinstance(found, TaskDetails)
+    return found
+
+
 def record(driver: HerderDriver, unit: str = "task-c-0") -> dict[str, Any]:
     found: dict[str, Any] = json.loads(driver.statuses[f"status-{unit}".encode()] or b"")
     return found
@@ -82,7 +89,7 @@ def test_a_failure_is_shown_while_its_restart_is_under_way(driver: HerderDriver)
 
 def test_details_have_the_failure_as_fields(driver: HerderDriver) -> None:
     fail_and_restart(driver, 2)
-    found = driver.herder.statuses.task_details(TASK)
+    found = details(driver)
     assert found.last_failure is not None
     assert (found.last_failure.reason, found.last_failure.restarts, found.last_failure.restarts_max) == (
         "the disk is full",
@@ -123,7 +130,7 @@ def test_a_worker_that_starts_again_continues_as_well(driver: HerderDriver) -> N
     connector(again, "c", tasks=1)
     again.member("c", TASK)
     event(again, TaskRunning(TASK))
-    found = again.herder.statuses.task_details(TASK).last_failure
+    found = details(again).last_failure
     assert found is not None
     assert found.restarts == 3
 
@@ -204,7 +211,7 @@ def test_a_trace_of_a_kafka_worker_is_shown_unchanged() -> None:
     driver.herder.replay_status(*task_status_record(TASK, other))
     driver.herder.replay_status(b"status-connector-c", (task_status_record(TASK, other)[1] or b""))
     assert driver.herder.statuses.task_status(TASK).trace == "java.lang.Error\n\tat X.java:1\n"
-    assert driver.herder.statuses.task_details(TASK).last_failure is None
+    assert details(driver).last_failure is None
 
 
 # -- topics that a sink waits for
@@ -222,7 +229,8 @@ def test_a_sink_without_its_topic_says_that_it_waits(sink: HerderDriver) -> None
     sink.herder.topics_missing("c", ("orders",))
     sink.run()
     found = sink.herder.statuses.connector_details("c").connector
-    assert (found.state, found.waits_for) == ("RUNNING", ("orders",))  # type: ignore[attr-defined]
+    assert isinstance(found, ConnectorDetails)
+    assert (found.state, found.waits_for) == ("RUNNING", ("orders",))
     assert found.trace == ("It waits for topics: topic orders does not exist, or this worker may not describe them.")
     sink.herder.topics_missing("c", ())
     sink.run()
@@ -247,8 +255,8 @@ def test_skipped_records_are_counted_and_written_at_intervals(driver: HerderDriv
         event(driver, RecordsSkipped(TASK, 5, 4))
     assert (record(driver)["barnabas"]["skipped_records"], record(driver)["barnabas"]["dead_letters"]) == (5, 4)
     driver.advance(5_000)
-    details = driver.herder.statuses.task_details(TASK)
-    assert (details.skipped_records, details.dead_letters) == (15, 12)
+    found = details(driver)
+    assert (found.skipped_records, found.dead_letters) == (15, 12)
     before = len(driver.calls_of("write_status"))
     driver.advance(60_000)
     assert len(driver.calls_of("write_status")) == before
@@ -260,8 +268,8 @@ def test_counts_outlast_failures_restarts_and_moves(driver: HerderDriver) -> Non
     event(driver, BatchSucceeded(TASK))
     event(driver, RecordsSkipped(TASK, 2, 0))
     driver.member("c")
-    details = driver.herder.statuses.task_details(TASK)
-    assert (details.state, details.skipped_records, details.dead_letters) == ("UNASSIGNED", 5, 3)
+    found = details(driver)
+    assert (found.state, found.skipped_records, found.dead_letters) == ("UNASSIGNED", 5, 3)
     driver.member("c", TASK)
     event(driver, TaskRunning(TASK))
     event(driver, RecordsSkipped(TASK, 1, 1))
