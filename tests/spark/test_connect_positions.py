@@ -205,5 +205,42 @@ def test_tolerated_bad_records_become_dead_letters(
     assert context_of(refused)["exception.message"] == "no room for wrong one"
 
 
+def test_a_batch_with_tolerated_bad_records_is_read_from_kafka_once(
+    spark: SparkSession, node: Node, tmp_path: Path, batches: list[Any]
+) -> None:
+    config = {
+        "errors.tolerance": "all",
+        "errors.log.enable": "true",
+        "errors.deadletterqueue.topic.name": "dead-once",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+    }
+
+    async def scenario() -> int:
+        async with running_stage(spark, node, tmp_path, Keeping) as stage:
+            partitions = stage.create("read-once")
+            stage.produce("read-once", ["good"] * 90 + ["bad one"] * 5 + ["wrong one"] * 5)
+            before = _records_read(spark)
+            task = await stage.start("read-once", config, partitions=partitions)
+            await stage.until(lambda: stage.committed("connect-read-once") == {partitions[0]: 100})
+            await stage.stop(task)
+            read = _records_read(spark) - before
+            assert len(stage.read("dead-once")) == 10
+            return read
+
+    read = asyncio.run(scenario())
+    assert sum(len(rows) for _, rows in batches) == 90
+    assert 100 <= read < 150  # A kept batch counts as a few records each time that it is used.
+
+
+def _records_read(spark: SparkSession) -> int:
+    """Return the records that all stages have read from sources so far."""
+    stages = spark.sparkContext._jsc.sc().statusStore().stageList(None, False, False, _no_quantiles(spark), None)
+    return sum(stages.apply(index).inputRecords() for index in range(stages.size()))
+
+
+def _no_quantiles(spark: SparkSession) -> Any:
+    return spark.sparkContext._gateway.new_array(spark._jvm.double, 0)
+
+
 def context_of(letter: Any) -> dict[str, str]:
     return {header.key.removeprefix("__connect.errors."): bytes(header.value).decode() for header in letter.headers}

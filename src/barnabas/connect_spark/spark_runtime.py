@@ -152,6 +152,14 @@ class SparkTaskRuntime:
         found = self._tasks.get(task)
         return None if found is None else await asyncio.to_thread(found[0].plan)
 
+    # ---- StartChecks
+
+    def setting_problems(self, connector_config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        from barnabas.connect_spark.start_checks import start_problems
+
+        connector = self._connector_class(connector_config)
+        return start_problems(connector, connector_config, self._worker_config, self.settings)
+
     # ---- MeasuredTasks
 
     def figures(self, task: ConnectorTaskId) -> TaskFigures | None:

@@ -13,6 +13,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from barnabas.clients.admin import AdminClient
@@ -40,6 +41,7 @@ from barnabas.connect_spark.queries.kafka_settings import (
     spark_consumer_options,
     spark_producer_options,
 )
+from barnabas.connect_spark.queries.kept_rows import kept
 from barnabas.connect_spark.queries.query_handle import start_query
 from barnabas.connect_spark.queries.record_path import SINK_COLUMNS, RecordPath, counted, refusing, strict, used_columns
 from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery
@@ -84,6 +86,8 @@ class SinkProgram:
         self._refuses = type(task).refused is not SinkTask.refused
         self._is_fixed = False
         """Whether the task writes the output of the running query."""
+        self._is_kept = False
+        """Whether a batch is used several times: for its good records, for the log and for dead letters."""
         self._bad_records = 0
         """The number of bad records of the last batch."""
         spec.figures.is_of(TaskKind.SINK, partitions=len(self._partitions))
@@ -133,6 +137,7 @@ class SinkProgram:
         group: GroupPositions,
         process: Callable[[DataFrame, int, BatchEnds], None],
     ) -> RunningQuery:
+        self._is_kept = self._policy.wants_bad_records
         is_committed = self._consumer.get("isolation.level") == "read_committed"
         batches = KafkaBatches(
             spark,
@@ -208,10 +213,14 @@ class SinkProgram:
         Spark would compute each column for each record if a task names no columns.
         """
         raw = raw.select(*_RAW_COLUMNS)
-        self._is_fixed = False
-        if self._columns == SINK_COLUMNS:
+        self._is_fixed = self._is_kept = False
+        if self._columns == SINK_COLUMNS and not self._policy.wants_bad_records:
             return raw
         fixed = self._path.fixed_batch(raw, self._columns)
+        can_fail = fixed is None or fixed.can_fail or self._refuses
+        self._is_kept = self._policy.wants_bad_records and can_fail
+        if self._columns == SINK_COLUMNS:
+            return raw
         if fixed is None or (fixed.can_fail and self._policy.wants_bad_records):
             return raw
         if self._refuses and self._task.refused(fixed.frame) is not None:
@@ -236,6 +245,13 @@ class SinkProgram:
 
     def _write(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate) -> None:
         """Write, with the retries that ``errors.retry.*`` allow."""
+        if self._is_fixed or not self._is_kept:
+            self._write_repeatedly(frame, batch, gate)
+            return
+        with kept(frame.select(*_RAW_COLUMNS)) as records:
+            self._write_repeatedly(records, batch, gate)
+
+    def _write_repeatedly(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate) -> None:
         began = time.monotonic()
         attempt = 0
         while True:
@@ -275,7 +291,9 @@ class SinkProgram:
         failures = _failures([observation for _, observation in watched], batch)
         if failures != 0:
             gate.ensure_unfenced()
-            self._report_bad_records([batch.failed for batch in batches], failures)
+            with ExitStack() as stack:  # They are converted once for the log, for dead letters, and for their number.
+                bad = [stack.enter_context(kept(batch.failed)) for batch in batches]
+                self._report_bad_records(bad, failures)
 
     def _given(self, batches: Sequence[RecordBatch]) -> DataFrame:
         """Return the good rows, as the task receives them."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from barnabas.connect.decide.tasks.task_work import TaskWork
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
@@ -20,6 +20,7 @@ __all__ = [
     "BatchSucceeded",
     "OffsetStore",
     "RecordsSkipped",
+    "StartChecks",
     "TaskEvent",
     "TaskFailed",
     "TaskListener",
@@ -152,6 +153,15 @@ class TaskRuntime(Protocol):
 
     async def close(self) -> None:
         """Stop everything, and Spark if this runtime started it."""
+
+
+@runtime_checkable
+class StartChecks(Protocol):
+    """A TaskRuntime that knows which settings would fail when a task starts."""
+
+    def setting_problems(self, connector_config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """Return errors by setting, for settings with references resolved and full names of classes. May read files,
+        and may be called on any thread."""
 
 
 class OffsetStore(Protocol):
