@@ -28,7 +28,7 @@ SINK = {
 }
 TASK = ConnectorTaskId("orders", 0)
 STATUS = "/connectors/orders/status"
-FAST = {"barnabas.connect.task.restart.backoff.ms": "300"}
+FAST: dict[str, Any] = {"barnabas.connect.task.restart.backoff.ms": "300"}
 
 
 def _first_task(status: Any, state: str) -> Any:

@@ -59,13 +59,14 @@ def list_(*, state: list[str] | None = None, options: WorkerOptions | None = Non
             document = _listed(name, found)
             states = {document["state"], *(task["state"] for task in document["tasks"])}
             if not wanted or wanted & states:
-                row = (name, document["type"], document["state"], tasks_text(document["tasks"]), document["class"])
+                tasks = tasks_text(document["tasks"])
+                row = (name, document["type"], document["state"], tasks, document["class"])
                 rows.append((*row, attention_text(document)))
                 documents.append(document)
         columns = ("connector", "type", "state", "tasks", "class")
-        sheet = Sheet(columns=(*columns, "attention") if any(row[-1] for row in rows) else columns)
-        for row in rows:
-            sheet.add(*row[: len(sheet.columns)])
+        sheet = Sheet(columns=(*columns, "attention") if any(cells[-1] for cells in rows) else columns)
+        for cells in rows:
+            sheet.add(*cells[: len(sheet.columns)])
         notes = [] if documents else ["no such connectors exist"]
         return Answer({"connectors": documents}, [sheet] if documents else [], notes)
 
