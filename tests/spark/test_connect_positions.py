@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from barnabas.connect.decide.tasks.task_runtime import TaskFailed
+from barnabas.connect.decide.tasks.task_runtime import BatchSucceeded, RecordsSkipped, TaskFailed
 from barnabas.connect.plugins.api import SinkBatch, SinkConnector, SinkTask
 from barnabas.connect_spark.connectors.files.file_commits import FileCommits
 from barnabas.connect_spark.connectors.files.topic_to_files import TopicToFiles
@@ -203,6 +203,47 @@ def test_tolerated_bad_records_become_dead_letters(
     assert bytes(refused.value) == b"wrong one"
     assert context_of(refused)["stage"] == "TASK_PUT"
     assert context_of(refused)["exception.message"] == "no room for wrong one"
+
+
+def test_skipped_records_are_counted_without_a_log_and_dead_letters(
+    spark: SparkSession, node: Node, tmp_path: Path, batches: list[Any]
+) -> None:
+    async def scenario(connector: type[SinkConnector], topic: str) -> tuple[list[Any], int]:
+        async with running_stage(spark, node, tmp_path / topic, connector) as stage:
+            partitions = stage.create(topic)
+            stage.produce(topic, ["good", "bad one", "fine", "wrong one", "bad again"])
+            before = _records_read(spark)
+            task = await stage.start(topic, {"errors.tolerance": "all"}, partitions=partitions)
+            await stage.until(lambda: stage.committed(f"connect-{topic}") == {partitions[0]: 5})
+            await stage.stop(task)
+            return stage.events, _records_read(spark) - before
+
+    events, _ = asyncio.run(scenario(Keeping, "counted"))
+    assert [event.records for event in events if isinstance(event, RecordsSkipped)] == [3]
+    assert sum(isinstance(event, BatchSucceeded) for event in events) == 1
+    assert [rows for _, rows in batches] == [[(0, "good"), (2, "fine")]]
+    batches.clear()
+
+    events, read = asyncio.run(scenario(Plain, "counted-by-the-query"))
+    assert [event.records for event in events if isinstance(event, RecordsSkipped)] == [2]
+    assert [rows for _, rows in batches] == [[(0, "good"), (2, "fine"), (3, "wrong one")]]
+    assert read == 5
+
+
+class PlainTask(SinkTask):
+    """Refuses nothing and names its columns, so the query does all before the task writes."""
+
+    def columns(self) -> tuple[str, ...]:
+        return ("offset", "value")
+
+    def write(self, df: DataFrame, batch: SinkBatch) -> None:
+        assert df.columns == ["offset", "value"]
+        KeepingTask.batches.append((batch, [(row.offset, row.value) for row in df.orderBy("offset").collect()]))
+
+
+class Plain(SinkConnector):
+    version = "1.0"
+    task_class = PlainTask
 
 
 def test_a_batch_with_tolerated_bad_records_is_read_from_kafka_once(

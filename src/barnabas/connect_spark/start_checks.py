@@ -22,6 +22,7 @@ from barnabas.connect_spark.connectors.jdbc.jdbc_settings import STAGING_DIRECTO
 from barnabas.connect_spark.connectors.jdbc.jdbc_sink import JdbcSink
 from barnabas.connect_spark.connectors.jdbc.jdbc_source import JdbcSource
 from barnabas.connect_spark.converters.avro_converter import AvroConverter
+from barnabas.connect_spark.converters.record_converter import RecordConverter
 from barnabas.connect_spark.positions.group_positions import check_reset
 from barnabas.connect_spark.queries.connector_topics import TopicRules
 from barnabas.connect_spark.queries.error_policy import ErrorPolicy
@@ -29,6 +30,7 @@ from barnabas.connect_spark.queries.followed_query import unfollowable
 from barnabas.connect_spark.queries.kafka_settings import admin_settings, consumer_settings, producer_settings
 from barnabas.connect_spark.queries.polled_source import PolledSourceTask
 from barnabas.connect_spark.sessions.spark_settings import QuerySettings, SparkSettings
+from barnabas.connect_spark.transforms.transform_chain import TransformChain
 
 __all__ = ["start_problems"]
 
@@ -93,16 +95,12 @@ def _check_regex(config: Mapping[str, str]) -> None:
 
 
 def _check_converters(config: Mapping[str, str], worker: Mapping[str, str]) -> None:
-    from barnabas.connect_spark.converters.record_converter import RecordConverter
-
     if not _has_session():
         config, worker = _without_spark_schemas(config), _without_spark_schemas(worker)
     RecordConverter.of(config, worker)
 
 
 def _check_transforms(config: Mapping[str, str]) -> None:
-    from barnabas.connect_spark.transforms.transform_chain import TransformChain
-
     TransformChain.of(config)
 
 

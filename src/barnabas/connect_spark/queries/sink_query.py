@@ -88,6 +88,8 @@ class SinkProgram:
         """Whether the task writes the output of the running query."""
         self._is_kept = False
         """Whether a batch is used several times: for its good records, for the log and for dead letters."""
+        self._is_counted = False
+        """Whether the output of the running query has the bad records, to be counted and left out."""
         self._bad_records = 0
         """The number of bad records of the last batch."""
         spec.figures.is_of(TaskKind.SINK, partitions=len(self._partitions))
@@ -213,7 +215,7 @@ class SinkProgram:
         Spark would compute each column for each record if a task names no columns.
         """
         raw = raw.select(*_RAW_COLUMNS)
-        self._is_fixed = self._is_kept = False
+        self._is_fixed = self._is_kept = self._is_counted = False
         if self._columns == SINK_COLUMNS and not self._policy.wants_bad_records:
             return raw
         fixed = self._path.fixed_batch(raw, self._columns)
@@ -225,8 +227,11 @@ class SinkProgram:
             return raw
         if self._refuses and self._task.refused(fixed.frame) is not None:
             return raw
-        self._is_fixed = True
-        return self._path.sink_frame([fixed if self._policy.tolerates else strict(fixed)], self._columns)
+        self._is_fixed, self._is_counted = True, fixed.can_fail and self._policy.tolerates
+        if self._is_counted:
+            merged = self._path.merged_batch([fixed], self._columns, takes_variant=False)
+            return merged.frame.select(*self._columns, "failure")
+        return self._path.sink_frame([strict(fixed)], self._columns)
 
     def _handle(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate, group: GroupPositions) -> None:
         figures, began_s = self._spec.figures, time.monotonic()
@@ -272,6 +277,12 @@ class SinkProgram:
         from pyspark.sql import Observation
 
         self._bad_records = 0
+        if self._is_counted:
+            observation = Observation()
+            good = counted(frame, observation).filter("failure IS NULL")
+            self._task.write(good.select(*self._columns), batch)
+            self._count_skipped([observation])
+            return
         if self._is_fixed:
             self._task.write(frame, batch)
             return
@@ -280,7 +291,7 @@ class SinkProgram:
             takes_variant = self._task.takes_variant
             merged = self._path.merged_batch(batches, self._columns, takes_variant=takes_variant)
             batches = [refusing(merged, self._task)]
-        if not self._policy.wants_bad_records or not any(batch.can_fail for batch in batches):
+        if not self._policy.tolerates or not any(batch.can_fail for batch in batches):
             if not self._policy.tolerates:
                 batches = [strict(batch) for batch in batches]
             self._task.write(self._given(batches), batch)
@@ -288,7 +299,11 @@ class SinkProgram:
         watched = [(batch, Observation()) for batch in batches]
         observed = [batch.with_frame(counted(batch.frame, observation)) for batch, observation in watched]
         self._task.write(self._given(observed), batch)
-        failures = _failures([observation for _, observation in watched], batch)
+        observations = [observation for _, observation in watched]
+        if not self._policy.wants_bad_records:
+            self._count_skipped(observations)
+            return
+        failures = _failures(observations, batch)
         if failures != 0:
             gate.ensure_unfenced()
             with ExitStack() as stack:  # They are converted once for the log, for dead letters, and for their number.
@@ -300,6 +315,13 @@ class SinkProgram:
         if self._refuses:
             return batches[0].good.select(*self._columns)
         return self._path.sink_frame(batches, self._columns)
+
+    def _count_skipped(self, observations: Sequence[Observation]) -> None:
+        """Count the bad records that the first action on the batch has left out. Nothing else examines them."""
+        found = [_metrics(observation) or {} for observation in observations]
+        self._bad_records = count = sum(int(metrics.get("failures", 0)) for metrics in found)
+        self._spec.figures.has_failed(count, skipped=True)
+        self._spec.figures.has_skipped(count, dead_letters=0)
 
     def _report_bad_records(self, bad: Sequence[DataFrame], count: int | None) -> None:
         figures = self._spec.figures
