@@ -11,6 +11,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from pyspark import SparkContext
+from pyspark.sql.types import DataType, StructType
+
 from barnabas.clients.client_config import client_config
 from barnabas.clients.errors import InvalidClientConfig
 from barnabas.connect.plugins.api import Connector, SinkConnector, SourceTask
@@ -109,8 +112,6 @@ def _without_spark_schemas(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def _has_session() -> bool:
-    from pyspark import SparkContext
-
     return SparkContext._active_spark_context is not None
 
 
@@ -189,8 +190,6 @@ def _schema_problems(connector: type[Connector], config: Mapping[str, str]) -> S
     given = config.get("schema", "").strip()
     if not given or not issubclass(connector, TopicToFiles | FilesToTopic) or not _has_session():
         return []
-    from pyspark.sql.types import DataType, StructType
-
     example = "write it as in CREATE TABLE, for example: id BIGINT, price DOUBLE."
     try:
         is_table = isinstance(DataType.fromDDL(given), StructType)
