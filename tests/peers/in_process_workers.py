@@ -49,6 +49,11 @@ class TaskLedger:
         self.owners[start.task] = worker
         self.starts.append((worker, start))
 
+    def fail(self, task: ConnectorTaskId, trace: str) -> None:
+        """End a running task with a failure."""
+        del self.owners[task]
+        self.listeners[task](TaskFailed(task, trace))
+
 
 class _Runtime:
     """A TaskRuntime."""
