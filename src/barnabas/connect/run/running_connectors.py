@@ -225,7 +225,8 @@ class RunningConnectors:
             ) from error
 
     async def _start(self, running: _Running) -> None:
-        context = _Context(running, asyncio.get_running_loop(), self._topics, self._events, self._admin_properties)
+        loop = asyncio.get_running_loop()
+        context = _Context(running, loop, self._topics, self._events, self._report_missing, self._admin_properties)
 
         def make() -> Connector:
             made: Connector = running.plugin.target(context)
@@ -295,12 +296,14 @@ class _Context:
         loop: asyncio.AbstractEventLoop,
         topics: TopicPartitions,
         events: ConnectorEvents,
+        report_missing: Callable[[_Running, tuple[str, ...]], None],
         admin_properties: Mapping[str, str],
     ) -> None:
         self._running = running
         self._loop = loop
         self._topics = topics
         self._events = events
+        self._report_missing = report_missing
         self._admin_properties = admin_properties
         self._settings: Mapping[str, ConfigValue] | None = None
 
@@ -330,6 +333,9 @@ class _Context:
 
     def request_task_reconfiguration(self) -> None:
         self._loop.call_soon_threadsafe(self._events.reconfiguration_requested, self.name)
+
+    def report_missing(self, topics: Sequence[str]) -> None:
+        self._loop.call_soon_threadsafe(self._report_missing, self._running, tuple(topics))
 
     def raise_error(self, error: Exception) -> None:
         trace = self._running.trace(error)

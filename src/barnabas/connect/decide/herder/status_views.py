@@ -20,7 +20,6 @@ from barnabas.connect.identifiers import ConnectorTaskId
 
 __all__ = ["connector_details", "connector_state", "task_details", "task_status", "waiting_text"]
 
-_PATTERN = "topics.regex="
 _DEAD_LETTERS = "errors.deadletterqueue.topic.name"
 
 
@@ -28,7 +27,7 @@ def waiting_text(topics: tuple[str, ...]) -> str:
     """Return a sentence about the topics that a sink waits for; empty if there are none."""
     if not topics:
         return ""
-    if topics[0].startswith(_PATTERN):
+    if "=" in topics[0]:  # A setting with its pattern: no topic has this character in its name.
         return f"It waits for topics: none matches {topics[0]}."
     text = "topic {} does not exist" if len(topics) == 1 else "topics {} do not exist"
     return f"It waits for topics: {text.format(', '.join(topics))}, or this worker may not describe them."
