@@ -15,7 +15,7 @@ def reported(monkeypatch: pytest.MonkeyPatch, found: dict[str, int], **settings:
     missing: list[Any] = []
     context = SimpleNamespace(config=config, settings=TopicToTopic.config_def.parse(config))
     context.report_missing = missing.extend
-    connector = TopicToTopic(context)  # type: ignore[arg-type]
+    connector = TopicToTopic(context)
     connector._is_same_cluster = False
     monkeypatch.setattr(connector, "_found", lambda: found)
     return missing, len(connector.task_configs(4))
