@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.tasks.task_runtime import BatchSucceeded
 from barnabas.connect.plugins.discovery import discover
 from barnabas.testing import Node
 from tests.peers.barnabas_worker import BarnabasWorker
@@ -95,6 +96,17 @@ def test_a_java_worker_and_ours_share_connectors(
             java_sees = await _ask_java(java_worker, "GET", "/connectors?expand=status")
             ours_sees = (await ours.request("GET", "/connectors?expand=status")).json()
             assert java_sees == ours_sees
+            # A failure on ours stays in the status, whichever worker is contacted, until a batch succeeds.
+            (task,) = ledger.owners
+            path = f"/connectors/{task.connector}/tasks/{task.task}/status"
+            ledger.fail(task, "it broke")
+            failing = await ours.until(
+                path, lambda found: found["state"] == "RUNNING" and "no batch has succeeded" in found.get("trace", "")
+            )
+            await _java_sees(java_worker, path, failing)
+            ledger.listeners[task](BatchSucceeded(task))
+            await _java_sees(java_worker, path, await ours.until(path, lambda found: "trace" not in found))
+
             await _ask_java(java_worker, "PUT", "/connectors/f0/stop")
             await _status(ours, "f0", lambda found: found["connector"]["state"] == "STOPPED" and not found["tasks"])
             await ours.request("PUT", "/connectors/f0/resume")
@@ -108,6 +120,12 @@ def test_a_java_worker_and_ours_share_connectors(
             await eventually(lambda: not ledger.owners)
 
     asyncio.run(asyncio.wait_for(story(), 400))
+
+
+async def _java_sees(worker: ConnectWorker, path: str, wanted: Any) -> None:
+    """Wait until the other worker has read the status."""
+    while (await _ask_java(worker, "GET", path)) != wanted:  # noqa: ASYNC110 - what is watched has no event.
+        await asyncio.sleep(0.1)
 
 
 async def _quiet(state: Callable[[], object], *, for_s: float = 6, tries: int = 5) -> None:

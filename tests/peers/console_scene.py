@@ -4,23 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from barnabas.connect.decide.herder.status_views import waiting_text
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskProgress
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.entities import (
     ConfigInfos,
+    ConnectorDetails,
     ConnectorOffset,
     ConnectorState,
     ConnectorStatus,
+    DeadLetter,
+    DeadLetters,
+    LastFailure,
+    TaskDetails,
     TaskStatus,
 )
+from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 from barnabas.connect.rest.console.console import PREFIX, Console
-from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag
+from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag, SinkGroup
 from barnabas.connect.rest.console.page_data import PageData
 from tests.peers.scripted_herder import ScriptedCluster, ScriptedHerder, ScriptedPlugins
 
-__all__ = ["EVIL", "PREFIX", "SceneHerder", "SceneInsight", "SceneLags", "ScriptedCluster", "console_of"]
+__all__ = [
+    "EVIL",
+    "PREFIX",
+    "SceneHerder",
+    "SceneInsight",
+    "SceneLags",
+    "SceneLetters",
+    "ScriptedCluster",
+    "console_of",
+]
 
 EVIL = "<img src=x onerror=alert(1)>\"'&/"
 OTHER_WORKER = "10.0.0.2:8083"
@@ -37,6 +53,9 @@ class SceneHerder(ScriptedHerder):
         super().__init__(cluster, url)
         self.failed: dict[ConnectorTaskId, str] = {}
         self.elsewhere: set[ConnectorTaskId] = set()
+        self.waits_for: dict[str, tuple[str, ...]] = {}
+        self.unrecovered: dict[ConnectorTaskId, LastFailure] = {}
+        self.skipped: dict[ConnectorTaskId, int] = {}
         self.registry: PluginRegistry | None = None
         """The plugins are real, so their forms are real."""
 
@@ -71,6 +90,34 @@ class SceneHerder(ScriptedHerder):
         own = ConnectorState(status.connector.state, self.worker_id, status.connector.version)
         return ConnectorStatus(name, own, tasks, status.type)
 
+    def details(self, name: str) -> ConnectorStatus:
+        status = self.status(name)
+        own, waits_for = status.connector, self.waits_for.get(name, ())
+        connector = ConnectorDetails(
+            own.state,
+            own.worker_id,
+            own.version,
+            waiting_text(waits_for),
+            waits_for=waits_for,
+            dead_letter_topic=self.cluster.connectors[name].config.get("errors.deadletterqueue.topic.name") or "",
+        )
+        tasks: list[TaskStatus] = [self._details(ConnectorTaskId(name, task.id), task) for task in status.tasks]
+        return ConnectorStatus(name, connector, tasks, status.type)
+
+    def _details(self, task: ConnectorTaskId, status: TaskStatus) -> TaskDetails:
+        failure, count = self.unrecovered.get(task), self.skipped.get(task, 0)
+        trace = status.trace if failure is None else f"{failure.reason}\n{failure.next}"
+        return TaskDetails(
+            task.task,
+            status.state,
+            status.worker_id,
+            status.version,
+            trace,
+            last_failure=failure,
+            skipped_records=count,
+            dead_letters=count,
+        )
+
     def _task(self, task: ConnectorTaskId, status: TaskStatus) -> TaskStatus:
         worker_id = OTHER_WORKER if task in self.elsewhere else self.worker_id
         trace = self.failed.get(task, "")
@@ -99,10 +146,26 @@ class SceneLags:
         self.problem = ""
         self.calls = 0
 
-    async def lags(self, groups: Mapping[str, str]) -> Mapping[str, GroupLag]:
+    async def lags(self, groups: Mapping[str, SinkGroup]) -> Mapping[str, GroupLag]:
         self.calls += 1
         partitions = (PartitionLag("orders", 0, 1000, self.end, 12.5), PartitionLag("orders", 1, 40, 40, 0.0))
         return {name: GroupLag(() if self.problem else partitions, self.problem) for name in groups}
+
+
+class SceneLetters:
+    """The dead letters of connectors; ``problem`` is why they can't be read."""
+
+    def __init__(self) -> None:
+        self.letters: list[DeadLetter] = []
+        self.problem = ""
+
+    async def read(self, connector: str, config: Mapping[str, str | None], count: int) -> DeadLetters:
+        if self.problem:
+            raise ConnectError(self.problem)
+        topic = config.get("errors.deadletterqueue.topic.name")
+        if not topic:
+            raise NotFound(f"Connector {connector} has no dead-letter topic")
+        return DeadLetters(topic, total=5000, examined=1000, letters=self.letters[:count])
 
 
 class SceneInsight:
@@ -119,7 +182,9 @@ class SceneInsight:
         return QueryPlan(plan, '{"numInputRows": 500}', "http://localhost:4040")
 
 
-def console_of(herder: SceneHerder, worker_id: str, now_s: object = None) -> Console:
+def console_of(
+    herder: SceneHerder, worker_id: str, now_s: object = None, letters: SceneLetters | None = None
+) -> Console:
     clock = now_s or iter(range(0, 10**6, 3)).__next__
     page_data = PageData(
         herder,
@@ -128,5 +193,6 @@ def console_of(herder: SceneHerder, worker_id: str, now_s: object = None) -> Con
         now_s=clock,  # type: ignore[arg-type]
         lags=SceneLags(),
         insight=SceneInsight(),
+        dead_letters=letters or SceneLetters(),
     )
     return Console(page_data, worker_id=worker_id, group_id="connect-cluster", cluster_id="c1", version="0.1")

@@ -39,6 +39,8 @@ class TaskLedger:
     def __init__(self) -> None:
         self.owners: dict[ConnectorTaskId, str] = {}
         self.starts: list[tuple[str, TaskStart]] = []
+        self.listeners: dict[ConnectorTaskId, TaskListener] = {}
+        """The listener of each running task, for events of the test."""
         self.failing: set[str] = set()
         """Connectors whose tasks fail when they start."""
 
@@ -46,6 +48,11 @@ class TaskLedger:
         assert start.task not in self.owners, f"{start.task} runs on {self.owners[start.task]} and starts on {worker}"
         self.owners[start.task] = worker
         self.starts.append((worker, start))
+
+    def fail(self, task: ConnectorTaskId, trace: str) -> None:
+        """End a running task with a failure."""
+        del self.owners[task]
+        self.listeners[task](TaskFailed(task, trace))
 
 
 class _Runtime:
@@ -62,7 +69,7 @@ class _Runtime:
             listener(TaskFailed(start.task, f"it broke\n{start.connector_config}"))
             return
         self._ledger.start(self._worker, start)
-        self._tasks[start.task] = listener
+        self._tasks[start.task] = self._ledger.listeners[start.task] = listener
         is_paused = start.target_state is TargetState.PAUSED
         listener(TaskPaused(start.task) if is_paused else TaskRunning(start.task))
 

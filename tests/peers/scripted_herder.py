@@ -147,6 +147,9 @@ class ScriptedHerder(Herder):
         tasks = [TaskStatus(number, state, "127.0.0.1:29511", VERSION) for number in range(connector.tasks)]
         return ConnectorStatus(name, ConnectorState(state, "127.0.0.1:29511", VERSION), tasks, connector.type)
 
+    def details(self, name: str) -> ConnectorStatus:
+        return self.status(name)
+
     async def validation(self, config: Mapping[str, str | None]) -> ConfigInfos:
         name = str(config["connector.class"])
         if name not in _REQUIRED:
@@ -178,6 +181,9 @@ class _Connectors(ConnectorRequests):
     async def config(self, name: str) -> Mapping[str, str | None]:
         await self._herder.turn()
         return self._herder.found(name).config
+
+    def task_configs_in_snapshot(self, name: str) -> list[Mapping[str, str | None]]:
+        return []
 
     def info_in_snapshot(self, name: str) -> ConnectorInfo:
         return _info(name, self._herder.found(name))
@@ -229,6 +235,13 @@ class _Statuses(Statuses):
 
     def connector_status(self, name: str) -> ConnectorStatus:
         return self._herder.status(name)
+
+    def connector_details(self, name: str) -> ConnectorStatus:
+        return self._herder.details(name)
+
+    def task_details(self, task: ConnectorTaskId) -> TaskStatus:
+        self.task_status(task)
+        return self.connector_details(task.connector).tasks[task.task]
 
     def task_status(self, task: ConnectorTaskId) -> TaskStatus:
         connector = self._herder.cluster.connectors.get(task.connector)

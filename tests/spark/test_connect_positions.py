@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from barnabas.connect.decide.tasks.task_runtime import TaskFailed
+from barnabas.connect.decide.tasks.task_runtime import BatchSucceeded, RecordsSkipped, TaskFailed
 from barnabas.connect.plugins.api import SinkBatch, SinkConnector, SinkTask
 from barnabas.connect_spark.connectors.files.file_commits import FileCommits
 from barnabas.connect_spark.connectors.files.topic_to_files import TopicToFiles
@@ -203,6 +203,84 @@ def test_tolerated_bad_records_become_dead_letters(
     assert bytes(refused.value) == b"wrong one"
     assert context_of(refused)["stage"] == "TASK_PUT"
     assert context_of(refused)["exception.message"] == "no room for wrong one"
+
+
+def test_skipped_records_are_counted_without_a_log_and_dead_letters(
+    spark: SparkSession, node: Node, tmp_path: Path, batches: list[Any]
+) -> None:
+    async def scenario(connector: type[SinkConnector], topic: str) -> tuple[list[Any], int]:
+        async with running_stage(spark, node, tmp_path / topic, connector) as stage:
+            partitions = stage.create(topic)
+            stage.produce(topic, ["good", "bad one", "fine", "wrong one", "bad again"])
+            before = _records_read(spark)
+            task = await stage.start(topic, {"errors.tolerance": "all"}, partitions=partitions)
+            await stage.until(lambda: stage.committed(f"connect-{topic}") == {partitions[0]: 5})
+            await stage.stop(task)
+            return stage.events, _records_read(spark) - before
+
+    events, _ = asyncio.run(scenario(Keeping, "counted"))
+    assert [event.records for event in events if isinstance(event, RecordsSkipped)] == [3]
+    assert sum(isinstance(event, BatchSucceeded) for event in events) == 1
+    assert [rows for _, rows in batches] == [[(0, "good"), (2, "fine")]]
+    batches.clear()
+
+    events, read = asyncio.run(scenario(Plain, "counted-by-the-query"))
+    assert [event.records for event in events if isinstance(event, RecordsSkipped)] == [2]
+    assert [rows for _, rows in batches] == [[(0, "good"), (2, "fine"), (3, "wrong one")]]
+    assert read == 5
+
+
+class PlainTask(SinkTask):
+    """Refuses nothing and names its columns, so the query does all before the task writes."""
+
+    def columns(self) -> tuple[str, ...]:
+        return ("offset", "value")
+
+    def write(self, df: DataFrame, batch: SinkBatch) -> None:
+        assert df.columns == ["offset", "value"]
+        KeepingTask.batches.append((batch, [(row.offset, row.value) for row in df.orderBy("offset").collect()]))
+
+
+class Plain(SinkConnector):
+    version = "1.0"
+    task_class = PlainTask
+
+
+def test_a_batch_with_tolerated_bad_records_is_read_from_kafka_once(
+    spark: SparkSession, node: Node, tmp_path: Path, batches: list[Any]
+) -> None:
+    config = {
+        "errors.tolerance": "all",
+        "errors.log.enable": "true",
+        "errors.deadletterqueue.topic.name": "dead-once",
+        "errors.deadletterqueue.topic.replication.factor": "1",
+    }
+
+    async def scenario() -> int:
+        async with running_stage(spark, node, tmp_path, Keeping) as stage:
+            partitions = stage.create("read-once")
+            stage.produce("read-once", ["good"] * 90 + ["bad one"] * 5 + ["wrong one"] * 5)
+            before = _records_read(spark)
+            task = await stage.start("read-once", config, partitions=partitions)
+            await stage.until(lambda: stage.committed("connect-read-once") == {partitions[0]: 100})
+            await stage.stop(task)
+            read = _records_read(spark) - before
+            assert len(stage.read("dead-once")) == 10
+            return read
+
+    read = asyncio.run(scenario())
+    assert sum(len(rows) for _, rows in batches) == 90
+    assert 100 <= read < 150  # A kept batch counts as a few records each time that it is used.
+
+
+def _records_read(spark: SparkSession) -> int:
+    """Return the records that all stages have read from sources so far."""
+    stages = spark.sparkContext._jsc.sc().statusStore().stageList(None, False, False, _no_quantiles(spark), None)
+    return sum(stages.apply(index).inputRecords() for index in range(stages.size()))
+
+
+def _no_quantiles(spark: SparkSession) -> Any:
+    return spark.sparkContext._gateway.new_array(spark._jvm.double, 0)
 
 
 def context_of(letter: Any) -> dict[str, str]:

@@ -183,6 +183,8 @@ def test_pauses_restarts_and_failures_are_states_and_a_repaired_task_resumes(
             assert (await worker.request("PUT", "/connectors/states/config", mended)).status_code == 200
             await worker.states("states", "RUNNING", was="FAILED")
             await worker.eventually(lambda: ids() == [1, 2, 3, 4])
+            # The failure is shown until this batch has succeeded.
+            await worker.until("/connectors/states/status", lambda at: "trace" not in at["tasks"][0])
 
             assert (await worker.request("PUT", "/connectors/states/stop")).status_code == 204
             await worker.until(
@@ -225,6 +227,16 @@ def test_bad_records_of_a_running_sink_go_to_the_dead_letter_topic_and_the_log(
             await worker.states("poison", "RUNNING")
             group = "connect-poison"
             await worker.eventually(lambda: bool(offsets_of(node.bootstrap_servers, group)))
+            await worker.until(
+                "/connectors/poison/status?details=true",
+                lambda at: (at["tasks"][0].get("skipped_records"), at["tasks"][0].get("dead_letters")) == (2, 2),
+            )
+            found = (await worker.request("GET", "/connectors/poison/dead-letters")).json()
+            assert found["total"] == 2
+            assert {(letter["value"], letter["error"]["stage"]) for letter in found["letters"]} == {
+                ("{no json", "VALUE_CONVERTER"),
+                ('{"id": "x"}', "TRANSFORMATION"),
+            }
             return (await worker.request("GET", "/metrics")).text
 
     metrics = asyncio.run(scenario())

@@ -18,17 +18,22 @@ __all__ = [
     "ConfigInfos",
     "ConfigKeyInfo",
     "ConfigValueInfo",
+    "ConnectorDetails",
     "ConnectorInfo",
     "ConnectorOffset",
     "ConnectorOffsets",
     "ConnectorState",
     "ConnectorStatus",
+    "DeadLetter",
+    "DeadLetters",
     "ErrorMessage",
+    "LastFailure",
     "LogLine",
     "LoggerLevel",
     "Message",
     "PluginInfo",
     "ServerInfo",
+    "TaskDetails",
     "TaskInfo",
     "TaskStatus",
     "WorkerHealth",
@@ -92,6 +97,33 @@ class TaskStatus(msgspec.Struct, frozen=True, omit_defaults=True):
     trace: str = ""
 
 
+class LastFailure(msgspec.Struct, frozen=True):
+    """The last failure, while no batch has succeeded since. ``time`` in milliseconds since 1970; ``next`` is a sentence
+    about what follows, or about what has happened since."""
+
+    time: int
+    reason: str
+    restarts: int
+    restarts_max: int
+    next: str
+
+
+class ConnectorDetails(ConnectorState, frozen=True, omit_defaults=True):
+    """``waits_for``: topics of a sink that do not exist."""
+
+    last_failure: LastFailure | None = None
+    waits_for: tuple[str, ...] = ()
+    dead_letter_topic: str = ""
+
+
+class TaskDetails(TaskStatus, frozen=True, omit_defaults=True):
+    """Counts are since the task was created, on any of our workers."""
+
+    last_failure: LastFailure | None = None
+    skipped_records: int = 0
+    dead_letters: int = 0
+
+
 class ConnectorStatus(msgspec.Struct, frozen=True):
     """``tasks`` by id, except in the answer to a restart, where Kafka does not sort them."""
 
@@ -117,6 +149,34 @@ class ConnectorOffset(msgspec.Struct, frozen=True):
 
 class ConnectorOffsets(msgspec.Struct, frozen=True):
     offsets: list[ConnectorOffset]
+
+
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A record of a dead-letter topic. Long texts are cut; bytes that are no text are escaped.
+
+    ``error`` has the headers ``__connect.errors.*`` without their prefix, ``headers`` the others. ``time`` in
+    milliseconds since 1970.
+    """
+
+    partition: int
+    offset: int
+    time: int
+    key: str | None
+    value: str | None
+    key_bytes: int
+    value_bytes: int
+    error: dict[str, str]
+    headers: dict[str, str | None]
+
+
+class DeadLetters(msgspec.Struct, frozen=True):
+    """``total`` counts the records in the topic, of all its connectors; of them the last ``examined`` were read."""
+
+    topic: str
+    exists: bool = True
+    total: int = 0
+    examined: int = 0
+    letters: list[DeadLetter] = []
 
 
 class PluginInfo(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -16,7 +16,9 @@ from barnabas.clients.admin import AdminClient
 from barnabas.common.errors import invariant
 from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskProgress
 from barnabas.connect.decide.tasks.task_runtime import (
+    BatchSucceeded,
     OffsetStore,
+    RecordsSkipped,
     TaskEvent,
     TaskFailed,
     TaskListener,
@@ -91,7 +93,10 @@ class SparkTaskRuntime:
     async def start_task(self, start: TaskStart, listener: TaskListener) -> None:
         invariant(start.task not in self._tasks, f"task {start.task} is started while it runs here")
         ended = asyncio.Event()
-        figures = self._figures[start.task] = new_figures()
+        figures = self._figures[start.task] = new_figures(
+            lambda: self._tell(heard, BatchSucceeded(start.task)),
+            lambda records, letters: self._tell(heard, RecordsSkipped(start.task, records, letters)),
+        )
 
         def heard(event: TaskEvent) -> None:
             if isinstance(event, TaskStopped | TaskFailed):
@@ -146,6 +151,14 @@ class SparkTaskRuntime:
     async def query_plan(self, task: ConnectorTaskId) -> QueryPlan | None:
         found = self._tasks.get(task)
         return None if found is None else await asyncio.to_thread(found[0].plan)
+
+    # ---- StartChecks
+
+    def setting_problems(self, connector_config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        from barnabas.connect_spark.start_checks import start_problems
+
+        connector = self._connector_class(connector_config)
+        return start_problems(connector, connector_config, self._worker_config, self.settings)
 
     # ---- MeasuredTasks
 

@@ -34,7 +34,8 @@ class FakeWorker:
     def answer(self, request: httpx.Request) -> httpx.Response:
         if self.down is not None:
             raise self.down
-        line = f"{request.method} {request.url.raw_path.decode()}"
+        path = request.url.copy_remove_param("details").raw_path.decode()  # Each query of a status has it.
+        line = f"{request.method} {path}"
         self.requests.append(request)
         self.request_lines.append(line)
         if request.content:
@@ -128,6 +129,49 @@ def test_a_status_names_workers_and_the_reasons_of_failures(worker: FakeWorker, 
     assert "note: a/b task 0: ConnectException: no Caused by: IOException: disk full" in err
     assert "none: nothing at" in err
     assert "'barnabas connect list' lists" in err
+
+
+def test_a_status_shows_what_needs_attention_while_everything_runs(worker: FakeWorker, run: Run) -> None:
+    next_ = "It runs again after restart 7 of 10, but no batch has succeeded since."
+    failure = {"time": 1, "reason": "no disk", "restarts": 7, "restarts_max": 10, "next": next_}
+    found = state("orders", "RUNNING", "RUNNING", "RUNNING")
+    found["connector"] |= {"dead_letter_topic": "bad", "waits_for": ["more"], "trace": "It waits for topics: more."}
+    found["tasks"][0] |= {"trace": "no disk\n  at x", "last_failure": failure}
+    found["tasks"][1] |= {"skipped_records": 5, "dead_letters": 4}
+    worker.replies_to("GET /connectors/orders/status", (200, found))
+    status, out, err = run("status", "orders")
+    assert status == 0
+    assert [line.split("  ")[-1].strip() for line in out.splitlines()] == [
+        "attention",
+        "waits for topics",
+        "failing, restart 7 of 10",
+        "5 records skipped, 4 dead letters",
+    ]
+    assert "note: orders: It waits for topics: more." in err
+    assert f"note: orders task 0: no disk {next_}" in err
+    assert "'barnabas connect dead-letters orders' shows them" in err
+    worker.replies_to(EXPANDED, (200, {"orders": {"status": found, "info": {}}}))
+    status, out, _ = run("list")
+    assert "1 of 2 tasks failing; waits for topics; 5 records skipped, 4 dead letters" in out
+
+
+def test_dead_letters_are_shown_with_their_reasons(worker: FakeWorker, run: Run) -> None:
+    error = {"topic": "orders", "partition": "3", "offset": "7", "stage": "VALUE_CONVERTER", "exception.message": "no"}
+    letter = {"partition": 0, "offset": 1, "time": 0, "key": None, "value": "{", "error": error, "headers": {}}
+    line = "GET /connectors/orders/dead-letters?count=5"
+    body = {"topic": "bad", "exists": True, "total": 9, "examined": 9, "letters": [letter, {**letter, "error": {}}]}
+    worker.replies_to(line, (200, body))
+    status, out, err = run("dead-letters", "orders", "--count", "5")
+    assert status == 0
+    assert "orders-3 7" in out
+    assert "VALUE_CONVERTER: no" in out
+    assert "topic bad has 9 records" in err
+    assert "context.headers.enable=true" in err
+    assert json.loads(run("dead-letters", "orders", "--count", "5", "-o", "json")[1])["letters"][0]["value"] == "{"
+    worker.replies_to(line, (404, {"error_code": 404, "message": "HTTP 404 Not Found"}))
+    status, _, err = run("dead-letters", "orders", "--count", "5")
+    assert status == 1
+    assert "the worker does not show dead letters" in err
 
 
 def test_a_connector_is_validated_and_created(worker: FakeWorker, run: Run) -> None:

@@ -1,7 +1,7 @@
 """``barnabas connect list|status|create|...``: manage the connectors of a group of barnabas or Kafka workers.
 
 Other verbs are in other modules: configurations in ``connector_configs``, states in ``states``, offsets in ``offsets``,
-and plugins, loggers and health in ``worker_info``.
+dead letters in ``dead_letters``, and plugins, loggers and health in ``worker_info``.
 """
 
 from __future__ import annotations
@@ -10,10 +10,18 @@ from typing import TYPE_CHECKING
 
 from barnabas.cli.arguments.cluster_app import cluster_app, main_of
 from barnabas.cli.connect.connector_configs import create, delete, patch, update, validate
+from barnabas.cli.connect.dead_letters import dead_letters
 from barnabas.cli.connect.offsets import alter_offsets, offsets, reset_offsets
 from barnabas.cli.connect.options import WorkerOptions
 from barnabas.cli.connect.states import pause, restart, resume, stop
-from barnabas.cli.connect.tables import failure_notes, request_each, status_document, status_sheet, tasks_text
+from barnabas.cli.connect.tables import (
+    attention_text,
+    failure_notes,
+    request_each,
+    status_document,
+    status_sheet,
+    tasks_text,
+)
 from barnabas.cli.connect.topics import reset_topics, topics
 from barnabas.cli.connect.worker_info import health, loggers, logs, plugin_config, plugins, set_logger
 from barnabas.cli.output.answer import Answer
@@ -45,14 +53,20 @@ def list_(*, state: list[str] | None = None, options: WorkerOptions | None = Non
     wanted = {word.upper() for word in state or ()}
 
     def work(worker: ConnectClient) -> Answer:
-        sheet = Sheet(columns=("connector", "type", "state", "tasks", "class"))
+        rows: list[tuple[str, ...]] = []
         documents = []
         for name, found in sorted(worker.connectors().items()):
             document = _listed(name, found)
             states = {document["state"], *(task["state"] for task in document["tasks"])}
             if not wanted or wanted & states:
-                sheet.add(name, document["type"], document["state"], tasks_text(document["tasks"]), document["class"])
+                tasks = tasks_text(document["tasks"])
+                row = (name, document["type"], document["state"], tasks, document["class"])
+                rows.append((*row, attention_text(document)))
                 documents.append(document)
+        columns = ("connector", "type", "state", "tasks", "class")
+        sheet = Sheet(columns=(*columns, "attention") if any(cells[-1] for cells in rows) else columns)
+        for cells in rows:
+            sheet.add(*cells[: len(sheet.columns)])
         notes = [] if documents else ["no such connectors exist"]
         return Answer({"connectors": documents}, [sheet] if documents else [], notes)
 
@@ -61,7 +75,10 @@ def list_(*, state: list[str] | None = None, options: WorkerOptions | None = Non
 
 @app.command
 def status(connector: list[str] | None = None, *, options: WorkerOptions | None = None) -> int:
-    """Show the states of connectors and their tasks, their workers, and why they failed.
+    """Show the states of connectors and their tasks, their workers, and what needs attention.
+
+    A failure is shown until a batch succeeds, also while the task runs again. A sink says which topics it waits for.
+    Bad records that were skipped are counted.
 
     For example:
 
@@ -164,6 +181,7 @@ app.command(reset_topics, name="reset-topics")
 app.command(offsets)
 app.command(alter_offsets, name="alter-offsets")
 app.command(reset_offsets, name="reset-offsets")
+app.command(dead_letters, name="dead-letters")
 app.command(plugins)
 app.command(plugin_config, name="plugin-config")
 app.command(logs)

@@ -13,7 +13,15 @@ from barnabas.cli.output.table import Sheet
 if TYPE_CHECKING:
     from barnabas.connect.rest.connect_client import Document
 
-__all__ = ["failure_notes", "first_line", "request_each", "status_document", "status_sheet", "tasks_text"]
+__all__ = [
+    "attention_text",
+    "failure_notes",
+    "first_line",
+    "request_each",
+    "status_document",
+    "status_sheet",
+    "tasks_text",
+]
 
 T = TypeVar("T")
 
@@ -42,12 +50,18 @@ def status_document(status: Document) -> Document:
         "state": connector.get("state") or "UNKNOWN",
         "worker": connector.get("worker_id") or "",
         "trace": connector.get("trace") or "",
+        "last_failure": connector.get("last_failure"),
+        "waits_for": connector.get("waits_for") or [],
+        "dead_letter_topic": connector.get("dead_letter_topic") or "",
         "tasks": [
             {
                 "task": task["id"],
                 "state": task["state"],
                 "worker": task.get("worker_id") or "",
                 "trace": task.get("trace") or "",
+                "last_failure": task.get("last_failure"),
+                "skipped_records": task.get("skipped_records") or 0,
+                "dead_letters": task.get("dead_letters") or 0,
             }
             for task in status.get("tasks") or ()
         ],
@@ -55,14 +69,56 @@ def status_document(status: Document) -> Document:
 
 
 def status_sheet(statuses: Sequence[Document]) -> Sheet:
-    sheet = Sheet(columns=("connector", "task", "state", "worker"))
-    for status in statuses:
-        document = status_document(status)
-        name, state = document["connector"], document["state"]
-        sheet.add(name, "", state, document["worker"], style=_style(state))
+    """Return the states, with a column for what else needs attention if there is something."""
+    documents = [status_document(status) for status in statuses]
+    rows: list[tuple[str, str, str, str, str]] = []
+    for document in documents:
+        waiting = "waits for topics" if document["waits_for"] else ""
+        attention = _joined(_failing(document["last_failure"]), waiting)
+        rows.append((document["connector"], "", document["state"], document["worker"], attention))
         for task in document["tasks"]:
-            sheet.add(name, str(task["task"]), task["state"], task["worker"], style=_style(task["state"]))
+            attention = _joined(_failing(task["last_failure"]), _skipped(task))
+            rows.append((document["connector"], str(task["task"]), task["state"], task["worker"], attention))
+    has_attention = any(row[-1] for row in rows)
+    columns = ("connector", "task", "state", "worker", *(("attention",) if has_attention else ()))
+    sheet = Sheet(columns=columns)
+    for row in rows:
+        sheet.add(*row[: len(columns)], style=_style(row[2]))
     return sheet
+
+
+def attention_text(document: Document) -> str:
+    """Summarize what needs attention although the states may look healthy."""
+    failing = [task for task in document["tasks"] if task["last_failure"]]
+    tasks = f"{len(failing)} of {len(document['tasks'])} tasks failing" if failing else ""
+    return _joined(
+        _failing(document["last_failure"]),
+        tasks,
+        "waits for topics" if document["waits_for"] else "",
+        _skipped(
+            {
+                "skipped_records": sum(task["skipped_records"] for task in document["tasks"]),
+                "dead_letters": sum(task["dead_letters"] for task in document["tasks"]),
+            }
+        ),
+    )
+
+
+def _failing(failure: Document | None) -> str:
+    if not failure:
+        return ""
+    return f"failing, restart {failure['restarts']} of {failure['restarts_max']}" if failure["restarts"] else "failing"
+
+
+def _skipped(task: Document) -> str:
+    if not task["skipped_records"]:
+        return ""
+    letters = f", {task['dead_letters']} dead letters" if task["dead_letters"] else ""
+    return f"{task['skipped_records']} records skipped{letters}"
+
+
+def _joined(*parts: str) -> str:
+    return "; ".join(part for part in parts if part)
 
 
 def failure_notes(statuses: Iterable[Document]) -> list[str]:
@@ -71,13 +127,24 @@ def failure_notes(statuses: Iterable[Document]) -> list[str]:
     for status in statuses:
         document = status_document(status)
         if document["trace"]:
-            notes.append(f"{document['connector']}: {first_line(document['trace'])}")
+            notes.append(f"{document['connector']}: {_reason(document)}")
         notes += [
-            f"{document['connector']} task {task['task']}: {first_line(task['trace'])}"
+            f"{document['connector']} task {task['task']}: {_reason(task)}"
             for task in document["tasks"]
             if task["trace"]
         ]
+        if any(task["dead_letters"] for task in document["tasks"]):
+            notes.append(
+                f"{document['connector']}: topic {document['dead_letter_topic']} has its dead letters; "
+                f"'barnabas connect dead-letters {document['connector']}' shows them"
+            )
     return notes
+
+
+def _reason(document: Document) -> str:
+    """Return the reason of a failure, and what follows or has happened since."""
+    failure = document["last_failure"]
+    return first_line(document["trace"]) + (f" {failure['next']}" if failure and failure["next"] else "")
 
 
 def first_line(trace: str) -> str:

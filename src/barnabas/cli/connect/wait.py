@@ -62,8 +62,9 @@ def _failures(document: Document) -> list[Problem]:
 
 def _too_long(document: Document, state: str, timeout_s: float) -> Problem:
     tasks = tasks_text(document["tasks"]) or "none"
+    waiting = f", and it waits for the topics {', '.join(document['waits_for'])}" if document["waits_for"] else ""
     return Problem(
-        f"not {state} within {timeout_s:g} s: the connector is {document['state']}, its tasks are {tasks}",
+        f"not {state} within {timeout_s:g} s: the connector is {document['state']}, its tasks are {tasks}{waiting}",
         str(document["connector"]),
         advice="'barnabas connect status' shows the progress; a larger --timeout waits longer",
     )

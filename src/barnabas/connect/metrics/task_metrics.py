@@ -64,9 +64,20 @@ class BatchTotals:
 
 
 class TaskFigures:
-    def __init__(self, *, monotonic_ms: Callable[[], int], epoch_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        *,
+        monotonic_ms: Callable[[], int],
+        epoch_ms: Callable[[], int],
+        succeeded: Callable[[], None] = lambda: None,
+        skipped: Callable[[int, int], None] = lambda records, dead_letters: None,
+    ) -> None:
+        """``succeeded`` is called after the first committed batch, ``skipped`` with bad records that were left out and
+        how many of them became dead letters. Both are called on the task's thread."""
         self._monotonic_ms = monotonic_ms
         self._epoch_ms = epoch_ms
+        self._succeeded = succeeded
+        self._skipped_listener = skipped
         self._lock = threading.Lock()
         self._kind: TaskKind | None = None
         self._partitions = 0
@@ -127,6 +138,9 @@ class TaskFigures:
                 self._commits.add(took_ms)
             else:
                 self._failed_commits += 1
+            is_first = succeeded and self._commits.count == 1
+        if is_first:
+            self._succeeded()
 
     def has_ended_transaction(self, *, is_aborted: bool) -> None:
         """Note that the positions of a transaction were committed, with its records unless they were aborted."""
@@ -152,6 +166,11 @@ class TaskFigures:
                 self._skipped += records if skipped else 0
                 self._logged += logged
                 self._last_error_ms = self._epoch_ms()
+
+    def has_skipped(self, records: int, *, dead_letters: int) -> None:
+        """Note that bad records are dealt with: skipped, logged and sent as the settings require."""
+        if records:
+            self._skipped_listener(records, dead_letters)
 
     def has_sent_dead_letters(self, records: int, *, succeeded: bool = True) -> None:
         with self._lock:

@@ -42,6 +42,16 @@ _COUNTED = {
 }
 
 
+_OWN_OF_TASKS = {
+    "barnabas_connect_task_restarts": "How often a task was restarted automatically since its budget was last full.",
+    "barnabas_connect_task_last_failure_timestamp": (
+        "When the task failed last, in milliseconds since 1970; 0 if a batch has succeeded since."
+    ),
+    "barnabas_connect_task_skipped_records_total": "Bad records that were left out since the task was created.",
+    "barnabas_connect_task_dead_letters_total": "Dead letters that were written since the task was created.",
+}
+
+
 class WorkerMetrics:
     """A collector of prometheus-client, by its method ``collect``."""
 
@@ -127,20 +137,35 @@ class WorkerMetrics:
                 1,
             )
         yield connectors
-        tasks = GaugeMetricFamily(f"{_TASK}_status", "Tasks of this worker.", labels=["connector", "task", "status"])
-        restarts = GaugeMetricFamily(
-            "barnabas_connect_task_restarts",
-            "How often a task was restarted automatically since its budget was last full.",
-            labels=["connector", "task"],
+        waiting = GaugeMetricFamily(
+            "barnabas_connect_connector_missing_topics",
+            "Topics that a sink waits for because they do not exist; a pattern without a topic counts as 1.",
+            labels=["connector"],
         )
-        for unit in herder.work.running():
-            if isinstance(unit, ConnectorTaskId):
-                status = statuses.task(unit)
-                word = "unassigned" if status is None else status.state.value.lower()
-                tasks.add_metric([unit.connector, str(unit.task), word], 1)
-                restarts.add_metric([unit.connector, str(unit.task)], herder.automatic_restarts.restart_count(unit))
+        for name in here:
+            status = statuses.connector(name)
+            waiting.add_metric([name], 0 if status is None else len(status.waits_for))
+        yield waiting
+        yield from self._tasks_of_worker()
+
+    def _tasks_of_worker(self) -> Iterator[Metric]:
+        """Yield what is known about each task of this worker, also about one that has failed and does not run."""
+        herder = self._herder
+        statuses, labels = herder.context.statuses, ["connector", "task"]
+        tasks = GaugeMetricFamily(f"{_TASK}_status", "Tasks of this worker.", labels=[*labels, "status"])
+        families = [_family(name, text, labels) for name, text in _OWN_OF_TASKS.items()]
+        for unit in sorted(unit for unit in herder.assigned_work.assigned if isinstance(unit, ConnectorTaskId)):
+            status = statuses.task(unit)
+            word = "unassigned" if status is None else status.state.value.lower()
+            task = [unit.connector, str(unit.task)]
+            tasks.add_metric([*task, word], 1)
+            failure = herder.statuses.last_failure(unit)
+            failed_ms = 0 if failure is None else failure.failed_ms
+            values = (herder.automatic_restarts.restart_count(unit), failed_ms, *herder.statuses.counts(unit))
+            for family, value in zip(families, values, strict=True):
+                family.add_metric(task, value)
         yield tasks
-        yield restarts
+        yield from families
 
     def _measured_tasks(self) -> Iterator[Metric]:
         """Yield the families. A family has the figures of all tasks."""

@@ -127,6 +127,12 @@ class ConnectorContext(Protocol):
     def request_task_reconfiguration(self) -> None:
         """Have ``task_configs`` called again, because the work to split has changed."""
 
+    def report_missing(self, topics: Sequence[str]) -> None:
+        """Show in the status that the connector waits for topics, which do not exist. Without any, it waits no more.
+
+        The worker does so for a sink's own topics.
+        """
+
     def raise_error(self, error: Exception) -> None:
         """Fail the connector because of an error on a thread of its own."""
 

@@ -81,10 +81,15 @@ class _ConnectorContext:
     topics: Mapping[str, int]
     client_config: Config = field(default_factory=dict)
     reconfigurations: int = 0
+    missing: tuple[str, ...] = ()
     error: Exception | None = None
 
     def partition_counts(self, topics: Sequence[str] | None = None) -> Mapping[str, int]:
         return {name: count for name, count in self.topics.items() if topics is None or name in topics}
+
+    def report_missing(self, topics: Sequence[str]) -> None:
+        """Keep them in ``missing``."""
+        self.missing = tuple(topics)
 
     def request_task_reconfiguration(self) -> None:
         self.reconfigurations += 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.entities import DeadLetters
 from barnabas.connect.rest.forwarding import Forwardable, Forwarder
 from barnabas.connect.rest.internal_client import Answer
 from barnabas.connect.rest.internal_request_check import InternalRequestCheck
@@ -16,7 +17,7 @@ from barnabas.connect.rest.off_loop import off_loop
 from barnabas.connect.rest.recent_log import RecentLog
 from barnabas.connect.rest.roles import User
 
-__all__ = ["ApiRequest", "Reply", "Services", "is_true"]
+__all__ = ["ApiRequest", "DeadLetterSource", "Reply", "Services", "is_true"]
 
 T = TypeVar("T")
 
@@ -101,6 +102,11 @@ class Reply:
 Handler = Callable[["Services", ApiRequest], Awaitable[Reply]]
 
 
+class DeadLetterSource(Protocol):
+    async def read(self, connector: str, config: Mapping[str, str | None], count: int) -> DeadLetters:
+        """Return the latest dead letters, the last first. Raise NotFound without a dead-letter topic, ConnectError."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """The services of handlers."""
@@ -118,3 +124,4 @@ class Services:
     may_topic_tracking_be_reset: bool = True
     health_timeout_s: float = 10.0
     recent_log: RecentLog = field(default_factory=RecentLog)
+    dead_letters: DeadLetterSource | None = None

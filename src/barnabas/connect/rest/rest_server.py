@@ -22,7 +22,7 @@ import httpx
 from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.session_key import SessionView
-from barnabas.connect.rest.api_request import Services
+from barnabas.connect.rest.api_request import DeadLetterSource, Services
 from barnabas.connect.rest.application import ListenerKind, Mount, RestApplication, RestRules
 from barnabas.connect.rest.authentication_setup import Authentication, set_up_authentication
 from barnabas.connect.rest.exposure import check_exposure, exposure_warnings
@@ -138,6 +138,7 @@ class RestServer:
         kafka_cluster_id: str,
         version: str,
         commit: str,
+        dead_letters: DeadLetterSource | None = None,
     ) -> None:
         """Serve the API. Call it after ``start``."""
         settings = self._settings
@@ -163,6 +164,7 @@ class RestServer:
                 is_topic_tracking_enabled=settings.is_topic_tracking_enabled,
                 may_topic_tracking_be_reset=settings.may_topic_tracking_be_reset,
                 recent_log=self.recent_log,
+                dead_letters=dead_letters,
             )
         )
 

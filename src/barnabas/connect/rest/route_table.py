@@ -2,8 +2,8 @@
 
 The application serves the table, and the OpenAPI document is generated from it, so the two can't differ. Internal
 routes accept only the session's signature and are not documented. Queries need READ. Operations on existing connectors
-need OPERATE, as does the log, which may quote data. Changes of configurations, offsets or loggers need ADMIN; so
-does validating a configuration, because a plugin may then connect to the configured address.
+need OPERATE, as do the log and dead letters, which quote data. Changes of configurations, offsets or loggers need
+ADMIN; so does validating a configuration, because a plugin may then connect to the configured address.
 """
 
 from __future__ import annotations
@@ -11,7 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from urllib.parse import unquote
 
-from barnabas.connect.rest.resources import connectors, internal, loggers, offsets, plugins, states, worker
+from barnabas.connect.rest.resources import (
+    connectors,
+    dead_letters,
+    internal,
+    loggers,
+    offsets,
+    plugins,
+    states,
+    worker,
+)
 from barnabas.connect.rest.route import Route
 
 __all__ = ["ROUTES", "matching", "path_segments"]
@@ -21,6 +30,7 @@ ROUTES: tuple[Route, ...] = (
     *connectors.ROUTES,
     *states.ROUTES,
     *offsets.ROUTES,
+    *dead_letters.ROUTES,
     *internal.ROUTES,
     *plugins.ROUTES,
     *loggers.ROUTES,

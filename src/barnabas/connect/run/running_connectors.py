@@ -50,6 +50,9 @@ class ConnectorEvents(Protocol):
 
     def reconfiguration_requested(self, connector: str) -> None: ...
 
+    def topics_missing(self, connector: str, topics: tuple[str, ...]) -> None:
+        """The topics of a sink for which it waits, maybe none."""
+
 
 class TopicPartitions:
     """The partition counts of the cluster's topics, from an admin client."""
@@ -88,6 +91,12 @@ class _Subscription:
             if topic in self.names or (self.pattern is not None and self.pattern.fullmatch(topic))
         }
 
+    def missing(self, chosen: Mapping[str, int]) -> tuple[str, ...]:
+        """Return the named topics that do not exist, or the pattern if no topic matches."""
+        if self.pattern is not None:
+            return () if chosen else (f"topics.regex={self.pattern.pattern}",)
+        return tuple(name for name in self.names if name not in chosen)
+
 
 class _Running:
     """One connector: its object, if it is started, and the thread for its calls."""
@@ -106,6 +115,7 @@ class _Running:
         self.subscription = _Subscription.of(config) if self.is_sink else None
         self.chosen: dict[str, int] | None = None
         """The partitions for which its tasks were last created."""
+        self.missing: tuple[str, ...] = ()
 
     def trace(self, error: BaseException) -> str:
         return self._secrets.hide(hide_secrets(trace_of(error), self.raw, self.config))
@@ -184,6 +194,7 @@ class RunningConnectors:
         configs = [{**task_config, "task.class": _task_class(running.plugin)} for task_config in made]
         if running.subscription is not None:
             running.chosen = await self._chosen(running.subscription)
+            self._report_missing(running, running.subscription.missing(running.chosen))
             configs = with_partitions(configs, running.chosen)
         return await asyncio.to_thread(restore_references, running.raw, configs, self._providers)
 
@@ -214,7 +225,8 @@ class RunningConnectors:
             ) from error
 
     async def _start(self, running: _Running) -> None:
-        context = _Context(running, asyncio.get_running_loop(), self._topics, self._events, self._admin_properties)
+        loop = asyncio.get_running_loop()
+        context = _Context(running, loop, self._topics, self._events, self._report_missing, self._admin_properties)
 
         def make() -> Connector:
             made: Connector = running.plugin.target(context)
@@ -239,6 +251,12 @@ class RunningConnectors:
             log.warning("connector %s did not stop cleanly: %s", running.name, error)
 
     # -- topics
+
+    def _report_missing(self, running: _Running, topics: tuple[str, ...]) -> None:
+        if topics and topics != running.missing:
+            log.warning("connector %s waits for topics that do not exist: %s", running.name, ", ".join(topics))
+        running.missing = topics
+        self._events.topics_missing(running.name, topics)
 
     async def _chosen(self, subscription: _Subscription) -> dict[str, int]:
         asked = None if subscription.pattern is not None else subscription.names
@@ -278,12 +296,14 @@ class _Context:
         loop: asyncio.AbstractEventLoop,
         topics: TopicPartitions,
         events: ConnectorEvents,
+        report_missing: Callable[[_Running, tuple[str, ...]], None],
         admin_properties: Mapping[str, str],
     ) -> None:
         self._running = running
         self._loop = loop
         self._topics = topics
         self._events = events
+        self._report_missing = report_missing
         self._admin_properties = admin_properties
         self._settings: Mapping[str, ConfigValue] | None = None
 
@@ -313,6 +333,9 @@ class _Context:
 
     def request_task_reconfiguration(self) -> None:
         self._loop.call_soon_threadsafe(self._events.reconfiguration_requested, self.name)
+
+    def report_missing(self, topics: Sequence[str]) -> None:
+        self._loop.call_soon_threadsafe(self._report_missing, self._running, tuple(topics))
 
     def raise_error(self, error: Exception) -> None:
         trace = self._running.trace(error)

@@ -34,6 +34,7 @@ from barnabas.connect.rest.console.console import PREFIX, Console
 from barnabas.connect.rest.console.group_lag import AdminLags
 from barnabas.connect.rest.console.page_data import PageData
 from barnabas.connect.rest.rest_server import RestServer
+from barnabas.connect.run.dead_letter_reader import DeadLetterReader
 from barnabas.connect.run.group_client import GroupClient
 from barnabas.connect.run.herder_setup import group_settings, herder_settings, key_rotation
 from barnabas.connect.run.internal_topics.worker_topics import WorkerTopics
@@ -88,6 +89,7 @@ class RunningWorker:
             snapshot=lambda: self.herder.config,
             on_notice=self._noticed,
         )
+        self._dead_letters = DeadLetterReader(config.texts, secrets)
         self._client = rest.client(lambda: self.herder.session())
         connectors = RunningConnectors(
             registry, config.providers, secrets, TopicPartitions(admin), self, config.admin_properties
@@ -126,6 +128,7 @@ class RunningWorker:
             kafka_cluster_id=self._kafka_cluster_id,
             version=__version__,
             commit=_commit(),
+            dead_letters=self._dead_letters,
         )
         self._mount_metrics()
         if self.config.barnabas_connect_console_enable:
@@ -148,6 +151,9 @@ class RunningWorker:
 
     def reconfiguration_requested(self, connector: str) -> None:
         self.herder.reconfiguration_requested(connector)
+
+    def topics_missing(self, connector: str, topics: tuple[str, ...]) -> None:
+        self.herder.topics_missing(connector, topics)
 
     def _noticed(self, notice: MembershipEvent) -> None:
         membership = self.group.membership
@@ -187,7 +193,9 @@ class RunningWorker:
             worker_id=worker_id,
             now_s=monotonic,
             lags=AdminLags(self._admin, monotonic),
+            offset_reset=self.config.texts.get("consumer.auto.offset.reset") or "earliest",
             insight=None if insight is None else InsightWithoutSecrets(insight, self._secrets.hide),
+            dead_letters=self._dead_letters,
         )
         console = Console(
             page_data,

@@ -24,7 +24,7 @@ from barnabas.common.errors import Terminal
 from barnabas.common.system_clock import SystemClock
 from barnabas.connect.decide.group.client_ids import default_client_id
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
-from barnabas.connect.decide.tasks.task_runtime import OffsetStore, TaskRuntime
+from barnabas.connect.decide.tasks.task_runtime import OffsetStore, StartChecks, TaskRuntime
 from barnabas.connect.decide.validation.worker_validation import validation_of
 from barnabas.connect.plugins.discovery import discover
 from barnabas.connect.rest.rest_server import RestServer
@@ -81,7 +81,7 @@ class Worker:
         parts.push_async_callback(self.rest.stop)
         await self.rest.start()
         registry = await daemon_call(self._discover)
-        validation = validation_of(self.config, registry)
+        validation_of(self.config, registry)  # Raises for unusable settings, before anything else starts.
         topics = WorkerTopics(
             self._settings,
             received_config=lambda record: running.config_received(record),
@@ -92,6 +92,7 @@ class Worker:
             config=self.config, offsets=topics.offsets, registry=registry, worker_id=self.rest.worker_id
         )
         parts.push_async_callback(tasks.close)
+        validation = validation_of(self.config, registry, tasks if isinstance(tasks, StartChecks) else None)
         admin = AdminClient(config=client_config(self.config.client_properties, source="the worker's settings"))
         parts.push_async_callback(admin.close)
         cluster_id = await self._cluster_id(admin)  # All checks without the cluster are done.

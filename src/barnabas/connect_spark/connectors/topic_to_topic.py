@@ -225,12 +225,20 @@ class TopicToTopic(SourceConnector):
 
     def task_configs(self, max_tasks: int) -> Sequence[Mapping[str, str]]:
         self._counts = self._found()
+        self.context.report_missing(self._missing())
         spread = assign_partitions(self._counts, max_tasks) if self._counts else []
         same = {_SAME_CLUSTER: "true"} if self._is_same_cluster else {}
         return [{**self.config, **same, _PARTITIONS: format_partitions(partitions)} for partitions in spread]
 
     def stop(self) -> None:
         self._stopping.set()
+
+    def _missing(self) -> list[str]:
+        """Return the topics that the other cluster does not have, or the pattern if none of its topics matches."""
+        names = [str(name) for name in _listed(self.settings["source.topics"])]
+        if names:
+            return [name for name in names if name not in self._counts]
+        return [] if self._counts else [f"source.topics.regex={self.settings['source.topics.regex']}"]
 
     def _is_within_one_cluster(self) -> bool:
         """Raise TerminalError for a topic that is copied to itself: it would grow forever."""

@@ -19,11 +19,17 @@ from barnabas.connect.settings.plugin_config_def import ConfigException
 if TYPE_CHECKING:
     from barnabas.clients.admin.sync_client import SyncAdminClient
 
-__all__ = ["GroupPositions", "first_positions", "from_kafka_json", "kafka_json"]
+__all__ = ["GroupPositions", "check_reset", "first_positions", "from_kafka_json", "kafka_json"]
 
 _RESETS = ("earliest", "latest", "none")
 
 Positions = dict[TopicPartition, int]
+
+
+def check_reset(reset: str, name: str = "consumer.auto.offset.reset") -> None:
+    """Raise ConfigException for a policy that a sink does not have. ``name`` is the setting that has it."""
+    if reset not in _RESETS:
+        raise ConfigException(name, reset, f"Write one of {', '.join(_RESETS)}")
 
 
 def first_positions(
@@ -33,8 +39,7 @@ def first_positions(
     reset: str,
 ) -> tuple[Positions, list[str]]:
     """Return where to begin in each partition, and a note for the operator. Raise TerminalError for ``none``."""
-    if reset not in _RESETS:
-        raise ConfigException("consumer.auto.offset.reset", reset, f"Write one of {', '.join(_RESETS)}")
+    check_reset(reset)
     positions: Positions = {}
     warnings: list[str] = []
     for partition in partitions:

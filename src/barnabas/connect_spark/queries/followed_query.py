@@ -21,7 +21,7 @@ from barnabas.connect_spark.queries.error_policy import ErrorPolicy
 if TYPE_CHECKING:
     from barnabas.connect_spark.queries.batch_gate import BatchGate
 
-__all__ = ["FollowedQuery", "refuse_unfollowable"]
+__all__ = ["FollowedQuery", "refuse_unfollowable", "unfollowable"]
 
 _LOOK_S = 0.5
 _IDLE_WAIT_S = 5.0
@@ -29,21 +29,29 @@ _IDLE_WAIT_S = 5.0
 
 def refuse_unfollowable(task: SourceTask, topic_rules: TopicRules | None, policy: ErrorPolicy) -> None:
     """Refuse features that need each batch in this process. Raise TerminalError."""
-    name = f"{type(task).__module__}.{type(task).__qualname__}"
+    reason = unfollowable(type(task), topic_rules, policy)
+    if reason is not None:
+        raise TerminalError(reason)
+
+
+def unfollowable(task: type[SourceTask], topic_rules: TopicRules | None, policy: ErrorPolicy) -> str | None:
+    """Return why the query of such a task can't be followed; None if it can."""
+    name = f"{task.__module__}.{task.__qualname__}"
     reads = f"{name} reads a streaming DataFrame, whose batches are not visible outside a Spark Connect server (sc://)"
     elsewhere = "or run the worker with barnabas.connect.spark.master=local[*] or spark://host:port"
-    if type(task).offsets_of is SourceTask.offsets_of:
-        raise TerminalError(
+    if task.offsets_of is SourceTask.offsets_of:
+        return (
             f"{reads}: Spark's own positions, from which it continues, can't be stored. Let the task "
             f"override offsets_of, {elsewhere}"
         )
     if topic_rules is not None:
-        raise TerminalError(
+        return (
             f"{reads}: the worker can't know which topics are missing. Create its topics first, and remove "
             f"topic.creation.*, {elsewhere}"
         )
     if policy.tolerates and policy.is_logged:
-        raise TerminalError(f"{reads}: bad records can't be logged. Set errors.log.enable=false, {elsewhere}")
+        return f"{reads}: bad records can't be logged. Set errors.log.enable=false, {elsewhere}"
+    return None
 
 
 class FollowedQuery(DrivenQuery):

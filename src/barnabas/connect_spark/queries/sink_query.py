@@ -13,6 +13,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from barnabas.clients.admin import AdminClient
@@ -40,6 +41,7 @@ from barnabas.connect_spark.queries.kafka_settings import (
     spark_consumer_options,
     spark_producer_options,
 )
+from barnabas.connect_spark.queries.kept_rows import kept
 from barnabas.connect_spark.queries.query_handle import start_query
 from barnabas.connect_spark.queries.record_path import SINK_COLUMNS, RecordPath, counted, refusing, strict, used_columns
 from barnabas.connect_spark.queries.running_query import BatchEnds, RunningQuery
@@ -84,6 +86,10 @@ class SinkProgram:
         self._refuses = type(task).refused is not SinkTask.refused
         self._is_fixed = False
         """Whether the task writes the output of the running query."""
+        self._is_kept = False
+        """Whether a batch is used several times: for its good records, for the log and for dead letters."""
+        self._is_counted = False
+        """Whether the output of the running query has the bad records, to be counted and left out."""
         self._bad_records = 0
         """The number of bad records of the last batch."""
         spec.figures.is_of(TaskKind.SINK, partitions=len(self._partitions))
@@ -133,6 +139,7 @@ class SinkProgram:
         group: GroupPositions,
         process: Callable[[DataFrame, int, BatchEnds], None],
     ) -> RunningQuery:
+        self._is_kept = self._policy.wants_bad_records
         is_committed = self._consumer.get("isolation.level") == "read_committed"
         batches = KafkaBatches(
             spark,
@@ -208,16 +215,23 @@ class SinkProgram:
         Spark would compute each column for each record if a task names no columns.
         """
         raw = raw.select(*_RAW_COLUMNS)
-        self._is_fixed = False
-        if self._columns == SINK_COLUMNS:
+        self._is_fixed = self._is_kept = self._is_counted = False
+        if self._columns == SINK_COLUMNS and not self._policy.wants_bad_records:
             return raw
         fixed = self._path.fixed_batch(raw, self._columns)
+        can_fail = fixed is None or fixed.can_fail or self._refuses
+        self._is_kept = self._policy.wants_bad_records and can_fail
+        if self._columns == SINK_COLUMNS:
+            return raw
         if fixed is None or (fixed.can_fail and self._policy.wants_bad_records):
             return raw
         if self._refuses and self._task.refused(fixed.frame) is not None:
             return raw
-        self._is_fixed = True
-        return self._path.sink_frame([fixed if self._policy.tolerates else strict(fixed)], self._columns)
+        self._is_fixed, self._is_counted = True, fixed.can_fail and self._policy.tolerates
+        if self._is_counted:
+            merged = self._path.merged_batch([fixed], self._columns, takes_variant=False)
+            return merged.frame.select(*self._columns, "failure")
+        return self._path.sink_frame([strict(fixed)], self._columns)
 
     def _handle(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate, group: GroupPositions) -> None:
         figures, began_s = self._spec.figures, time.monotonic()
@@ -236,6 +250,13 @@ class SinkProgram:
 
     def _write(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate) -> None:
         """Write, with the retries that ``errors.retry.*`` allow."""
+        if self._is_fixed or not self._is_kept:
+            self._write_repeatedly(frame, batch, gate)
+            return
+        with kept(frame.select(*_RAW_COLUMNS)) as records:
+            self._write_repeatedly(records, batch, gate)
+
+    def _write_repeatedly(self, frame: DataFrame, batch: SinkBatch, gate: BatchGate) -> None:
         began = time.monotonic()
         attempt = 0
         while True:
@@ -256,6 +277,12 @@ class SinkProgram:
         from pyspark.sql import Observation
 
         self._bad_records = 0
+        if self._is_counted:
+            observation = Observation()
+            good = counted(frame, observation).filter("failure IS NULL")
+            self._task.write(good.select(*self._columns), batch)
+            self._count_skipped([observation])
+            return
         if self._is_fixed:
             self._task.write(frame, batch)
             return
@@ -264,7 +291,7 @@ class SinkProgram:
             takes_variant = self._task.takes_variant
             merged = self._path.merged_batch(batches, self._columns, takes_variant=takes_variant)
             batches = [refusing(merged, self._task)]
-        if not self._policy.wants_bad_records or not any(batch.can_fail for batch in batches):
+        if not self._policy.tolerates or not any(batch.can_fail for batch in batches):
             if not self._policy.tolerates:
                 batches = [strict(batch) for batch in batches]
             self._task.write(self._given(batches), batch)
@@ -272,16 +299,29 @@ class SinkProgram:
         watched = [(batch, Observation()) for batch in batches]
         observed = [batch.with_frame(counted(batch.frame, observation)) for batch, observation in watched]
         self._task.write(self._given(observed), batch)
-        failures = _failures([observation for _, observation in watched], batch)
+        observations = [observation for _, observation in watched]
+        if not self._policy.wants_bad_records:
+            self._count_skipped(observations)
+            return
+        failures = _failures(observations, batch)
         if failures != 0:
             gate.ensure_unfenced()
-            self._report_bad_records([batch.failed for batch in batches], failures)
+            with ExitStack() as stack:  # They are converted once for the log, for dead letters, and for their number.
+                bad = [stack.enter_context(kept(batch.failed)) for batch in batches]
+                self._report_bad_records(bad, failures)
 
     def _given(self, batches: Sequence[RecordBatch]) -> DataFrame:
         """Return the good rows, as the task receives them."""
         if self._refuses:
             return batches[0].good.select(*self._columns)
         return self._path.sink_frame(batches, self._columns)
+
+    def _count_skipped(self, observations: Sequence[Observation]) -> None:
+        """Count the bad records that the first action on the batch has left out. Nothing else examines them."""
+        found = [_metrics(observation) or {} for observation in observations]
+        self._bad_records = count = sum(int(metrics.get("failures", 0)) for metrics in found)
+        self._spec.figures.has_failed(count, skipped=True)
+        self._spec.figures.has_skipped(count, dead_letters=0)
 
     def _report_bad_records(self, bad: Sequence[DataFrame], count: int | None) -> None:
         figures = self._spec.figures
@@ -298,6 +338,7 @@ class SinkProgram:
                 figures.has_sent_dead_letters(count, succeeded=False)
                 raise
             figures.has_sent_dead_letters(count)
+        figures.has_skipped(count, dead_letters=count if self._policy.dead_letter_topic else 0)
 
     def _prepare_dead_letters(self) -> None:
         if self._policy.tolerates and self._policy.dead_letter_topic:

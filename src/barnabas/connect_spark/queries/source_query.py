@@ -354,6 +354,7 @@ class SourceProgram:
                 log_source_failures(records, self._spec.task, self._policy)
             logged = min(count, LOGGED_MAX) if is_logged else 0
             self._spec.figures.has_failed(count, skipped=True, logged=logged)
+            self._spec.figures.has_skipped(count, dead_letters=0)
 
     def _good(self, records: DataFrame) -> DataFrame:
         """Select the converted columns for Kafka."""

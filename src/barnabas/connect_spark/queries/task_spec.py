@@ -27,9 +27,15 @@ def _ignore(rows: int, duration_ms: int) -> None:
     pass
 
 
-def new_figures() -> TaskFigures:
+def new_figures(
+    succeeded: Callable[[], None] = lambda: None,
+    skipped: Callable[[int, int], None] = lambda records, dead_letters: None,
+) -> TaskFigures:
     return TaskFigures(
-        monotonic_ms=lambda: time.monotonic_ns() // 1_000_000, epoch_ms=lambda: time.time_ns() // 1_000_000
+        monotonic_ms=lambda: time.monotonic_ns() // 1_000_000,
+        epoch_ms=lambda: time.time_ns() // 1_000_000,
+        succeeded=succeeded,
+        skipped=skipped,
     )
 
 

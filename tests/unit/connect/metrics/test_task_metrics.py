@@ -142,3 +142,20 @@ def test_bad_records_and_their_handling_are_counted() -> None:
         "deadletterqueue_produce_failures": 2,
         "last_error_timestamp": 5_001_000,
     }
+
+
+def test_the_first_committed_batch_and_skipped_records_are_reported() -> None:
+    heard: list[object] = []
+    figures = TaskFigures(
+        monotonic_ms=lambda: 0,
+        epoch_ms=lambda: 0,
+        succeeded=lambda: heard.append("succeeded"),
+        skipped=lambda records, letters: heard.append((records, letters)),
+    )
+    figures.has_committed(0, succeeded=False)
+    figures.has_skipped(0, dead_letters=0)
+    assert heard == []
+    for _ in range(3):
+        figures.has_committed(1)
+    figures.has_skipped(4, dead_letters=3)
+    assert heard == ["succeeded", (4, 3)]

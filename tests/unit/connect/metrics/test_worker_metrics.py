@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from barnabas.connect.decide.tasks.task_runtime import TaskFailed, TaskRunning
+from barnabas.connect.decide.tasks.task_runtime import BatchSucceeded, RecordsSkipped, TaskFailed, TaskRunning
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.metrics.task_metrics import TaskFigures, TaskKind
 from barnabas.connect.metrics.worker_metrics import WorkerMetrics
@@ -64,6 +64,34 @@ def test_a_failed_task_is_counted_as_failed_and_so_is_its_restart(driver: Herder
     assert found[WORKER + "connector_failed_task_count", "c"] == 1
     driver.advance(2_000)
     assert samples(driver)["barnabas_connect_task_restarts", "c", "0"] == 1
+
+
+def test_a_failure_is_in_the_metrics_until_a_batch_succeeds(driver: HerderDriver) -> None:
+    driver.herder.task_event(TaskFailed(TASK, "it broke"))
+    driver.run()
+    failed_ms = driver.outside.now_ms()
+    status, restarts = "kafka_connect_connector_task_metrics_status", "barnabas_connect_task_restarts"
+    found = samples(driver)  # The task does not run, and is reported nevertheless.
+    assert (found[status, "c", "failed", "0"], found[restarts, "c", "0"]) == (1, 1)
+    driver.advance(2_000)
+    driver.herder.task_event(TaskRunning(TASK))
+    driver.run()
+    found = samples(driver)
+    assert found["barnabas_connect_task_last_failure_timestamp", "c", "0"] == failed_ms
+    assert found["barnabas_connect_task_last_failure_timestamp", "c", "1"] == 0
+    driver.herder.task_event(BatchSucceeded(TASK))
+    driver.run()
+    assert samples(driver)["barnabas_connect_task_last_failure_timestamp", "c", "0"] == 0
+
+
+def test_skipped_records_and_missing_topics_are_metrics(driver: HerderDriver) -> None:
+    driver.herder.task_event(RecordsSkipped(TASK, 5, 4))
+    driver.herder.topics_missing("c", ("orders", "payments"))
+    driver.run()
+    found = samples(driver)
+    assert found["barnabas_connect_task_skipped_records_total", "c", "0"] == 5
+    assert found["barnabas_connect_task_dead_letters_total", "c", "0"] == 4
+    assert found["barnabas_connect_connector_missing_topics", "c"] == 2
 
 
 def test_the_protocol_and_the_leader_are_labels(driver: HerderDriver) -> None:

@@ -30,6 +30,15 @@ def test_without_topics_and_pattern_nothing_is_read() -> None:
     assert _Subscription.of({}).chosen(COUNTS) == {}
 
 
+def test_the_topics_that_a_sink_waits_for_are_reported() -> None:
+    named = _Subscription.of({"topics": "orders,missing,also"})
+    assert named.missing(named.chosen(COUNTS)) == ("missing", "also")
+    assert named.missing({"orders": 3, "missing": 1, "also": 1}) == ()
+    pattern = _Subscription.of({"topics.regex": "payments.*"})
+    assert pattern.missing(pattern.chosen(COUNTS)) == ("topics.regex=payments.*",)
+    assert pattern.missing({"payments-eu": 1}) == ()
+
+
 def test_the_only_task_created_by_a_kafka_worker_reads_all_partitions() -> None:
     class Topics:
         async def counts(self, topics: Sequence[str] | None = None) -> dict[str, int]:

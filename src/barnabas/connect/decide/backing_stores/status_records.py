@@ -2,11 +2,14 @@
 
 Builders return (key, value); None deletes. Reading raises InvalidRecord with a text for the log. ``version`` is that of
 the connector's class; workers before Kafka 4.1 don't write it.
+
+What an owner must still see after the worker restarts or the task moves is in the field ``barnabas``, which Kafka's
+workers ignore. It is omitted while it is empty, so that the record of healthy work is Kafka's.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from barnabas.connect.decide.backing_stores.config_records import InvalidRecord, parse_task
@@ -15,6 +18,7 @@ from barnabas.connect.identifiers import ConnectorTaskId, TaskState
 
 __all__ = [
     "ConnectorKey",
+    "Failure",
     "Status",
     "StatusKey",
     "StatusRecord",
@@ -34,19 +38,52 @@ _CONNECTOR = "status-connector-"
 _TASK = "status-task-"
 _TOPIC = "status-topic-"
 _TOPIC_SEPARATOR = ":connector-"
+_OWN = "barnabas"
 
 StatusRecord: TypeAlias = tuple[bytes, bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """The last failure of work that has not succeeded since."""
+
+    trace: str
+    failed_ms: int
+    restarts: int
+    """Automatic restarts so far, including one that is planned."""
+    restarts_max: int
+    next: str = ""
+    """A sentence about what follows, or about what has happened since."""
+
+    @property
+    def text(self) -> str:
+        return f"{self.trace.rstrip()}\n{self.next}".rstrip()
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """The status of a connector or task, as reported by its worker of that generation of the group."""
+    """The status of a connector or task, as reported by its worker of that generation of the group.
+
+    ``trace`` is that of another kind of worker; our own are in ``failure``.
+    """
 
     state: TaskState
     worker_id: str
     generation: int
     trace: str | None = None
     version: str | None = None
+    failure: Failure | None = None
+    waits_for: tuple[str, ...] = ()
+    """Topics of a sink that do not exist; a pattern without a topic is ``topics.regex=...``."""
+    skipped_records: int = 0
+    """Bad records of a task that were left out, since it was created."""
+    dead_letters: int = 0
+    """Those that were written to the dead-letter topic."""
+
+    @property
+    def text(self) -> str | None:
+        """The trace, as other kinds of workers read it."""
+        return self.trace if self.failure is None else self.failure.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,12 +170,31 @@ def _record(key: str, status: Status | None) -> StatusRecord:
         return encode_text(key), None
     value = {
         "state": status.state.value,
-        "trace": status.trace,
+        "trace": status.text,
         "worker_id": status.worker_id,
         "generation": status.generation,
         "version": status.version,
     }
-    return encode_text(key), dump_json(value)
+    own = _own_fields(status)
+    return encode_text(key), dump_json({**value, _OWN: own} if own else value)
+
+
+def _own_fields(status: Status) -> dict[str, JsonValue]:
+    """Return the fields that only our workers write, without empty ones. The trace is beside them."""
+    fields: dict[str, JsonValue] = {
+        "waits_for": list(status.waits_for),
+        "skipped_records": status.skipped_records,
+        "dead_letters": status.dead_letters,
+    }
+    failure = status.failure
+    if failure is not None:
+        fields["failure"] = {
+            "failed_ms": failure.failed_ms,
+            "restarts": failure.restarts,
+            "restarts_max": failure.restarts_max,
+            "next": failure.next,
+        }
+    return {name: value for name, value in fields.items() if value}
 
 
 # --- values
@@ -149,12 +205,42 @@ def parse_status(value: JsonValue) -> Status:
     state = fields.get("state")
     if not isinstance(state, str) or state not in TaskState.__members__:
         raise InvalidRecord(f"state must be one of {', '.join(TaskState)}, not {state!r}")
-    return Status(
+    status = Status(
         TaskState[state],
         _text(fields, "worker_id"),
         _integer(fields, "generation"),
         _optional_text(fields, "trace"),
         _optional_text(fields, "version"),
+    )
+    try:
+        return status if fields.get(_OWN) is None else _with_own_fields(status, _object(fields[_OWN], _OWN))
+    except InvalidRecord:  # Of another version: the state itself is readable.
+        return status
+
+
+def _with_own_fields(status: Status, fields: dict[str, JsonValue]) -> Status:
+    waits_for = fields.get("waits_for", [])
+    if not isinstance(waits_for, list):
+        raise InvalidRecord(f"waits_for must be a list, not {kind_of(waits_for)}")
+    status = replace(
+        status,
+        waits_for=tuple(str(topic) for topic in waits_for),
+        skipped_records=_integer({"skipped_records": 0, **fields}, "skipped_records"),
+        dead_letters=_integer({"dead_letters": 0, **fields}, "dead_letters"),
+    )
+    if fields.get("failure") is None:
+        return status
+    return replace(status, trace=None, failure=_failure(status.trace or "", _object(fields["failure"], "failure")))
+
+
+def _failure(text: str, fields: dict[str, JsonValue]) -> Failure:
+    what_next = _optional_text(fields, "next") or ""
+    return Failure(
+        text.removesuffix(what_next).rstrip(),
+        _integer(fields, "failed_ms"),
+        _integer(fields, "restarts"),
+        _integer(fields, "restarts_max"),
+        what_next,
     )
 
 

@@ -2,15 +2,15 @@
 
 Each worker writes its own statuses, and a worker that loses a task may write after its new owner. So UNASSIGNED of a
 task does not replace RUNNING of the same or a later generation, and that of a connector does not replace RUNNING of a
-later one. For the same reason a worker that gives up work makes a "safe" write: ``may_write_safely`` says whether no
-other worker has written in a later generation.
+later one; only its counts and failure are taken over. For the same reason a worker that gives up work makes a "safe"
+write: ``may_write_safely`` says whether no other worker has written in a later generation.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeGuard
 
 from barnabas.connect.decide.backing_stores.config_records import InvalidRecord
@@ -123,6 +123,7 @@ class StatusState:
             self._connectors.pop(connector, None)
             self._tasks.pop(connector, None)
         elif _is_running(known := self._connectors.get(connector), status) and known.generation > status.generation:
+            self._connectors[connector] = _kept(known, status)
             return None
         else:
             self._connectors[connector] = status
@@ -135,6 +136,7 @@ class StatusState:
             if not tasks:
                 del self._tasks[task.connector]
         elif _is_running(known := tasks.get(task.task), status) and known.generation >= status.generation:
+            tasks[task.task] = _kept(known, status)
             return None
         else:
             tasks[task.task] = status
@@ -149,6 +151,25 @@ class StatusState:
         else:
             topics[topic] = status
         return TopicStatusChanged(topic, connector, status)
+
+
+def _kept(known: Status, given_up: Status) -> Status:
+    """Return the known status with what the report that it is given up says about the time before.
+
+    The same worker knows best. Another one knows only earlier counts.
+    """
+    if known.worker_id == given_up.worker_id:
+        return replace(
+            known,
+            failure=given_up.failure,
+            skipped_records=given_up.skipped_records,
+            dead_letters=given_up.dead_letters,
+        )
+    return replace(
+        known,
+        skipped_records=max(known.skipped_records, given_up.skipped_records),
+        dead_letters=max(known.dead_letters, given_up.dead_letters),
+    )
 
 
 def _is_running(known: Status | None, status: Status) -> TypeGuard[Status]:

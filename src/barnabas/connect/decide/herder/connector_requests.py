@@ -38,6 +38,11 @@ class ConnectorRequests:
         """Return a connector in the snapshot. Never blocks; may be outdated."""
         return self._info(name, self._context.require_connector(name, _not_found(name)))
 
+    def task_configs_in_snapshot(self, name: str) -> list[ConfigMap]:
+        """Return the settings of its tasks in the snapshot. Never blocks; may be outdated."""
+        config = self._context.config
+        return [config.task_config(task) or {} for task in config.tasks(name)]
+
     async def info(self, name: str) -> ConnectorInfo:
         return self._info(name, await self._context.find_connector(name, _not_found(name)))
 

@@ -46,6 +46,7 @@ from barnabas.connect.decide.backing_stores.config_state import (
     TargetStateChanged,
     TaskConfigsCommitted,
 )
+from barnabas.connect.decide.backing_stores.status_records import Failure
 from barnabas.connect.decide.backing_stores.status_state import ConnectorStatusChanged, TaskStatusChanged
 from barnabas.connect.decide.group.connect_protocol import ProtocolVersion
 from barnabas.connect.decide.group.membership_events import (
@@ -79,7 +80,15 @@ from barnabas.connect.decide.herder.task_reconfiguration import TaskReconfigurat
 from barnabas.connect.decide.herder.zombie_fencing import ZombieFencing
 from barnabas.connect.decide.session_key import KeyRotation, SessionView
 from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
-from barnabas.connect.decide.tasks.task_runtime import TaskEvent, TaskFailed, TaskPaused, TaskRunning, TopicsUsed
+from barnabas.connect.decide.tasks.task_runtime import (
+    BatchSucceeded,
+    RecordsSkipped,
+    TaskEvent,
+    TaskFailed,
+    TaskPaused,
+    TaskRunning,
+    TopicsUsed,
+)
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
 from barnabas.connect.worker_names import naming_worker
 
@@ -99,7 +108,7 @@ class Herder:
         self.work = LocalWork(outside, self, self._admit)
         self.assigned_work = AssignedWork(self.work, self.context.configs.snapshot)
         self.rebalance = RebalanceListener(self.context, self.work, self.assigned_work, self._taken_up)
-        self.automatic_restarts = AutomaticRestarts(settings.restart_budget, outside, self._heal)
+        self.automatic_restarts = AutomaticRestarts(settings.restart_budget, outside, self._heal, self._lasted)
         self.reconfiguration = TaskReconfiguration(
             self.context, runs_here=self.work.is_running, fail=self._fail_for_good
         )
@@ -109,7 +118,7 @@ class Herder:
         self.offsets = OffsetRequests(self.context, self.internal)
         self.fencing = ZombieFencing(self.context, self.internal, self.assigned_work.is_assigned)
         self.restarts = Restarts(
-            self.context, self.work, self.assigned_work, self.statuses, on_restart=self.automatic_restarts.forget
+            self.context, self.work, self.assigned_work, self.statuses, on_restart=self._restart_requested
         )
         self.failure: str | None = None
         """Why this worker can't become a member of its group; permanent."""
@@ -259,7 +268,7 @@ class Herder:
     def _connector_changed(self, connector: str, *, is_new: bool, offset: int) -> None:
         log.info("connector %s was %s", connector, "created" if is_new else "given a new configuration")
         if self.assigned_work.is_assigned(connector):
-            self.automatic_restarts.forget(connector)
+            self._restart_requested(connector)
             self.assigned_work.restart((connector,))
         if is_new:
             self.rebalance.needed(offset, f"connector {connector} is new")
@@ -281,6 +290,10 @@ class Herder:
             case TaskPaused() if self.work.is_running(task):
                 log.info("task %s is paused", task)
                 self.statuses.set(task, TaskState.PAUSED)
+            case BatchSucceeded() if self.work.is_running(task):
+                self.statuses.recovered(task)
+            case RecordsSkipped(_, records, dead_letters) if self.work.is_running(task):
+                self.statuses.skipped(task, records, dead_letters)
             case TopicsUsed(_, topics) if self.work.is_running(task):
                 self.statuses.uses_topics(task, sorted(topics))
             case TaskFailed(_, trace, retriable) if self.work.ended(task):
@@ -294,6 +307,10 @@ class Herder:
         """A connector requests new configs for its tasks."""
         self.reconfiguration.request(connector)
 
+    def topics_missing(self, connector: str, topics: tuple[str, ...]) -> None:
+        """Note which topics of a sink that runs here do not exist, maybe none."""
+        self.statuses.waits_for(connector, topics)
+
     def connector_error(self, connector: str, trace: str, *, retriable: bool) -> None:
         """Note that a connector has reported that it can't continue."""
         if self.work.give_up(connector):
@@ -304,6 +321,8 @@ class Herder:
         self.connector_starts.succeeded += 1
         self.automatic_restarts.running(connector)
         self.connector_state_set(connector, state)
+        if not self.automatic_restarts.restart_count(connector):
+            self._lasted(connector)
 
     def connector_state_set(self, connector: str, state: TargetState) -> None:
         log.info("connector %s is %s", connector, state_of(state).value.lower())
@@ -317,6 +336,9 @@ class Herder:
 
     def unit_starting(self, unit: Unit) -> None:
         log.info("starting %s", named(unit))
+        failure = self.statuses.last_failure(unit)
+        if failure is not None:
+            self.automatic_restarts.continue_with(unit, failure.restarts)
         self.statuses.take(unit)
 
     def unit_stopped(self, unit: Unit) -> None:
@@ -330,7 +352,8 @@ class Herder:
         trace = naming_worker(trace, self.context.settings.worker_id)  # Any worker may show the status.
         what_next = self.automatic_restarts.failed(unit, retriable=retriable)
         log.error("%s has failed: %s\n%s", named(unit), trace.rstrip(), what_next)
-        self.statuses.set(unit, TaskState.FAILED, f"{trace.rstrip()}\n{what_next}".rstrip())
+        restarts, restarts_max = self.automatic_restarts.restart_count(unit), self.automatic_restarts.restarts_max
+        self.statuses.failed(unit, Failure(trace.rstrip(), self._outside.now_ms(), restarts, restarts_max, what_next))
 
     def _heal(self, unit: Unit) -> None:
         if self.assigned_work.is_assigned(unit) and not self.work.is_running(unit):
@@ -338,6 +361,16 @@ class Herder:
             log.info("restarting %s automatically, attempt %d", named(unit), count)
             self.statuses.set(unit, TaskState.RESTARTING, has_version=False)
             self.assigned_work.restart((unit,))
+
+    def _restart_requested(self, unit: Unit) -> None:
+        self.automatic_restarts.forget(unit)
+        self.statuses.restart_requested(unit)
+
+    def _lasted(self, unit: Unit) -> None:
+        """A connector has no batches: it has recovered when it has run for long enough, or at its first start after a
+        user's restart."""
+        if isinstance(unit, str):
+            self.statuses.recovered(unit)
 
     def _sink_topics(self, task: ConnectorTaskId) -> list[str]:
         partitions = (self.config.task_config(task) or {}).get(TASK_PARTITIONS)

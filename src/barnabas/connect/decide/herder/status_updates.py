@@ -4,6 +4,9 @@ A worker writes the status of its own work. When it gives work up it writes UNAS
 written since. The leader cleans up after each rebalance: it deletes statuses of work that is no longer configured, and
 writes UNASSIGNED for work without an owner because its worker was lost. (Kafka shows such work as RUNNING on the lost
 worker until another worker gets it.)
+
+What must not look healthy stays in the status until it is over, whatever state follows, and whichever worker runs the
+work: the last failure until a batch succeeds, topics that a sink waits for, and the number of skipped records.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from barnabas.connect.decide.backing_stores.status_records import (
+    Failure,
     Status,
     StatusRecord,
     TopicStatus,
@@ -23,13 +27,23 @@ from barnabas.connect.decide.backing_stores.status_records import (
 )
 from barnabas.connect.decide.herder.herder_context import HerderContext
 from barnabas.connect.decide.herder.local_work import Unit, named
-from barnabas.connect.entities import ActiveTopics, ConnectorState, ConnectorStatus, TaskStatus
+from barnabas.connect.decide.herder.status_views import (
+    connector_details,
+    connector_state,
+    task_details,
+    task_status,
+)
+from barnabas.connect.entities import ActiveTopics, ConnectorStatus, TaskStatus
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState, TaskState
 
 __all__ = ["Statuses", "state_of"]
 
 log = logging.getLogger(__name__)
+
+_COUNTS_EVERY_MS = 5_000
+"""How often new counts of a task are written at most."""
+_NO_RESTART = "It was started again, but no batch has succeeded since."
 
 
 def state_of(target_state: TargetState) -> TaskState:
@@ -48,13 +62,73 @@ class Statuses:
         """The last generation of which this worker was a member."""
         self._here: dict[Unit, Status] = {}
         """The last written status of each connector and task on this worker."""
+        self._left: dict[Unit, Status] = {}
+        """The last status of work that was given up here, until it starts again: the topic may not have it yet."""
         self._writing = 0
+        self._uncounted: set[Unit] = set()
+        """Tasks whose counts will be written soon."""
 
     # -- writing
 
-    def set(self, unit: Unit, state: TaskState, trace: str | None = None, *, has_version: bool = True) -> None:
-        self._here[unit] = self._status(unit, state, trace, has_version=has_version)
-        self._write(unit, self._here[unit])
+    def set(self, unit: Unit, state: TaskState, *, has_version: bool = True) -> None:
+        """Set the state. A failure stays until ``recovered``, and with it the number of restarts."""
+        self._set(unit, self._status(unit, state, has_version=has_version))
+
+    def failed(self, unit: Unit, failure: Failure) -> None:
+        self._set(unit, replace(self._status(unit, TaskState.FAILED), failure=failure))
+
+    def recovered(self, unit: Unit) -> None:
+        """Note that the work has succeeded since its last failure."""
+        status = self._here.get(unit)
+        if status is not None and status.failure is not None:
+            self._set(unit, replace(status, failure=None))
+
+    def restart_requested(self, unit: Unit) -> None:
+        """Note that a user restarts it: earlier automatic restarts do not count any more."""
+        status = self._last(unit)
+        if status is not None and status.failure is not None:
+            failure = replace(status.failure, restarts=0, next=_NO_RESTART)
+            self._set(unit, replace(self._own(status), failure=failure))
+
+    def waits_for(self, connector: str, topics: tuple[str, ...]) -> None:
+        """Note the topics of a running sink that do not exist."""
+        status = self._here.get(connector)
+        if status is not None and status.waits_for != topics:
+            self._set(connector, replace(status, waits_for=topics))
+
+    def skipped(self, task: ConnectorTaskId, records: int, dead_letters: int) -> None:
+        """Count skipped records. The first are written at once, later ones after a few seconds."""
+        status = self._here.get(task)
+        if status is None:
+            return
+        self._here[task] = replace(
+            status,
+            skipped_records=status.skipped_records + records,
+            dead_letters=status.dead_letters + dead_letters,
+        )
+        if task not in self._uncounted:
+            self._uncounted.add(task)
+            self._context.outside.start(self._write_counts(task))
+
+    async def _write_counts(self, task: ConnectorTaskId) -> None:
+        try:
+            written: Status | None = None
+            while (status := self._here.get(task)) is not None and status != written:
+                written = status
+                self._write(task, status)
+                await self._context.outside.sleep(_COUNTS_EVERY_MS)
+        finally:
+            self._uncounted.discard(task)
+
+    def last_failure(self, unit: Unit) -> Failure | None:
+        """Return the failure since which the work has not succeeded, on any worker."""
+        status = self._last(unit)
+        return None if status is None else status.failure
+
+    def counts(self, task: ConnectorTaskId) -> tuple[int, int]:
+        """Return the skipped records of a task and its dead letters, since it was created."""
+        status = self._last(task)
+        return (0, 0) if status is None else (status.skipped_records, status.dead_letters)
 
     def take(self, unit: Unit) -> None:
         """Note that work will start here, so the status of another worker is outdated. (A start may take long.)"""
@@ -67,10 +141,11 @@ class Statuses:
 
     def let_go(self, unit: Unit) -> None:
         """Note that work has stopped here. The leader removes the status of work that is no longer configured."""
+        status = self._status(unit, TaskState.UNASSIGNED)
         self._here.pop(unit, None)
         if not self._is_configured(unit):
             return
-        status = self._status(unit, TaskState.UNASSIGNED, None, has_version=True)
+        self._left[unit] = status
         if self._context.statuses.may_write_safely(unit, status):
             self._write(unit, status)
 
@@ -91,6 +166,7 @@ class Statuses:
     def assigned(self, units: frozenset[Unit]) -> None:
         """Set the work of this worker after a rebalance."""
         self._here = {unit: status for unit, status in self._here.items() if unit in units}
+        self._left = {unit: status for unit, status in self._left.items() if self._is_configured(unit)}
         self._generation = self._context.group.generation
         if self._context.group.is_leader:
             self._remove_unconfigured()
@@ -125,14 +201,29 @@ class Statuses:
         status = statuses.connector(name)
         if status is None or self._is_gone(name):
             raise NotFound(f"No status found for connector {name}")
-        tasks = [_task_status(task, status) for task, status in statuses.tasks(name).items()]
-        return ConnectorStatus(name, _connector_state(status), tasks, self._context.connector_type(name))
+        tasks = [task_status(task, status) for task, status in statuses.tasks(name).items()]
+        return ConnectorStatus(name, connector_state(status), tasks, self._context.connector_type(name))
+
+    def connector_details(self, name: str) -> ConnectorStatus:
+        """Return the status with fields that Kafka's workers do not have."""
+        plain, statuses = self.connector_status(name), self._context.statuses
+        config = self._context.config.connector_config(name) or {}
+        status = statuses.connector(name)
+        if status is None:
+            return plain
+        tasks: list[TaskStatus] = [task_details(task, found) for task, found in statuses.tasks(name).items()]
+        return ConnectorStatus(name, connector_details(status, config), tasks, plain.type)
 
     def task_status(self, task: ConnectorTaskId) -> TaskStatus:
         status = self._context.statuses.task(task)
         if status is None or self._is_gone(task.connector):
             raise NotFound(f"No status found for task {task}")
-        return _task_status(task, status)
+        return task_status(task, status)
+
+    def task_details(self, task: ConnectorTaskId) -> TaskStatus:
+        """Return the status with fields that Kafka's workers do not have."""
+        plain, status = self.task_status(task), self._context.statuses.task(task)
+        return plain if status is None else task_details(task, status)
 
     def _is_gone(self, connector: str) -> bool:
         """Return whether it was deleted. Its last status stays in the topic until its worker has stopped it."""
@@ -144,14 +235,42 @@ class Statuses:
 
     # -- internals
 
-    def _status(self, unit: Unit, state: TaskState, trace: str | None, *, has_version: bool) -> Status:
+    def _set(self, unit: Unit, status: Status) -> None:
+        self._here[unit] = status
+        self._left.pop(unit, None)
+        self._write(unit, status)
+
+    def _last(self, unit: Unit) -> Status | None:
+        """Return the last status of this worker, otherwise the last that any worker has written."""
+        statuses = self._context.statuses
+        known = statuses.connector(unit) if isinstance(unit, str) else statuses.task(unit)
+        left = self._left.get(unit)
+        if left is not None and known is not None and known.worker_id == left.worker_id:
+            known = left
+        return self._here.get(unit) or known
+
+    def _own(self, status: Status) -> Status:
+        return replace(status, worker_id=self._context.settings.worker_id, generation=self._generation)
+
+    def _status(self, unit: Unit, state: TaskState, *, has_version: bool = True) -> Status:
+        """Return a status that keeps what is not over."""
         context = self._context
         connector = unit.connector if isinstance(unit, ConnectorTaskId) else unit
         properties = context.config.connector_config(connector)
         version = None
         if has_version and properties is not None:
             version = context.plugins.connector_version(properties)
-        return Status(state, context.settings.worker_id, self._generation, trace, version)
+        status = Status(state, context.settings.worker_id, self._generation, version=version)
+        last = self._last(unit)
+        if last is None:
+            return status
+        return replace(
+            status,
+            failure=_since(last.failure, state),
+            waits_for=last.waits_for if state is TaskState.RUNNING else (),
+            skipped_records=last.skipped_records,
+            dead_letters=last.dead_letters,
+        )
 
     def _write(self, unit: Unit, status: Status | None) -> None:
         if isinstance(unit, ConnectorTaskId):
@@ -198,13 +317,17 @@ class Statuses:
         for unit, status in self._units():
             if self._is_configured(unit) and unit not in owners and status.worker_id not in members:
                 if status.state is not TaskState.UNASSIGNED:
-                    lost = Status(TaskState.UNASSIGNED, status.worker_id, self._generation, None, status.version)
-                    self._write(unit, lost)
+                    lost = replace(status, state=TaskState.UNASSIGNED, generation=self._generation, trace=None)
+                    self._write(unit, replace(lost, waits_for=()))
 
 
-def _connector_state(status: Status) -> ConnectorState:
-    return ConnectorState(status.state.value, status.worker_id, status.version, status.trace or "")
-
-
-def _task_status(task: ConnectorTaskId, status: Status) -> TaskStatus:
-    return TaskStatus(task.task, status.state.value, status.worker_id, status.version, status.trace or "")
+def _since(failure: Failure | None, state: TaskState) -> Failure | None:
+    """Return the failure with a sentence about what has happened since."""
+    if failure is None or state is TaskState.STOPPED:
+        return None
+    if state is not TaskState.RUNNING:
+        return failure
+    if not failure.restarts:
+        return replace(failure, next=_NO_RESTART)
+    restart = f"restart {failure.restarts} of {failure.restarts_max}"
+    return replace(failure, next=f"It runs again after {restart}, but no batch has succeeded since.")

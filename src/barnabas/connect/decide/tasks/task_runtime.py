@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 from barnabas.connect.decide.tasks.task_work import TaskWork
 from barnabas.connect.identifiers import ConnectorTaskId, TargetState
 
 __all__ = [
+    "BatchSucceeded",
     "OffsetStore",
+    "RecordsSkipped",
+    "StartChecks",
     "TaskEvent",
     "TaskFailed",
     "TaskListener",
@@ -72,7 +75,23 @@ class TopicsUsed:
     topics: frozenset[str]
 
 
-TaskEvent = TaskRunning | TaskPaused | TaskFailed | TaskStopped | TopicsUsed
+@dataclass(frozen=True, slots=True)
+class BatchSucceeded:
+    """The first batch since the task has started is written, and its positions are safe."""
+
+    task: ConnectorTaskId
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsSkipped:
+    """Tolerated bad records were left out; ``dead_letters`` of them are in the dead-letter topic."""
+
+    task: ConnectorTaskId
+    records: int
+    dead_letters: int
+
+
+TaskEvent = TaskRunning | TaskPaused | TaskFailed | TaskStopped | TopicsUsed | BatchSucceeded | RecordsSkipped
 
 TaskListener = Callable[[TaskEvent], None]
 """Called on the loop, in the order of a task's events. The last event is Failed or Stopped."""
@@ -134,6 +153,15 @@ class TaskRuntime(Protocol):
 
     async def close(self) -> None:
         """Stop everything, and Spark if this runtime started it."""
+
+
+@runtime_checkable
+class StartChecks(Protocol):
+    """A TaskRuntime that knows which settings would fail when a task starts."""
+
+    def setting_problems(self, connector_config: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
+        """Return errors by setting, for settings with references resolved and full names of classes. May read files,
+        and may be called on any thread."""
 
 
 class OffsetStore(Protocol):

@@ -10,14 +10,18 @@ A reference to a config provider is checked with its value and shown as it was w
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+
+import msgspec
 
 from barnabas.common.config_def import missing
 from barnabas.common.config_providers import ConfigProviders, UnresolvedReference, has_reference
 from barnabas.common.config_validators import ValidString
 from barnabas.connect.decide.registry.plugin import Plugin, PluginType
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry, VersionNotFound
+from barnabas.connect.decide.tasks.task_runtime import StartChecks
 from barnabas.connect.decide.validation.client_overrides import PREFIXES, ClientOverrides
 from barnabas.connect.decide.validation.connector_config import (
     COMMON_CONFIG,
@@ -35,6 +39,8 @@ from barnabas.connect.errors import BadRequest, ConnectError
 from barnabas.connect.settings.plugin_config_def import ConfigDef, ConfigException, ConfigKey, ConfigValue
 
 __all__ = ["ConnectorValidation", "SettingState", "ValidationDefaults", "validate_all"]
+
+log = logging.getLogger(__name__)
 
 _CONVERTER_TYPES = {
     "key": (PluginType.CONVERTER,),
@@ -115,8 +121,14 @@ class ConnectorValidation:
     """Validates connectors for one worker."""
 
     def __init__(
-        self, registry: PluginRegistry, defaults: ValidationDefaults, providers: ConfigProviders | None = None
+        self,
+        registry: PluginRegistry,
+        defaults: ValidationDefaults,
+        providers: ConfigProviders | None = None,
+        start_checks: StartChecks | None = None,
     ) -> None:
+        """``start_checks`` are those of the task runtime, for what would fail when a task starts."""
+        self._start_checks = start_checks
         self._registry = registry
         self._defaults = defaults
         self._providers = providers or ConfigProviders({})
@@ -130,7 +142,9 @@ class ConnectorValidation:
         name = config.get("connector.class")
         if not name or not name.strip():
             raise BadRequest(f"Connector config with {', '.join(config) or 'nothing'} contains no connector type")
-        return _Run(self._registry, self._defaults, self._converters, *self._resolved(config), config).infos(name)
+        resolved, unresolved = self._resolved(config)
+        run = _Run(self._registry, self._defaults, self._converters, resolved, unresolved, config, self._start_checks)
+        return run.infos(name)
 
     def _resolved(self, config: Mapping[str, str | None]) -> tuple[dict[str, str | None], dict[str, str]]:
         values: dict[str, str | None] = dict(config)
@@ -156,7 +170,9 @@ class _Run:
         config: Mapping[str, str | None],
         unresolved: Mapping[str, str],
         given: Mapping[str, str | None],
+        start_checks: StartChecks | None = None,
     ) -> None:
+        self._start_checks = start_checks
         self._registry = registry
         self._defaults = defaults
         self._converters = converters
@@ -190,7 +206,37 @@ class _Run:
         beside = list(self._client_infos(plugin)) + list(self._converter_infos(states))
         count += sum(bool(info.value.errors) for info in beside)
         own_groups = [info.definition.group for info in beside if info.definition is not None and info.definition.group]
-        return ConfigInfos(shown_class, count, list(dict.fromkeys(keys.groups + own_groups)), infos + beside)
+        everything, more = self._with_start_problems(infos + beside, is_usable=wrong_version is None)
+        return ConfigInfos(shown_class, count + more, list(dict.fromkeys(keys.groups + own_groups)), everything)
+
+    def _with_start_problems(self, infos: list[ConfigInfo], *, is_usable: bool) -> tuple[list[ConfigInfo], int]:
+        """Add what would fail when a task starts, where no error is known yet. Return how many errors these are."""
+        problems = dict(self._start_problems()) if is_usable else {}
+        refused = {info.value.name for info in infos if info.value.errors}
+        problems = {name: errors for name, errors in problems.items() if name not in refused}
+        found = []
+        for info in infos:
+            errors = problems.pop(info.value.name, None)
+            found.append(info if errors is None else self._with_errors(info, errors))
+        for name, errors in problems.items():
+            found.append(
+                ConfigInfo(None, self._value_info(None, SettingState(name, self._config.get(name), list(errors))))
+            )
+        return found, sum(len(info.value.errors) for info in found) - sum(len(info.value.errors) for info in infos)
+
+    def _start_problems(self) -> Mapping[str, Sequence[str]]:
+        if self._start_checks is None:
+            return {}
+        config = {name: text for name, text in self._config.items() if text is not None}
+        try:
+            return self._start_checks.setting_problems(self._registry.with_full_names(config))
+        except Exception:  # A plugin may raise anything, and Spark may be missing: its tasks report that.
+            log.debug("the settings could not be checked as at the start of a task", exc_info=True)
+            return {}
+
+    def _with_errors(self, info: ConfigInfo, errors: Sequence[str]) -> ConfigInfo:
+        shown = [self._without_secret(info.value.name, error) for error in errors]
+        return msgspec.structs.replace(info, value=msgspec.structs.replace(info.value, errors=shown))
 
     # --- the definition ---
 

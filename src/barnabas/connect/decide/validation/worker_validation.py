@@ -5,6 +5,7 @@ from __future__ import annotations
 from barnabas.common.settings.problem import SettingProblem
 from barnabas.connect.decide.registry.plugin import PluginType
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
+from barnabas.connect.decide.tasks.task_runtime import StartChecks
 from barnabas.connect.decide.validation.client_overrides import ClientOverrides
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
 from barnabas.connect.errors import BadRequest
@@ -13,7 +14,9 @@ from barnabas.connect.settings.worker_config import InvalidWorkerConfig, WorkerC
 __all__ = ["validation_of"]
 
 
-def validation_of(config: WorkerConfig, registry: PluginRegistry) -> ConnectorValidation:
+def validation_of(
+    config: WorkerConfig, registry: PluginRegistry, start_checks: StartChecks | None = None
+) -> ConnectorValidation:
     """Raises InvalidWorkerConfig for converters that are not installed, or not in the requested version."""
     problems: list[SettingProblem] = []
     for name, type_ in (
@@ -41,4 +44,4 @@ def validation_of(config: WorkerConfig, registry: PluginRegistry) -> ConnectorVa
         is_topic_creation_enabled=config.topic_creation_enable,
         is_exactly_once_enabled=config.exactly_once_source_support == "enabled",
     )
-    return ConnectorValidation(registry, defaults, config.providers)
+    return ConnectorValidation(registry, defaults, config.providers, start_checks)

@@ -111,6 +111,8 @@ class Console:
                 return self._create(user)
             case ["connectors", name]:
                 return await self._connector(name, user, scheme)
+            case ["connectors", name, "dead-letters"]:
+                return await self._dead_letters(name, user)
             case ["connectors", name, "edit"]:
                 return self._edit(name, user)
             case ["connectors", name, "tasks", number, "plan"] if number.isascii() and number.isdigit():
@@ -140,6 +142,13 @@ class Console:
         task = self._page_data.task(view, number)
         plan = await self._page_data.plan(ConnectorTaskId(name, number)) if task.is_here else None
         return self._render("plan.html", user, connector=view, task=task, plan=plan, scheme=scheme)
+
+    async def _dead_letters(self, name: str, user: User) -> Response:
+        if not user.may(Role.OPERATE):
+            raise _NotAllowed(f"Dead letters quote data: they need the role operate, and {user.name} does not have it.")
+        view, info = await self._page_data.connector(name)
+        letters, problem = await self._page_data.dead_letters(info)
+        return self._render("dead_letters.html", user, connector=view, letters=letters, problem=problem)
 
     def _create(self, user: User) -> Response:
         _check_admin(user, "create connectors")

@@ -6,7 +6,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-__all__ = ["GroupLag", "LagSource", "PartitionLag"]
+from barnabas.common.topic_partition import TopicPartition
+
+__all__ = ["GroupLag", "LagSource", "PartitionLag", "SinkGroup"]
+
+
+@dataclass(frozen=True, slots=True)
+class SinkGroup:
+    """The consumer group of a sink, and the partitions of its tasks with the place where they begin without a commit:
+    ``reset`` is ``auto.offset.reset``."""
+
+    group: str
+    partitions: frozenset[TopicPartition] = frozenset()
+    reset: str = "earliest"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -17,6 +29,8 @@ class PartitionLag:
     end: int
     per_second: float | None = None
     """How fast the position advances; None before the second sample."""
+    is_committed: bool = True
+    """False where the task has committed nothing: the position is where it begins."""
 
     @property
     def lag(self) -> int:
@@ -42,5 +56,5 @@ class GroupLag:
 
 
 class LagSource(Protocol):
-    async def lags(self, groups: Mapping[str, str]) -> Mapping[str, GroupLag]:
+    async def lags(self, groups: Mapping[str, SinkGroup]) -> Mapping[str, GroupLag]:
         """Return the lag of connectors by consumer group. Never raises; takes seconds if brokers do not answer."""

@@ -11,16 +11,25 @@ from dataclasses import replace
 from barnabas.connect.decide.herder.herder import Herder
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.task_progress import QueryPlan, TaskInsight
-from barnabas.connect.entities import ConnectorInfo, ConnectorOffset, ConnectorStatus, PluginInfo
+from barnabas.connect.entities import (
+    ConnectorDetails,
+    ConnectorInfo,
+    ConnectorOffset,
+    ConnectorStatus,
+    DeadLetters,
+    PluginInfo,
+)
 from barnabas.connect.errors import ConnectError, NotFound
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TaskState
+from barnabas.connect.rest.api_request import DeadLetterSource
 from barnabas.connect.rest.console.answer_cache import AnswerCache
-from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource
+from barnabas.connect.rest.console.consumer_lag import GroupLag, LagSource, SinkGroup
 from barnabas.connect.rest.console.throughput import Rates
-from barnabas.connect.rest.console.views import ConnectorView, TaskView, group_of
+from barnabas.connect.rest.console.views import ConnectorView, TaskView, group_of, partitions_of, task_view
 
 __all__ = ["PageData"]
 
+_LETTERS = 50
 _UNASSIGNED = TaskState.UNASSIGNED.value
 
 
@@ -36,16 +45,22 @@ class PageData:
         now_s: Callable[[], float],
         lags: LagSource | None = None,
         insight: TaskInsight | None = None,
+        offset_reset: str = "earliest",
+        dead_letters: DeadLetterSource | None = None,
     ) -> None:
+        """``offset_reset`` is the worker's ``consumer.auto.offset.reset``."""
         self._herder = herder
         self._plugins = plugins
         self._worker_id = worker_id
         self._now_s = now_s
         self._lags = lags
         self._insight = insight
+        self._offset_reset = offset_reset
+        self._dead_letters = dead_letters
         self._rates = Rates()
         self._known_lags: AnswerCache[Mapping[str, GroupLag]] = AnswerCache(now_s)
         self._known_offsets: AnswerCache[tuple[list[ConnectorOffset], str]] = AnswerCache(now_s)
+        self._known_letters: AnswerCache[tuple[DeadLetters | None, str]] = AnswerCache(now_s, wait_s=10.0)
         self._known_plans: AnswerCache[QueryPlan | None] = AnswerCache(now_s, wait_s=10.0)
 
     async def connectors(self) -> list[ConnectorView]:
@@ -85,6 +100,20 @@ class PageData:
         found = await self._known_offsets.get(name, ask)
         return found or ([], "The offsets are being read.")
 
+    async def dead_letters(self, info: ConnectorInfo) -> tuple[DeadLetters | None, str]:
+        """Return the latest dead letters of a connector, or why they can't be shown."""
+        source = self._dead_letters
+
+        async def ask() -> tuple[DeadLetters | None, str]:
+            if source is None:
+                return None, "This worker reads no dead letters."
+            try:
+                return await source.read(info.name, info.config, _LETTERS), ""
+            except ConnectError as error:
+                return None, str(error)
+
+        return await self._known_letters.get(info.name, ask) or (None, "The dead letters are being read.")
+
     def topics(self, name: str) -> list[str]:
         return sorted(self._herder.statuses.active_topics(name).topics)
 
@@ -106,7 +135,7 @@ class PageData:
 
     def _status(self, name: str) -> ConnectorStatus | None:
         try:
-            return self._herder.statuses.connector_status(name)
+            return self._herder.statuses.connector_details(name)
         except ConnectError:
             return None
 
@@ -114,10 +143,18 @@ class PageData:
         self, infos: list[ConnectorInfo], statuses: Mapping[str, ConnectorStatus | None]
     ) -> Mapping[str, GroupLag]:
         lags = self._lags
-        groups = {info.name: group for info in infos if (group := group_of(info, statuses[info.name])) is not None}
+        groups = {info.name: group for info in infos if (group := self._group_of(info, statuses)) is not None}
         if lags is None or not groups:
             return {}
         return await self._known_lags.get(tuple(groups.items()), lambda: lags.lags(groups)) or {}
+
+    def _group_of(self, info: ConnectorInfo, statuses: Mapping[str, ConnectorStatus | None]) -> SinkGroup | None:
+        group = group_of(info, statuses[info.name])
+        if group is None:
+            return None
+        configs = self._herder.connectors.task_configs_in_snapshot(info.name)
+        reset = info.config.get("consumer.override.auto.offset.reset") or self._offset_reset
+        return SinkGroup(group, partitions_of(configs), reset)
 
     def _view(self, info: ConnectorInfo, status: ConnectorStatus | None, lag: GroupLag | None) -> ConnectorView:
         by_number = {task.id: task for task in status.tasks} if status is not None else {}
@@ -130,7 +167,7 @@ class PageData:
                 tasks.append(TaskView(task, _UNASSIGNED, "", is_here=False))
             else:
                 is_here = known.worker_id == self._worker_id
-                view = TaskView(task, known.state, known.worker_id, is_here, known.trace)
+                view = task_view(task, known, is_here=is_here)
                 tasks.append(self._with_progress(view) if is_here else view)
         return ConnectorView(
             name=info.name,
@@ -142,6 +179,7 @@ class PageData:
             trace=status.connector.trace if status is not None else "",
             tasks=tuple(tasks),
             lag=lag,
+            details=status.connector if status is not None and isinstance(status.connector, ConnectorDetails) else None,
         )
 
     def _with_progress(self, view: TaskView) -> TaskView:

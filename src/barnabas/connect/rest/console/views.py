@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
+from barnabas.common.topic_partition import TopicPartition
+from barnabas.connect.decide.herder.status_views import waiting_text
+from barnabas.connect.decide.tasks.task_partitions import TASK_PARTITIONS, parse_partitions
 from barnabas.connect.decide.tasks.task_progress import TaskProgress
 from barnabas.connect.decide.validation.connector_rules import consumer_group_of
-from barnabas.connect.entities import ConnectorInfo, ConnectorStatus
+from barnabas.connect.entities import (
+    ConnectorDetails,
+    ConnectorInfo,
+    ConnectorStatus,
+    LastFailure,
+    TaskDetails,
+    TaskStatus,
+)
 from barnabas.connect.identifiers import ConnectorTaskId, ConnectorType, TaskState
 from barnabas.connect.rest.console.consumer_lag import GroupLag
 
-__all__ = ["ConnectorView", "Failure", "Setting", "TaskView", "Totals", "group_of", "is_worker_address"]
+__all__ = [
+    "ConnectorView",
+    "Failure",
+    "Setting",
+    "TaskView",
+    "Totals",
+    "group_of",
+    "is_worker_address",
+    "partitions_of",
+    "task_view",
+]
 
 _SECRET = re.compile(r"(password|passphrase|secret|jaas\.config|token|credentials?|(^|\.)key)$", re.IGNORECASE)
 _REFERENCE = re.compile(r"\$\{[^}]*\}")
@@ -40,6 +61,9 @@ class TaskView:
     trace: str = ""
     progress: TaskProgress | None = None
     per_second: float | None = None
+    last_failure: LastFailure | None = None
+    skipped_records: int = 0
+    dead_letters: int = 0
 
     @property
     def number(self) -> int:
@@ -48,7 +72,7 @@ class TaskView:
     @property
     def failure(self) -> Failure | None:
         is_failed = self.state == TaskState.FAILED or self.trace
-        return Failure(f"Task {self.number}", self.trace) if is_failed else None
+        return Failure(f"Task {self.number}{_restart(self.last_failure)}", self.trace) if is_failed else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +99,36 @@ class ConnectorView:
     tasks: tuple[TaskView, ...]
     lag: GroupLag | None = None
     """None where unknown: for sources, and for sinks whose group is on another cluster."""
+    details: ConnectorDetails | None = None
+
+    @property
+    def own_failure(self) -> Failure | None:
+        """The failure of the connector itself. Waiting for a topic is none."""
+        details = self.details
+        if self.state != TaskState.FAILED and (not self.trace or (details is not None and not details.last_failure)):
+            return None
+        return Failure(f"Connector{_restart(details.last_failure if details else None)}", self.trace)
 
     @property
     def failures(self) -> Sequence[Failure]:
-        own = [Failure("Connector", self.trace)] if self.trace or self.state == TaskState.FAILED else []
+        own = [] if self.own_failure is None else [self.own_failure]
         return own + [task.failure for task in self.tasks if task.failure is not None]
+
+    @property
+    def waiting(self) -> str:
+        return "" if self.details is None else waiting_text(self.details.waits_for)
+
+    @property
+    def dead_letter_topic(self) -> str:
+        return "" if self.details is None else self.details.dead_letter_topic
+
+    @property
+    def skipped_records(self) -> int:
+        return sum(task.skipped_records for task in self.tasks)
+
+    @property
+    def dead_letters(self) -> int:
+        return sum(task.dead_letters for task in self.tasks)
 
     @property
     def task_states(self) -> Mapping[str, int]:
@@ -130,6 +179,22 @@ class Totals:
         )
 
 
+def task_view(task: ConnectorTaskId, status: TaskStatus, *, is_here: bool) -> TaskView:
+    view = TaskView(task, status.state, status.worker_id, is_here, status.trace)
+    if not isinstance(status, TaskDetails):
+        return view
+    return replace(
+        view,
+        last_failure=status.last_failure,
+        skipped_records=status.skipped_records,
+        dead_letters=status.dead_letters,
+    )
+
+
+def _restart(failure: LastFailure | None) -> str:
+    return "" if failure is None or not failure.restarts else f" (restart {failure.restarts} of {failure.restarts_max})"
+
+
 def group_of(info: ConnectorInfo, status: ConnectorStatus | None) -> str | None:
     """Return the consumer group of a sink; None if it is on another cluster."""
     type_ = info.type if info.type is not ConnectorType.UNKNOWN or status is None else status.type
@@ -137,6 +202,15 @@ def group_of(info: ConnectorInfo, status: ConnectorStatus | None) -> str | None:
         return None
     group = consumer_group_of(info.name, info.config)
     return None if _REFERENCE.search(group) else group
+
+
+def partitions_of(task_configs: Iterable[Mapping[str, str | None]]) -> frozenset[TopicPartition]:
+    """Return the partitions of a sink's tasks. Tasks of another kind of worker name none."""
+    partitions: set[TopicPartition] = set()
+    for config in task_configs:
+        with suppress(ValueError):
+            partitions.update(parse_partitions(config.get(TASK_PARTITIONS) or "{}"))
+    return frozenset(partitions)
 
 
 def is_worker_address(worker_id: str) -> bool:

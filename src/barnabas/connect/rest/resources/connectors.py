@@ -8,9 +8,10 @@ import msgspec
 
 from barnabas.connect.entities import ConnectorInfo, TaskInfo
 from barnabas.connect.errors import BadRequest, ConnectError
-from barnabas.connect.rest.api_request import ApiRequest, Reply, Services
+from barnabas.connect.rest.api_request import ApiRequest, Reply, Services, is_true
 from barnabas.connect.rest.internal_client import encoded_segment
 from barnabas.connect.rest.json_bodies import ConfigMap, read_config, read_create
+from barnabas.connect.rest.resources.states import DETAILS
 from barnabas.connect.rest.route import CONNECTOR, FORWARD, Access, Config, Parameter, Route
 
 __all__ = [
@@ -34,16 +35,20 @@ async def list_connectors(services: Services, request: ApiRequest) -> Reply:
     wanted = request.query.get("expand")
     if not wanted:
         return Reply(200, list(names))
-    return Reply(200, {name: found for name in names if (found := _expanded(services, name, wanted)) is not None})
+    details = is_true(request.last("details"))
+    found = {name: _expanded(services, name, wanted, has_details=details) for name in names}
+    return Reply(200, {name: expanded for name, expanded in found.items() if expanded is not None})
 
 
-def _expanded(services: Services, name: str, wanted: Any) -> dict[str, Any] | None:
+def _expanded(services: Services, name: str, wanted: Any, *, has_details: bool) -> dict[str, Any] | None:
     """Return the details; None for a connector that is being created or deleted, which Kafka omits."""
     found: dict[str, Any] = {}
     try:
         for expansion in wanted:
             if expansion == "status":
-                found["status"] = services.herder.statuses.connector_status(name)
+                statuses = services.herder.statuses
+                read = statuses.connector_details if has_details else statuses.connector_status
+                found["status"] = read(name)
             elif expansion == "info":
                 found["info"] = services.herder.connectors.info_in_snapshot(name)
     except ConnectError:
@@ -147,7 +152,7 @@ ROUTES = (
         list_connectors,
         "Names of all connectors, or details of each",
         {200: list[str] | ExpandedConnectors},
-        query=(_EXPAND,),
+        query=(_EXPAND, DETAILS),
     ),
     Route(
         "POST",

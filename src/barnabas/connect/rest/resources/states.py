@@ -10,6 +10,7 @@ from barnabas.connect.rest.internal_client import encoded_segment
 from barnabas.connect.rest.route import CONNECTOR, FORWARD, Access, Parameter, Route
 
 __all__ = [
+    "DETAILS",
     "ROUTES",
     "get_active_topics",
     "get_connector_status",
@@ -28,11 +29,15 @@ class _TrackingDisabled(ConnectError):
 
 
 async def get_connector_status(services: Services, request: ApiRequest) -> Reply:
-    return Reply(200, services.herder.statuses.connector_status(request.connector))
+    statuses = services.herder.statuses
+    read = statuses.connector_details if is_true(request.last("details")) else statuses.connector_status
+    return Reply(200, read(request.connector))
 
 
 async def get_task_status(services: Services, request: ApiRequest) -> Reply:
-    return Reply(200, services.herder.statuses.task_status(_task(request)))
+    statuses = services.herder.statuses
+    read = statuses.task_details if is_true(request.last("details")) else statuses.task_status
+    return Reply(200, read(_task(request)))
 
 
 async def restart_connector(services: Services, request: ApiRequest) -> Reply:
@@ -105,6 +110,12 @@ def _task(request: ApiRequest) -> ConnectorTaskId:
     return ConnectorTaskId(request.connector, int(text))
 
 
+DETAILS = Parameter(
+    "details",
+    "Also return what only barnabas knows: the last failure, missing topics, skipped records and dead letters.",
+    ("true", "false"),
+)
+
 _RESTART = (
     Parameter("includeTasks", "Also restart the tasks.", ("true", "false")),
     Parameter("onlyFailed", "Restart only the connector and tasks that have failed.", ("true", "false")),
@@ -119,6 +130,7 @@ ROUTES = (
         get_connector_status,
         "The state of a connector and its tasks",
         {200: ConnectorStatus},
+        query=(DETAILS,),
     ),
     Route(
         "GET",
@@ -127,6 +139,7 @@ ROUTES = (
         get_task_status,
         "The state of a task",
         {200: TaskStatus},
+        query=(DETAILS,),
     ),
     Route(
         "POST",

@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 import httpx
 import pytest
 
-from barnabas.connect.entities import TaskStatus
+from barnabas.connect.entities import DeadLetter, LastFailure, TaskStatus
 from barnabas.connect.identifiers import ConnectorTaskId
 from barnabas.connect.rest.application import Mount, RestRules
 from barnabas.connect.rest.authentication import Authenticator, NotAuthenticated
@@ -18,7 +18,7 @@ from barnabas.connect.rest.console import console as console_module
 from barnabas.connect.rest.console.views import is_worker_address
 from barnabas.connect.rest.roles import Role, User
 from barnabas.connect.rest.route_table import matching, path_segments
-from tests.peers.console_scene import EVIL, OTHER_WORKER, PREFIX, SceneHerder, console_of
+from tests.peers.console_scene import EVIL, OTHER_WORKER, PREFIX, SceneHerder, SceneLetters, console_of
 from tests.peers.rest_workers import RestWorkers
 
 STATIC = Path(console_module.__file__).parent / "static"
@@ -29,6 +29,7 @@ PAGES = (
     "/console/create",
     "/console/connectors/orders-to-files",
     "/console/connectors/orders-to-files/edit",
+    "/console/connectors/orders-to-files/dead-letters",
     "/console/connectors/orders-to-files/tasks/0/plan",
     "/console/connectors/orders-to-files/tasks/2/plan",
     "/console/connectors/paused-one",
@@ -94,7 +95,9 @@ class Site:
         rules = RestRules() if is_open else RestRules(Authenticator(passwords=Passwords()))  # type: ignore[arg-type]
         self.workers = RestWorkers(rules=rules)
         self.herder = SceneHerder(self.workers.cluster, self.workers.urls["A"])
-        self.workers.applications["A"].mount(Mount(PREFIX, console_of(self.herder, self.herder.worker_id)))
+        self.letters = SceneLetters()
+        console = console_of(self.herder, self.herder.worker_id, letters=self.letters)
+        self.workers.applications["A"].mount(Mount(PREFIX, console))
 
     async def get(self, path: str, user: str = "", **headers: str) -> httpx.Response:
         if user:
@@ -240,6 +243,73 @@ async def test_a_connector_page_shows_tasks_workers_traces_lag_and_settings(site
     assert 'File "task.py", line 7' in words
     assert "orders 0 1 000 1 500 500" in words.replace("\u202f", " ")
     assert "topics orders" in words
+
+
+@pytest.mark.anyio
+async def test_a_task_that_runs_again_shows_its_failure_until_a_batch_succeeds(site: Site) -> None:
+    next_ = "It runs again after restart 7 of 10, but no batch has succeeded since."
+    site.herder.unrecovered[ConnectorTaskId("lines", 0)] = LastFailure(0, "the disk is full", 7, 10, next_)
+    for path in ("/console/", "/console/connectors/lines"):
+        words = " ".join((await site.page(path)).text.split())
+        assert "Task 0 (restart 7 of 10): the disk is full" in words
+        assert next_ in words
+        assert "running" in words
+
+
+@pytest.mark.anyio
+async def test_a_sink_without_its_topic_says_that_it_waits(site: Site) -> None:
+    site.herder.waits_for["orders-to-files"] = ("orders",)
+    for path in ("/console/", "/console/connectors/orders-to-files"):
+        page = await site.page(path)
+        assert "It waits for topics: topic orders does not exist" in page.text
+        assert "Connector: It waits" not in page.text
+
+
+def _letter(value: str) -> DeadLetter:
+    error = {"topic": "orders", "partition": "3", "offset": "1041", "stage": "VALUE_CONVERTER"}
+    return DeadLetter(
+        partition=0,
+        offset=17,
+        time=1_795_260_000_000,
+        key=None,
+        value=value,
+        key_bytes=0,
+        value_bytes=2000,
+        error={**error, "exception.message": "no JSON"},
+        headers={"trace-id": "x"},
+    )
+
+
+@pytest.mark.anyio
+async def test_dead_letters_are_counted_and_shown_with_their_errors(site: Site) -> None:
+    config = site.workers.cluster.connectors["orders-to-files"].config
+    config["errors.deadletterqueue.topic.name"] = "bad-orders"
+    site.herder.skipped[ConnectorTaskId("orders-to-files", 1)] = 12
+    site.letters.letters = [_letter(EVIL)]
+    path = "/console/connectors/orders-to-files"
+    page = await site.page(path)
+    assert "12 skipped, 12 dead letters" in " ".join(page.text.split())
+    assert f"{path}/dead-letters" in page.links
+    words = " ".join((await site.page(f"{path}/dead-letters")).text.split())
+    assert "bad-orders" in words
+    assert "orders-3, offset 1041" in words
+    assert "VALUE_CONVERTER: no JSON" in words
+    assert EVIL in words
+    assert "Only the last 1 000 records of the topic were examined" in words
+
+
+@pytest.mark.anyio
+async def test_dead_letters_quote_data_so_a_reader_does_not_see_them(guarded_site: Site) -> None:
+    path = "/console/connectors/orders-to-files"
+    assert (await guarded_site.get(f"{path}/dead-letters", "read")).status_code == 403
+    assert (await guarded_site.get(f"{path}/dead-letters", "operate")).status_code == 200
+
+
+@pytest.mark.anyio
+async def test_unreadable_dead_letters_are_a_problem_on_their_page(site: Site) -> None:
+    site.letters.problem = "The dead-letter topic bad-orders can't be read: no broker"
+    page = await site.page("/console/connectors/orders-to-files/dead-letters")
+    assert site.letters.problem in page.text
 
 
 @pytest.mark.anyio

@@ -12,17 +12,17 @@ from hypothesis import strategies as st
 
 from barnabas.clients.admin.errors import admin_error
 from barnabas.clients.admin.group_offsets import OffsetAndMetadata
-from barnabas.clients.admin.partitions import ListedOffset
+from barnabas.clients.admin.partitions import ListedOffset, OffsetSpec
 from barnabas.clients.admin.results import Results
 from barnabas.common.error_code import ErrorCode
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.entities import ConnectorInfo
 from barnabas.connect.identifiers import ConnectorType
 from barnabas.connect.rest.console.answer_cache import AnswerCache
-from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag
+from barnabas.connect.rest.console.consumer_lag import GroupLag, PartitionLag, SinkGroup
 from barnabas.connect.rest.console.group_lag import AdminLags
 from barnabas.connect.rest.console.throughput import Rates
-from barnabas.connect.rest.console.views import Failure, group_of
+from barnabas.connect.rest.console.views import Failure, group_of, partitions_of
 
 
 @given(st.integers(0, 10**6), st.integers(1, 1000), st.integers(2, 60))
@@ -92,6 +92,7 @@ class _Admin:
     def __init__(self, groups: Mapping[str, Mapping[TopicPartition, int] | ErrorCode]) -> None:
         self.groups = groups
         self.ends = {TopicPartition("t", 0): 100, TopicPartition("t", 1): 100}
+        self.first = {TopicPartition("t", 0): 30, TopicPartition("t", 1): 20}
         self.failure: Exception | None = None
 
     async def list_group_offsets(self, groups: list[str], timeout_s: float) -> Any:
@@ -108,14 +109,12 @@ class _Admin:
 
     async def list_offsets(self, partitions: Mapping[TopicPartition, object], timeout_s: float) -> Any:
         assert partitions
-        return Results(
-            {
-                partition: ListedOffset(self.ends[partition], -1, None)
-                for partition in partitions
-                if partition in self.ends
-            },
-            {},
-        )
+        found = {
+            partition: (self.first if spec == OffsetSpec.earliest() else self.ends)[partition]
+            for partition, spec in partitions.items()
+            if partition in self.ends
+        }
+        return Results({partition: ListedOffset(offset, -1, None) for partition, offset in found.items()}, {})
 
 
 @pytest.mark.anyio
@@ -126,7 +125,7 @@ async def test_lag_is_the_distance_from_the_committed_offset_to_the_end() -> Non
         {"g": positions, "none": ErrorCode.GROUP_ID_NOT_FOUND, "closed": ErrorCode.GROUP_AUTHORIZATION_FAILED}
     )
     lags = AdminLags(admin, lambda: now_s)  # type: ignore[arg-type]
-    groups = {"a": "g", "b": "none", "c": "closed"}
+    groups = {"a": SinkGroup("g"), "b": SinkGroup("none"), "c": SinkGroup("closed")}
     found = await lags.lags(groups)
     assert found["a"] == GroupLag((PartitionLag("t", 0, 120, 100), PartitionLag("t", 1, 90, 100)))
     assert (found["a"].lag, found["a"].per_second) == (10, None)
@@ -142,8 +141,27 @@ async def test_lag_is_the_distance_from_the_committed_offset_to_the_end() -> Non
 async def test_unreachable_brokers_are_reported_and_raise_no_exception() -> None:
     admin = _Admin({})
     admin.failure = TimeoutError()
-    found = await AdminLags(admin, lambda: 0.0).lags({"a": "g"})  # type: ignore[arg-type]
+    found = await AdminLags(admin, lambda: 0.0).lags({"a": SinkGroup("g")})  # type: ignore[arg-type]
     assert found == {"a": GroupLag(problem="The lag can't be read: no broker answered in time")}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("reset", "begins"), [("earliest", 20), ("latest", 100), ("none", 20)])
+async def test_a_partition_without_a_commit_counts_from_where_its_task_begins(reset: str, begins: int) -> None:
+    committed, new, gone = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("gone", 0)
+    lags = AdminLags(_Admin({"g": {committed: 90}, "none": ErrorCode.GROUP_ID_NOT_FOUND}), lambda: 0.0)  # type: ignore[arg-type]
+    partitions = frozenset((committed, new, gone))
+    found = await lags.lags({"a": SinkGroup("g", partitions, reset), "b": SinkGroup("none", frozenset((new,)), reset)})
+    begun = PartitionLag("t", 1, begins, 100, is_committed=False)
+    assert found["a"].partitions == (PartitionLag("t", 0, 90, 100), begun)
+    assert found["a"].lag == 10 + 100 - begins
+    assert found["b"].partitions == (begun,)
+
+
+def test_the_partitions_of_a_sink_are_those_of_its_tasks() -> None:
+    configs = [{"barnabas.task.partitions": '{"t":[0]}'}, {"barnabas.task.partitions": '{"t":[1],"u":[0]}'}]
+    assert {str(partition) for partition in partitions_of(configs)} == {"t-0", "t-1", "u-0"}
+    assert partitions_of([{}, {"barnabas.task.partitions": "broken"}]) == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,199 @@
+"""What would fail when a task of a connector starts, found before the connector is created.
+
+The checks repeat the steps of a start that need no Spark session and no other machine: they parse the settings that
+only tasks parse, create converters and transforms, and compare what a connector needs with what the worker's session
+has. A schema in Spark's syntax is checked once the worker has started Spark, whose parser it needs. Folders, tables and
+servers are not contacted: they may exist on another worker, or later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+
+from pyspark import SparkContext
+from pyspark.sql.types import DataType, StructType
+
+from barnabas.clients.client_config import client_config
+from barnabas.clients.errors import InvalidClientConfig
+from barnabas.connect.plugins.api import Connector, SinkConnector, SourceTask
+from barnabas.connect.settings.plugin_config_def import ConfigException
+from barnabas.connect_spark.connectors.delta.topic_to_delta import TopicToDelta
+from barnabas.connect_spark.connectors.files.files_to_topic import FilesToTopic
+from barnabas.connect_spark.connectors.files.topic_to_files import TopicToFiles
+from barnabas.connect_spark.connectors.jdbc.jdbc_settings import STAGING_DIRECTORY, URL
+from barnabas.connect_spark.connectors.jdbc.jdbc_sink import JdbcSink
+from barnabas.connect_spark.connectors.jdbc.jdbc_source import JdbcSource
+from barnabas.connect_spark.converters.avro_converter import AvroConverter
+from barnabas.connect_spark.converters.record_converter import RecordConverter
+from barnabas.connect_spark.positions.group_positions import check_reset
+from barnabas.connect_spark.queries.connector_topics import TopicRules
+from barnabas.connect_spark.queries.error_policy import ErrorPolicy
+from barnabas.connect_spark.queries.followed_query import unfollowable
+from barnabas.connect_spark.queries.kafka_settings import admin_settings, consumer_settings, producer_settings
+from barnabas.connect_spark.queries.polled_source import PolledSourceTask
+from barnabas.connect_spark.sessions.spark_settings import QuerySettings, SparkSettings
+from barnabas.connect_spark.transforms.transform_chain import TransformChain
+
+__all__ = ["start_problems"]
+
+_CLASS = "connector.class"
+_REPLICATION = "errors.deadletterqueue.topic.replication.factor"
+_RESET = "consumer.override.auto.offset.reset"
+_SCHEMA_OF_JSON = ".barnabas.schema"
+_SIDES = ("key.converter", "value.converter", "header.converter")
+_OWN_SPARK = "a worker with barnabas.connect.spark.master=local[*] or spark://host:port"
+
+Problems = dict[str, list[str]]
+
+
+def start_problems(
+    connector: type[Connector], config: Mapping[str, str], worker: Mapping[str, str], spark: SparkSettings
+) -> Problems:
+    """Return the errors by setting. Names of classes in ``config`` are full. May read files."""
+    found: Problems = {}
+    is_sink = issubclass(connector, SinkConnector)
+    steps: list[Callable[[], object]] = [
+        lambda: _check_policy(ErrorPolicy.of(config)),
+        lambda: QuerySettings.of(config, worker),
+        lambda: _check_converters(config, worker),
+        lambda: _check_transforms(config),
+    ]
+    if is_sink:
+        steps += [lambda: _check_reset(config, worker), lambda: _check_regex(config)]
+    else:
+        is_enabled = worker.get("topic.creation.enable", "true").strip().lower() != "false"
+        steps.append(lambda: TopicRules.of(config, is_enabled=is_enabled))
+    for kind in ("consumer",) if is_sink else ("producer", "admin"):
+        steps.append(lambda kind=kind: _check_client(kind, config, worker))  # type: ignore[misc]
+    if config.get("errors.deadletterqueue.topic.name"):
+        steps += [lambda: _check_client("producer", config, worker), lambda: _check_client("admin", config, worker)]
+    for step in steps:
+        try:
+            step()
+        except ConfigException as error:
+            found.setdefault(error.name, []).append(str(error))
+    for name, text in [*_session_problems(connector, config, worker, spark), *_schema_problems(connector, config)]:
+        found.setdefault(name, []).append(text)
+    return found
+
+
+def _check_policy(policy: ErrorPolicy) -> None:
+    factor = policy.dead_letter_replication_factor
+    if policy.dead_letter_topic and factor != -1 and factor < 1:
+        raise ConfigException(_REPLICATION, factor, "Write a number from 1, or -1 for the brokers' default")
+
+
+def _check_reset(config: Mapping[str, str], worker: Mapping[str, str]) -> None:
+    reset = consumer_settings(worker, config)["auto.offset.reset"]
+    check_reset(reset, _RESET if _RESET in config else "consumer.auto.offset.reset")
+
+
+def _check_regex(config: Mapping[str, str]) -> None:
+    pattern = config.get("topics.regex", "")
+    try:
+        re.compile(pattern)
+    except re.error as error:
+        raise ConfigException("topics.regex", pattern, f"The worker can't use this expression: {error}") from None
+
+
+def _check_converters(config: Mapping[str, str], worker: Mapping[str, str]) -> None:
+    if not _has_session():
+        config, worker = _without_spark_schemas(config), _without_spark_schemas(worker)
+    RecordConverter.of(config, worker)
+
+
+def _check_transforms(config: Mapping[str, str]) -> None:
+    TransformChain.of(config)
+
+
+def _without_spark_schemas(config: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in config.items() if not name.endswith(_SCHEMA_OF_JSON)}
+
+
+def _has_session() -> bool:
+    return SparkContext._active_spark_context is not None
+
+
+def _check_client(kind: str, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
+    """Check a connector's own settings of a client. Those of the worker are checked when it starts."""
+    prefix = f"{kind}.override."
+    own = [name for name in config if name.startswith(prefix)]
+    if not own:
+        return
+    settings = {"consumer": consumer_settings, "producer": producer_settings, "admin": admin_settings}[kind]
+    try:
+        client_config(settings(worker, config), source=f"{kind}.override.*")
+    except InvalidClientConfig as error:
+        named = [name for name in own if name.removeprefix(prefix) in str(error)]
+        name = named[0] if named else own[0]
+        raise ConfigException(name, config[name], "; ".join(error.problems)) from None
+
+
+def _session_problems(
+    connector: type[Connector], config: Mapping[str, str], worker: Mapping[str, str], spark: SparkSettings
+) -> list[tuple[str, str]]:
+    """Return what the connector needs and the worker's Spark does not have."""
+    problems: list[tuple[str, str]] = []
+    if issubclass(connector, TopicToDelta):
+        if spark.is_connect:
+            problems.append((_CLASS, f"TopicToDelta does not run on a Spark Connect server (sc://). Use {_OWN_SPARK}."))
+        elif not spark.has_delta:
+            problems.append((_CLASS, _missing("TopicToDelta", "Delta Lake", "barnabas.connect.spark.delta")))
+    if not spark.has_avro and not spark.is_connect:
+        text = _missing("AvroConverter", "Spark's package for Avro", "barnabas.connect.spark.avro")
+        problems += [(side, text) for side in _SIDES if config.get(side) in (AvroConverter.java_class, "AvroConverter")]
+    if issubclass(connector, JdbcSink | JdbcSource):
+        problems += _database_problems(config, spark)
+    task = connector.task_class
+    if spark.is_connect and issubclass(task, SourceTask) and not issubclass(task, PolledSourceTask):
+        problems += _followed_problems(task, config, worker)
+    return problems
+
+
+def _missing(what: str, package: str, setting: str) -> str:
+    return (
+        f"{what} needs {package}, and this worker's Spark starts without it: set {setting}=true in the worker's "
+        "settings, and restart the worker."
+    )
+
+
+def _database_problems(config: Mapping[str, str], spark: SparkSettings) -> list[tuple[str, str]]:
+    problems: list[tuple[str, str]] = []
+    if spark.is_connect and not config.get(URL, "").startswith("jdbc:sqlite:"):
+        text = f"a Spark Connect server (sc://) can use jdbc:sqlite: only. Use that, or {_OWN_SPARK}."
+        problems.append((URL, text))
+    if (spark.is_connect or spark.is_cluster) and not config.get(STAGING_DIRECTORY, "").strip():
+        text = f"Spark runs on {spark.shown_master}: set a folder that the worker and the executors share."
+        problems.append((STAGING_DIRECTORY, text))
+    return problems
+
+
+def _followed_problems(
+    task: type[SourceTask], config: Mapping[str, str], worker: Mapping[str, str]
+) -> list[tuple[str, str]]:
+    """Return what is impossible where the server runs the query of a source."""
+    problems: list[tuple[str, str]] = []
+    if worker.get("exactly.once.source.support", "").strip().lower() == "enabled":
+        text = f"exactly-once delivery of {task.__name__} is impossible on a Spark Connect server. Use {_OWN_SPARK}."
+        problems.append((_CLASS, text))
+    try:
+        rules, policy = TopicRules.of(config, is_enabled=True), ErrorPolicy.of(config)
+    except ConfigException:
+        return problems  # Reported above.
+    reason = unfollowable(task, rules, policy)
+    return problems if reason is None else [*problems, (_CLASS, reason)]
+
+
+def _schema_problems(connector: type[Connector], config: Mapping[str, str]) -> Sequence[tuple[str, str]]:
+    """Check the columns of files, once Spark can parse them."""
+    given = config.get("schema", "").strip()
+    if not given or not issubclass(connector, TopicToFiles | FilesToTopic) or not _has_session():
+        return []
+    example = "write it as in CREATE TABLE, for example: id BIGINT, price DOUBLE."
+    try:
+        is_table = isinstance(DataType.fromDDL(given), StructType)
+    except Exception as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        return [("schema", f"{given} can't be read; {example} Spark says: {reason}")]
+    return [] if is_table else [("schema", f"{given} has no column names; {example}")]
