@@ -33,8 +33,9 @@ Nothing here imports PySpark: a worker lists and validates connectors without it
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from barnabas.common.config_validators import NonEmptyString, Range, ValidString
@@ -74,6 +75,7 @@ __all__ = [
     "Password",
     "Range",
     "Recommender",
+    "RefusedRecord",
     "SinkBatch",
     "SinkConnector",
     "SinkTask",
@@ -207,6 +209,10 @@ class Connector:
 
     aliases: ClassVar[tuple[str, ...]] = ()
     """Other full names, such as the Java class whose settings and offsets this one understands."""
+
+    reference_settings: ClassVar[frozenset[str]] = frozenset()
+    """Secret settings that users must write as a reference to a config provider (KIP-297), such as
+    ``${file:/etc/secrets.properties:token}``. A text in its place is refused, so that no topic holds the secret."""
 
     connector_type: ClassVar[ConnectorType]
 
@@ -394,17 +400,46 @@ class OffsetRange:
     end: int
 
 
+class BatchControl(Protocol):
+    """How the worker interrupts a batch. Both methods may be called from any thread, and raise an exception that ends
+    the batch: don't catch it."""
+
+    def wait(self, seconds: float) -> None:
+        """Wait before another attempt. Raise as soon as the task is to stop or to pause."""
+
+    def ensure_unfenced(self) -> None:
+        """Call this before each visible step of a long batch. Raise if the worker waits no longer for its end."""
+
+
+class _Uninterrupted:
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+    def ensure_unfenced(self) -> None:
+        pass
+
+
 @dataclass(frozen=True, slots=True)
 class SinkBatch:
     """The records of a DataFrame. The same ``id`` is repeated only with the same ranges, after a failure."""
 
     id: int
     ranges: Mapping[TopicPartition, OffsetRange]
+    control: BatchControl = field(default_factory=_Uninterrupted, compare=False, repr=False)
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
         """The positions where the next batch begins."""
         return {partition: offsets.end for partition, offsets in self.ranges.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedRecord:
+    """A record that the target refused, by its place in Kafka, with the reason for its dead letter."""
+
+    partition: TopicPartition
+    offset: int
+    message: str
 
 
 class SinkTask(Task):
@@ -414,8 +449,17 @@ class SinkTask(Task):
     """Promises that ``write`` stores data and ``batch.positions`` together or not at all, and that ``positions`` reads
     them back. Then each record arrives once, whatever fails. Without the promise a batch may be repeated."""
 
-    def write(self, df: DataFrame, batch: SinkBatch) -> None:
-        """Write one batch; returning means that it is safe. Batches are written one after another."""
+    repeats_batches: ClassVar[bool] = False
+    """Asks the worker to note the end of a batch in Kafka before ``write``. Then a batch that is repeated after a crash
+    has the same records on any worker, also on one without the task's checkpoint. Each batch has one more commit."""
+
+    def write(self, df: DataFrame, batch: SinkBatch) -> Sequence[RefusedRecord] | None:
+        """Write one batch; returning means that it is safe. Batches are written one after another.
+
+        Return the records that the target refused, if any: they become bad records of the stage TASK_PUT, as those of
+        ``refused``. Without ``errors.tolerance=all`` they fail the task. Only a task that uses all columns
+        (``columns``) or names one of ``original_topic``, ``original_partition``, ``original_offset`` may do this.
+        """
         raise NotImplementedError
 
     @property
@@ -429,6 +473,9 @@ class SinkTask(Task):
 
     def columns(self) -> Sequence[str] | None:
         """Return the columns that ``write`` uses: ``df`` has only these. None, if not overridden: it has all.
+
+        ``original_topic``, ``original_partition`` and ``original_offset`` (KIP-793) exist only if they are named here:
+        the record's place in Kafka, whatever transforms have changed.
 
         Override it where the columns are known: unused columns are not computed. If the types of these columns don't
         depend on the records, batches are not planned one by one. Called once, before ``start``.

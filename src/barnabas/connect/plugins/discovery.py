@@ -57,6 +57,7 @@ OWN_CONNECTORS = (
     "barnabas.connect_spark.connectors.files.file_stream:FileStreamSource",
     "barnabas.connect_spark.connectors.files.files_to_topic:FilesToTopic",
     "barnabas.connect_spark.connectors.generator:Generator",
+    "barnabas.connect_spark.connectors.http.topic_to_http:TopicToHttp",
     "barnabas.connect_spark.connectors.jdbc.jdbc_sink:JdbcSink",
     "barnabas.connect_spark.connectors.jdbc.jdbc_source:JdbcSource",
     "barnabas.connect_spark.connectors.delta.topic_to_delta:TopicToDelta",

@@ -26,6 +26,7 @@ from barnabas.connect.plugins.api import (
     ConnectorContext,
     OffsetMap,
     OffsetRange,
+    RefusedRecord,
     SinkBatch,
     SinkTask,
     SourceOffset,
@@ -130,6 +131,8 @@ class ConnectorKit:
         if self._plugin.type.text == "sink" and not {"topics", "topics.regex"} & set(config):
             self.config["topics"] = ",".join(topics or ["topic"])
         self._topics = dict(topics or {})
+        self.refused: list[RefusedRecord] = []
+        """The records that the last ``write`` reported as refused by the target."""
 
     @property
     def errors(self) -> dict[str, list[str]]:
@@ -262,10 +265,17 @@ class ConnectorKit:
         frame = spark.createDataFrame(rows, _SINK_SCHEMA.format(key=key_type, value=value_type))
         task.start(spark)
         try:
-            task.write(frame, SinkBatch(batch_id, _ranges(records)))
+            if any(name.startswith("original_") for name in task.columns() or ()):
+                frame = _with_places(frame)
+            self.refused = list(task.write(frame, SinkBatch(batch_id, _ranges(records))) or ())
         finally:
             task.stop()
         return task
+
+
+def _with_places(frame: DataFrame) -> DataFrame:
+    """Return the frame with the columns that a task may name besides the common ones."""
+    return frame.selectExpr("*", *(f"{name} AS original_{name}" for name in ("topic", "partition", "offset")))
 
 
 def _ranges(records: Sequence[SinkRecord]) -> dict[TopicPartition, OffsetRange]:

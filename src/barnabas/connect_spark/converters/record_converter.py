@@ -40,6 +40,7 @@ __all__ = ["RecordConverter", "failure_of"]
 
 _PLACE = ("topic", "partition", "offset", "timestamp")
 _FRAME = (*_PLACE, "key", "value", "headers")
+_ORIGINALS = {f"original_{name}": name for name in ("topic", "partition", "offset")}
 _DEFAULT_HEADER = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
@@ -271,12 +272,14 @@ class RecordConverter:
         Different schemas are merged: a field that a record lacks is null, and types that don't fit together become
         VARIANT. Schemaless data gets the type that holds all of it, so that no field is lost.
         """
-        wanted = [name for name in _FRAME if name in columns]
+        wanted = [name for name in (*_FRAME, *_ORIGINALS) if name in columns]
         data = [name for name in ("key", "value") if name in wanted]
         types = {name: [_actual_type(batch, name) for batch in batches] for name in data}
         targets = {name: _settled(merged_type(kinds)) for name, kinds in types.items()}
 
         def column(batch: RecordBatch, at: int, name: str) -> Column:
+            if name in _ORIGINALS:
+                return F.col("original")[_ORIGINALS[name]].alias(name)
             if name not in types:
                 return F.col(name)
             return moved(F.col(name), _source(batch, name, types[name][at]), targets[name]).alias(name)

@@ -22,10 +22,23 @@ from barnabas.connect_spark.converters.record_batch import FAILURE, RecordBatch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
-__all__ = ["SINK_COLUMNS", "ConverterPath", "RecordPath", "counted", "raising", "refusing", "strict", "used_columns"]
+__all__ = [
+    "ORIGINAL_COLUMNS",
+    "SINK_COLUMNS",
+    "ConverterPath",
+    "RecordPath",
+    "counted",
+    "raising",
+    "refusing",
+    "strict",
+    "used_columns",
+]
 
 SINK_COLUMNS = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 """The columns that ``SinkTask.write`` receives."""
+
+ORIGINAL_COLUMNS = ("original_topic", "original_partition", "original_offset")
+"""The place of a record in Kafka, for tasks that name these columns."""
 
 
 class RecordPath(Protocol):
@@ -98,13 +111,13 @@ def used_columns(task: SinkTask) -> tuple[str, ...]:
     names = task.columns()
     if names is None:
         return SINK_COLUMNS
-    unknown = [name for name in names if name not in SINK_COLUMNS]
+    known = (*SINK_COLUMNS, *ORIGINAL_COLUMNS)
+    unknown = [name for name in names if name not in known]
     if unknown or not names:
         raise TerminalError(
-            f"{type(task).__name__}.columns returns {', '.join(unknown) or 'none'}; a sink can use "
-            f"{', '.join(SINK_COLUMNS)}"
+            f"{type(task).__name__}.columns returns {', '.join(unknown) or 'none'}; a sink can use {', '.join(known)}"
         )
-    return tuple(name for name in SINK_COLUMNS if name in names)
+    return tuple(name for name in known if name in names)
 
 
 def strict(batch: RecordBatch) -> RecordBatch:
