@@ -33,14 +33,22 @@ Nothing here imports PySpark: a worker lists and validates connectors without it
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 from barnabas.common.config_validators import NonEmptyString, Range, ValidString
 from barnabas.common.topic_partition import TopicPartition
 from barnabas.connect.identifiers import ConnectorType
+from barnabas.connect.plugins.record_plugins import (
+    CheckedColumn,
+    Converter,
+    Predicate,
+    RecordColumns,
+    Transform,
+    UnsupportedData,
+)
+from barnabas.connect.plugins.sink_batch import BatchControl, OffsetRange, RefusedRecord, SinkBatch
 from barnabas.connect.settings.plugin_config_def import (
     REQUIRED,
     ConfigDef,
@@ -61,6 +69,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "REQUIRED",
+    "BatchControl",
+    "CheckedColumn",
     "ConfigDef",
     "ConfigException",
     "ConfigKey",
@@ -69,12 +79,15 @@ __all__ = [
     "Connector",
     "ConnectorContext",
     "ConsumedOffsets",
+    "Converter",
     "Importance",
     "NonEmptyString",
     "OffsetRange",
     "Password",
+    "Predicate",
     "Range",
     "Recommender",
+    "RecordColumns",
     "RefusedRecord",
     "SinkBatch",
     "SinkConnector",
@@ -87,6 +100,8 @@ __all__ = [
     "TerminalError",
     "TopicPartition",
     "TransactionContext",
+    "Transform",
+    "UnsupportedData",
     "ValidString",
     "Width",
 ]
@@ -390,56 +405,6 @@ class SourceTask(Task):
         exactly-once delivery. ``ends`` is as in ``offsets_of``. None, if not overridden.
         """
         return None
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetRange:
-    """Offsets from ``start`` to before ``end``. Some may be missing: compacted, or transaction markers."""
-
-    start: int
-    end: int
-
-
-class BatchControl(Protocol):
-    """How the worker interrupts a batch. Both methods may be called from any thread, and raise an exception that ends
-    the batch: don't catch it."""
-
-    def wait(self, seconds: float) -> None:
-        """Wait before another attempt. Raise as soon as the task is to stop or to pause."""
-
-    def ensure_unfenced(self) -> None:
-        """Call this before each visible step of a long batch. Raise if the worker waits no longer for its end."""
-
-
-class _Uninterrupted:
-    def wait(self, seconds: float) -> None:
-        time.sleep(seconds)
-
-    def ensure_unfenced(self) -> None:
-        pass
-
-
-@dataclass(frozen=True, slots=True)
-class SinkBatch:
-    """The records of a DataFrame. The same ``id`` is repeated only with the same ranges, after a failure."""
-
-    id: int
-    ranges: Mapping[TopicPartition, OffsetRange]
-    control: BatchControl = field(default_factory=_Uninterrupted, compare=False, repr=False)
-
-    @property
-    def positions(self) -> dict[TopicPartition, int]:
-        """The positions where the next batch begins."""
-        return {partition: offsets.end for partition, offsets in self.ranges.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class RefusedRecord:
-    """A record that the target refused, by its place in Kafka, with the reason for its dead letter."""
-
-    partition: TopicPartition
-    offset: int
-    message: str
 
 
 class SinkTask(Task):

@@ -36,6 +36,8 @@ from barnabas.connect_spark.converters.spark_types import spark_type
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from barnabas.connect.plugins.record_plugins import RecordPlugin
+
 __all__ = ["RecordConverter", "failure_of"]
 
 _PLACE = ("topic", "partition", "offset", "timestamp")
@@ -73,7 +75,12 @@ class RecordConverter:
     _encoded: SessionCache[_Columns] = field(default_factory=SessionCache, compare=False, repr=False)
 
     @classmethod
-    def of(cls, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> RecordConverter:
+    def of(
+        cls,
+        connector_config: Mapping[str, str],
+        worker_config: Mapping[str, str],
+        plugins: Mapping[str, type[RecordPlugin]] | None = None,
+    ) -> RecordConverter:
         """Create the connector's converters with the settings below ``key.converter`` etc., else the worker's with its
         own.
 
@@ -84,7 +91,7 @@ class RecordConverter:
             config = connector_config if connector_config.get(setting) else worker_config
             prefix = setting + "."
             below = {name.removeprefix(prefix): value for name, value in config.items() if name.startswith(prefix)}
-            return converter_of(setting, config.get(setting) or otherwise, below)
+            return converter_of(setting, config.get(setting) or otherwise, below, plugins)
 
         return cls(find("key.converter", ""), find("value.converter", ""), find("header.converter", _DEFAULT_HEADER))
 

@@ -22,6 +22,8 @@ from barnabas.connect_spark.converters.record_batch import FAILURE, RecordBatch
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Observation
 
+    from barnabas.connect.plugins.record_plugins import RecordPlugin
+
 __all__ = [
     "ORIGINAL_COLUMNS",
     "SINK_COLUMNS",
@@ -74,13 +76,18 @@ class RecordPath(Protocol):
 class ConverterPath:
     """The converters and transforms that the settings name."""
 
-    def __init__(self, connector_config: Mapping[str, str], worker_config: Mapping[str, str]) -> None:
-        """Create them. Raise ConfigException."""
+    def __init__(
+        self,
+        connector_config: Mapping[str, str],
+        worker_config: Mapping[str, str],
+        plugins: Mapping[str, type[RecordPlugin]] | None = None,
+    ) -> None:
+        """Create them. ``plugins`` are those of other packages, by full name. Raise ConfigException."""
         from barnabas.connect_spark.converters.record_converter import RecordConverter
         from barnabas.connect_spark.transforms.transform_chain import TransformChain
 
-        self._converter = RecordConverter.of(connector_config, worker_config)
-        self._transforms = TransformChain.of(connector_config)
+        self._converter = RecordConverter.of(connector_config, worker_config, plugins)
+        self._transforms = TransformChain.of(connector_config, plugins)
 
     def sink_batches(self, raw: DataFrame) -> list[RecordBatch]:
         return self._transforms.apply(self._converter.to_connect(raw))

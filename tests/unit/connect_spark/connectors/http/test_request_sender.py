@@ -73,7 +73,7 @@ def test_a_partition_is_sent_in_order_with_a_key_for_each_request(spool: RecordS
 
 
 def test_a_request_is_repeated_with_its_key_until_it_is_accepted(spool: RecordSpool) -> None:
-    answers = [httpx.ConnectError("refused"), httpx.ReadTimeout("silent"), 429, 503, 200]
+    answers: list[Exception | int] = [httpx.ConnectError("refused"), httpx.ReadTimeout("silent"), 429, 503, 200]
     keys = []
 
     def server(request: httpx.Request) -> httpx.Response:
