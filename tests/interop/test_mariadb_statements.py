@@ -82,7 +82,7 @@ def test_every_text_arrives_unchanged(server: MariadbServer, tmp_path: Path) -> 
         "it's",
         'say "hi"',
         "back\\slash \\' ?",
-        "two\nlines\r\n",
+        "two\nlines\r.",
         "\u00fc\U0001f600",
         "x" * 300_000,
         "tab\t'",
