@@ -52,7 +52,7 @@ def test_an_installed_package_brings_transforms_predicates_and_converters(tmp_pa
         "--build-constraints",
         PROJECT / "requirements" / "build.lock.txt",
     ]
-    subprocess.run([*build, source], check=True, capture_output=True, timeout=120)
+    subprocess.run(build, check=True, capture_output=True, timeout=120)
     [wheel] = (source / "dist").glob("*.whl")
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=True)

@@ -63,7 +63,7 @@ def produce(node: Node, first: int) -> None:
     assert producer.flush(60) == 0
 
 
-def until(condition: Callable[[], bool], log: Path, timeout_s: float = 240) -> None:
+def until(condition: Callable[[], bool], log: Path, timeout_s: float = 600) -> None:
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert time.monotonic() < deadline, log.read_text(errors="replace")[-3000:]

@@ -17,6 +17,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from barnabas.common.config_providers import ConfigProviders
 from barnabas.connect.decide.registry.plugin_registry import PluginRegistry
 from barnabas.connect.decide.tasks.transaction_requests import TransactionRequests
 from barnabas.connect.decide.validation.connector_validation import ConnectorValidation, ValidationDefaults
@@ -118,6 +119,15 @@ class _TaskContext:
         return found[-1] if found else None
 
 
+class _AsWritten(ConfigProviders):
+    """References to secrets count as their values: a test has no providers."""
+
+    __slots__ = ()
+
+    def resolve(self, text: str, given: list[str] | None = None) -> str:
+        return text
+
+
 class ConnectorKit:
     """One connector with its settings. It sets ``name`` and ``connector.class``, and a sink's ``topics``."""
 
@@ -139,7 +149,8 @@ class ConnectorKit:
         """Return validation errors by setting; empty for a valid configuration."""
         registry = PluginRegistry([*built_in_plugins(), self._plugin])
         converters = {"key": "StringConverter", "value": "StringConverter", "header": "SimpleHeaderConverter"}
-        infos = ConnectorValidation(registry, ValidationDefaults("test-workers", converters)).validate(self.config)
+        defaults = ValidationDefaults("test-workers", converters)
+        infos = ConnectorValidation(registry, defaults, _AsWritten({})).validate(self.config)
         return {config.value.name: config.value.errors for config in infos.configs if config.value.errors}
 
     @property
