@@ -44,14 +44,8 @@ print(json.dumps({
 
 def test_an_installed_package_brings_transforms_predicates_and_converters(tmp_path: Path) -> None:
     source = shutil.copytree(EXAMPLE, tmp_path / "source")
-    build = [
-        find_uv(),
-        "build",
-        "--quiet",
-        "--wheel",
-        "--build-constraints",
-        PROJECT / "requirements" / "build.lock.txt",
-    ]
+    constraints = PROJECT / "requirements" / "build.lock.txt"
+    build = [find_uv(), "build", "--quiet", "--wheel", "--build-constraints", str(constraints), str(source)]
     subprocess.run(build, check=True, capture_output=True, timeout=120)
     [wheel] = (source / "dist").glob("*.whl")
     environment = tmp_path / "environment"

@@ -188,10 +188,11 @@ class SinkProgram:
         now_ms = time.time_ns() // 1_000_000
         checkpoint = open_checkpoint(self._spec.folder / "checkpoint", truth, lambda ends: ends[0], now_ms=now_ms)
         planned = group.planned(self._partitions, self._positions) if self._task.repeats_batches else {}
+        ends = group.bounds(list(planned)) if planned else {}
+        planned = {partition: end for partition, end in planned.items() if end <= ends[partition][1]}
         if not planned:
             return checkpoint
-        ends = kafka_json(self._positions | planned)
-        return planned_checkpoint(checkpoint, truth, [ends], now_ms=now_ms)
+        return planned_checkpoint(checkpoint, truth, [kafka_json(self._positions | planned)], now_ms=now_ms)
 
     def _batch(self, first_id: int, number: int, handle: BatchEnds) -> SinkBatch:
         ends = handle.ends(number)
